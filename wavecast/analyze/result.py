@@ -1,0 +1,213 @@
+"""What reading the code of one kernel for one device yields.
+
+Every value is static: it follows from the machine code, its descriptor, and the device's facts.
+Loop trip counts are the exception: they come from the launch's scalar arguments (`trip_count`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wavecast.isa.instruction import SourceLocation
+
+PIPES = ("matrix", "valu", "trans", "salu", "smem", "lds", "vmem", "branch", "issue")
+"""Names of the pipes a compute unit issues to, in display order; `tensor` replaces `matrix` on
+NVIDIA targets in no place: the same names are used for every vendor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """Registers per lane (VGPR, AGPR) or per wave (SGPR), and what was spilled.
+
+    `spilled_*` count registers; `scratch_bytes` is private memory per lane, which also holds
+    arrays the compiler could not keep in registers. NVIDIA kernels have only `vgpr` (registers
+    per thread) and `scratch_bytes` (local memory per thread).
+    """
+
+    vgpr: int
+    agpr: int
+    sgpr: int
+    spilled_vgpr: int
+    spilled_sgpr: int
+    scratch_bytes: int
+
+    @property
+    def spilled(self) -> int:
+        return self.spilled_vgpr + self.spilled_sgpr
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """The smallest change of the limiting resource that raises occupancy.
+
+    `delta` is how much less of `resource` is needed (`14` VGPRs, `8192` bytes), `target` the value
+    to reach, `waves_per_simd` what it gives.
+    """
+
+    resource: str
+    delta: int
+    target: int
+    waves_per_simd: int
+
+    def __str__(self) -> str:
+        unit = {"lds": "bytes of LDS", "vgpr": "VGPRs", "sgpr": "SGPRs"}.get(
+            self.resource, self.resource
+        )
+        return f"{self.delta} {unit} fewer → {self.waves_per_simd} waves/SIMD"
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Waves resident per SIMD (warps per sub-partition on NVIDIA), rounded as LLVM reports them.
+
+    `limits` is what each resource alone would allow, in the same unit; `limiter` the names of the
+    binding ones, the most telling first. `workgroups` is how many workgroups fit a compute unit
+    (a WGP on RDNA, an SM on NVIDIA). `fits` is False when one workgroup does not fit at all.
+    """
+
+    waves_per_simd: int
+    max_waves_per_simd: int
+    waves_per_workgroup: int
+    workgroups: int
+    limiter: str
+    limits: Mapping[str, int]
+    next: NextStep | None
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInstruction:
+    """One memory instruction: how wide it is and what its lanes touch.
+
+    `bytes_per_lane` is per wave for scalar loads. `argument` names the kernel parameter its
+    address comes from, "" when unknown. `pattern` is `contiguous`, `strided`, `broadcast`,
+    `irregular` (known, no single stride) or `unknown`; `stride` is bytes between neighbouring lanes
+    where there is one. `lines` is how many cache lines a full wave touches, `transactions_ideal` how
+    many it would need; for LDS `conflict_ways` is the bank-conflict factor (1 = none). None where
+    the address could not be derived.
+    """
+
+    index: int
+    mnemonic: str
+    space: str
+    kind: str
+    bytes_per_lane: int
+    argument: str
+    pattern: str
+    stride: int | None
+    lines: int | None
+    transactions_ideal: int | None
+    conflict_ways: float | None
+    location: SourceLocation | None
+    loop: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One wait instruction: counters and the value each waits for.
+
+    `full` is True when some counter is waited down to zero. `loads_in_flight` is how many memory
+    operations issued before it (in the same block) may stay outstanding.
+    """
+
+    index: int
+    counters: Mapping[str, int]
+    full: bool
+    location: SourceLocation | None
+    loop: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAnalysis:
+    """One loop: what an iteration costs on every pipe, for the waves that fit.
+
+    `cycles` maps a pipe to clock cycles per iteration of *one SIMD with all resident waves*, so
+    pipes compare directly and the largest is the floor of the loop (`limiter`). Inner loops are
+    not included unless their trip count is known (`includes_inner`). `critical_path` is the
+    loop-carried dependency chain in cycles of one wave. `trip_count` is None when it depends on
+    data or could not be derived; `trip_note` says why.
+    """
+
+    index: int
+    location: SourceLocation | None
+    depth: int
+    blocks: int
+    instructions: Mapping[str, int]
+    cycles: Mapping[str, float]
+    limiter: str
+    waves_per_simd: int
+    critical_path: float
+    trip_count: float | None
+    trip_note: str
+    flops: Mapping[str, float]
+    matrix_density: float
+    """Matrix instructions as a share of all instructions of an iteration."""
+    bytes_global: int
+    """Bytes one wave moves to or from global memory per iteration, all lanes active."""
+    bytes_lds: int
+    waits_full: int
+    barriers: int
+    includes_inner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PressurePoint:
+    """Live registers just before an instruction."""
+
+    index: int
+    vgpr: int
+    agpr: int
+    sgpr: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Register pressure along the program. `points` holds one per instruction."""
+
+    vgpr: tuple[int, ...]
+    agpr: tuple[int, ...]
+    sgpr: tuple[int, ...]
+    peak_index: int
+    peak_vgpr: int
+    peak_location: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """What one source line became: instruction counts by class and static cycles by pipe."""
+
+    file: str
+    line: int
+    instructions: Mapping[str, int]
+    cycles: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAnalysis:
+    """Everything read off one kernel. `instructions` counts by class over the whole kernel.
+
+    `executed` is, per block, how often one wave executes it for this launch (None where unknown);
+    `executed_matrix_flops` sums matrix operations by input dtype over the whole launch, None when
+    a loop's trip count is not known. `not_modelled` lists what was left out and why.
+    """
+
+    kernel: str
+    target: str
+    registers: Registers
+    lds_bytes: int
+    occupancy: Occupancy
+    instructions: Mapping[str, int]
+    blocks: int
+    loops: tuple[LoopAnalysis, ...]
+    memory: tuple[MemoryInstruction, ...]
+    waits: tuple[Wait, ...]
+    pressure: Pressure | None
+    lines: tuple[LineCost, ...]
+    matrix_kinds: Mapping[str, int]
+    """Matrix or tensor-core instructions by mnemonic (NVIDIA: `HMMA`, `HGMMA` …)."""
+    matrix_flops_static: Mapping[str, float]
+    executed: tuple[float | None, ...] = ()
+    executed_flops: Mapping[str, float] | None = None
+    not_modelled: tuple[str, ...] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)

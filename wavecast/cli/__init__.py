@@ -1,0 +1,10 @@
+"""The command line: `main` dispatches to one file per verb (see `commands.py`)."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Entry point of the `wavecast` console script."""
+    from wavecast.cli.main import run
+
+    run()

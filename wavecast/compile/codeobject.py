@@ -1,0 +1,107 @@
+"""What every compiler driver returns: one kernel of machine code with all it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Origin = Literal["triton", "hip", "assembly", "elf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter as the source declares it, in order.
+
+    `type` is the compiler's type name (`*bf16`, `i32`, `fp32`, `constexpr`, `tensordesc<…>`), ""
+    when the source keeps none. `offset` and `size` (bytes) say where it lies in the kernel
+    argument segment; None for constants folded into the code. `attributes` are the
+    specialisations the launch gave (`divisibility=16`, `pointer_range=32`).
+    """
+
+    name: str
+    type: str
+    offset: int | None
+    size: int | None
+    constant: object = None
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeObject:
+    """One compiled kernel.
+
+    `kernel` is the symbol. `target` is `gfx942` or `sm_90`. `stages` maps a stage name to its
+    text or bytes: `ttir`, `ttgir`, `llir`, `amdgcn`, `hsaco`, `ptx`, `cubin`, `sass`. `options`
+    are the compiler options (num_warps, num_stages, waves_per_eu …). `workgroup_size` is the
+    number of threads of a workgroup, 0 when only the launch knows. `dynamic_lds` is the shared
+    memory the launch must add, in bytes (Triton's `metadata.shared`). `source` is the file the
+    kernel was written in, `source_line` its first line. `digest` names the content: equal digest,
+    equal machine code and metadata.
+    """
+
+    kernel: str
+    target: str
+    origin: Origin
+    stages: Mapping[str, str | bytes]
+    parameters: tuple[Parameter, ...]
+    options: Mapping[str, object]
+    workgroup_size: int
+    dynamic_lds: int
+    source: str
+    source_line: int
+    source_text: str
+    compiler: str
+    digest: str
+
+    @property
+    def is_amd(self) -> bool:
+        return self.target.startswith("gfx")
+
+    @property
+    def assembly(self) -> str:
+        """AMDGCN text for AMD targets, SASS for NVIDIA ones; "" when there is none."""
+        text = self.stages.get("amdgcn" if self.is_amd else "sass", "")
+        assert isinstance(text, str)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One runtime argument of a launch.
+
+    Tensors have `dtype` (torch name without the prefix: `bfloat16`), `shape`, `strides` in
+    elements, `bytes` spanned in their storage, and `storage`, equal for arguments that share
+    memory. Scalars have `value`. `kind` is `tensor`, `pointer`, `scalar`, `constant`, or
+    `descriptor` (a host tensor descriptor over the tensor described).
+    """
+
+    name: str
+    kind: Literal["tensor", "pointer", "scalar", "constant", "descriptor"]
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    bytes: int = 0
+    storage: int = 0
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel launch: code, grid in workgroups, block in threads, arguments in order.
+
+    `kernarg` holds the kernel argument segment as the launch would pass it (pointers are host
+    addresses), or b"" when the arguments are not known. `count` is how often the same launch was
+    seen. `configuration` names an autotuner configuration, "" without one.
+    """
+
+    code: CodeObject
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: tuple[Argument, ...] = ()
+    kernarg: bytes = b""
+    dynamic_lds: int = 0
+    count: int = 1
+    configuration: str = ""
+    scalars: Mapping[str, int | float] = field(default_factory=dict)
+    """Runtime scalar arguments by name, constants included where they are numbers."""

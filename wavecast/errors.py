@@ -1,0 +1,119 @@
+"""Every error wavecast raises on purpose.
+
+    WavecastError                 exit code 2; one line for the user, a hint about what to do
+    ├── UsageError                an option, name or setting the user gave is wrong
+    │   └── UnknownName           a name that is not in a registry; carries the nearest known ones
+    ├── InputError                a file that is missing, truncated or of a foreign kind
+    │   └── ParseError            text that does not parse; carries file and line
+    │       └── UnknownOpcode     a mnemonic the opcode table has no row for
+    ├── MissingTool               a program or optional package that is not installed
+    ├── CompileError              the compiler refused a kernel
+    ├── CaptureError              a script could not be run far enough to capture a launch
+    ├── LaunchError               arguments that do not fit the kernel they are for
+    └── NothingAnalysed           exit code 3; the run was fine but held nothing to analyse
+
+Anything else that reaches the user is a bug.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class WavecastError(Exception):
+    """Base of the tree. `str(error)` is one line; `hint` says what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(WavecastError):
+    """An option, name, or setting is wrong."""
+
+
+class UnknownName(UsageError):
+    """`name` is not among `known`; the message lists the nearest known names."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        choices = sorted(set(known))
+        self.name = name
+        self.nearest = tuple(nearest_names(name, choices))
+        if self.nearest:
+            hint = "nearest known: " + ", ".join(self.nearest)
+        else:
+            hint = "known: " + ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
+        super().__init__(f"unknown {kind} {name!r}", hint=hint)
+
+
+class InputError(WavecastError):
+    """A file is missing, truncated, or not of the kind it was taken for."""
+
+
+class ParseError(InputError):
+    """Text that does not parse. `file` and `line` (1-based) say where."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path = "",
+        line: int = 0,
+        kernel: str = "",
+        hint: str = "",
+    ) -> None:
+        self.file, self.line, self.kernel = str(file), line, kernel
+        where = f"{file}:{line}: " if file and line else f"line {line}: " if line else ""
+        inside = f" (in kernel {kernel})" if kernel else ""
+        super().__init__(f"{where}{message}{inside}", hint=hint)
+
+
+class UnknownOpcode(ParseError):
+    """A mnemonic with no row in the opcode table for this target."""
+
+
+class MissingTool(WavecastError):
+    """A program or optional Python package is not installed; the hint says how to get it."""
+
+
+class CompileError(WavecastError):
+    """The compiler refused a kernel. `log` is what it printed."""
+
+    def __init__(self, message: str, *, log: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.log = log
+
+
+class CaptureError(WavecastError):
+    """A script could not be run far enough to capture a kernel launch."""
+
+
+class LaunchError(WavecastError):
+    """Arguments, grid, or block do not fit the kernel they are for."""
+
+
+class NothingAnalysed(WavecastError):
+    """The run succeeded but there was nothing to analyse."""
+
+    exit_code = 3
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 4) -> list[str]:
+    """The known names most like `name`, best first; case and punctuation do not matter."""
+
+    def plain(text: str) -> str:
+        return "".join(ch for ch in text.lower() if ch.isalnum())
+
+    by_plain: dict[str, str] = {}
+    for candidate in known:
+        by_plain.setdefault(plain(candidate), candidate)
+    found = difflib.get_close_matches(plain(name), by_plain, n=count, cutoff=0.55)
+    return [by_plain[key] for key in found]

@@ -1,0 +1,120 @@
+"""A function of machine code as a control-flow graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wavecast.isa.instruction import Instruction, SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A basic block: instructions `[start, stop)` of its program."""
+
+    index: int
+    label: str
+    start: int
+    stop: int
+    successors: tuple[int, ...]
+    predecessors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: `header` dominates every block in `blocks` (header included).
+
+    `depth` is 1 for an outermost loop; `parent` and `children` are indices into
+    `Program.loops`. `latches` are the blocks that jump back to the header; `location` is the
+    source line of the loop: the one its own code (without inner loops) stands on most, hoisted to
+    the outermost call site.
+    """
+
+    index: int
+    header: int
+    latches: tuple[int, ...]
+    blocks: frozenset[int]
+    depth: int
+    parent: int | None
+    children: tuple[int, ...]
+    location: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One function: instructions in order, blocks, edges, dominators and loops.
+
+    Block 0 is the entry. `immediate_dominators[b]` is -1 for the entry and for unreachable
+    blocks; `loops` is ordered outer before inner.
+    """
+
+    name: str
+    target: str
+    instructions: tuple[Instruction, ...]
+    blocks: tuple[Block, ...]
+    immediate_dominators: tuple[int, ...]
+    loops: tuple[Loop, ...]
+    reverse_postorder: tuple[int, ...]
+    innermost_loop: tuple[int | None, ...]
+    """Per block, the index of the innermost loop that holds it."""
+
+    def block_instructions(self, block: int) -> tuple[Instruction, ...]:
+        """The instructions of one block."""
+        found = self.blocks[block]
+        return self.instructions[found.start : found.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArgument:
+    """One slot of the kernel argument segment. `offset` and `size` in bytes.
+
+    `kind` is the metadata's value kind: `global_buffer`, `by_value`, `hidden_…`,
+    `dynamic_shared_pointer`. `name` is "" where the compiler did not keep it.
+    """
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+    address_space: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDescriptor:
+    """What the kernel descriptor and its metadata say, in registers and bytes.
+
+    `vgprs` is the number of architectural VGPRs, `agprs` of accumulation VGPRs, `sgprs` of SGPRs
+    including VCC and friends as the compiler counts them. `lds_bytes` is the static part.
+    `directives` keeps every `.amdhsa_*` value that was an integer.
+    """
+
+    vgprs: int
+    agprs: int
+    sgprs: int
+    lds_bytes: int
+    scratch_bytes: int
+    vgpr_spills: int
+    sgpr_spills: int
+    wave_size: int
+    max_workgroup_size: int
+    kernarg_bytes: int
+    arguments: tuple[KernelArgument, ...]
+    uses_dynamic_stack: bool = False
+    directives: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of an assembly file: its program and its descriptor."""
+
+    name: str
+    program: Program
+    descriptor: KernelDescriptor
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyModule:
+    """One assembly text: kernels by name, and device functions that were not inlined."""
+
+    target: str
+    kernels: dict[str, Kernel]
+    functions: dict[str, Program]

@@ -1,0 +1,54 @@
+"""The AMD targets wavecast knows, and the named sets of them the opcode table uses.
+
+A target is what LLVM calls a processor (`gfx942`). Processors that share an instruction set with a
+listed one are mapped to it by `isa_target`: gfx1101 is parsed as gfx1100, gfx1200 as gfx1201.
+"""
+
+from __future__ import annotations
+
+from wavecast.errors import UnknownName
+
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "gfx1250")
+
+_ALL = frozenset(TARGETS)
+TARGET_SETS: dict[str, frozenset[str]] = {
+    "all": _ALL,
+    "gfx9": frozenset({"gfx90a", "gfx942", "gfx950"}),
+    "gfx940+": frozenset({"gfx942", "gfx950"}),
+    "gfx11": frozenset({"gfx1100", "gfx1151"}),
+    "gfx11+": frozenset({"gfx1100", "gfx1151", "gfx1201", "gfx1250"}),
+    "gfx11.5+": frozenset({"gfx1151", "gfx1201", "gfx1250"}),
+    "gfx11-12.0": frozenset({"gfx1100", "gfx1151", "gfx1201"}),
+    "gfx12+": frozenset({"gfx1201", "gfx1250"}),
+    **{name: frozenset({name}) for name in TARGETS},
+}
+
+_SAME_ISA = {
+    "gfx940": "gfx942",
+    "gfx941": "gfx942",
+    "gfx1101": "gfx1100",
+    "gfx1102": "gfx1100",
+    "gfx1103": "gfx1100",
+    "gfx1150": "gfx1151",
+    "gfx1152": "gfx1151",
+    "gfx1153": "gfx1151",
+    "gfx1200": "gfx1201",
+}
+
+
+def isa_target(processor: str) -> str:
+    """The member of `TARGETS` whose instruction set `processor` uses.
+
+    Feature suffixes (`gfx942:sramecc+:xnack-`) are dropped. Raises UnknownName for a processor
+    that is not supported.
+    """
+    name = processor.split(":", 1)[0]
+    name = _SAME_ISA.get(name, name)
+    if name not in _ALL:
+        raise UnknownName("AMD target", processor, (*TARGETS, *_SAME_ISA))
+    return name
+
+
+def is_gfx9(target: str) -> bool:
+    """True for the CDNA targets (wave64, combined vmcnt, accumulation registers)."""
+    return isa_target(target) in TARGET_SETS["gfx9"]

@@ -1,0 +1,52 @@
+"""A finding: one thing about a kernel worth changing, and the rule that found it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from wavecast.analyze.result import CodeAnalysis
+from wavecast.arch import Device
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.isa.instruction import SourceLocation
+from wavecast.isa.program import Program
+from wavecast.model.bounds import Roofline
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found. `evidence` states the measured facts, `advice` what to change."""
+
+    rule: str
+    severity: Severity
+    message: str
+    evidence: str
+    advice: str
+    location: SourceLocation | None = None
+    instruction: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a rule may look at. `program` is None for NVIDIA targets, `launch` without one."""
+
+    code: CodeObject
+    device: Device
+    analysis: CodeAnalysis
+    roofline: Roofline
+    program: Program | None
+    launch: Launch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of the registry. `name` is kebab-case; `check` yields findings."""
+
+    name: str
+    severity: Severity
+    title: str
+    explanation: str
+    check: Callable[[Subject], Iterable[Finding]]
