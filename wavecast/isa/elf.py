@@ -1,0 +1,244 @@
+"""The parts of an ELF file that describe AMD code: header, sections, symbols, notes.
+
+Reads 64-bit little-endian ELF only, which every AMDGPU and NVIDIA code object is. Every offset is
+checked, so that a truncated or damaged file is an InputError and never an index error.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.errors import InputError
+
+MAGIC: Final = b"\x7fELF"
+MACHINE_X86_64: Final = 62
+MACHINE_AARCH64: Final = 183
+MACHINE_CUDA: Final = 190
+MACHINE_AMDGPU: Final = 224
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NOTE = struct.Struct("<III")
+
+_SHT_SYMTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 7, 8, 11
+_PT_NOTE = 4
+_SHN_ABS = 0xFFF1
+
+PROCESSORS: Final[dict[int, str]] = {
+    0x2C: "gfx900",
+    0x2D: "gfx902",
+    0x2E: "gfx904",
+    0x2F: "gfx906",
+    0x30: "gfx908",
+    0x31: "gfx909",
+    0x32: "gfx90c",
+    0x33: "gfx1010",
+    0x34: "gfx1011",
+    0x35: "gfx1012",
+    0x36: "gfx1030",
+    0x37: "gfx1031",
+    0x38: "gfx1032",
+    0x39: "gfx1033",
+    0x3D: "gfx1035",
+    0x3E: "gfx1034",
+    0x3F: "gfx90a",
+    0x40: "gfx940",
+    0x41: "gfx1100",
+    0x42: "gfx1013",
+    0x43: "gfx1150",
+    0x44: "gfx1103",
+    0x45: "gfx1036",
+    0x46: "gfx1101",
+    0x47: "gfx1102",
+    0x48: "gfx1200",
+    0x49: "gfx1250",
+    0x4A: "gfx1151",
+    0x4B: "gfx941",
+    0x4C: "gfx942",
+    0x4E: "gfx1201",
+    0x4F: "gfx950",
+    0x51: "gfx9-generic",
+    0x54: "gfx11-generic",
+    0x55: "gfx1152",
+    0x58: "gfx1153",
+    0x59: "gfx12-generic",
+    0x5A: "gfx1251",
+    0x5F: "gfx9-4-generic",
+}
+"""EF_AMDGPU_MACH (low byte of e_flags) -> processor, as LLVM 22 writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section. `address` is 0 for sections that are not loaded; `data` is b"" for NOBITS."""
+
+    name: str
+    kind: int
+    address: int
+    data: bytes
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One symbol. `section` is the index of its section, None for undefined and absolute ones."""
+
+    name: str
+    value: int
+    size: int
+    section: int | None
+    absolute: bool
+    is_function: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """An ELF file: machine, flags, and its sections, symbols and notes by name."""
+
+    machine: int
+    flags: int
+    abi: int
+    sections: tuple[Section, ...]
+    symbols: dict[str, Symbol]
+    notes: tuple[tuple[str, int, bytes], ...]
+    """(owner, type, content) of every note."""
+
+    def section(self, name: str) -> Section | None:
+        """The first section called `name`."""
+        return next((section for section in self.sections if section.name == name), None)
+
+    def content(self, symbol: Symbol) -> bytes:
+        """The bytes a symbol covers. Raises InputError where they lie outside its section."""
+        if symbol.section is None:
+            raise InputError(f"symbol {symbol.name} has no content")
+        section = self.sections[symbol.section]
+        start = symbol.value - section.address
+        if start < 0 or start + symbol.size > len(section.data):
+            raise InputError(f"symbol {symbol.name} lies outside section {section.name}")
+        return section.data[start : start + symbol.size]
+
+
+def is_elf(data: bytes) -> bool:
+    """True when `data` starts like an ELF file."""
+    return data[:4] == MAGIC
+
+
+def machine(data: bytes) -> int:
+    """The e_machine of an ELF file. Raises InputError when the header is cut off."""
+    return _header(data)[2]
+
+
+def processor(elf: Elf) -> str:
+    """The AMD processor of a code object, from its flags. InputError for one never heard of."""
+    number = elf.flags & 0xFF
+    if number not in PROCESSORS:
+        raise InputError(f"AMD code object for an unknown processor (machine number {number:#x})")
+    return PROCESSORS[number]
+
+
+def read(data: bytes) -> Elf:
+    """Parse an ELF file. Raises InputError when it is truncated or not 64-bit little-endian."""
+    header = _header(data)
+    ident, flags = header[0], header[7]
+    try:
+        sections = _sections(data, header)
+        symbols = {symbol.name: symbol for symbol in _symbols(sections)}
+        notes = tuple(_notes(data, header, sections))
+    except struct.error as error:
+        raise _damaged(len(data)) from error
+    return Elf(header[2], flags, ident[7], sections, symbols, notes)
+
+
+def _header(data: bytes) -> tuple:
+    if not is_elf(data):
+        raise InputError("not an ELF file")
+    if len(data) < _HEADER.size:
+        raise _damaged(len(data))
+    if data[4] != 2 or data[5] != 1:
+        raise InputError("a 32-bit or big-endian ELF file: no GPU code object is one")
+    return _HEADER.unpack_from(data)
+
+
+def _damaged(size: int) -> InputError:
+    return InputError(
+        f"ELF file is truncated or damaged ({size} bytes)", hint="copy or build it again"
+    )
+
+
+def _sections(data: bytes, header: tuple) -> tuple[Section, ...]:
+    start, entry, count, names_index = header[6], header[11], header[12], header[13]
+    if not count:
+        return ()
+    if entry != _SECTION.size or start + entry * count > len(data):
+        raise _damaged(len(data))
+    raw = [_SECTION.unpack_from(data, start + index * entry) for index in range(count)]
+    contents = []
+    for fields in raw:
+        kind, offset, size = fields[1], fields[4], fields[5]
+        if kind != _SHT_NOBITS and offset + size > len(data):
+            raise _damaged(len(data))
+        contents.append(b"" if kind == _SHT_NOBITS else data[offset : offset + size])
+    names = contents[names_index] if names_index < count else b""
+    return tuple(
+        Section(_string(names, fields[0]), fields[1], fields[3], content, fields[6])
+        for fields, content in zip(raw, contents, strict=True)
+    )
+
+
+def _string(table: bytes, offset: int) -> str:
+    end = table.find(b"\0", offset)
+    return table[offset : end if end >= 0 else len(table)].decode("utf-8", "replace")
+
+
+def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
+    for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
+        for section in sections:
+            if section.kind != kind or section.link >= len(sections):
+                continue
+            names = sections[section.link].data
+            whole = len(section.data) - len(section.data) % _SYMBOL.size
+            for fields in _SYMBOL.iter_unpack(section.data[:whole]):
+                name, info, _, index, value, size = fields
+                inside = index if 0 < index < len(sections) else None
+                yield Symbol(
+                    _string(names, name), value, size, inside, index == _SHN_ABS, info & 0xF == 2
+                )
+
+
+def _notes(
+    data: bytes, header: tuple, sections: tuple[Section, ...]
+) -> Iterator[tuple[str, int, bytes]]:
+    blocks = [section.data for section in sections if section.kind == _SHT_NOTE]
+    if not blocks:
+        blocks = list(_note_segments(data, header))
+    for block in blocks:
+        position = 0
+        while position + _NOTE.size <= len(block):
+            name_size, size, kind = _NOTE.unpack_from(block, position)
+            name_at = position + _NOTE.size
+            content_at = name_at + _align4(name_size)
+            if content_at + size > len(block):
+                raise _damaged(len(data))
+            owner = block[name_at : name_at + name_size].rstrip(b"\0").decode("latin-1")
+            yield owner, kind, block[content_at : content_at + size]
+            position = content_at + _align4(size)
+
+
+def _note_segments(data: bytes, header: tuple) -> Iterator[bytes]:
+    """PT_NOTE segments, for code objects whose section table was stripped."""
+    start, entry, count = header[5], header[9], header[10]
+    if not count or entry != _SEGMENT.size or start + entry * count > len(data):
+        return
+    for index in range(count):
+        fields = _SEGMENT.unpack_from(data, start + index * entry)
+        if fields[0] == _PT_NOTE and fields[2] + fields[5] <= len(data):
+            yield data[fields[2] : fields[2] + fields[5]]
+
+
+def _align4(size: int) -> int:
+    return -(-size // 4) * 4

@@ -1,0 +1,132 @@
+"""The 64-byte kernel descriptor of a code object, as `.amdhsa_*` directives would state it.
+
+Source: LLVM "User Guide for AMDGPU Backend", section "Kernel Descriptor" (layout, and the fields
+of compute_pgm_rsrc1, 2, 3 and kernel_code_properties). Register counts in it are in granules, so
+`next_free_vgpr` is rounded up; the metadata note has the exact count.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from wavecast.errors import InputError
+
+SIZE: Final = 64
+_LAYOUT = struct.Struct("<III4xq20xIIIHH4x")
+assert _LAYOUT.size == SIZE
+
+Field = tuple[str, int, int]  # directive, lowest bit, number of bits
+
+_RSRC1: Final[tuple[Field, ...]] = (
+    ("float_round_mode_32", 12, 2),
+    ("float_round_mode_16_64", 14, 2),
+    ("float_denorm_mode_32", 16, 2),
+    ("float_denorm_mode_16_64", 18, 2),
+    ("fp16_overflow", 26, 1),
+)
+_RSRC1_BEFORE_GFX12: Final[tuple[Field, ...]] = (("dx10_clamp", 21, 1), ("ieee_mode", 23, 1))
+_RSRC1_GFX10: Final[tuple[Field, ...]] = (
+    ("workgroup_processor_mode", 29, 1),
+    ("memory_ordered", 30, 1),
+    ("forward_progress", 31, 1),
+)
+_RSRC1_GFX12: Final[tuple[Field, ...]] = (("round_robin_scheduling", 21, 1),)
+_RSRC2: Final[tuple[Field, ...]] = (
+    ("system_sgpr_workgroup_id_x", 7, 1),
+    ("system_sgpr_workgroup_id_y", 8, 1),
+    ("system_sgpr_workgroup_id_z", 9, 1),
+    ("system_sgpr_workgroup_info", 10, 1),
+    ("system_vgpr_workitem_id", 11, 2),
+    ("exception_fp_ieee_invalid_op", 24, 1),
+    ("exception_fp_denorm_src", 25, 1),
+    ("exception_fp_ieee_div_zero", 26, 1),
+    ("exception_fp_ieee_overflow", 27, 1),
+    ("exception_fp_ieee_underflow", 28, 1),
+    ("exception_fp_ieee_inexact", 29, 1),
+    ("exception_int_div_zero", 30, 1),
+)
+_PROPERTIES: Final[tuple[Field, ...]] = (
+    ("user_sgpr_dispatch_ptr", 1, 1),
+    ("user_sgpr_queue_ptr", 2, 1),
+    ("user_sgpr_kernarg_segment_ptr", 3, 1),
+    ("user_sgpr_dispatch_id", 4, 1),
+    ("user_sgpr_private_segment_size", 6, 1),
+    ("uses_dynamic_stack", 11, 1),
+)
+_ABSOLUTE_SCRATCH: Final[tuple[Field, ...]] = (
+    ("user_sgpr_private_segment_buffer", 0, 1),
+    ("user_sgpr_flat_scratch_init", 5, 1),
+)
+_PRELOAD: Final[tuple[Field, ...]] = (
+    ("user_sgpr_kernarg_preload_length", 0, 7),
+    ("user_sgpr_kernarg_preload_offset", 7, 9),
+)
+_UNIFIED_VGPRS: Final = frozenset({"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"})
+_ARCHITECTED_SCRATCH: Final = frozenset({"gfx940", "gfx941", "gfx942", "gfx950"})
+"""Targets before gfx11 whose scratch base the hardware sets up; from gfx11 on all do."""
+
+
+def decode(data: bytes, processor: str) -> dict[str, int]:
+    """Directive name (without `.amdhsa_`) -> value. Raises InputError for a wrong length."""
+    if len(data) != SIZE:
+        raise InputError(f"kernel descriptor has {len(data)} bytes, not {SIZE}")
+    lds, scratch, kernarg, _, rsrc3, rsrc1, rsrc2, properties, preload = _LAYOUT.unpack(data)
+    generation = _generation(processor)
+    wave32 = bool(properties >> 10 & 1)
+    found = {
+        "group_segment_fixed_size": lds,
+        "private_segment_fixed_size": scratch,
+        "kernarg_size": kernarg,
+        "user_sgpr_count": _bits(rsrc2, 1, 6 if processor.startswith("gfx125") else 5),
+        "next_free_vgpr": (_bits(rsrc1, 0, 6) + 1) * vgpr_granule(processor, wave32),
+    }
+    found |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
+    if generation >= 10:
+        found["wavefront_size32"] = int(wave32)
+        found |= _fields(rsrc1, _RSRC1_GFX10)
+    if processor.startswith("gfx125"):
+        del found["workgroup_processor_mode"]  # the target has compute units only
+    found |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if generation < 12 else _RSRC1_GFX12)
+    if generation >= 11 or processor in _ARCHITECTED_SCRATCH:
+        found["enable_private_segment"] = _bits(rsrc2, 0, 1)
+    else:
+        found["system_sgpr_private_segment_wavefront_offset"] = _bits(rsrc2, 0, 1)
+        found |= _fields(properties, _ABSOLUTE_SCRATCH)
+    if processor in _UNIFIED_VGPRS:
+        found["accum_offset"] = (_bits(rsrc3, 0, 6) + 1) * 4
+        found["tg_split"] = _bits(rsrc3, 16, 1)
+    if processor in _UNIFIED_VGPRS or processor.startswith("gfx125"):
+        found |= _fields(preload, _PRELOAD)
+    if generation in (10, 11):
+        found["shared_vgpr_count"] = _bits(rsrc3, 0, 4)
+    if generation == 11:
+        found["inst_pref_size"] = _bits(rsrc3, 4, 6)
+    if generation >= 12:
+        found["inst_pref_size"] = _bits(rsrc3, 4, 8)
+    if processor.startswith("gfx125"):
+        found["named_barrier_count"] = _bits(rsrc3, 14, 3)
+    return found
+
+
+def vgpr_granule(processor: str, wave32: bool) -> int:
+    """Encoding granule of the VGPR count (not the allocation granule)."""
+    if processor.startswith("gfx125"):
+        return 16
+    if processor in _UNIFIED_VGPRS:
+        return 8
+    return 8 if wave32 else 4
+
+
+def _generation(processor: str) -> int:
+    """9 for gfx90a, 11 for gfx1100: what stands before the last two digits."""
+    digits = processor.removeprefix("gfx").split("-", 1)[0]
+    return int(digits[:2] if len(digits) == 4 or not digits.startswith("9") else digits[:1])
+
+
+def _bits(word: int, low: int, width: int) -> int:
+    return word >> low & ((1 << width) - 1)
+
+
+def _fields(word: int, fields: tuple[Field, ...]) -> dict[str, int]:
+    return {name: _bits(word, low, width) for name, low, width in fields}
