@@ -1,3 +1,35 @@
-"""Know how a GPU kernel will run before it runs."""
+"""Know how a GPU kernel will run before it runs.
+
+    import wavecast
+
+    report = wavecast.explain(kernel, x, y, n, grid=(64,), arch="gfx942")
+    with wavecast.capture(arch="gfx942") as launches:
+        kernel[grid](x, y, n)
+
+Importing wavecast is cheap: everything else is imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from wavecast.integrations.triton import capture
+    from wavecast.pipeline import explain
+
+_LAZY = {
+    "explain": "wavecast.pipeline",
+    "capture": "wavecast.integrations.triton",
+}
+
+__all__ = ["__version__", "capture", "explain"]
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'wavecast' has no attribute {name!r}")
+    return getattr(import_module(module), name)

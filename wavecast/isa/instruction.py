@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from wavecast.isa.opcode import Opcode
+from wavecast.isa.opcode import MemoryEffect, Opcode, OperandRole
 
 
 class OperandClass(Enum):
@@ -65,14 +65,18 @@ class SourceLocation:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Decoded:
     """An instruction's text, understood. Equal texts in one target share one object.
 
+    Immutable by convention: not a frozen class because building one is the parser's inner loop.
     `reads` and `writes` are register sets over all classes, implicit ones included; `kills` is
     the part of `writes` whose old value is gone afterwards (a write of a 16-bit half, or one that
     preserves lanes, kills nothing). `modifiers` maps a modifier's name to its printed value
-    (`{"offset": "16"}`), flags to `""`. `encoding` is the suffix LLVM prints (`e32`, `e64_dpp`).
+    (`{"offset": "16"}`), flags to `""`. `encoding` is the suffix LLVM prints (`e32`, `e64_dpp`), which
+    `mnemonic` includes. `roles` are the opcode's operand roles, one per operand printed. `memory`
+    is the opcode's memory effect as this form of it has it (a buffer load with `lds` is a load
+    to LDS).
     """
 
     text: str
@@ -84,6 +88,8 @@ class Decoded:
     reads: int
     writes: int
     kills: int
+    roles: tuple[OperandRole, ...] = ()
+    memory: MemoryEffect | None = None
     second: Decoded | None = None
     """The Y half of a VOPD pair; `reads` and `writes` of the X half cover both."""
 
@@ -129,6 +135,10 @@ class Instruction:
     @property
     def writes(self) -> int:
         return self.decoded.writes
+
+    @property
+    def memory(self) -> MemoryEffect | None:
+        return self.decoded.memory
 
     @property
     def second(self) -> Decoded | None:

@@ -1,0 +1,14 @@
+"""The verbs: name -> (module that defines `command`, one line of help)."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "explain": (
+        "wavecast.cli.explain",
+        "What the compiler made of a kernel on each GPU, and what limits it.",
+    ),
+    "arch": ("wavecast.cli.arch", "What is known about a GPU, with sources; compare GPUs."),
+    "rules": ("wavecast.cli.rules", "The findings wavecast looks for, and what to do about them."),
+    "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),
+    "doctor": ("wavecast.cli.doctor", "What works on this machine and what to install for the rest."),
+}

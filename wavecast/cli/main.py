@@ -1,0 +1,93 @@
+"""The command group: finds verbs lazily, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from wavecast import __version__
+from wavecast.cli.commands import COMMANDS
+from wavecast.errors import UnknownName, WavecastError
+
+INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
+
+
+class _Verbs(click.Group):
+    """A group whose verbs are imported when they are used, not when help lists them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return import_module(entry[0]).command if entry else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise UnknownName("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "WAVECAST"},
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(__version__, prog_name="wavecast")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Know how a GPU kernel will run before it runs."""
+    from wavecast.cli.settings import default_map
+
+    ctx.obj = {"debug": debug}
+    ctx.default_map = default_map()
+
+
+def run(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 fine, 1 finding, 2 usage or input, 3 nothing analysed."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments[: arguments.index("--") if "--" in arguments else None]
+    if debug:
+        arguments = ["--debug", *[a for a in arguments if a != "--debug"]]
+    try:
+        code = cli.main(args=arguments, prog_name="wavecast", standalone_mode=False)
+    except WavecastError as error:
+        if debug:
+            raise
+        _fail(str(error), error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.Abort:
+        _fail("interrupted", 130)
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output went away; leave without Python's own complaint at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        _fail(
+            f"internal error, a bug in wavecast: {type(error).__name__}: {error} "
+            "(run with --debug for the traceback)",
+            INTERNAL_ERROR,
+        )
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"wavecast: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

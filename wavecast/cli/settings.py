@@ -1,0 +1,78 @@
+"""Settings from `[tool.wavecast]` in the nearest pyproject.toml, as defaults of the options.
+
+Order of precedence: pyproject.toml, then `WAVECAST_EXPLAIN_ARCH`-style variables, then options.
+A table holds options of every verb (`arch = "gfx942"`) or of one (`[tool.wavecast.explain]`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from wavecast.errors import InputError, UnknownName, UsageError
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "explain": (
+        "arch", "arch_file", "kernels", "configs", "format", "detail", "timeout", "fail_on",
+        "disable",
+    ),
+    "arch": ("arch_file", "format"),
+    "rules": ("format",),
+}  # fmt: skip
+"""Verb -> the options a settings file may set."""
+
+
+def default_map(start: Path | None = None) -> dict[str, dict[str, object]]:
+    """Defaults per verb for click. Raises UsageError for an unknown key or an unreadable file."""
+    path = _nearest_pyproject(start or Path.cwd())
+    if path is None:
+        return {}
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        if "wavecast" not in path.read_text(encoding="utf-8", errors="replace"):
+            return {}
+        raise InputError(f"{path}: {error}") from None
+    settings = document.get("tool", {}).get("wavecast", {})
+    if not isinstance(settings, dict):
+        raise UsageError(f"{path}: [tool.wavecast] must be a table")
+    defaults: dict[str, dict[str, object]] = {verb: {} for verb in SETTINGS}
+    for key, value in settings.items():
+        name = key.replace("-", "_")
+        if isinstance(value, dict):
+            _verb_table(path, name, value, defaults)
+            continue
+        verbs = [verb for verb, options in SETTINGS.items() if name in options]
+        if not verbs:
+            raise UnknownName(f"setting in {path}", key, _known())
+        for verb in verbs:
+            defaults[verb].setdefault(name, _option_value(value))
+    return defaults
+
+
+def _verb_table(
+    path: Path, verb: str, table: dict[str, object], defaults: dict[str, dict[str, object]]
+) -> None:
+    if verb not in SETTINGS:
+        raise UnknownName(f"setting in {path}", verb, _known())
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in SETTINGS[verb]:
+            raise UnknownName(f"setting in {path} [tool.wavecast.{verb}]", key, SETTINGS[verb])
+        defaults[verb][name] = _option_value(value)
+
+
+def _option_value(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _known() -> list[str]:
+    return [*SETTINGS, *{option for options in SETTINGS.values() for option in options}]
+
+
+def _nearest_pyproject(start: Path) -> Path | None:
+    for folder in (start, *start.parents):
+        candidate = folder / "pyproject.toml"
+        if candidate.is_file():
+            return candidate
+    return None

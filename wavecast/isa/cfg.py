@@ -1,0 +1,262 @@
+"""Instructions and labels to a `Program`: blocks, edges, dominators, natural loops."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+from wavecast.errors import ParseError
+from wavecast.isa.instruction import Instruction, OperandClass, SourceLocation
+from wavecast.isa.opcode import Control
+from wavecast.isa.program import Block, Loop, Program
+
+_JUMP_EXPRESSION = re.compile(r"\(?(\.?[A-Za-z_$][\w.$]*)-")
+_LONG_BRANCH_REACH = 8
+
+
+def build_program(
+    name: str,
+    target: str,
+    instructions: list[Instruction],
+    labels: dict[str, int],
+    file: str = "",
+) -> Program:
+    """The control-flow graph of one function. `labels` maps a name to an instruction index.
+
+    Raises ParseError for a branch to a label the function does not have.
+    """
+    targets = _branch_targets(name, instructions, labels, file)
+    starts = _leaders(instructions, targets)
+    blocks = _blocks(instructions, labels, targets, starts)
+    order = _reverse_postorder(blocks)
+    dominators = _dominators(blocks, order)
+    loops = _loops(blocks, order, dominators, instructions)
+    innermost: list[int | None] = [None] * len(blocks)
+    for loop in loops:
+        for block in loop.blocks:
+            innermost[block] = loop.index
+    return Program(
+        name,
+        target,
+        tuple(instructions),
+        tuple(blocks),
+        tuple(dominators),
+        tuple(loops),
+        tuple(order),
+        tuple(innermost),
+    )
+
+
+def _branch_targets(
+    name: str, instructions: list[Instruction], labels: dict[str, int], file: str
+) -> dict[int, int]:
+    """Branch instruction -> the instruction it jumps to, where that is in this function."""
+    found = {}
+    for instruction in instructions:
+        control = instruction.opcode.control
+        if control is Control.NONE or control is Control.END or control is Control.CALL:
+            continue
+        if control is Control.INDIRECT:
+            label = _long_branch(instructions, instruction.index, labels)
+            if label is not None:
+                found[instruction.index] = labels[label]
+            continue
+        label = next((o.text for o in instruction.operands if o.kind is OperandClass.LABEL), None)
+        if label is None or label not in labels:
+            raise ParseError(
+                f"branch to unknown label {label or instruction.decoded.text!r}",
+                file=file,
+                line=instruction.line,
+                kernel=name,
+            )
+        found[instruction.index] = labels[label]
+    return found
+
+
+def _long_branch(
+    instructions: list[Instruction], index: int, labels: dict[str, int]
+) -> str | None:
+    """The label of a far jump: the compiler adds `label - here` to the program counter."""
+    for previous in instructions[max(0, index - _LONG_BRANCH_REACH) : index]:
+        for operand in previous.operands:
+            if operand.kind is OperandClass.EXPRESSION:
+                match = _JUMP_EXPRESSION.search(operand.text)
+                if match is not None and match[1] in labels:
+                    return match[1]
+    return None
+
+
+def _leaders(instructions: list[Instruction], targets: dict[int, int]) -> list[int]:
+    starts = {0, *targets.values()}
+    for instruction in instructions:
+        control = instruction.opcode.control
+        if control is not Control.NONE and control is not Control.CALL:
+            starts.add(instruction.index + 1)
+    return sorted(start for start in starts if start < len(instructions))
+
+
+def _blocks(
+    instructions: list[Instruction],
+    labels: dict[str, int],
+    targets: dict[int, int],
+    starts: list[int],
+) -> list[Block]:
+    by_start = {start: index for index, start in enumerate(starts)}
+    label_at: dict[int, str] = {}
+    for label, position in labels.items():
+        if not label.startswith(".Ltmp"):
+            label_at.setdefault(position, label)
+    successors: list[tuple[int, ...]] = []
+    for index, _ in enumerate(starts):
+        stop = starts[index + 1] if index + 1 < len(starts) else len(instructions)
+        last = instructions[stop - 1]
+        follows = (index + 1,) if stop < len(instructions) else ()
+        control = last.opcode.control
+        jump = (by_start[targets[last.index]],) if last.index in targets else ()
+        if control is Control.CONDITIONAL:
+            successors.append(tuple(dict.fromkeys((*follows, *jump))))
+        elif control in (Control.BRANCH, Control.INDIRECT, Control.END):
+            successors.append(jump)
+        else:
+            successors.append(follows)
+    predecessors: list[list[int]] = [[] for _ in starts]
+    for index, following in enumerate(successors):
+        for block in following:
+            predecessors[block].append(index)
+    return [
+        Block(
+            index,
+            label_at.get(start, ""),
+            start,
+            starts[index + 1] if index + 1 < len(starts) else len(instructions),
+            successors[index],
+            tuple(predecessors[index]),
+        )
+        for index, start in enumerate(starts)
+    ]
+
+
+def _reverse_postorder(blocks: list[Block]) -> list[int]:
+    seen = {0}
+    order: list[int] = []
+    stack = [(0, iter(blocks[0].successors))]
+    while stack:
+        block, following = stack[-1]
+        for successor in following:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(blocks[successor].successors)))
+                break
+        else:
+            order.append(block)
+            stack.pop()
+    order.reverse()
+    return order
+
+
+def _dominators(blocks: list[Block], order: list[int]) -> list[int]:
+    """Immediate dominators, by Cooper, Harvey and Kennedy's iteration over the order."""
+    position = {block: number for number, block in enumerate(order)}
+    dominator: list[int] = [-1] * len(blocks)
+    dominator[0] = 0
+
+    def common(a: int, b: int) -> int:
+        while a != b:
+            while position[a] > position[b]:
+                a = dominator[a]
+            while position[b] > position[a]:
+                b = dominator[b]
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for block in order[1:]:
+            new = -1
+            for predecessor in blocks[block].predecessors:
+                if predecessor in position and dominator[predecessor] != -1:
+                    new = predecessor if new == -1 else common(predecessor, new)
+            if dominator[block] != new:
+                dominator[block] = new
+                changed = True
+    dominator[0] = -1
+    return dominator
+
+
+def _dominates(dominators: list[int], a: int, b: int) -> bool:
+    while b != -1 and b != a:
+        b = dominators[b]
+    return b == a
+
+
+def _loops(
+    blocks: list[Block],
+    order: list[int],
+    dominators: list[int],
+    instructions: list[Instruction],
+) -> list[Loop]:
+    latches: dict[int, list[int]] = {}
+    for block in order:
+        for successor in blocks[block].successors:
+            if _dominates(dominators, successor, block):
+                latches.setdefault(successor, []).append(block)
+    reachable = frozenset(order)
+    bodies = {
+        header: _body(blocks, header, tails) & reachable for header, tails in latches.items()
+    }
+    headers = sorted(bodies, key=lambda header: (-len(bodies[header]), header))
+    loops: list[Loop] = []
+    for header in headers:
+        parent = None
+        for outer in loops:
+            if header in outer.blocks and bodies[header] < outer.blocks:
+                parent = outer.index
+        depth = loops[parent].depth + 1 if parent is not None else 1
+        loops.append(
+            Loop(
+                len(loops),
+                header,
+                tuple(latches[header]),
+                bodies[header],
+                depth,
+                parent,
+                (),
+                _location(blocks, instructions, header, latches[header], bodies[header]),
+            )
+        )
+    return [
+        replace(loop, children=tuple(o.index for o in loops if o.parent == loop.index))
+        for loop in loops
+    ]
+
+
+def _body(blocks: list[Block], header: int, tails: list[int]) -> frozenset[int]:
+    body = {header}
+    stack = list(tails)
+    while stack:
+        block = stack.pop()
+        if block not in body:
+            body.add(block)
+            stack.extend(blocks[block].predecessors)
+    return frozenset(body)
+
+
+def _location(
+    blocks: list[Block],
+    instructions: list[Instruction],
+    header: int,
+    tails: list[int],
+    body: frozenset[int],
+) -> SourceLocation | None:
+    """The loop's source line: where its closing branch comes from, else its most frequent line."""
+    for tail in tails:
+        closing = instructions[blocks[tail].stop - 1]
+        if closing.opcode.control is not Control.NONE and closing.location is not None:
+            return closing.location.outermost
+    counts: Counter[SourceLocation] = Counter()
+    for block in sorted(body, key=lambda index: index != header):
+        for instruction in instructions[blocks[block].start : blocks[block].stop]:
+            if instruction.location is not None:
+                counts[instruction.location.outermost] += 1
+    return counts.most_common(1)[0][0] if counts else None

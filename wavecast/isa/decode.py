@@ -1,0 +1,284 @@
+"""One instruction's text to `Decoded`: look up the row, match operands to roles, derive register sets."""
+
+from __future__ import annotations
+
+import re
+
+from wavecast.errors import nearest_names
+from wavecast.isa import table
+from wavecast.isa.instruction import Decoded, Operand
+from wavecast.isa.opcode import Access, MemoryEffect, MemoryKind, Opcode, OperandKind, OperandRole
+from wavecast.isa.operand import OperandError, parse_operand, print_operand
+from wavecast.isa.registers import SPECIAL_REGISTERS, special
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+_SUFFIX = re.compile(r"(?P<base>.+?)_(?P<encoding>e64_dpp8|e64_dpp|e32|e64|e96|dpp8|dpp|sdwa)")
+_RETURNING = ("glc", "sc0")
+_CACHE_LIMIT = 60_000
+
+
+class DecodeError(ValueError):
+    """An instruction that does not fit its row."""
+
+
+class UnknownMnemonic(DecodeError):
+    """A mnemonic with no row for the target; `nearest` are the closest known ones."""
+
+    def __init__(self, mnemonic: str, target: str, nearest: list[str]) -> None:
+        super().__init__(f"unknown instruction {mnemonic!r} for {target}")
+        self.nearest = nearest
+
+
+class Decoder:
+    """Decodes instruction texts of one target. Equal texts give the same object."""
+
+    def __init__(self, target: str, wave_lanes: int) -> None:
+        self.target = isa_target(target)
+        self.wave_lanes = wave_lanes
+        self._rows = table.by_mnemonic(self.target)
+        self._mnemonics: dict[str, tuple[tuple[Opcode, ...], str]] = {}
+        self._decoded: dict[str, Decoded] = {}
+        self._implicit: dict[str, tuple[int, int]] = {}
+
+    @property
+    def cache(self) -> dict[str, Decoded]:
+        """Texts decoded so far; the parser looks here first. Bounded by `decode`."""
+        return self._decoded
+
+    def decode(self, text: str) -> Decoded:
+        """Decode one instruction without comment or surrounding space.
+
+        Raises DecodeError (UnknownMnemonic when there is no row).
+        """
+        found = self._decoded.get(text)
+        if found is None:
+            if len(self._decoded) > _CACHE_LIMIT:
+                self._decoded.clear()
+            found = self._pair(text) if "::" in text else self._single(text)
+            self._decoded[text] = found
+        return found
+
+    def _pair(self, text: str) -> Decoded:
+        x_text, _, y_text = text.partition("::")
+        x, y = self._single(x_text.strip()), self._single(y_text.strip())
+        x.text = text
+        x.second = y
+        x.reads |= y.reads
+        x.writes |= y.writes
+        x.kills |= y.kills
+        return x
+
+    def _single(self, text: str) -> Decoded:
+        mnemonic, _, rest = text.partition(" ")
+        rows, encoding = self._lookup(mnemonic)
+        rest = rest.strip()
+        operand_texts, modifiers = _split(rows[0], rest)
+        try:
+            operands = tuple([parse_operand(item) for item in operand_texts])
+        except OperandError as error:
+            raise DecodeError(f"{error} in {text!r}") from None
+        opcode, roles = _match(rows, operands, text)
+        return self._build(text, opcode, mnemonic, encoding, operands, roles, modifiers)
+
+    def _lookup(self, mnemonic: str) -> tuple[tuple[Opcode, ...], str]:
+        found = self._mnemonics.get(mnemonic)
+        if found is not None:
+            return found
+        rows, encoding = self._rows.get(mnemonic), ""
+        if rows is None:
+            match = _SUFFIX.fullmatch(mnemonic)
+            if match is not None:
+                rows, encoding = self._rows.get(match["base"]), match["encoding"]
+        if rows is None:
+            raise UnknownMnemonic(mnemonic, self.target, nearest_names(mnemonic, self._rows))
+        self._mnemonics[mnemonic] = rows, encoding
+        return rows, encoding
+
+    def _build(
+        self,
+        text: str,
+        opcode: Opcode,
+        mnemonic: str,
+        encoding: str,
+        operands: tuple[Operand, ...],
+        roles: tuple[OperandRole, ...],
+        modifiers: dict[str, str],
+    ) -> Decoded:
+        reads, writes = self._implicit_sets(opcode)
+        kills = writes
+        for operand, role in zip(operands, roles, strict=True):
+            bits = operand.bits
+            if not bits:
+                continue
+            access = role.access
+            if access is Access.READ:
+                reads |= bits
+                continue
+            if access is Access.RETURN:
+                reads |= bits
+                if _returns(modifiers):
+                    writes |= bits
+                    kills |= bits
+                continue
+            writes |= bits
+            if access is Access.READ_WRITE:
+                reads |= bits
+                kills |= bits
+            elif operand.half or _keeps_old(modifiers, encoding):
+                reads |= bits
+            else:
+                kills |= bits
+        memory = opcode.memory
+        if memory is not None and "lds" in modifiers:
+            memory = MemoryEffect(memory.space, MemoryKind.LOAD_TO_LDS, memory.bytes)
+            reads |= special("m0")
+        return Decoded(
+            text, opcode, mnemonic, encoding, operands, modifiers, reads, writes, kills,
+            roles, memory,
+        )  # fmt: skip
+
+    def _implicit_sets(self, opcode: Opcode) -> tuple[int, int]:
+        found = self._implicit.get(opcode.name)
+        if found is None:
+            found = self._bits(opcode.implicit_reads), self._bits(opcode.implicit_writes)
+            self._implicit[opcode.name] = found
+        return found
+
+    def _bits(self, names: tuple[str, ...]) -> int:
+        bits = 0
+        for name in names:
+            if self.wave_lanes == 32 and f"{name}_lo" in SPECIAL_REGISTERS:
+                name = f"{name}_lo"
+            bits |= special(name)
+        return bits
+
+
+def wave_lanes_of(target: str) -> int:
+    """The wave size code of `target` has unless its descriptor says otherwise."""
+    return 64 if isa_target(target) in TARGET_SETS["gfx9"] else 32
+
+
+def _returns(modifiers: dict[str, str]) -> bool:
+    if any(flag in modifiers for flag in _RETURNING):
+        return True
+    return "RETURN" in modifiers.get("th", "")
+
+
+def _keeps_old(modifiers: dict[str, str], encoding: str) -> bool:
+    """True when lanes or bytes that the instruction does not write keep their old value."""
+    if encoding == "sdwa":
+        return modifiers.get("dst_unused") == "UNUSED_PRESERVE"
+    if encoding.endswith("dpp"):
+        full = modifiers.get("row_mask", "0xf") == "0xf" == modifiers.get("bank_mask", "0xf")
+        return not (full and "bound_ctrl" in modifiers)
+    return False
+
+
+def _split(opcode: Opcode, rest: str) -> tuple[list[str], dict[str, str]]:
+    """Operand texts and modifiers of what follows the mnemonic."""
+    if not rest:
+        return [], {}
+    roles = opcode.operands
+    if not roles:
+        return [], _modifiers(rest.split())
+    if len(roles) == 1 and roles[0].kind is OperandKind.IMMEDIATE and opcode.form == "SOPP":
+        return [rest], {}
+    chunks = _chunks(rest)
+    last = chunks[-1].split()
+    if len(last) > 1 and "(" in chunks[-1]:
+        last = _words(chunks[-1])
+    if not last:
+        return chunks, {}
+    chunks[-1] = last[0]
+    return chunks, _modifiers(last[1:])
+
+
+def _chunks(rest: str) -> list[str]:
+    if "(" not in rest and ":[" not in rest:
+        return [chunk.strip() for chunk in rest.split(",")]
+    chunks, depth, start = [], 0, 0
+    for position, char in enumerate(rest):
+        if char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        elif char == "," and depth == 0:
+            chunks.append(rest[start:position].strip())
+            start = position + 1
+    chunks.append(rest[start:].strip())
+    return chunks
+
+
+def _words(text: str) -> list[str]:
+    """Split at spaces outside brackets."""
+    words, depth, start = [], 0, 0
+    for position, char in enumerate(text):
+        if char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        elif char == " " and depth == 0:
+            words.append(text[start:position])
+            start = position + 1
+    words.append(text[start:])
+    return [word for word in words if word]
+
+
+def _modifiers(words: list[str]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        name, _, value = word.partition(":")
+        found[name] = value
+    return found
+
+
+def _match(
+    rows: tuple[Opcode, ...], operands: tuple[Operand, ...], text: str
+) -> tuple[Opcode, tuple[OperandRole, ...]]:
+    """The row whose roles fit the operands printed; optional roles may be left out."""
+    count = len(operands)
+    for row in rows:
+        if len(row.operands) == count:
+            return row, row.operands
+    for row in rows:
+        missing = len(row.operands) - count
+        if missing > 0 and sum(role.optional for role in row.operands) >= missing:
+            return row, _drop_optional(row.operands, missing)
+    wanted = " or ".join(str(len(row.operands)) for row in rows)
+    raise DecodeError(f"{text!r} has {count} operands, expected {wanted}")
+
+
+def _drop_optional(roles: tuple[OperandRole, ...], missing: int) -> tuple[OperandRole, ...]:
+    kept = []
+    for role in roles:
+        if missing and role.optional:
+            missing -= 1
+        else:
+            kept.append(role)
+    return tuple(kept)
+
+
+def print_instruction(decoded: Decoded) -> str:
+    """The instruction as assembly text, built from its parts."""
+    text = _print_one(decoded)
+    if decoded.second is not None:
+        text += f" :: {_print_one(decoded.second)}"
+    return text
+
+
+def _print_one(decoded: Decoded) -> str:
+    text = decoded.mnemonic
+    if decoded.operands:
+        text += " " + ", ".join([print_operand(operand) for operand in decoded.operands])
+    for name, value in decoded.modifiers.items():
+        text += f" {name}:{value}" if value else f" {name}"
+    return text
+
+
+__all__ = [
+    "DecodeError",
+    "Decoder",
+    "UnknownMnemonic",
+    "print_instruction",
+    "wave_lanes_of",
+]

@@ -1,0 +1,187 @@
+"""Assembly text to `AssemblyModule`: functions, instructions, blocks, descriptors.
+
+What is read: function labels, instructions, branch labels, `.loc`/`.file`, and, through
+`wavecast.isa.metadata`, `.amdhsa_*` directives and the metadata document. Other directives do
+not change what the code does and are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from wavecast.errors import ParseError, UnknownOpcode
+from wavecast.isa.cfg import build_program
+from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.program import AssemblyModule, Kernel, Program
+from wavecast.isa.source import SourceTable
+from wavecast.isa.targets import isa_target
+
+_FUNCTION = re.compile(r"^\s*\.type\s+([^\s,]+)\s*,\s*[@%]function", re.MULTILINE)
+_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
+_LABEL = re.compile(r'^("?[A-Za-z_.$][\w.$@]*"?|\d+):')
+_INSTRUCTION = re.compile(r"[a-z][a-z0-9]*_")
+_COMMENT = re.compile(r"\s*(?:;|//).*$")
+_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+@dataclass
+class _Function:
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+def parse(
+    text: str,
+    target: str,
+    file: str = "",
+    *,
+    kernel: str | None = None,
+    wave_lanes: int | None = None,
+) -> AssemblyModule:
+    """Parse the assembly of one code object.
+
+    `target` is an AMD processor; `file` is named in errors. With `kernel` only that function is
+    decoded. `wave_lanes` overrides the wave size; by default each kernel's descriptor decides.
+    Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is no program.
+    """
+    isa_target(target)
+    descriptors = descriptors_from_assembly(text, target)
+    lanes = wave_lanes or _wave_lanes(target, [d.wave_size for d in descriptors.values()])
+    functions = _Reader(text, target, file, lanes, kernel).read()
+    programs = {
+        function.name: build_program(
+            function.name, target, function.instructions, function.labels, file
+        )
+        for function in functions
+        if function.instructions
+    }
+    kernels = {
+        name: Kernel(name, programs[name], descriptor)
+        for name, descriptor in descriptors.items()
+        if name in programs
+    }
+    if kernel is not None and kernel not in programs:
+        raise ParseError(f"no function {kernel!r} in the assembly", file=file)
+    rest: dict[str, Program] = {n: p for n, p in programs.items() if n not in kernels}
+    return AssemblyModule(target, kernels, rest)
+
+
+def _wave_lanes(target: str, sizes: Iterable[int]) -> int:
+    known = {size for size in sizes if size}
+    return known.pop() if len(known) == 1 else wave_lanes_of(target)
+
+
+@lru_cache(maxsize=16)
+def _decoder(target: str, wave_lanes: int) -> Decoder:
+    return Decoder(target, wave_lanes)
+
+
+class _Reader:
+    """One pass over the lines of a text."""
+
+    def __init__(
+        self, text: str, target: str, file: str, wave_lanes: int, only: str | None
+    ) -> None:
+        if "/*" in text:
+            text = _BLOCK_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+        self.lines = text.split("\n")
+        self.names = set(_FUNCTION.findall(text)) | set(_KERNEL.findall(text))
+        self.file = file
+        self.only = only
+        self.decoder = _decoder(isa_target(target), wave_lanes)
+        self.sources = SourceTable()
+        self.functions: list[_Function] = []
+
+    def read(self) -> list[_Function]:
+        in_text, location, current = True, None, None
+        instructions: list[Instruction] = []
+        decode = self.decoder.decode
+        cache = self.decoder.cache
+        for number, raw in enumerate(self.lines, 1):
+            line = raw.strip()
+            decoded = cache.get(line)
+            if decoded is not None and in_text and current is not None:
+                instructions.append(Instruction(decoded, len(instructions), number, location))
+                continue
+            if not line or line[0] in ";#/":
+                continue
+            if line[0] == ".":
+                directive, _, _ = line.partition(" ")
+                directive, _, _ = directive.partition("\t")
+                if directive == ".loc":
+                    location = self.sources.location(line)
+                    continue
+                if directive == ".file":
+                    self.sources.file(line)
+                    continue
+                if directive in _SECTION_DIRECTIVES:
+                    in_text = _is_text(line)
+                    continue
+                if not _LABEL.match(line):
+                    continue
+            if not in_text:
+                continue
+            label = _LABEL.match(line)
+            if label is not None:
+                name = label[1].strip('"')
+                if name in self.names or (current is None and not name.startswith(".L")):
+                    current = self._start(name)
+                    location = None
+                    instructions = current.instructions if current else []
+                elif name.startswith(".Lfunc_end"):
+                    current = None
+                elif current is not None:
+                    current.labels[name] = len(instructions)
+                line = line[label.end() :].strip()
+                if not line or line[0] in ";/":
+                    continue
+            text = _COMMENT.sub("", line)
+            if current is None:
+                self._outside(text, number)
+                continue
+            try:
+                decoded = decode(" ".join(text.split()) if "\t" in text else text)
+            except DecodeError as error:
+                raise self._error(error, number, current.name) from None
+            if text is line or text == line:
+                cache.setdefault(line, decoded)
+            instructions.append(Instruction(decoded, len(instructions), number, location))
+        return self.functions
+
+    def _start(self, name: str) -> _Function | None:
+        if self.only is not None and name != self.only:
+            return None
+        function = _Function(name)
+        self.functions.append(function)
+        return function
+
+    def _outside(self, text: str, number: int) -> None:
+        if self.only is None and not self.functions and _INSTRUCTION.match(text):
+            raise ParseError(
+                f"instruction {text.split()[0]!r} outside a function",
+                file=self.file,
+                line=number,
+                hint="put a label before it",
+            )
+
+    def _error(self, error: DecodeError, number: int, kernel: str) -> ParseError:
+        if isinstance(error, UnknownMnemonic):
+            hint = "nearest known: " + ", ".join(error.nearest) if error.nearest else ""
+            return UnknownOpcode(
+                str(error), file=self.file, line=number, kernel=kernel, hint=hint
+            )
+        return ParseError(str(error), file=self.file, line=number, kernel=kernel)
+
+
+_SECTION_DIRECTIVES = frozenset({".text", ".section", ".data", ".bss", ".rodata", ".amdgpu_metadata"})
+
+
+def _is_text(line: str) -> bool:
+    words = line.replace(",", " ").split()
+    return words[0] == ".text" or (words[0] == ".section" and words[1].startswith(".text"))
