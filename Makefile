@@ -1,0 +1,29 @@
+# The two commands of the README, and what CI runs beside them.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test lint install clean
+
+demo: install
+	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[hip,test]"
+	touch $@
+
+clean:
+	rm -rf $(VENV)

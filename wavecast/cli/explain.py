@@ -1,0 +1,245 @@
+"""`wavecast explain`: options, progress, output format and exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+FORMATS = ("text", "json", "html", "sarif")
+SEVERITIES = ("note", "warning", "error")
+
+
+class _Dimensions(click.ParamType):
+    """`X[,Y[,Z]]` with positive integers; missing ones are 1."""
+
+    name = "X[,Y[,Z]]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int, int]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = [int(part) for part in str(value).replace("x", ",").split(",")]
+        except ValueError:
+            numbers = []
+        if not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
+            self.fail(f"{value!r} is not one to three positive integers", param, ctx)
+        x, y, z = (*numbers, 1, 1)[:3]
+        return x, y, z
+
+
+class _Quantity(click.ParamType):
+    """A positive number with an optional K, M, G, T, P suffix (powers of 1000)."""
+
+    name = "NUMBER[K|M|G|T|P]"
+    _SCALE = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}  # noqa: RUF012
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        scale = self._SCALE.get(text[-1:].lower(), 1.0)
+        try:
+            number = float(text[:-1] if scale != 1.0 else text) * scale
+        except ValueError:
+            number = 0.0
+        if not 0.0 < number < float("inf"):
+            self.fail(f"{value!r} is not a positive number", param, ctx)
+        return number
+
+
+@click.command(
+    "explain",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Examples:
+
+    wavecast explain matmul.py --arch gfx942,gfx950,gfx1100,sm_90
+
+    wavecast explain train.py --arch mi300x -k attention -- --batch 4
+
+    wavecast explain reduce.hip --arch gfx1100 --grid 1024 --block 256
+    """,
+)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
+@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
+              help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
+@click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
+              help="TOML that adds a device or overrides facts of one.")  # fmt: skip
+@click.option("-k", "--kernels", default="", metavar="REGEX", help="Only kernels whose name matches.")
+@click.option("--configs", type=click.Choice(["first", "all"]), default="first", show_default=True,
+              help="Autotuned kernels: the first configuration, or each.")  # fmt: skip
+@click.option("--grid", type=_Dimensions(), help="Workgroups, for code that no script launches.")
+@click.option("--block", type=_Dimensions(), help="Threads of a workgroup, for the same.")
+@click.option("--lds", type=click.IntRange(min=0), default=0,
+              help="Dynamic LDS in bytes, for the same.")  # fmt: skip
+@click.option("-D", "--compiler-option", multiple=True, metavar="OPTION",
+              help="Passed to the HIP compiler, e.g. -D=-DBLOCK=128.")  # fmt: skip
+@click.option("--flops", type=_Quantity(), help="Useful FLOPs of a launch, instead of deriving them.")
+@click.option("--bytes", "bytes_", type=_Quantity(), help="Least bytes of a launch, instead of deriving them.")
+@click.option("--dtype", default="", help="Dtype the given FLOPs are counted in (bf16, fp8 …).")
+@click.option("-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write there instead of standard output.")  # fmt: skip
+@click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal", show_default=True,
+              help="How much the text format shows.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+              help="Stop a script after this time; what was captured is explained.")  # fmt: skip
+@click.option("--disable", default="", metavar="RULE[,RULE…]", help="Rules not to run (see wavecast rules).")
+@click.option("--fail-on", type=click.Choice(SEVERITIES), default=None,
+              help="Exit with 1 when a finding is at least this severe.")  # fmt: skip
+def command(
+    path: Path,
+    script_args: tuple[str, ...],
+    arch: str,
+    arch_file: tuple[Path, ...],
+    kernels: str,
+    configs: str,
+    grid: tuple[int, int, int] | None,
+    block: tuple[int, int, int] | None,
+    lds: int,
+    compiler_option: tuple[str, ...],
+    flops: float | None,
+    bytes_: float | None,
+    dtype: str,
+    format_: str,
+    output: Path | None,
+    detail: str,
+    timeout: float | None,
+    disable: str,
+    fail_on: str | None,
+) -> int:
+    """Say what the compiler made of the kernels in PATH on each GPU.
+
+    PATH is a Python script with Triton kernels (it is run; its launches are recorded, not
+    computed), a HIP file, assembly, a code object, PTX or a cubin. Arguments after -- go to the
+    script.
+    """
+    from wavecast.pipeline import Given, Options, explain_path, select
+
+    _check_regex(kernels)
+    given = Given(
+        flops=flops,
+        bytes=bytes_,
+        dtype=dtype,
+        disabled_rules=_disabled(disable),
+    )
+    options = Options(
+        script_args=script_args,
+        kernels=kernels,
+        configs=configs,
+        timeout=timeout,
+        grid=grid,
+        block=block,
+        dynamic_lds=lds,
+        compiler_options=compiler_option,
+        given=given,
+    )
+    selection = select(arch.split(","), arch_file)
+    with _Progress() as progress:
+        report = explain_path(path, selection, options, progress.update)
+    if output is None:
+        _write(report, format_, detail, sys.stdout)
+    else:
+        _write_file(report, format_, detail, output)
+    return _exit_code(report, fail_on)
+
+
+def _check_regex(pattern: str) -> None:
+    import re
+
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise click.BadParameter(f"{pattern!r}: {error}", param_hint="-k") from None
+
+
+def _disabled(names: str) -> tuple[str, ...]:
+    from wavecast import rules
+
+    wanted = tuple(name.strip() for name in names.split(",") if name.strip())
+    for name in wanted:
+        rules.rule(name)
+    return wanted
+
+
+class _Progress:
+    """One status line on stderr while a terminal watches; silent otherwise."""
+
+    def __enter__(self) -> _Progress:
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        self._status = console.status("starting") if console.is_terminal else None
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def update(self, text: str) -> None:
+        """Show what is being done."""
+        if self._status is not None:
+            self._status.update(text)
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+
+def _write(report: Any, format_: str, detail: str, stream: IO[str]) -> None:
+    if format_ == "text":
+        from rich.console import Console
+
+        from wavecast.report import terminal
+
+        width = None if stream.isatty() else 110
+        terminal.render(report, Console(file=stream, width=width), detail=detail)
+        return
+    stream.write(_document(report, format_))
+    stream.flush()
+
+
+def _document(report: Any, format_: str) -> str:
+    if format_ == "html":
+        from wavecast.report import html
+
+        return html.render(report)
+    import json
+
+    if format_ == "sarif":
+        from wavecast.report import sarif
+
+        document = sarif.document(report)
+    else:
+        from wavecast.report import json as json_report
+
+        document = json_report.document(report)
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _write_file(report: Any, format_: str, detail: str, output: Path) -> None:
+    from wavecast.errors import InputError
+
+    try:
+        with output.open("w", encoding="utf-8") as stream:
+            _write(report, format_, detail, stream)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None
+
+
+def _exit_code(report: Any, fail_on: str | None) -> int:
+    if not report.explanations:
+        for failure in report.failures:
+            where = f"{failure.kernel} for {failure.target}" if failure.kernel else failure.target
+            click.echo(f"wavecast: {where}: {failure.message}", err=True)
+        return 2
+    if fail_on is None:
+        return 0
+    least = SEVERITIES.index(fail_on)
+    worst = [SEVERITIES.index(f.severity) for e in report.explanations for f in e.findings]
+    return int(any(severity >= least for severity in worst))

@@ -1,0 +1,160 @@
+"""From an input and a list of GPUs to a `Report`: capture or load, then explain every launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.errors import InputError, NothingAnalysed, WavecastError
+from wavecast.pipeline.result import Explanation, Failure, Report
+from wavecast.pipeline.selection import Selection
+from wavecast.pipeline.steps import Given, explain_launch, with_hint
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a run treats its input. `grid` and `block` are for code without captured launches."""
+
+    script_args: tuple[str, ...] = ()
+    kernels: str = ""
+    configs: str = "first"
+    timeout: float | None = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    dynamic_lds: int = 0
+    compiler_options: tuple[str, ...] = ()
+    given: Given = field(default_factory=Given)
+
+
+def _silent(_: str) -> None:
+    """The default progress reporter."""
+
+
+def explain_path(
+    path: str | Path, selection: Selection, options: Options, progress: Progress = _silent
+) -> Report:
+    """Explain a Python script, HIP source, assembly or code object for the selected devices.
+
+    A kernel or target that fails is listed in `Report.failures`; the others are still explained.
+    Raises WavecastError when the input as a whole cannot be used.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"no such file: {path}", hint="give a script, HIP file, assembly or ELF")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", hint="give one file in it")
+    if path.suffix == ".py":
+        return _explain_script(path, selection, options, progress)
+    return _explain_code(path, selection, options, progress)
+
+
+def explain_launches(
+    launches: Iterable[Launch],
+    selection: Selection,
+    given: Given,
+    progress: Progress = _silent,
+) -> tuple[tuple[Explanation, ...], tuple[Failure, ...]]:
+    """Explain launches, each on the selected devices of its own target.
+
+    AMD launches go first so that an NVIDIA launch of the same kernel can take over their FLOPs.
+    """
+    explanations: list[Explanation] = []
+    failures: list[Failure] = []
+    for launch in sorted(launches, key=lambda launch: not launch.code.is_amd):
+        code = launch.code
+        for device in selection.on(code.target):
+            progress(f"{code.kernel} on {device.name}")
+            stated = given if code.is_amd else with_hint(given, explanations, launch)
+            try:
+                explanations.append(explain_launch(launch, device, stated))
+            except WavecastError as error:
+                failures.append(
+                    Failure(code.kernel, device.target, "analyze", error.message, error.hint)
+                )
+    order = {device.id: index for index, device in enumerate(selection.devices)}
+    first: dict[str, int] = {}
+    for explanation in explanations:
+        first.setdefault(explanation.code.kernel, len(first))
+    explanations.sort(key=lambda e: (first[e.code.kernel], order[e.device.id]))
+    return tuple(explanations), tuple(failures)
+
+
+def _explain_script(
+    path: Path, selection: Selection, options: Options, progress: Progress
+) -> Report:
+    from wavecast.integrations.triton import capture_script
+
+    progress(f"running {path.name} for {', '.join(selection.targets)}")
+    capture = capture_script(
+        path,
+        options.script_args,
+        selection.devices,
+        kernels=options.kernels,
+        configs=options.configs,
+        timeout=options.timeout,
+    )
+    failures = [Failure(f.kernel, f.target, f.stage, f.message, f.hint) for f in capture.failures]
+    launches = [launch for found in capture.launches.values() for launch in found]
+    explanations, more = explain_launches(launches, selection, options.given, progress)
+    notes = (*selection.notes, *capture.notes)
+    return _finish(path, explanations, (*failures, *more), notes)
+
+
+def _explain_code(
+    path: Path, selection: Selection, options: Options, progress: Progress
+) -> Report:
+    from wavecast import compile as compilers
+
+    explanations: list[Explanation] = []
+    failures: list[Failure] = []
+    errors: list[WavecastError] = []
+    for target in selection.targets:
+        progress(f"compiling {path.name} for {target}")
+        try:
+            codes = compilers.load(path, target, options=options.compiler_options)
+        except WavecastError as error:
+            errors.append(error)
+            failures.append(Failure(path.name, target, "compile", error.message, error.hint))
+            continue
+        launches = [_bare_launch(code, options) for code in _matching(codes, options.kernels)]
+        found, more = explain_launches(launches, selection, options.given, progress)
+        explanations.extend(found)
+        failures.extend(more)
+    if not explanations and len(errors) == len(selection.targets):
+        raise errors[0]
+    return _finish(path, tuple(explanations), tuple(failures), selection.notes)
+
+
+def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:
+    import re
+
+    return [code for code in codes if not pattern or re.search(pattern, code.kernel)]
+
+
+def _bare_launch(code: CodeObject, options: Options) -> Launch:
+    """A launch of code whose caller is not known: only grid and block, as far as given."""
+    block = options.block or (code.workgroup_size, 1, 1)
+    size = block[0] * block[1] * block[2]
+    if size:
+        code = replace(code, workgroup_size=size)
+    return Launch(
+        code,
+        options.grid or (0, 0, 0),
+        block,
+        dynamic_lds=options.dynamic_lds or code.dynamic_lds,
+    )
+
+
+def _finish(
+    path: Path,
+    explanations: tuple[Explanation, ...],
+    failures: tuple[Failure, ...],
+    notes: tuple[str, ...],
+) -> Report:
+    if not explanations and not failures:
+        raise NothingAnalysed(f"{path}: no kernel matched", hint="see -k")
+    return Report(explanations, failures, notes, (str(path),))

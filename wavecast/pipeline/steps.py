@@ -1,0 +1,89 @@
+"""One launch on one device: parse, analyse, bound, find. Pure: nothing is compiled or run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from wavecast import analyze, isa, model, rules
+from wavecast.arch import Device
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.errors import InputError
+from wavecast.isa.metadata import descriptors_from_elf
+from wavecast.isa.program import Kernel
+from wavecast.pipeline.result import Explanation
+from wavecast.rules.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user states instead of letting it be derived. Bytes and FLOPs per launch."""
+
+    flops: float | None = None
+    bytes: float | None = None
+    dtype: str = ""
+    disabled_rules: tuple[str, ...] = ()
+    flops_hint: Mapping[str, float] = field(default_factory=dict)
+
+
+def parse_kernel(code: CodeObject) -> Kernel:
+    """The program and descriptor of an AMD code object.
+
+    The descriptor comes from the assembly's directives, or from the ELF where the assembly is
+    a disassembly. Raises InputError when neither has one.
+    """
+    module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel)
+    kernel = module.kernels.get(code.kernel)
+    if kernel is not None:
+        return kernel
+    elf = code.stages.get("hsaco")
+    if isinstance(elf, bytes):
+        descriptor = descriptors_from_elf(elf).get(code.kernel)
+        if descriptor is not None:
+            return Kernel(code.kernel, module.functions[code.kernel], descriptor)
+    raise InputError(
+        f"{code.source or code.kernel}: kernel {code.kernel!r} has no kernel descriptor",
+        hint="keep its .amdhsa_kernel directives, or give the code object itself",
+    )
+
+
+def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
+    """Everything wavecast can say about one launch on one device.
+
+    Raises WavecastError when the code cannot be read; the caller keeps other launches going.
+    """
+    code = launch.code
+    kernel = parse_kernel(code) if code.is_amd else None
+    if kernel is not None:
+        analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
+    else:
+        analysis = analyze.analyze_nvidia(code, device, launch)
+    work = model.work(
+        launch,
+        analysis,
+        given_flops=given.flops,
+        given_bytes=given.bytes,
+        given_dtype=given.dtype,
+        flops_hint=given.flops_hint or None,
+    )
+    roofline = model.roofline(work, device)
+    subject = Subject(
+        code, device, analysis, roofline, kernel.program if kernel else None, launch
+    )
+    findings = rules.check(subject, disabled=given.disabled_rules)
+    return Explanation(code, device, launch, analysis, roofline, findings, subject.program)
+
+
+def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:
+    """`given` with the FLOPs another target's code derived for the same launch.
+
+    NVIDIA code is not walked, so its FLOPs come from an AMD target explained beside it.
+    """
+    for explanation in explanations:
+        other = explanation.launch
+        if other is None or explanation.roofline.work.flops is None:
+            continue
+        same = other.grid == launch.grid and other.code.kernel == launch.code.kernel
+        if same and other.arguments == launch.arguments:
+            return replace(given, flops_hint=dict(explanation.roofline.work.flops))
+    return given
