@@ -12,6 +12,7 @@ Assembler Directives".
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -210,7 +211,17 @@ def _descriptor(
         arguments=_arguments(name, document),
         uses_dynamic_stack=bool(number(".uses_dynamic_stack", "uses_dynamic_stack")),
         directives=dict(directives),
+        required_threads=_required_threads(name, document),
     )
+
+
+def _required_threads(name: str, document: Document) -> int:
+    sizes = document.get(".reqd_workgroup_size", ())
+    if not sizes:
+        return 0
+    if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
+        raise InputError(f"kernel {name}: malformed .reqd_workgroup_size in metadata")
+    return math.prod(sizes)
 
 
 def _architectural(total: int, agprs: int, offset: int | None, exact: int | None) -> int:
@@ -242,6 +253,7 @@ def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
                     size=int(item[".size"]),
                     kind=str(item[".value_kind"]),
                     address_space=str(item.get(".address_space", "")),
+                    type_name=str(item.get(".type_name", "")),
                 )
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

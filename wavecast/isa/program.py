@@ -68,7 +68,7 @@ class KernelArgument:
     """One slot of the kernel argument segment. `offset` and `size` in bytes.
 
     `kind` is the metadata's value kind: `global_buffer`, `by_value`, `hidden_…`,
-    `dynamic_shared_pointer`. `name` is "" where the compiler did not keep it.
+    `dynamic_shared_pointer`. `name` and `type_name` are "" where the compiler did not keep them.
     """
 
     name: str
@@ -76,6 +76,7 @@ class KernelArgument:
     size: int
     kind: str
     address_space: str = ""
+    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class KernelDescriptor:
 
     `vgprs` is the number of architectural VGPRs, `agprs` of accumulation VGPRs, `sgprs` of SGPRs
     including VCC and friends as the compiler counts them. `lds_bytes` is the static part.
-    `directives` keeps every `.amdhsa_*` value that was an integer.
+    `directives` keeps every `.amdhsa_*` value that was an integer, by the name after `.amdhsa_`.
+    `required_threads` is the size of a workgroup where the kernel demands one, else 0.
     """
 
     vgprs: int
@@ -100,6 +102,7 @@ class KernelDescriptor:
     arguments: tuple[KernelArgument, ...]
     uses_dynamic_stack: bool = False
     directives: dict[str, int] = field(default_factory=dict)
+    required_threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
