@@ -15,14 +15,15 @@ if TYPE_CHECKING:
         LineCost,
         LoopAnalysis,
         MemoryInstruction,
+        NextStep,
         Occupancy,
         Pressure,
         Wait,
     )
     from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
-    from wavecast.explain.result import Explanation
     from wavecast.isa.instruction import SourceLocation
     from wavecast.model.bounds import Ceiling, Roofline
+    from wavecast.pipeline.result import Explanation
     from wavecast.rules.finding import Finding
 
 PRESSURE_POINTS = 512
@@ -162,19 +163,22 @@ def _occupancy(occupancy: Occupancy) -> dict[str, Any]:
     return {
         "waves_per_simd": occupancy.waves_per_simd,
         "max_waves_per_simd": occupancy.max_waves_per_simd,
+        "resident_waves": number(occupancy.resident_waves),
         "waves_per_workgroup": occupancy.waves_per_workgroup,
         "workgroups": occupancy.workgroups,
         "limiter": occupancy.limiter,
         "limits": _numbers(occupancy.limits),
-        "next": None
-        if step is None
-        else {
-            "resource": step.resource,
-            "delta": step.delta,
-            "target": step.target,
-            "waves_per_simd": step.waves_per_simd,
-        },
+        "next": None if step is None else {**_step(step), "also": [_step(s) for s in step.also]},
         "fits": occupancy.fits,
+    }
+
+
+def _step(step: NextStep) -> dict[str, Any]:
+    return {
+        "resource": step.resource,
+        "delta": step.delta,
+        "target": step.target,
+        "waves_per_simd": step.waves_per_simd,
     }
 
 

@@ -16,7 +16,7 @@ from wavecast.report import summary
 from wavecast.report.entry import kernel_entry, number
 
 if TYPE_CHECKING:
-    from wavecast.explain.result import Explanation, Report
+    from wavecast.pipeline.result import Explanation, Report
 
 SCHEMA = "wavecast.explain/1"
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from wavecast.report import units
 
 if TYPE_CHECKING:
-    from wavecast.analyze.result import CodeAnalysis, LoopAnalysis, Occupancy
+    from wavecast.analyze.result import CodeAnalysis, LoopAnalysis, NextStep, Occupancy
     from wavecast.arch import Device
     from wavecast.compile.codeobject import Argument
-    from wavecast.explain.result import Explanation, Report
     from wavecast.isa.instruction import SourceLocation
+    from wavecast.pipeline.result import Explanation, Report
     from wavecast.rules.finding import Finding
 
 SEVERITIES = ("error", "warning", "note")
@@ -121,7 +121,8 @@ def short_name(device: Device) -> str:
 
 def resource_label(resource: str) -> str:
     """A limiting resource in words; names without a wording stand as they are."""
-    return ", ".join(_RESOURCES.get(part.strip(), part.strip()) for part in resource.split(","))
+    names = [_RESOURCES.get(part.strip(), part.strip()) for part in resource.split(",")]
+    return " and ".join(names) if len(names) < 3 else ", ".join(names)
 
 
 def severity_counts(findings: Sequence[Finding]) -> dict[str, int]:
@@ -244,11 +245,16 @@ def next_step(occupancy: Occupancy) -> str:
     step = occupancy.next
     if step is None:
         return ""
+    needs = " and ".join(_need(part) for part in (step, *step.also))
+    return f"{needs} → {step.waves_per_simd} waves/SIMD"
+
+
+def _need(step: NextStep) -> str:
     if step.resource == "lds":
-        return f"{units.size(step.delta)} of LDS less → {step.waves_per_simd} waves/SIMD"
+        return f"{units.size(step.delta)} less LDS"
+    label = resource_label(step.resource)
     return (
-        f"{units.count(step.delta)} {resource_label(step.resource)} fewer → "
-        f"{step.waves_per_simd} waves/SIMD"
+        f"{units.count(step.delta)} {label.removesuffix('s') if step.delta == 1 else label} fewer"
     )
 
 
@@ -353,15 +359,23 @@ def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
 
 
 def access_quality(group: MemoryGroup) -> str:
-    """What a full wave pays: `4 lines, 4 ideal`, `2-way conflict`, "" when unknown."""
+    """What a full wave pays: `4 lines`, `64 lines, ideal 8`, `2-way conflict`, "" when unknown."""
     if group.conflict_ways is not None:
         if group.conflict_ways <= 1:
             return "no conflict"
         return f"{units.count(group.conflict_ways)}-way conflict"
     if group.lines is None:
         return ""
-    if group.transactions_ideal is None:
-        return units.plural(group.lines, "line")
-    if group.lines <= group.transactions_ideal:
-        return f"{units.plural(group.lines, 'line')}, ideal"
-    return f"{units.plural(group.lines, 'line')}, {group.transactions_ideal} ideal"
+    lines = units.plural(group.lines, "line")
+    if group.transactions_ideal is None or group.lines <= group.transactions_ideal:
+        return lines
+    return f"{lines}, ideal {group.transactions_ideal}"
+
+
+def wasteful(group: MemoryGroup) -> bool:
+    """Whether a wave pays more than it needs."""
+    if group.conflict_ways is not None and group.conflict_ways > 1:
+        return True
+    if group.lines is None or group.transactions_ideal is None:
+        return False
+    return group.lines > group.transactions_ideal

@@ -77,7 +77,7 @@ def percent(part: float, whole: float) -> str:
     if not whole:
         return UNKNOWN
     share = 100 * part / whole
-    return "<1 %" if 0 < share < 1 else f"{share:.0f} %"
+    return "<1%" if 0 < share < 1 else f"{share:.0f}%"
 
 
 def plural(number: int, noun: str) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-import report_sample_code as sample_code
-
+from tests.report import sample_code
 from wavecast.analyze.result import (
     CodeAnalysis,
     LineCost,
@@ -22,8 +21,8 @@ from wavecast.analyze.result import (
     Registers,
     Wait,
 )
-from wavecast.explain.result import Explanation, Failure, Report
 from wavecast.model.bounds import Ceiling, Roofline, Work
+from wavecast.pipeline.result import Explanation, Failure, Report
 from wavecast.rules.finding import Finding
 
 if TYPE_CHECKING:

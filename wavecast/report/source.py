@@ -1,0 +1,58 @@
+"""The text of source lines: the kernel's own from its code object, others from disk."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wavecast.compile.codeobject import CodeObject
+
+_SOURCE_SUFFIXES = frozenset(
+    {".py", ".hip", ".cu", ".cuh", ".cl", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s", ".S"}
+)
+"""Kinds of file read from disk. A code object may name any path, so nothing else is opened."""
+
+
+def kernel_lines(code: CodeObject) -> dict[int, str]:
+    """The kernel's own source by line number, {} when the compiler kept none.
+
+    `source_text` begins at `source_line` of `source`.
+    """
+    if not code.source_text:
+        return {}
+    first = max(code.source_line, 1)
+    return dict(enumerate(code.source_text.splitlines(), first))
+
+
+@lru_cache(maxsize=64)
+def _file_lines(file: str) -> tuple[str, ...]:
+    path = Path(file)
+    if path.suffix not in _SOURCE_SUFFIXES:
+        return ()
+    try:
+        return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return ()
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two recorded paths mean one file; a compiler may keep only the name of one."""
+    if one == other:
+        return True
+    first, second = Path(one), Path(other)
+    if first.is_absolute() and second.is_absolute():
+        return False
+    return bool(one) and bool(other) and first.name == second.name
+
+
+def line_text(code: CodeObject, file: str, line: int) -> str:
+    """The text of a source line, "" when it cannot be had."""
+    if same_file(file, code.source):
+        own = kernel_lines(code)
+        if line in own:
+            return own[line]
+        file = code.source
+    lines = _file_lines(file)
+    return lines[line - 1] if 0 < line <= len(lines) else ""

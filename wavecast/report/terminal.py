@@ -1,0 +1,193 @@
+"""A report as terminal text: one comparison first, then every kernel on every device.
+
+Colours are the terminal's own sixteen, and nothing is said by colour alone, so the text reads the
+same on dark and light screens, without colours, and in a pipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.report import summary, units
+from wavecast.report.terminal_kernel import SEVERITY_STYLE, findings, safe, sections
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.pipeline.result import Explanation, Report
+    from wavecast.report.summary import KernelGroup
+
+Detail = Literal["brief", "normal", "full"]
+
+_DROPPED = ("sgpr", "spilled", "lds", "device", "findings", "regs")
+"""Columns of the comparison left out on a narrow terminal, in this order."""
+
+
+def render(report: Report, console: Console, *, detail: Detail = "normal") -> None:
+    """Print the report. `brief` leaves out the sections, `full` shortens nothing."""
+    groups = summary.groups(report)
+    _notes(report, console)
+    if len(report.explanations) > 1:
+        _comparison(groups, console)
+    _failures(report, console)
+    for group in groups:
+        for explanation in group.explanations:
+            _kernel(group.label, explanation, console, detail)
+
+
+def _notes(report: Report, console: Console) -> None:
+    for note in report.notes:
+        console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    if report.notes:
+        console.print()
+
+
+def _failures(report: Report, console: Console) -> None:
+    for failure in report.failures:
+        what = " for ".join(part for part in (failure.kernel, failure.target) if part)
+        line = Text.assemble(("not explained ", "bold red"), (safe(what), "bold"))
+        line.append(safe(f" ({failure.stage}): {failure.message}"))
+        if failure.hint:
+            line.append(safe(f" → {failure.hint}"))
+        console.print(line)
+    if report.failures:
+        console.print()
+
+
+def _kernel(label: str, explanation: Explanation, console: Console, detail: Detail) -> None:
+    device = explanation.device
+    title = Text.assemble((safe(label), "bold"), "  ", (device.target, "bold cyan"))
+    title.append(f" {summary.short_name(device)}")
+    console.print(Rule(title, align="left", style="dim", characters="─"))
+    console.print(Text(safe(summary.headline(explanation)), style="bold"))
+    console.print()
+    parts = (
+        findings(explanation, brief=True)
+        if detail == "brief"
+        else sections(explanation, console.width, full=detail == "full")
+    )
+    for part in parts:
+        console.print(part)
+    console.print()
+
+
+# --- the comparison ----------------------------------------------------------------------------
+
+
+def _comparison(groups: Sequence[KernelGroup], console: Console) -> None:
+    """One line per launch and device; kernels head their lines, columns align across kernels."""
+    rows = [[_cells(e, group) for e in group.explanations] for group in groups]
+    widths: dict[str, int] = {key: len(title) for key, (title, _) in _COLUMNS.items()}
+    for cells in (cells for group_rows in rows for cells in group_rows):
+        for key, cell in cells.items():
+            widths[key] = max(widths[key], cell.cell_len)
+    _fit(widths, console.width)
+    console.print(_comparison_table(widths, [], header=True))
+    for group, group_rows in zip(groups, rows, strict=True):
+        console.print(Text(safe(group.label), style="bold", overflow="ellipsis", no_wrap=True))
+        console.print(_comparison_table(widths, group_rows, header=False))
+    console.print()
+
+
+_COLUMNS = {
+    "arch": ("target", "left"),
+    "device": ("device", "left"),
+    "regs": ("VGPR", "right"),
+    "sgpr": ("SGPR", "right"),
+    "spilled": ("spills", "right"),
+    "lds": ("LDS", "right"),
+    "waves": ("waves/SIMD", "left"),
+    "loop": ("main loop, cycles", "left"),
+    "bound": ("bound", "left"),
+    "floor": ("floor", "right"),
+    "findings": ("findings", "left"),
+}
+_GAP = 2
+_INDENT = 2
+
+
+def _fit(widths: dict[str, int], width: int) -> None:
+    """Drop the least telling columns until the table fits."""
+    for key in _DROPPED:
+        if _INDENT + sum(widths.values()) + _GAP * (len(widths) - 1) <= width:
+            return
+        del widths[key]
+
+
+def _comparison_table(
+    widths: dict[str, int], rows: Sequence[dict[str, Text]], *, header: bool
+) -> Table:
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    table.add_column(width=_INDENT - _GAP)
+    for key, width in widths.items():
+        right = _COLUMNS[key][1] == "right"
+        table.add_column(
+            width=width, justify="right" if right else "left", no_wrap=True, overflow="ellipsis"
+        )
+    if header:
+        table.add_row("", *(Text(_COLUMNS[key][0], style="dim") for key in widths))
+    for cells in rows:
+        table.add_row("", *(cells[key] for key in widths))
+    return table
+
+
+def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
+    analysis, roofline, device = explanation.analysis, explanation.roofline, explanation.device
+    registers = analysis.registers
+    vgprs = f"{registers.vgpr}+{registers.agpr}" if registers.agpr else f"{registers.vgpr}"
+    floors = [e.roofline.floor_seconds for e in group.explanations]
+    known = [floor for floor in floors if floor is not None]
+    best = len(known) > 1 and roofline.floor_seconds == min(known)
+    return {
+        "arch": Text(device.target, style="cyan"),
+        "device": Text(summary.short_name(device)),
+        "regs": Text(vgprs),
+        "sgpr": Text(str(registers.sgpr)),
+        "spilled": Text(str(registers.spilled), style="bold red" if registers.spilled else ""),
+        "lds": Text(units.size(analysis.lds_bytes) if analysis.lds_bytes else "0"),
+        "waves": _waves_cell(explanation),
+        "loop": _loop_cell(explanation),
+        "bound": Text(roofline.bound if roofline.bound != "unknown" else units.UNKNOWN),
+        "floor": Text(units.seconds(roofline.floor_seconds), style="bold" if best else ""),
+        "findings": _findings_cell(explanation),
+    }
+
+
+def _waves_cell(explanation: Explanation) -> Text:
+    occupancy = explanation.analysis.occupancy
+    if not occupancy.fits:
+        return Text(f"no fit ({occupancy.limiter})", style="bold red")
+    cell = Text(f"{occupancy.waves_per_simd}/{occupancy.max_waves_per_simd}")
+    if occupancy.waves_per_simd < occupancy.max_waves_per_simd:
+        cell.append(f" {occupancy.limiter}", style="dim")
+    return cell
+
+
+def _loop_cell(explanation: Explanation) -> Text:
+    loop = summary.main_loop(explanation.analysis)
+    if loop is None:
+        return Text("no loop", style="dim")
+    if summary.latency_bound(loop):
+        cell = Text(f"latency {units.cycles(loop.critical_path)}")
+    elif pipes := summary.pipes_by_cost(loop):
+        cell = Text(f"{summary.PIPE_LABELS.get(pipes[0][0], pipes[0][0])} ")
+        cell.append(units.cycles(pipes[0][1]))
+    else:
+        cell = Text(units.UNKNOWN)
+    line = summary.line_of(loop.location)
+    return cell.append(f" :{line}", style="dim") if line is not None else cell
+
+
+def _findings_cell(explanation: Explanation) -> Text:
+    counts = summary.severity_counts(explanation.findings)
+    cell = Text()
+    for severity, number in counts.items():
+        if number:
+            cell.append(f"{number}{severity[0].upper()} ", style=SEVERITY_STYLE[severity])
+    cell.rstrip()
+    return cell if cell else Text("none", style="dim")
