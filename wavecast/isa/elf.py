@@ -25,6 +25,7 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOTE = struct.Struct("<III")
 
+_ET_REL = 1
 _SHT_SYMTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 7, 8, 11
 _PT_NOTE = 4
 _SHN_ABS = 0xFFF1
@@ -102,7 +103,8 @@ class Elf:
 
     machine: int
     flags: int
-    abi: int
+    is_linked: bool
+    """False for a relocatable file, whose sections all start at address 0."""
     sections: tuple[Section, ...]
     symbols: dict[str, Symbol]
     notes: tuple[tuple[str, int, bytes], ...]
@@ -144,14 +146,13 @@ def processor(elf: Elf) -> str:
 def read(data: bytes) -> Elf:
     """Parse an ELF file. Raises InputError when it is truncated or not 64-bit little-endian."""
     header = _header(data)
-    ident, flags = header[0], header[7]
     try:
         sections = _sections(data, header)
         symbols = {symbol.name: symbol for symbol in _symbols(sections)}
         notes = tuple(_notes(data, header, sections))
     except struct.error as error:
         raise _damaged(len(data)) from error
-    return Elf(header[2], flags, ident[7], sections, symbols, notes)
+    return Elf(header[2], header[7], header[1] != _ET_REL, sections, symbols, notes)
 
 
 def _header(data: bytes) -> tuple:
