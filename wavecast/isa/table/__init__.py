@@ -10,7 +10,7 @@ that follow:
   the end marks one that may be absent. Kinds are the codes of `OperandKind`. A type `f16x2` is two
   halves of one register, `f32x4` four registers. In VOP3P-like forms it is the type of one element.
 - **implicit**: registers read (`<vcc`), written (`>scc`), or both (`<>m0`); `-` for none. EXEC is
-  implied for vector, vector memory and LDS forms.
+  implied for vector, vector memory and LDS forms; `!exec` marks one that ignores it.
 - **cost**: the cost class, looked up per chip in `wavecast/arch/costs`. For memory instructions
   it is followed by `space kind bytes` in parentheses: `vmem_load(global load 16)`.
 - **flops**: useful floating-point operations per lane; `-` for none.
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -46,13 +47,26 @@ from wavecast.isa.opcode import (
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.targets import TARGET_SETS, TARGETS, isa_target
 
-TABLE_FILES = ("scalar.tbl", "vector.tbl", "packed.tbl", "memory.tbl", "program.tbl")
+TABLE_FILES = (
+    "scalar.tbl",
+    "vector.tbl",
+    "compare.tbl",
+    "convert.tbl",
+    "packed.tbl",
+    "dual.tbl",
+    "lds.tbl",
+    "global.tbl",
+    "buffer.tbl",
+    "smem.tbl",
+    "program.tbl",
+)
 
 _ACCESS = {"=": Access.WRITE, "+": Access.READ_WRITE, "~": Access.RETURN}
 _KINDS = {kind.value: kind for kind in OperandKind}
 _OPERAND = re.compile(r"(?P<access>[=+~]?)(?P<kind>[a-z]+)(?::(?P<type>\w+))?(?P<optional>\??)")
 _COST = re.compile(r"(?P<cost>\w+)(?:\((?P<space>\w+) (?P<kind>\w+) (?P<bytes>\d+)\))?")
 _TYPE = re.compile(r"(?P<base>[a-z]+)(?P<bits>\d+)(?:x(?P<count>\d+))?")
+_IGNORES_EXEC = "!exec"
 _CONTROLS = {control.value: control for control in Control if control.value}
 _ROLES = {role.value: role for role in Role if role.value}
 
@@ -88,7 +102,7 @@ def _implicit(column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     reads: list[str] = []
     writes: list[str] = []
     for item in column.split():
-        if item == "-":
+        if item in ("-", _IGNORES_EXEC):
             continue
         name = item.lstrip("<>")
         if name not in SPECIAL_REGISTERS:
@@ -148,15 +162,9 @@ def _row(form: str, line: str, where: str) -> Opcode:
         control=control,
         role=role,
     )
-    if opcode.is_vector and "exec" not in reads:
-        opcode = _with_exec(opcode)
+    if opcode.is_vector and "exec" not in reads and _IGNORES_EXEC not in implicit.split():
+        return replace(opcode, implicit_reads=(*opcode.implicit_reads, "exec"))
     return opcode
-
-
-def _with_exec(opcode: Opcode) -> Opcode:
-    from dataclasses import replace
-
-    return replace(opcode, implicit_reads=(*opcode.implicit_reads, "exec"))
 
 
 def _read_table(file: str) -> list[Opcode]:
