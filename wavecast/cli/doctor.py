@@ -1,0 +1,57 @@
+"""`wavecast doctor`: what is installed, what works here, and what to install for the rest."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from typing import Any
+
+import click
+
+
+@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-f", "--format", "format_", type=click.Choice(["text", "json"]), default="text",
+              show_default=True)  # fmt: skip
+def command(format_: str) -> int:
+    """Show which inputs and targets work on this machine, and what to install for the others."""
+    from wavecast import __version__
+    from wavecast.pipeline.capabilities import examine
+
+    capabilities = examine()
+    if format_ == "json":
+        document = {
+            "wavecast": __version__,
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.machine()}",
+            "tools": [tool.to_dict() for tool in capabilities.tools],
+            "inputs": [entry.to_dict() for entry in capabilities.inputs],
+        }
+        click.echo(json.dumps(document, indent=2))
+    else:
+        _show(capabilities)
+    return 0 if capabilities.core_works else 1
+
+
+def _show(capabilities: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from wavecast import __version__
+
+    console = Console(file=sys.stdout)
+    console.print(
+        f"wavecast {__version__}, Python {platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}"
+    )
+    tools = Table("", "tool", "version", "needed for", "install", box=None, pad_edge=False)
+    for tool in capabilities.tools:
+        mark = "[green]yes[/]" if tool.found else "[yellow]no[/]"
+        tools.add_row(mark, tool.name, tool.version, tool.purpose, "" if tool.found else tool.install)
+    console.print(tools)
+    console.print()
+    inputs = Table("", "input", "targets that work", "what is missing", box=None, pad_edge=False)
+    for entry in capabilities.inputs:
+        mark = "[green]works[/]" if entry.targets else "[yellow]no[/]"
+        inputs.add_row(mark, entry.name, " ".join(entry.targets), entry.missing)
+    console.print(inputs)

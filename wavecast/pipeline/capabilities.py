@@ -1,0 +1,121 @@
+"""What this machine can do: programs and packages found, and the inputs they make possible."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from wavecast.isa.targets import TARGETS
+
+NVIDIA_TARGETS = ("sm_80", "sm_90", "sm_100")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program or package. `version` is "" when it was not found."""
+
+    name: str
+    version: str
+    purpose: str
+    install: str
+
+    @property
+    def found(self) -> bool:
+        return bool(self.version)
+
+    def to_dict(self) -> dict[str, object]:
+        return {**asdict(self), "found": self.found}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A kind of input, the targets it works for here, and what the others need."""
+
+    name: str
+    targets: tuple[str, ...]
+    missing: str
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The state of this machine. `core_works` is False when assembly cannot be explained."""
+
+    tools: tuple[Tool, ...]
+    inputs: tuple[Input, ...]
+    core_works: bool
+
+
+def _package(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _program(*names: str) -> str:
+    return next((path for name in names if (path := shutil.which(name))), "")
+
+
+def _triton_nvidia_tools() -> str:
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        return ""
+    folder = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
+    return str(folder) if (folder / "nvdisasm").is_file() else ""
+
+
+_TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
+    ("triton", lambda: _package("triton"), "Triton kernels", "pip install 'triton>=3.6,<3.10'"),
+    ("torch", lambda: _package("torch"), "running scripts that use it", "pip install wavecast[torch]"),
+    ("ziglang", lambda: _package("ziglang"), "HIP without ROCm", "pip install wavecast[hip]"),
+    ("hipcc", lambda: _program("hipcc", "/opt/rocm/bin/hipcc"), "HIP with ROCm", "optional; ROCm's hipcc"),
+    (
+        "llvm-objdump ≥ 22",
+        lambda: _objdump(),
+        "code objects (.hsaco, .co)",
+        "apt install llvm-22, or ROCm's llvm",
+    ),
+    ("nvdisasm, ptxas", _triton_nvidia_tools, "NVIDIA code", "part of Triton's wheel"),
+)  # fmt: skip
+
+
+def _objdump() -> str:
+    from wavecast.compile.objdump import find_objdump
+    from wavecast.errors import MissingTool
+
+    try:
+        return str(find_objdump())
+    except MissingTool:
+        return ""
+
+
+def examine() -> Capabilities:
+    """Look for every tool and derive what works."""
+    tools = tuple(
+        Tool(name, probe(), purpose, install) for name, probe, purpose, install in _TOOLS
+    )
+    found = {tool.name: tool.found for tool in tools}
+    amd = TARGETS
+    triton, torch = found["triton"], found["torch"]
+    hip = found["ziglang"] or found["hipcc"]
+    objdump = found["llvm-objdump ≥ 22"]
+    nvidia = found["nvdisasm, ptxas"]
+    inputs = (
+        Input(
+            "Python script with Triton kernels",
+            (*amd, *(NVIDIA_TARGETS if nvidia else ())) if triton and torch else (),
+            "" if triton and torch else "triton and torch",
+        ),
+        Input("HIP source", amd if hip else (), "" if hip else "ziglang or hipcc"),
+        Input("assembly text", amd, ""),
+        Input("AMD code object", amd if objdump else (), "" if objdump else "llvm-objdump ≥ 22"),
+        Input("PTX, cubin", NVIDIA_TARGETS if nvidia else (), "" if nvidia else "Triton's wheel"),
+    )
+    return Capabilities(tools, inputs, core_works=True)
