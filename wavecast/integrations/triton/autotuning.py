@@ -1,0 +1,127 @@
+"""Autotuned kernels without times: the first configuration that compiles, or all of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton.complaints import Refused
+from wavecast.integrations.triton.recorder import Recorder
+
+
+class AutotunerWatch:
+    """Replaces the benchmarking of `triton.runtime.autotuner.Autotuner`.
+
+    Pruning, heuristics and hooks stay Triton's own. With `first`, configurations after the first
+    that compiles and fits are not compiled; with `all`, each is launched once.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._running: list[Any] = []
+        self._trials: list[Any] = []
+        self._chosen: list[bool] = []
+        self._patches: Patches | None = None
+        self._seen: dict[int, Any] = {}
+
+    @property
+    def trying(self) -> bool:
+        """Whether an autotuner is trying a configuration right now."""
+        return bool(self._trials)
+
+    def configuration(self) -> tuple[str, bool]:
+        """(the configuration of the launch in progress, whether it is a trial)."""
+        if self._trials:
+            return describe(self._trials[-1]), True
+        chosen = [getattr(tuner, "best_config", None) for tuner in self._running]
+        return "; ".join(describe(config) for config in chosen if config is not None), False
+
+    def install(self, patches: Patches) -> None:
+        """Watch every autotuner of the process."""
+        from triton.runtime.autotuner import Autotuner
+
+        self._patches = patches
+        patches.attribute(Autotuner, "run", self._watched_run(Autotuner.run))
+        patches.attribute(Autotuner, "_bench", self._watched_bench(Autotuner._bench))
+        if hasattr(Autotuner, "check_disk_cache"):
+            patches.attribute(Autotuner, "check_disk_cache", _benchmark_anew)
+
+    def _watched_run(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            if id(tuner) not in self._seen:
+                assert self._patches is not None
+                self._seen[id(tuner)] = tuner
+                self._patches.attribute(tuner, "cache", {})  # choices are per target
+            self._running.append(tuner)
+            self._chosen.append(False)
+            try:
+                return original(tuner, *args, **kwargs)
+            finally:
+                self._running.pop()
+                self._chosen.pop()
+
+        return run
+
+    def _watched_bench(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def _bench(tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+            if self._recorder.configurations == "first" and self._chosen[-1]:
+                return [math.inf] * 3
+            self._trials.append(config)
+            tuner.__dict__["do_bench"] = _call_once
+            try:
+                times = original(tuner, *args, config=config, **meta)
+            except Refused as error:
+                times = [math.inf] * 3
+                self._dropped(tuner, config, str(error))
+            else:
+                if math.isinf(times[0]):
+                    self._dropped(tuner, config, "does not fit the device")
+            finally:
+                self._trials.pop()
+                tuner.__dict__.pop("do_bench", None)
+            if math.isinf(times[0]):
+                return times
+            # All equal times: Triton's minimum is then the first configuration that works.
+            self._chosen[-1] = True
+            return [1.0] * 3
+
+        return _bench
+
+    def _dropped(self, tuner: Any, config: Any, reason: str) -> None:
+        name = tuner.base_fn.__name__
+        text = f"configuration {describe(config)}: {reason}"
+        if self._recorder.configurations == "all":
+            self._recorder.fail(name, "compile", text)
+        else:
+            self._recorder.note(f"{name} for {self._recorder.target}: passed over {text}")
+
+
+def describe(config: Any) -> str:
+    """A configuration as `BLOCK_M=128, BLOCK_N=64, num_warps=4, num_stages=2`."""
+    shown = dict(config.kwargs)
+    shown["num_warps"] = config.num_warps
+    shown["num_stages"] = config.num_stages
+    for name, usual in (("num_ctas", 1), ("maxnreg", None)):
+        if getattr(config, name, usual) != usual:
+            shown[name] = getattr(config, name)
+    return ", ".join(f"{name}={value}" for name, value in shown.items())
+
+
+def _call_once(kernel_call: Callable[[], None], quantiles: Any = None, **_: Any) -> list[float]:
+    del quantiles
+    kernel_call()
+    return [1.0] * 3
+
+
+def _benchmark_anew(
+    tuner: Any, tuning_key: Any, configs: Any, bench_fn: Callable[[], None]
+) -> bool:
+    """Neither use timings stored by real runs nor store ours."""
+    del tuner, tuning_key, configs
+    bench_fn()
+    return False

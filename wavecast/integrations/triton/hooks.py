@@ -1,0 +1,141 @@
+"""Triton's own entry points, watched for the time of a capture.
+
+What is replaced: `JITFunction.run` (name filter), `JITFunction._do_compile` (a kernel that does not
+compile is skipped and reported), `CompiledKernel._init_handles` (tells the driver which kernel it
+loads), the autotuner's benchmarking, and `triton.testing`'s timers, which have nothing to time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from wavecast.compile.triton import code_object, segment_bytes, slots
+from wavecast.errors import UsageError, WavecastError
+from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton import benchmarks, complaints
+from wavecast.integrations.triton.autotuning import AutotunerWatch
+from wavecast.integrations.triton.driver import CaptureDriver
+from wavecast.integrations.triton.isolation import rehearse
+from wavecast.integrations.triton.launches import build_launch
+from wavecast.integrations.triton.recorder import Recorder
+
+_current: list[Hooks] = []
+
+
+class Hooks:
+    """Installed from `install` to `remove`; one at a time in a process.
+
+    `isolate` compiles in a child process first. `torch_device` is what Triton programs are told
+    to put their tensors on.
+    """
+
+    def __init__(
+        self, recorder: Recorder, facts: DeviceFacts, *, torch_device: str, isolate: bool
+    ) -> None:
+        self.recorder = recorder
+        self.driver = CaptureDriver(facts, torch_device, self._launched)
+        self.autotuners = AutotunerWatch(recorder)
+        self._isolate = isolate
+        self._patches = Patches()
+        self._refused: set[tuple[int, str]] = set()
+        self._codes: dict[int, tuple] = {}
+
+    def install(self) -> None:
+        """Make the capture driver Triton's active one. Raises UsageError inside a capture."""
+        from triton.compiler.compiler import CompiledKernel
+        from triton.runtime.driver import driver
+        from triton.runtime.jit import JITFunction
+
+        if _current:
+            raise UsageError("a capture cannot run inside another one")
+        _current.append(self)
+        patches = self._patches
+        patches.callback(_current.remove, self)
+        patches.attribute(driver, "_active", self.driver)
+        patches.attribute(JITFunction, "run", self._watched_run(JITFunction.run))
+        compiling = self._watched_compile(JITFunction._do_compile)
+        patches.attribute(JITFunction, "_do_compile", compiling)
+        loading = self._watched_load(CompiledKernel._init_handles)
+        patches.attribute(CompiledKernel, "_init_handles", loading)
+        self.autotuners.install(patches)
+        benchmarks.install(patches, self.recorder)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        self._patches.restore()
+
+    def _watched_run(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def run(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.recorder.wants(function.fn.__name__):
+                self.recorder.filtered += 1
+                return None
+            return original(function, *args, **kwargs)
+
+        return run
+
+    def _watched_compile(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def _do_compile(function: Any, key: str, *rest: Any, **named: Any) -> Any:
+            identity = (id(function), key)
+            if identity in self._refused:
+                return None
+            try:
+                if self._isolate:
+                    rehearse(lambda: original(function, key, *rest, **named))
+                return original(function, key, *rest, **named)
+            except Exception as error:
+                complaint = complaints.explain(error, function)
+                if self.autotuners.trying:
+                    raise complaints.Refused(complaint) from error
+                self._refused.add(identity)
+                self.recorder.fail(function.fn.__name__, "compile", complaint)
+                return None
+
+        return _do_compile
+
+    def _watched_load(self, original: Callable) -> Callable:
+        from triton.runtime.errors import OutOfResources
+
+        @functools.wraps(original)
+        def _init_handles(kernel: Any) -> None:
+            self.driver.loading(kernel)
+            try:
+                original(kernel)
+            except OutOfResources as error:
+                if self.autotuners.trying:
+                    raise
+                # Recorded all the same: what it needs is what the reader wants to see.
+                kernel._run = self.driver.launcher_cls(kernel.src, kernel.metadata)
+                self.recorder.fail(kernel.name, "launch", str(error))
+
+        return _init_handles
+
+    def _launched(self, kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
+        configuration, trial = self.autotuners.configuration()
+        if trial and self.recorder.configurations == "first":
+            return
+        if 0 in grid:
+            self.recorder.note(f"{kernel.name} was launched with an empty grid {grid}: skipped")
+            return
+        try:
+            code, layout, segment = self._code(kernel)
+            launch = build_launch(
+                code, layout, segment, kernel.src.signature, grid, values, configuration
+            )
+        except WavecastError as error:
+            self.recorder.fail(kernel.name, "launch", error.message, error.hint)
+            return
+        self.recorder.record(launch, trial=trial)
+
+    def _code(self, kernel: Any) -> tuple:
+        if id(kernel) not in self._codes:
+            import triton
+
+            code = code_object(kernel, triton.__version__)
+            # The kernel is kept so that its id stays its own.
+            self._codes[id(kernel)] = (code, slots(kernel), segment_bytes(kernel), kernel)
+        return self._codes[id(kernel)][:3]

@@ -1,0 +1,47 @@
+"""What the capturing process is asked to do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from wavecast.integrations.devices import DeviceFacts
+
+JOB_FILE = "job.json"
+STATUS_FILE = "status.frames"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One script, its arguments, and the devices to run it for, each in a process of its own."""
+
+    script: str
+    arguments: tuple[str, ...]
+    devices: tuple[DeviceFacts, ...]
+    kernels: str
+    configurations: str
+    timeout: float | None
+    quiet: bool
+    jobs: int
+
+    def save(self, folder: Path) -> None:
+        (folder / JOB_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Job:
+        values: dict[str, Any] = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
+        values["arguments"] = tuple(values["arguments"])
+        values["devices"] = tuple(DeviceFacts(**item) for item in values["devices"])
+        return cls(**values)
+
+
+def frames_file(folder: Path, target: str) -> Path:
+    """Where the process for one target leaves its frames."""
+    return folder / f"{target}.frames"
+
+
+def crash_file(folder: Path, target: str) -> Path:
+    """Where a crash of the process for one target leaves the Python stack."""
+    return folder / f"{target}.crash"

@@ -1,0 +1,202 @@
+"""The arguments of one launch, as a `Launch`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wavecast.compile.codeobject import Argument, CodeObject, Launch
+from wavecast.compile.triton import Path, Slot, leaves, plain
+from wavecast.errors import LaunchError
+
+Grid = tuple[int, int, int]
+
+_FORMATS = {
+    "i1": "?",
+    "u1": "?",
+    "i8": "b",
+    "u8": "B",
+    "i16": "h",
+    "u16": "H",
+    "i32": "i",
+    "u32": "I",
+    "i64": "q",
+    "u64": "Q",
+    "fp16": "e",
+    "fp32": "f",
+    "f32": "f",
+    "fp64": "d",
+}
+_TRITON_DTYPES = {
+    "fp8e4nv": "float8_e4m3fn",
+    "fp8e5": "float8_e5m2",
+    "fp8e4b8": "float8_e4m3fnuz",
+    "fp8e5b16": "float8_e5m2fnuz",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp32": "float32",
+    "fp64": "float64",
+    "int1": "bool",
+}
+
+
+def build_launch(
+    code: CodeObject,
+    layout: Sequence[Slot],
+    segment: int,
+    signature: Mapping[Any, Any],
+    grid: Grid,
+    values: Sequence[Any],
+    configuration: str = "",
+) -> Launch:
+    """The launch of `code` with `values`, one per parameter of the Python function.
+
+    `layout` and `segment` describe the kernel argument segment (bytes). Raises LaunchError when
+    the values do not fit the signature.
+    """
+    if len(values) != len(signature):
+        raise LaunchError(
+            f"{code.kernel} takes {len(signature)} arguments, the launch gave {len(values)}"
+        )
+    names = list(signature)
+    arguments = []
+    for path, kind in leaves(signature):
+        name = ".".join([str(names[path[0]]), *map(str, path[1:])])
+        arguments.append(_argument(name, kind, value_at(values, path)))
+    return Launch(
+        code=code,
+        grid=grid,
+        block=(code.workgroup_size, 1, 1),
+        arguments=tuple(arguments),
+        kernarg=pack(code.kernel, layout, segment, values),
+        dynamic_lds=code.dynamic_lds,
+        configuration=configuration,
+        scalars=dict(_numbers(arguments)),
+    )
+
+
+def value_at(values: Sequence[Any], path: Path) -> Any:
+    """The value a path of the signature names."""
+    value = values[path[0]]
+    for index in path[1:]:
+        value = value[index]
+    return value
+
+
+def pack(kernel: str, layout: Sequence[Slot], segment: int, values: Sequence[Any]) -> bytes:
+    """The kernel argument segment: host addresses for pointers, zeros where only a GPU's driver
+    knows the bytes (scratch pointers, hardware tensor descriptors)."""
+    data = bytearray(segment)
+    for slot in layout:
+        if slot.part == "descriptor":
+            continue
+        value = _part(value_at(values, slot.path), slot.part)
+        try:
+            packed = _packed(slot.type, value)
+        except (struct.error, TypeError, ValueError, OverflowError) as error:
+            raise LaunchError(
+                f"{kernel}: argument {slot.path[0]} ({slot.type}) cannot hold {value!r}"
+            ) from error
+        data[slot.offset : slot.offset + len(packed)] = packed
+    return bytes(data)
+
+
+def identity(launch: Launch) -> tuple:
+    """What makes two launches the same: code, constants, grid, shapes, types and scalars.
+
+    Addresses do not count; which arguments share memory does.
+    """
+    storages: dict[int, int] = {}
+    arguments = tuple(
+        (
+            item.kind,
+            item.dtype,
+            item.shape,
+            item.strides,
+            storages.setdefault(item.storage, len(storages)) if item.storage else -1,
+            repr(item.value) if item.kind != "pointer" else "",
+        )
+        for item in launch.arguments
+    )
+    return launch.code.digest, launch.grid, launch.configuration, arguments
+
+
+def _argument(name: str, kind: str, value: Any) -> Argument:
+    if kind == "constexpr":
+        return Argument(name, "constant", value=plain(value))
+    if hasattr(value, "block_shape"):
+        described = _tensor(name, value.base, tuple(value.shape), tuple(value.strides))
+        return Argument(
+            name,
+            "descriptor",
+            dtype=described.dtype,
+            shape=described.shape,
+            strides=described.strides,
+            bytes=described.bytes,
+            storage=described.storage,
+            value=tuple(int(size) for size in value.block_shape),
+        )
+    if hasattr(value, "data_ptr"):
+        if not hasattr(value, "stride"):
+            return Argument(name, "pointer", dtype=_dtype(value), value=int(value.data_ptr()))
+        return _tensor(name, value, tuple(value.shape), tuple(value.stride()))
+    if kind.startswith("*"):
+        return Argument(name, "pointer", dtype=kind[1:], value=int(value or 0))
+    return Argument(name, "scalar", dtype=kind, value=plain(value))
+
+
+def _tensor(name: str, tensor: Any, shape: tuple, strides: tuple) -> Argument:
+    shape = tuple(int(size) for size in shape)
+    strides = tuple(int(step) for step in strides)
+    base = getattr(tensor, "base", tensor)  # triton.reinterpret wraps the tensor
+    width = int(base.element_size()) if hasattr(base, "element_size") else 1
+    reach = sum((size - 1) * step for size, step in zip(shape, strides, strict=True)) + 1
+    storage = base.untyped_storage().data_ptr() if hasattr(base, "untyped_storage") else 0
+    return Argument(
+        name,
+        "tensor",
+        dtype=_dtype(tensor),
+        shape=shape,
+        strides=strides,
+        bytes=0 if 0 in shape else reach * width,
+        storage=int(storage),
+    )
+
+
+def _dtype(tensor: Any) -> str:
+    name = str(tensor.dtype).removeprefix("torch.")
+    return _TRITON_DTYPES.get(name, name)
+
+
+def _part(value: Any, part: str) -> Any:
+    name, _, axis = part.partition(".")
+    match name:
+        case "":
+            return value
+        case "base":
+            return value.base
+        case "shape":
+            return value.shape[int(axis)]
+        case "stride":
+            return value.strides[int(axis)]
+        case "nan_padding":
+            return getattr(value, "padding", "zero") == "nan"
+        case "round_to_tf32":
+            return bool(getattr(value, "round_f32_to_tf32", False))
+    raise AssertionError(part)
+
+
+def _packed(kind: str, value: Any) -> bytes:
+    if kind.startswith("*"):
+        address = value.data_ptr() if hasattr(value, "data_ptr") else int(value or 0)
+        return struct.pack("<Q", address)
+    if kind == "bf16":
+        return struct.pack("<f", float(value))[2:]
+    return struct.pack("<" + _FORMATS[kind], value)
+
+
+def _numbers(arguments: Sequence[Argument]) -> Iterator[tuple[str, int | float]]:
+    for item in arguments:
+        if item.kind in ("scalar", "constant") and isinstance(item.value, (int, float)):
+            yield item.name, int(item.value) if isinstance(item.value, bool) else item.value

@@ -1,0 +1,52 @@
+"""Running a script as Python would, and saying in one line how it ended."""
+
+from __future__ import annotations
+
+import sys
+import tokenize
+import traceback
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def run_as_main(path: Path, arguments: Sequence[str]) -> None:
+    """Execute `path` as `__main__` with its own `sys.argv` and its folder first in `sys.path`.
+
+    Whatever the script raises is passed on, SystemExit included.
+    """
+    main = types.ModuleType("__main__")
+    main.__file__ = str(path)
+    sys.modules["__main__"] = main
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    with tokenize.open(path) as file:
+        source = file.read()
+    exec(compile(source, str(path), "exec"), main.__dict__)
+
+
+def ending(error: BaseException, path: Path) -> str:
+    """`AssertionError: not close (script.py:88)`; "" for an exit without complaint."""
+    if isinstance(error, SystemExit):
+        if error.code in (None, 0):
+            return ""
+        return f"SystemExit: {error.code}"
+    said = " ".join(str(error).split())
+    if len(said) > 300:
+        said = said[:300] + " …"
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"SyntaxError: {error.msg} ({Path(error.filename).name}:{error.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == str(path)]
+    return f"{text} ({path.name}:{own[-1].lineno})" if own else text
+
+
+def crash_line(dump: str, path: Path) -> str:
+    """`script.py:12` out of what `faulthandler` left behind; "" when it names no line."""
+    marker = f'File "{path}", line '
+    for line in dump.splitlines():
+        if marker in line:
+            number = line.split(marker, 1)[1].split(" ", 1)[0]
+            return f"{path.name}:{number}"
+    return ""

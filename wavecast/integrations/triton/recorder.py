@@ -1,0 +1,100 @@
+"""What one run of a program launched on one target: launches once each, failures, notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import CompileError, UsageError
+from wavecast.integrations.triton.launches import identity
+
+Configurations = Literal["first", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFailure:
+    """A kernel that could not be captured for a target. `stage` is `compile` or `launch`."""
+
+    kernel: str
+    target: str
+    stage: str
+    message: str
+    hint: str = ""
+
+
+class Recorder:
+    """Collects the distinct launches of one target.
+
+    `kernels` is a regular expression searched in kernel names ("" takes all). `configurations`
+    says whether an autotuned kernel gives its first configuration that compiles, or all of them.
+    With `strict` a kernel that fails raises CompileError, else it becomes a `CaptureFailure`.
+    `on_launch` and `on_failure` are called as things happen. Raises UsageError for a bad pattern.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        kernels: str = "",
+        configurations: Configurations = "first",
+        strict: bool = False,
+        on_launch: Callable[[Launch], None] | None = None,
+        on_failure: Callable[[CaptureFailure], None] | None = None,
+    ) -> None:
+        try:
+            self._pattern = re.compile(kernels)
+        except re.error as error:
+            raise UsageError(f"-k {kernels!r} is not a regular expression: {error}") from error
+        if configurations not in ("first", "all"):
+            raise UsageError(f"unknown choice of configurations {configurations!r}")
+        self.target = target
+        self.configurations = configurations
+        self.strict = strict
+        self.launches: list[Launch] = []
+        self.failures: list[CaptureFailure] = []
+        self.notes: dict[str, None] = {}
+        self.filtered = 0
+        self._places: dict[tuple, int] = {}
+        self._trials: set[int] = set()
+        self._on_launch = on_launch
+        self._on_failure = on_failure
+
+    def wants(self, kernel: str) -> bool:
+        """Whether launches of a kernel of this name are recorded."""
+        return self._pattern.search(kernel) is not None
+
+    def record(self, launch: Launch, *, trial: bool = False) -> None:
+        """Add a launch, or count it once more. A `trial` is an autotuner's: the launch that
+        follows with the winning configuration is the same one and is not counted again."""
+        key = identity(launch)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = len(self.launches)
+            self.launches.append(launch)
+            if self._on_launch:
+                self._on_launch(launch)
+        elif place not in self._trials and not trial:
+            known = self.launches[place]
+            self.launches[place] = replace(known, count=known.count + 1)
+        if trial:
+            self._trials.add(place)
+        else:
+            self._trials.discard(place)
+
+    def fail(self, kernel: str, stage: str, message: str, hint: str = "") -> None:
+        """Report a kernel that cannot be captured, once per message."""
+        failure = CaptureFailure(kernel, self.target, stage, message, hint)
+        if failure in self.failures:
+            return
+        self.failures.append(failure)
+        if self.strict:
+            raise CompileError(f"{kernel} for {self.target}: {message}", hint=hint)
+        if self._on_failure:
+            self._on_failure(failure)
+
+    def note(self, text: str) -> None:
+        """A line the user must see once."""
+        self.notes.setdefault(text)

@@ -1,0 +1,247 @@
+"""`capture_script`: the launches of an ordinary Python script, for several targets at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import wavecast
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
+from wavecast.integrations.devices import DeviceFacts, facts_of
+from wavecast.integrations.triton import wire
+from wavecast.integrations.triton.job import STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.program import crash_line
+from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+
+NOT_COMPUTED = (
+    "launches were recorded, not executed: outputs hold whatever their memory held, "
+    "so a script's own checks may fail"
+)
+_POLL_SECONDS = 0.02
+_BOOT = """
+import sys
+try:
+    import wavecast
+except ImportError:
+    sys.path.append({root!r})
+from wavecast.integrations.triton import worker
+worker.main({folder!r})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a script launched: per target its distinct launches, in order of first appearance.
+
+    `failures` are kernels the compiler refused and targets whose run broke off; `notes` are lines
+    the user must see once.
+    """
+
+    launches: Mapping[str, tuple[Launch, ...]]
+    failures: tuple[CaptureFailure, ...]
+    notes: tuple[str, ...]
+
+
+def capture_script(
+    path: str | Path,
+    args: Sequence[str],
+    devices: Sequence[Device | DeviceFacts],
+    *,
+    kernels: str = "",
+    configs: Configurations = "first",
+    timeout: float | None = None,
+    quiet: bool = False,
+    on_launch: Callable[[Launch], None] | None = None,
+) -> Capture:
+    """Run a script once per target, on CPU tensors, and record what it launches.
+
+    `kernels` is a regular expression on kernel names, `configs` says whether autotuned kernels
+    give their first configuration or all, `timeout` (seconds) bounds each target's run. The
+    script's output goes to stderr, of the first target only, unless `quiet`. `on_launch` is called
+    as launches arrive.
+
+    Raises CaptureError when the script ended before any launch, NothingAnalysed when it ran well
+    but launched nothing that `kernels` wants, MissingTool without PyTorch or Triton.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"no such script: {path}")
+    facts: dict[str, DeviceFacts] = {}
+    for device in devices:
+        known = device if isinstance(device, DeviceFacts) else facts_of(device)
+        facts.setdefault(known.target, known)
+    Recorder("", kernels=kernels, configurations=configs)  # refuses a bad pattern early
+    job = Job(
+        script=str(path),
+        arguments=tuple(args),
+        devices=tuple(facts.values()),
+        kernels=kernels,
+        configurations=configs,
+        timeout=timeout,
+        quiet=quiet,
+        jobs=max(1, min(len(facts), os.cpu_count() or 1)),
+    )
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        root = Path(folder)
+        job.save(root)
+        runs = {target: _Run(target, root, on_launch) for target in facts}
+        _supervise(root, runs)
+        return _conclude(path, runs, kernels, timeout)
+
+
+@dataclass
+class _Run:
+    """What is known so far about the run for one target."""
+
+    target: str
+    folder: Path
+    on_launch: Callable[[Launch], None] | None
+    launches: list[Launch] = field(default_factory=list)
+    failures: list[CaptureFailure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    ended: str | None = None
+    broke: str = ""
+    filtered: int = 0
+    status: dict[str, Any] = field(default_factory=dict)
+    codes: dict[str, CodeObject] = field(default_factory=dict)
+    counts: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        self._reader = wire.FrameReader(frames_file(self.folder, self.target))
+
+    def poll(self) -> None:
+        for frame in self._reader.poll():
+            self._take(frame)
+
+    def _take(self, frame: Mapping[str, Any]) -> None:
+        if "code" in frame:
+            code = wire.decode_code(frame["code"])
+            self.codes[code.digest] = code
+        elif "launch" in frame:
+            self.launches.append(wire.decode_launch(frame["launch"], self.codes))
+            if self.on_launch:
+                self.on_launch(self.launches[-1])
+        elif "failure" in frame:
+            kernel, stage, message, hint = frame["failure"]
+            self.failures.append(CaptureFailure(kernel, self.target, stage, message, hint))
+        elif "counts" in frame:
+            self.counts = frame["counts"]
+        elif "internal" in frame:
+            self.broke = frame["internal"]
+        elif "end" in frame:
+            self.ended, self.filtered = frame["end"], frame["filtered"]
+            self.notes.extend(frame["notes"])
+
+    def finished(self) -> tuple[Launch, ...]:
+        """The launches with their counts."""
+        from dataclasses import replace
+
+        counts = [*self.counts, *[1] * (len(self.launches) - len(self.counts))]
+        return tuple(
+            launch if count == 1 else replace(launch, count=count)
+            for launch, count in zip(self.launches, counts, strict=True)
+        )
+
+    def complaint(self, script: Path, timeout: float | None) -> str:
+        """How the run ended, when it did not end well; "" when it did."""
+        if self.status.get("late"):
+            return f"stopped after {timeout:g} s"
+        number = self.status.get("signal", 0)
+        if number:
+            name = signal.Signals(number).name
+            dump = crash_file(self.folder, self.target)
+            text = dump.read_text(errors="replace") if dump.exists() else ""
+            where = crash_line(text, script)
+            return f"the script's process died of {name}" + (f" ({where})" if where else "")
+        if self.broke:
+            return self.broke
+        if self.ended is None:
+            return f"the script left through os._exit({self.status.get('code', '?')})"
+        return self.ended
+
+
+def _supervise(root: Path, runs: Mapping[str, _Run]) -> None:
+    boot = _BOOT.format(root=str(Path(wavecast.__file__).parent.parent), folder=str(root))
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+    environment.pop("TRITON_INTERPRET", None)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", boot], stdin=subprocess.DEVNULL, stdout=2, env=environment
+    )
+    status = wire.FrameReader(root / STATUS_FILE)
+    try:
+        while True:
+            running = process.poll() is None
+            for frame in status.poll():
+                if "missing" in frame:
+                    raise _missing(frame["missing"], frame["message"])
+                runs[frame["target"]].status = dict(frame)
+            for run in runs.values():
+                run.poll()
+            if not running:
+                break
+            time.sleep(_POLL_SECONDS)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+    if any(not run.status for run in runs.values()):
+        raise CaptureError(f"the capturing process ended early (exit code {process.returncode})")
+
+
+def _missing(module: str, message: str) -> MissingTool:
+    packages = {"torch": "pip install 'wavecast[torch]'", "triton": "pip install triton"}
+    return MissingTool(message, hint=packages.get(module.split(".")[0], f"pip install {module}"))
+
+
+def _conclude(
+    script: Path, runs: Mapping[str, _Run], kernels: str, timeout: float | None
+) -> Capture:
+    launches = {target: run.finished() for target, run in runs.items()}
+    failures = [failure for run in runs.values() for failure in run.failures]
+    notes = dict.fromkeys(note for run in runs.values() for note in run.notes)
+    complaints = {target: run.complaint(script, timeout) for target, run in runs.items()}
+    for target, complaint in complaints.items():
+        if complaint and not launches[target]:
+            failures.append(CaptureFailure(script.name, target, "capture", complaint))
+    if not any(launches.values()) and not any(run.failures for run in runs.values()):
+        raise _nothing(script, runs, kernels, complaints)
+    soft = dict.fromkeys(
+        complaint for target, complaint in complaints.items() if complaint and launches[target]
+    )
+    for complaint in soft:
+        where = [target for target in runs if complaints[target] == complaint]
+        scope = "" if len(where) == len(runs) else f" for {', '.join(where)}"
+        notes[f"{script.name} did not finish{scope}: {complaint}; launches before it are shown"] = (
+            None
+        )
+    if any(launches.values()):
+        notes[NOT_COMPUTED] = None
+    return Capture(launches, tuple(failures), tuple(notes))
+
+
+def _nothing(
+    script: Path, runs: Mapping[str, _Run], kernels: str, complaints: Mapping[str, str]
+) -> CaptureError | NothingAnalysed:
+    for complaint in complaints.values():
+        if complaint:
+            return CaptureError(f"{script.name} launched no kernel before it ended: {complaint}")
+    if any(run.filtered for run in runs.values()):
+        return NothingAnalysed(f"{script.name}: no launched kernel matches {kernels!r}")
+    return NothingAnalysed(
+        f"{script.name} ran to its end without launching a Triton kernel",
+        hint="call the kernel in the script, for example kernel[grid](...)",
+    )

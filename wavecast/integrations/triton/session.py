@@ -1,0 +1,77 @@
+"""Capture inside the calling process: `with capture(arch="gfx942") as launches: …`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import UsageError
+from wavecast.integrations.devices import DeviceFacts, facts_of
+from wavecast.integrations.triton.recorder import Configurations, Recorder
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+
+
+@contextlib.contextmanager
+def capture(
+    arch: str | Device | DeviceFacts = "gfx942",
+    *,
+    kernels: str = "",
+    configs: Configurations = "first",
+) -> Iterator[list[Launch]]:
+    """Record Triton launches of the block instead of running them.
+
+    The list yielded grows by one per distinct launch. Tensors may live on the CPU, and code that
+    says `device="cuda"` gets CPU tensors where PyTorch has no GPU. Raises UnknownName for an
+    unknown `arch`, CompileError for a kernel that does not compile, UsageError inside another
+    capture.
+    """
+    from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
+    from wavecast.integrations.triton.hooks import Hooks
+
+    facts = _facts(arch)
+    recorder = Recorder(facts.target, kernels=kernels, configurations=configs, strict=True)
+    real = has_gpu()
+    hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=False)
+    hooks.install()
+    try:
+        with contextlib.nullcontext() if real else emulated_cuda(facts, recorder.note):
+            yield recorder.launches
+    finally:
+        hooks.remove()
+
+
+def capture_call(
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
+    device: Device | DeviceFacts,
+    configs: Configurations = "first",
+) -> list[Launch]:
+    """The launches of `kernel[grid](*args, **kwargs)` on `device`: one, or one per configuration.
+
+    Raises CompileError for a kernel that does not compile, UsageError for what is no kernel.
+    """
+    if not hasattr(kernel, "run") or not hasattr(kernel, "__getitem__"):
+        raise UsageError(
+            f"{getattr(kernel, '__name__', kernel)!r} is not a Triton kernel",
+            hint="pass a function decorated with @triton.jit",
+        )
+    with capture(device, configs=configs) as launches:
+        kernel[grid if callable(grid) else tuple(grid)](*args, **kwargs)
+    return launches
+
+
+def _facts(arch: str | Device | DeviceFacts) -> DeviceFacts:
+    if isinstance(arch, DeviceFacts):
+        return arch
+    if isinstance(arch, str):
+        from wavecast import arch as devices
+
+        return facts_of(devices.load(arch))
+    return facts_of(arch)

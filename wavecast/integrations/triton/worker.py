@@ -1,0 +1,205 @@
+"""The capturing process: imports PyTorch and Triton once, then forks one child per target.
+
+Started by `capture_script` as `python -c "… worker.main(folder)"`. A child runs the script and
+appends frames to its file as launches happen; this process only watches, enforces the time limit,
+and reports how each child ended. Nothing here writes to the stdout of the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import FrameType
+
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import WavecastError
+from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.triton import wire
+from wavecast.integrations.triton.job import STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.program import ending, run_as_main
+from wavecast.integrations.triton.recorder import CaptureFailure, Recorder
+
+_POLL_SECONDS = 0.01
+_COUNT_SECONDS = 0.5
+
+
+def main(folder: str) -> None:
+    """Run the job described in `folder`."""
+    root = Path(folder)
+    job = Job.load(root)
+    status = wire.FrameWriter(root / STATUS_FILE)
+    try:
+        _import_once()
+    except ImportError as error:
+        status.write({"missing": str(error.name or error), "message": str(error)})
+        return
+    _Children(job, root, status).run()
+
+
+def _import_once() -> None:
+    import torch  # noqa: F401
+    import triton  # noqa: F401
+
+    from wavecast.integrations.triton import hooks  # noqa: F401
+
+
+class _Children:
+    """The children of one job: at most `jobs` at a time, each ended at the time limit."""
+
+    def __init__(self, job: Job, folder: Path, status: wire.FrameWriter) -> None:
+        self._job = job
+        self._folder = folder
+        self._status = status
+        self._running: dict[int, tuple[DeviceFacts, float]] = {}
+        self._late: set[int] = set()
+        self._parent = os.getppid()
+        signal.signal(signal.SIGTERM, self._stop)
+
+    def run(self) -> None:
+        waiting = list(self._job.devices)
+        while waiting or self._running:
+            while waiting and len(self._running) < self._job.jobs:
+                self._start(waiting.pop(0))
+            self._collect()
+            self._enforce_limit()
+            if os.getppid() != self._parent:
+                self._stop(signal.SIGTERM, None)
+            time.sleep(_POLL_SECONDS)
+
+    def _start(self, facts: DeviceFacts) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.setpgid(0, 0)
+            loud = not self._job.quiet and facts is self._job.devices[0]
+            _run_child(self._job, self._folder, facts, loud=loud)
+        self._running[child] = (facts, time.monotonic())
+
+    def _collect(self) -> None:
+        for child in list(self._running):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if not done:
+                continue
+            facts, _ = self._running.pop(child)
+            signalled = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+            code = 0 if signalled else os.WEXITSTATUS(status)
+            late = child in self._late
+            ended = {"target": facts.target, "signal": signalled, "code": code, "late": late}
+            self._status.write(ended)
+            _kill_group(child)  # what the script left running
+
+    def _enforce_limit(self) -> None:
+        limit = self._job.timeout
+        for child, (_, started) in self._running.items():
+            if limit is not None and time.monotonic() - started > limit:
+                self._late.add(child)
+                _kill_group(child)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        for child in self._running:
+            _kill_group(child)
+        os._exit(1)
+
+
+def _kill_group(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+
+
+def _run_child(job: Job, folder: Path, facts: DeviceFacts, *, loud: bool) -> None:
+    """Run the script for one device and never return."""
+    frames = wire.FrameWriter(frames_file(folder, facts.target))
+    try:
+        _redirect(loud)
+        with crash_file(folder, facts.target).open("w") as dump:
+            faulthandler.enable(dump)
+            _capture(job, facts, frames)
+    except BaseException as error:
+        frames.write({"internal": f"{type(error).__name__}: {error}"})
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(0)
+
+
+def _redirect(loud: bool) -> None:
+    """No stdin; output to stderr for the first target, nowhere for the others."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(2 if loud else nothing, 1)
+    if not loud:
+        os.dup2(nothing, 2)
+
+
+def _capture(job: Job, facts: DeviceFacts, frames: wire.FrameWriter) -> None:
+    import torch
+
+    from wavecast.integrations.torch_cpu import emulated_cuda
+    from wavecast.integrations.triton.hooks import Hooks
+
+    # The warning is about a setting of the user's GPU runs, not of this one.
+    warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // job.jobs))
+    sender = _Sender(frames)
+    recorder = Recorder(
+        facts.target,
+        kernels=job.kernels,
+        configurations=job.configurations,  # type: ignore[arg-type]
+        on_launch=sender.launch,
+        on_failure=sender.failure,
+    )
+    sender.recorder = recorder
+    hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=True)
+    path = Path(job.script)
+    hooks.install()
+    raised = ""
+    try:
+        with emulated_cuda(facts, recorder.note):
+            run_as_main(path, job.arguments)
+    except WavecastError as error:
+        raised = str(error)
+    except BaseException as error:
+        raised = ending(error, path)
+    finally:
+        hooks.remove()
+        sender.counts()
+    frames.write({"end": raised, "notes": list(recorder.notes), "filtered": recorder.filtered})
+
+
+class _Sender:
+    """Writes launches as they are recorded: each code object once, counts now and then."""
+
+    def __init__(self, frames: wire.FrameWriter) -> None:
+        self._frames = frames
+        self._sent: set[str] = set()
+        self._counted = time.monotonic()
+        self.recorder: Recorder | None = None
+
+    def launch(self, launch: Launch) -> None:
+        if launch.code.digest not in self._sent:
+            self._sent.add(launch.code.digest)
+            self._frames.write({"code": wire.encode_code(launch.code)})
+        self._frames.write({"launch": wire.encode_launch(launch)})
+        if time.monotonic() - self._counted > _COUNT_SECONDS:
+            self.counts()
+
+    def failure(self, failure: CaptureFailure) -> None:
+        self._frames.write(
+            {"failure": [failure.kernel, failure.stage, failure.message, failure.hint]}
+        )
+
+    def counts(self) -> None:
+        """Repeated launches so far, in the order the launches were sent."""
+        assert self.recorder is not None
+        self._counted = time.monotonic()
+        self._frames.write({"counts": [launch.count for launch in self.recorder.launches]})
