@@ -5,10 +5,10 @@ that follow:
 
     name | operands | implicit | cost | flops | names
 
-- **operands**: in printed order, separated by spaces, `[access]kind[:type]` with access `=` (written),
-  `+` (read and written), `~` (written only when the old value is returned), nothing (read); a `?` at
-  the end marks one that may be absent. Kinds are the codes of `OperandKind`. A type `f16x2` is two
-  halves of one register, `f32x4` four registers. In VOP3P-like forms it is the type of one element.
+- **operands**: in printed order, separated by spaces, `[access]kind[:type]` with access `=`
+  (written), `+` (read and written), `~` (written only when the old value is returned), nothing
+  (read); a `?` at the end marks one that may be absent. Kinds are the codes of `OperandKind`. A
+  type `f16x2` is two halves of one register, `f32x4` four registers.
 - **implicit**: registers read (`<vcc`), written (`>scc`), or both (`<>m0`); `-` for none. EXEC is
   implied for vector, vector memory and LDS forms; `!exec` marks one that ignores it.
 - **cost**: the cost class, looked up per chip in `wavecast/arch/costs`. For memory instructions
@@ -18,6 +18,9 @@ that follow:
   separated; a target set is one of `wavecast.isa.targets.TARGET_SETS`. Without `=mnemonic` it has
   the row's name. A trailing `!word` gives the row a control or role: `!branch`, `!wait`, `!hint`.
 
+A row is named by the newest spelling. Where one mnemonic has rows of different shape (a buffer load
+with and without `lds`, v_cmpx with and without a destination), all but one carry a suffix.
+
 Matrix rows stand in `matrix.csv`, one per instruction and target.
 """
 
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -146,9 +150,7 @@ def _row(form: str, line: str, where: str) -> Opcode:
         raise TableError(f"{where}: bad cost {cost!r}")
     memory = None
     if match["space"]:
-        memory = MemoryEffect(
-            Space(match["space"]), MemoryKind(match["kind"]), int(match["bytes"])
-        )
+        memory = MemoryEffect(Space(match["space"]), MemoryKind(match["kind"]), int(match["bytes"]))
     opcode = Opcode(
         name=name,
         form=form,
@@ -227,6 +229,10 @@ def rows() -> tuple[Opcode, ...]:
     """Every row of the table. Raises TableError when a file breaks the format."""
     found = [row for file in TABLE_FILES for row in _read_table(file)]
     found += _read_matrix()
+    names = Counter(row.name for row in found)
+    repeated = [name for name, count in names.items() if count > 1]
+    if repeated:
+        raise TableError(f"rows of the same name: {', '.join(repeated)}")
     return tuple(found)
 
 
