@@ -195,7 +195,8 @@ def _split(opcode: Opcode, rest: str) -> tuple[list[str], dict[str, str]]:
 
 def _chunks(rest: str) -> list[str]:
     if "(" not in rest and ":[" not in rest:
-        return [chunk.strip() for chunk in rest.split(",")]
+        chunks = rest.split(", ")
+        return [c.strip() for c in rest.split(",")] if rest.count(",") >= len(chunks) else chunks
     chunks, depth, start = [], 0, 0
     for position, char in enumerate(rest):
         if char in "([":

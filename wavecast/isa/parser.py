@@ -127,7 +127,7 @@ class _Reader:
                     continue
             if not in_text:
                 continue
-            label = _LABEL.match(line)
+            label = _LABEL.match(line) if ":" in line else None
             if label is not None:
                 name = label[1].strip('"')
                 if name in self.names or (current is None and not name.startswith(".L")):
@@ -141,7 +141,7 @@ class _Reader:
                 line = line[label.end() :].strip()
                 if not line or line[0] in ";/":
                     continue
-            text = _COMMENT.sub("", line)
+            text = _COMMENT.sub("", line) if ";" in line or "//" in line else line
             if current is None:
                 self._outside(text, number)
                 continue
