@@ -69,7 +69,7 @@ def fat_binary(image: elf.Elf) -> list[Member]:
 
 
 def _next_magic(data: bytes, start: int) -> int:
-    places = [place for place in (data.find(MAGIC, start), data.find(MAGIC_COMPRESSED, start))]
+    places = (data.find(MAGIC, start), data.find(MAGIC_COMPRESSED, start))
     return min((place for place in places if place >= 0), default=-1)
 
 

@@ -51,7 +51,7 @@ def objdump() -> str:
     older = f" (found {version(plain)}, too old)" if plain else ""
     raise MissingTool(
         f"disassembling a code object needs llvm-objdump {OLDEST} or newer{older}",
-        hint=f"install Debian's llvm-{OLDEST} (apt.llvm.org) or ROCm's rocm-llvm, or set {VARIABLE}",
+        hint=f"install Debian's llvm-{OLDEST} or ROCm's rocm-llvm package, or set {VARIABLE}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Source lines of machine code: the `.debug_line` table of a code object as assembler directives."""
+"""Source lines of machine code: the `.debug_line` table of a code object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AMD code objects, offload bundles and fat binaries to `CodeObject`s, one per kernel and target."""
+"""AMD code objects, offload bundles and fat binaries to `CodeObject`s, one per kernel."""
 
 from __future__ import annotations
 

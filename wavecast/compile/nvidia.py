@@ -1,0 +1,303 @@
+"""PTX, cubin and SASS to code objects, with the tools of Triton's wheel or of a CUDA toolkit.
+
+`CodeObject.options` of an NVIDIA kernel holds its resource usage (each key only where known):
+
+- `registers`: 32-bit registers per thread
+- `static_shared`: bytes of shared memory the code declares (`cuobjdump --dump-resource-usage`;
+  from sm_90 on, this counts the 1024 bytes the system reserves)
+- `stack_bytes`, `local_bytes`: stack frame and local memory per thread
+- `barriers`: named barriers per block
+- `max_threads`: threads per block the kernel was compiled for
+- `spill_store_bytes`, `spill_load_bytes`: what ptxas reported, for PTX input
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from wavecast.compile import cubin, process
+from wavecast.compile.cache import Cache
+from wavecast.compile.codeobject import CodeObject, Parameter
+from wavecast.compile.digest import digest, key
+from wavecast.errors import CompileError, InputError, MissingTool
+from wavecast.isa import elf
+
+_PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
+_PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_(\d+)([af]?))", re.MULTILINE)
+_SASS_TARGET = re.compile(r"\.target\s+(sm_\d+)|EF_CUDA_SM(\d+)|arch = (sm_\d+)")
+_SASS_SECTION = re.compile(r"^//-+ \.text\.(\S+)\s+-+$", re.MULTILINE)
+_SASS_NEXT = re.compile(r"^//-+ \.\S+\s+-+$", re.MULTILINE)
+_SASS_FUNCTION = re.compile(r"^\s*Function : (\S+)\s*$", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\S", re.MULTILINE)
+_USAGE = re.compile(r"Function (\S+):\s*\n\s*(.*)")
+_SPILLS = re.compile(
+    r"Function properties for (\S+)\s*\n.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
+)
+_SM: Final = re.compile(r"sm_(\d+)([af]?)")
+_USAGE_KEYS: Final[Mapping[str, str]] = {
+    "REG": "registers",
+    "SHARED": "static_shared",
+    "STACK": "stack_bytes",
+    "LOCAL": "local_bytes",
+}
+_FORMAT: Final = 1
+
+
+def looks_like_ptx(text: str) -> bool:
+    """True for text with PTX's version and target directives."""
+    return bool(_PTX_VERSION.search(text) and _PTX_TARGET.search(text))
+
+
+def looks_like_sass(text: str) -> bool:
+    """True for a listing of nvdisasm or `cuobjdump -sass`."""
+    return bool(_SASS_TARGET.search(text) and _INSTRUCTION.search(text))
+
+
+def tool(name: str) -> str:
+    """The path of `nvdisasm`, `cuobjdump`, or `ptxas`. Raises MissingTool when there is none."""
+    found = process.find_program((name,), folders=_folders())
+    if not found:
+        raise MissingTool(
+            f"{name} is not installed", hint="pip install triton brings it, as does a CUDA toolkit"
+        )
+    return found
+
+
+def _folders() -> list[str]:
+    spec = importlib.util.find_spec("triton")
+    roots = list(spec.submodule_search_locations or ()) if spec else []
+    folders = [str(Path(root) / "backends" / "nvidia" / "bin") for root in roots]
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            folders.append(str(Path(os.environ[variable]) / "bin"))
+    return [*folders, "/usr/local/cuda/bin"]
+
+
+@lru_cache(maxsize=8)
+def _version(program: str) -> str:
+    printed = process.run([program, "--version"]).text.strip().splitlines()
+    return printed[-1] if printed else "unknown version"
+
+
+def load_cubin(
+    data: bytes, target: str = "", file: str | Path = "", *, cache: Cache | None = None
+) -> list[CodeObject]:
+    """One code object per kernel of a cubin, with its SASS and resource usage.
+
+    Raises InputError for a damaged file or one of another architecture, MissingTool where there
+    is no disassembler.
+    """
+    return _cubin_objects(data, target, str(file), cache or Cache(), {}, {})
+
+
+def load_ptx(
+    text: str, target: str = "", file: str | Path = "", *, cache: Cache | None = None
+) -> list[CodeObject]:
+    """Assemble PTX for `target` (its own when "") and load the result.
+
+    Raises CompileError with ptxas's message, InputError when the PTX cannot run on `target`.
+    """
+    cache = cache or Cache()
+    gpu = ptx_gpu(text, target, str(file) or "the PTX")
+    programs = [process.find_program((n,), folders=_folders()) for n in _ptxas_names(gpu)]
+    programs = [program for program in programs if program]
+    if not programs:
+        tool("ptxas")
+    entry = key("ptx", _FORMAT, [_version(program) for program in programs], gpu, text)
+    known = cache.get(entry)
+    if isinstance(known, dict) and known.keys() == {"cubin", "log"}:
+        data, log = known["cubin"], known["log"]
+    else:
+        data, log = _assemble(programs, gpu, text, str(file))
+        cache.put(entry, {"cubin": data, "log": log})
+    spills = {
+        name: {"spill_store_bytes": int(stores), "spill_load_bytes": int(loads)}
+        for name, stores, loads in _SPILLS.findall(log)
+    }
+    return _cubin_objects(data, gpu, str(file), cache, {"ptx": text}, spills)
+
+
+def load_sass(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]:
+    """One code object per kernel of a SASS listing. Only what the listing prints is known."""
+    stated = _sass_target(text)
+    _check_target(stated, target, str(file) or "the SASS listing")
+    sections = _sass_sections(text)
+    if not sections:
+        raise InputError(f"{file or 'SASS listing'}: no kernel in it")
+    return [
+        _code_object(name, stated, {"sass": body}, str(file), _listed(body), None)
+        for name, body in sections.items()
+    ]
+
+
+def ptx_gpu(text: str, target: str, what: str = "the PTX") -> str:
+    """The gpu-name for ptxas: `sm_90a` when PTX for sm_90a meets target sm_90.
+
+    PTX of a plain target also runs on later ones; PTX with an `a` or `f` suffix does not.
+    """
+    match = _PTX_TARGET.search(text)
+    if match is None:
+        raise InputError(f"{what} has no .target directive")
+    stated, number, suffix = match.groups()
+    if not target:
+        return stated
+    asked = _SM.fullmatch(target)
+    if asked is None:
+        raise InputError(f"{what} is for {stated}, not for {target}")
+    if int(asked[1]) == int(number):
+        return stated if suffix else target
+    if suffix or int(asked[1]) < int(number):
+        raise InputError(f"{what} is for {stated} and does not run on {target}")
+    return target
+
+
+def _ptxas_names(gpu: str) -> tuple[str, ...]:
+    """Triton ships a second, newer ptxas for Blackwell and for late PTX versions."""
+    match = _SM.fullmatch(gpu)
+    newer_first = match is not None and int(match[1]) >= 100
+    return ("ptxas-blackwell", "ptxas") if newer_first else ("ptxas", "ptxas-blackwell")
+
+
+def _assemble(programs: list[str], gpu: str, text: str, file: str) -> tuple[bytes, str]:
+    log = ""
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        source, output = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(text, encoding="utf-8")
+        for program in programs:
+            done = process.run(
+                [program, "-v", "-lineinfo", f"--gpu-name={gpu}", source, "-o", output]
+            )
+            if done.status == 0:
+                return output.read_bytes(), done.log + done.text
+            log = (done.log + done.text).replace(str(source), file or "kernel.ptx")
+    first = next((line for line in log.splitlines() if "error" in line or "fatal" in line), log)
+    raise CompileError(f"ptxas: {first.strip() or 'failed without a message'}", log=log)
+
+
+def _cubin_objects(
+    data: bytes,
+    target: str,
+    file: str,
+    cache: Cache,
+    stages: Mapping[str, str | bytes],
+    spills: Mapping[str, Mapping[str, int]],
+) -> list[CodeObject]:
+    image = elf.read(data)
+    if image.machine != elf.MACHINE_CUDA:
+        raise InputError(f"{file or 'the file'} is no NVIDIA cubin (ELF machine {image.machine})")
+    infos = {info.name: info for info in cubin.kernels(image)}
+    listing, usage_text = _disassemble(data, cache, file)
+    stated = _sass_target(listing)
+    _check_target(stated, target, file or "the cubin")
+    usage = dict(_USAGE.findall(usage_text))
+    found = []
+    for name, body in _sass_sections(listing).items():
+        if name not in infos:
+            continue  # a device function with a section of its own
+        options: dict[str, object] = {**_listed(body), **_usage(usage.get(name, ""))}
+        if infos[name].barriers:
+            options["barriers"] = infos[name].barriers
+        options.update(spills.get(name, {}))
+        every = {**stages, "cubin": data, "sass": body}
+        found.append(_code_object(name, stated, every, file, options, infos[name]))
+    if not found:
+        raise InputError(f"{file or 'cubin'}: no kernel in it")
+    return found
+
+
+def _code_object(
+    name: str,
+    target: str,
+    stages: Mapping[str, str | bytes],
+    file: str,
+    options: Mapping[str, object],
+    info: cubin.KernelInfo | None,
+) -> CodeObject:
+    threads = (info.required_threads or info.max_threads) if info else 0
+    known = {**options, "max_threads": threads} if threads else dict(options)
+    parameters = info.parameters if info else ()
+    return CodeObject(
+        kernel=name,
+        target=target,
+        origin="elf" if "ptx" not in stages and info else "assembly",
+        stages=stages,
+        parameters=tuple(Parameter("", "", offset, size) for offset, size in parameters),
+        options=known,
+        workgroup_size=info.required_threads if info else 0,
+        dynamic_lds=0,
+        source=file,
+        source_line=0,
+        source_text="",
+        compiler="",
+        digest=digest(target, name, stages.get("cubin", stages["sass"])),
+    )
+
+
+def _disassemble(data: bytes, cache: Cache, file: str) -> tuple[str, str]:
+    """(SASS listing, resource usage), as the tools print them."""
+    nvdisasm, cuobjdump = tool("nvdisasm"), tool("cuobjdump")
+    entry = key("sass", _FORMAT, _version(nvdisasm), _version(cuobjdump), data)
+    known = cache.get(entry)
+    if isinstance(known, tuple) and len(known) == 2:
+        return known[0], known[1]
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(data)
+        listing = process.run([nvdisasm, "-c", "-gi", path])
+        usage = process.run([cuobjdump, "--dump-resource-usage", path])
+    for done, program in ((listing, "nvdisasm"), (usage, "cuobjdump")):
+        if done.status:
+            first = (done.log.strip().splitlines() or ["no message"])[0].replace(str(path), "")
+            raise InputError(f"{file or 'cubin'}: {program} refused it: {first.strip()}")
+    cache.put(entry, (listing.text, usage.text))
+    return listing.text, usage.text
+
+
+def _sass_target(listing: str) -> str:
+    match = _SASS_TARGET.search(listing)
+    if match is None:
+        raise InputError("the SASS listing names no sm_ target")
+    return match[1] or match[3] or f"sm_{match[2]}"
+
+
+def _check_target(stated: str, asked: str, what: str) -> None:
+    match = _SM.fullmatch(asked)
+    if asked and (match is None or f"sm_{match[1]}" != stated):
+        raise InputError(f"{what} is for {stated}, not for {asked}", hint=f"say {stated}")
+
+
+def _sass_sections(listing: str) -> dict[str, str]:
+    """The listing of each function."""
+    starts = list(_SASS_SECTION.finditer(listing))
+    ends = [match.start() for match in _SASS_NEXT.finditer(listing)]
+    if not starts:
+        starts = list(_SASS_FUNCTION.finditer(listing))
+        ends = [match.start() for match in starts]
+    found = {}
+    for match in starts:
+        end = min((place for place in ends if place > match.start()), default=len(listing))
+        found[match[1]] = listing[match.start() : end]
+    return found
+
+
+def _listed(body: str) -> dict[str, object]:
+    """Resources a listing of nvdisasm prints for targets before sm_90."""
+    found: dict[str, object] = {}
+    for name, flag in (("registers", "SHI_REGISTERS"), ("barriers", "SHF_BARRIERS")):
+        match = re.search(flag + r"=(\d+)", body)
+        if match is not None:
+            found[name] = int(match[1])
+    return found
+
+
+def _usage(line: str) -> dict[str, object]:
+    """`REG:255 STACK:400 …` as options."""
+    pairs = (item.split(":", 1) for item in line.split() if ":" in item)
+    return {_USAGE_KEYS[name]: int(value) for name, value in pairs if name in _USAGE_KEYS}
