@@ -10,6 +10,7 @@
     ├── CompileError              the compiler refused a kernel
     ├── CaptureError              a script could not be run far enough to capture a launch
     ├── LaunchError               arguments that do not fit the kernel they are for
+    ├── MissingFact               a number about a device that nobody has published
     └── NothingAnalysed           exit code 3; the run was fine but held nothing to analyse
 
 Anything else that reaches the user is a bug.
@@ -98,6 +99,10 @@ class CaptureError(WavecastError):
 
 class LaunchError(WavecastError):
     """Arguments, grid, or block do not fit the kernel they are for."""
+
+
+class MissingFact(WavecastError):
+    """A fact about a device has no known value."""
 
 
 class NothingAnalysed(WavecastError):

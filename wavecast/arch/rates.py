@@ -1,0 +1,171 @@
+"""Peak and sustained rates of a device by data type, in FLOP/s and byte/s.
+
+A peak is the published one; where none is published, or where the user changed the clock or the
+number of compute units, it is operations per clock and CU times CUs times clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wavecast.arch.facts import Facts
+from wavecast.arch.quantity import Quantity
+from wavecast.errors import UnknownName
+
+_SAME_RATE = {
+    "fp64": ("f64", "double", "float64"),
+    "fp32": ("f32", "float", "float32"),
+    "xf32": ("tf32",),
+    "fp16": ("f16", "half", "float16"),
+    "bf16": ("bfloat16",),
+    "fp8": (
+        *("bf8", "f8", "e4m3", "e5m2", "e4m3fn", "e4m3fnuz", "e5m2fnuz", "e4m3b8", "e5m2b16"),
+        *("fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz", "fp8e4nv", "fp8e4b8", "fp8e5"),
+        *("fp8e5b16", "fp8fnuz", "fp8ocp", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2"),
+        *("float8e5m2fnuz",),
+    ),
+    "fp6": ("bf6", "f6", "e2m3", "e3m2"),
+    "fp4": ("f4", "e2m1", "mxfp4"),
+    "int8": ("i8", "u8", "iu8", "uint8"),
+    "int4": ("i4", "u4", "iu4", "uint4"),
+}
+DTYPES = tuple(_SAME_RATE)
+"""Data types of matrix operations. Every FP8 format runs at one rate where the chip has it."""
+
+VECTOR_DTYPES = ("vector_fp64", "vector_fp32", "vector_fp32_packed", "vector_fp16")
+"""Data types of vector operations."""
+
+_CANONICAL = {alias: name for name, aliases in _SAME_RATE.items() for alias in (name, *aliases)}
+
+_SUSTAINED = {
+    "bf16": ("maf_bf16", "meas_gemm_bf16_8192", "meas_gemm_bf16_4096", "meas_mfma_bf16"),
+    "fp16": ("maf_fp16", "meas_mfma_f16"),
+    "fp8": ("maf_fp8", "meas_gemm_fp8_8192"),
+    "fp6": ("meas_gemm_fp6_16384",),
+    "int8": ("meas_mfma_i8",),
+    "fp32": ("meas_mfma_f32",),
+    "fp64": ("meas_mfma_f64",),
+    "vector_fp32": ("meas_vec_fp32",),
+    "vector_fp64": ("meas_vec_fp64",),
+}
+"""Measurements of a sustained rate, the most telling first: whole matrix products, then
+instructions alone."""
+
+_SUSTAINED_BANDWIDTH = (
+    *("meas_babelstream_triad", "meas_babelstream_triad_spx", "meas_stream_triad", "eff_hbm"),
+    *("meas_hbm_roofline", "meas_mem_bw", "meas_hbm_read", "meas_stream_read"),
+)
+"""Measurements of memory bandwidth: mixed reads and writes first, since kernels do both."""
+
+
+def canonical_dtype(dtype: str) -> str:
+    """The member of `DTYPES` or `VECTOR_DTYPES` whose rate `dtype` has. Raises UnknownName."""
+    if dtype in VECTOR_DTYPES:
+        return dtype
+    plain = "".join(char for char in dtype.lower() if char.isalnum())
+    try:
+        return _CANONICAL[plain]
+    except KeyError:
+        raise UnknownName("data type", dtype, (*_CANONICAL, *VECTOR_DTYPES)) from None
+
+
+def _rate_fields(dtype: str) -> tuple[tuple[str, ...], str]:
+    """Names of the peak fields and of the field of operations per clock and CU."""
+    if dtype.startswith("vector_"):
+        kind = dtype.removeprefix("vector_")
+        return (f"peak_vec_{kind}",), f"ops_clk_cu_vec_{kind}"
+    if dtype == "xf32":
+        return ("peak_mat_xf32", "peak_mat_tf32"), "ops_clk_cu_mat_xf32"
+    return (f"peak_mat_{dtype}",), f"ops_clk_cu_mat_{dtype}"
+
+
+def _merged(*parts: Quantity) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source for part in parts for source in part.sources))
+
+
+def _derived(facts: Facts, operations: Quantity) -> Quantity | None:
+    units, clock = facts.known("cu"), facts.known("peak_clock")
+    if units is None or clock is None:
+        return None
+    hertz = clock.to("Hz")
+    return Quantity(
+        value=operations.number * units.number * hertz.number,
+        unit="FLOP/s",
+        status="derived",
+        sources=_merged(operations, units, clock),
+        note=(
+            f"{units.number:g} {units.unit} × {operations.number:g} ops/clk/CU × "
+            f"{clock.number:g} {clock.unit}"
+        ),
+    )
+
+
+def _rescaled(facts: Facts, peak: Quantity) -> Quantity:
+    """A published peak after the user changed the clock or the number of compute units."""
+    scale, parts = 1.0, [peak]
+    for name in ("cu", "peak_clock"):
+        fact = facts.mapping.get(name)
+        if fact is None or fact.status != "override" or not fact.alternatives:
+            continue
+        scale *= fact.number / float(fact.alternatives[0].value)
+        parts.append(fact)
+    rate = peak.to("FLOP/s")
+    return replace(
+        rate,
+        value=rate.number * scale,
+        status="derived",
+        sources=_merged(*parts),
+        note=f"the published peak × {scale:g}",
+        alternatives=(),
+    )
+
+
+def peak_flops(facts: Facts, dtype: str) -> Quantity | None:
+    """Datasheet rate of `dtype` in FLOP/s, None when the device has none or none is known."""
+    peaks, operations_name = _rate_fields(canonical_dtype(dtype))
+    published = next((fact for name in peaks if (fact := facts.known(name))), None)
+    operations = facts.known(operations_name) if operations_name in facts.mapping else None
+    changed = facts.overridden("cu", "peak_clock", operations_name)
+    if published is not None and (not changed or published.status == "override"):
+        return published.to("FLOP/s")
+    if operations is not None:
+        return _derived(facts, operations)
+    return _rescaled(facts, published) if published is not None else None
+
+
+def why_no_peak(facts: Facts, dtype: str) -> str:
+    """Why `peak_flops` is None, as a clause for the user; "" when it is not."""
+    if peak_flops(facts, dtype) is not None:
+        return ""
+    name = canonical_dtype(dtype)
+    if _rate_fields(name)[1] in facts.mapping:
+        return f"the clock of {facts.device} is not known"
+    return f"{facts.device} has no known {name} rate"
+
+
+def sustained_flops(facts: Facts, dtype: str) -> Quantity | None:
+    """Measured rate of `dtype` in FLOP/s, None when none is known.
+
+    A measurement says nothing about a chip whose clock or size the user changed.
+    """
+    names = _SUSTAINED.get(canonical_dtype(dtype), ())
+    return _measured(facts, names, "FLOP/s", changed=facts.overridden("cu", "peak_clock"))
+
+
+def peak_bandwidth(facts: Facts) -> Quantity | None:
+    """Datasheet memory bandwidth in byte/s, None when none is known."""
+    fact = facts.known("mem_bw")
+    return None if fact is None else fact.to("B/s")
+
+
+def sustained_bandwidth(facts: Facts) -> Quantity | None:
+    """Measured memory bandwidth in byte/s, None when none is known or the user changed `mem_bw`."""
+    changed = facts.overridden("mem_bw")
+    return _measured(facts, _SUSTAINED_BANDWIDTH, "B/s", changed=changed)
+
+
+def _measured(facts: Facts, names: tuple[str, ...], unit: str, *, changed: bool) -> Quantity | None:
+    """The first known of `names`; on a `changed` device only one the user gave as well."""
+    found = (fact for name in names if (fact := facts.known(name)))
+    usable = (fact for fact in found if not changed or fact.status == "override")
+    return next((fact.to(unit) for fact in usable), None)

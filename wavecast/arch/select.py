@@ -1,0 +1,145 @@
+"""From the name a user types to a device.
+
+A selector is a device id, a marketing name or alias (case and punctuation do not matter), a gfx target
+with or without feature suffixes (`gfx942:sramecc+`), or an sm target (`sm_90`, `sm90a`). A target of
+several devices takes the one whose file says `default_for_target`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from wavecast.arch.device import Device
+from wavecast.arch.facts import Facts
+from wavecast.arch.overlay import overlay
+from wavecast.arch.reader import Identity, catalog, read_device
+from wavecast.errors import UnknownName, UsageError, nearest_names
+
+Files = Sequence[str | Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A device and, in `note`, what the user should know about how it was chosen ("" if nothing)."""
+
+    device: Device
+    note: str = ""
+
+
+def load(selector: str, files: Files = ()) -> Device:
+    """The device `selector` names. Raises UnknownName with the nearest known names.
+
+    `files` add devices or change their facts (`wavecast.arch.overlay`).
+    """
+    return resolve(selector, files).device
+
+
+def devices(files: Files = ()) -> tuple[Device, ...]:
+    """Every device: AMD first, by target, then NVIDIA; devices of `files` among them."""
+    known = _identities(files)
+    _check_overlays(files, known)
+    order = sorted(
+        known.values(), key=lambda item: (item.vendor, _target_key(item.target), item.id)
+    )
+    return tuple(_build(item.id, files) for item in order)
+
+
+def resolve(selector: str, files: Files = ()) -> Resolution:
+    """The device `selector` names and how it was found. Raises UnknownName."""
+    known = _identities(files)
+    _check_overlays(files, known)
+    named = _named(selector, known)
+    if named is not None:
+        return Resolution(_build(named.id, files))
+    target = _target(selector)
+    sharing = [item for item in known.values() if item.target == target]
+    if sharing:
+        return _resolve_target(target, sharing, files)
+    for item in known.values():
+        if target in item.stands_in_for:
+            note = (
+                f"no device with {target} is known: took {item.id} ({item.target}), which has the "
+                "same instruction set and registers; its size, clocks, and memory are its own"
+            )
+            return Resolution(_build(item.id, files), note)
+    raise _unknown(selector, target, known.values())
+
+
+def _named(name: str, known: Mapping[str, Identity]) -> Identity | None:
+    """The device with this id, marketing name, or alias."""
+    if name in known:
+        return known[name]
+    plain = _plain(name)
+    return next((item for item in known.values() if plain in map(_plain, item.names)), None)
+
+
+def _check_overlays(files: Files, known: Mapping[str, Identity]) -> None:
+    for file in files:
+        about = overlay(Path(file)).device
+        if _named(about, known) is None:
+            raise UsageError(f"{file}: {_unknown(about, _target(about), known.values())}")
+
+
+def _resolve_target(target: str, sharing: list[Identity], files: Files) -> Resolution:
+    chosen = next((item for item in sharing if item.default_for_target), sharing[0])
+    others = ", ".join(item.id for item in sharing if item is not chosen)
+    note = f"{target}: took {chosen.id} ({chosen.name}); also {others}" if others else ""
+    return Resolution(_build(chosen.id, files), note)
+
+
+def _unknown(selector: str, target: str, known: Iterable[Identity]) -> UnknownName:
+    """Nearest by target for a target, by name for anything else."""
+    items = list(known)
+    targets = sorted({item.target for item in items})
+    if re.fullmatch(r"gfx\w+|sm_\d+", target):
+        return UnknownName("target", selector, nearest_names(target, targets) or targets)
+    names = (name for item in items for name in (item.id, *item.aliases))
+    return UnknownName("device", selector, (*names, *targets))
+
+
+def _plain(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def _target(selector: str) -> str:
+    """`gfx942:sramecc+:xnack-` -> `gfx942`; `sm90a` -> `sm_90`; anything else in lower case."""
+    name = selector.split(":", 1)[0].strip().lower()
+    match = re.fullmatch(r"sm_?(\d+)[af]?", name)
+    return f"sm_{match[1]}" if match else name
+
+
+def _target_key(target: str) -> tuple[int, str]:
+    digits = target.removeprefix("gfx").removeprefix("sm_")
+    return len(digits), digits
+
+
+def _identities(files: Files) -> dict[str, Identity]:
+    if not files:
+        return catalog()
+    added = (overlay(Path(file)).identity for file in files)
+    return {**catalog(), **{item.id: item for item in added if item is not None}}
+
+
+def _build(device_id: str, files: Files) -> Device:
+    """The device with every file that is about it applied in order."""
+    if not files:
+        return _packaged(device_id)
+    known = _identities(files)
+    identity = known[device_id]
+    overlays = [overlay(Path(file)) for file in files]
+    base = next((item.base for item in overlays if item.identity == identity), device_id)
+    facts = dict(read_device(base)[1]) if base else {}
+    for item in overlays:
+        if _named(item.device, known) == identity:
+            facts = item.apply(facts)
+    return Device(identity, Facts(device_id, facts))
+
+
+@cache
+def _packaged(device_id: str) -> Device:
+    identity, facts = read_device(device_id)
+    return Device(identity, Facts(device_id, facts))
