@@ -222,7 +222,7 @@ def _loops(
                 depth,
                 parent,
                 (),
-                _location(blocks, instructions, header, latches[header], bodies[header]),
+                _location(blocks, instructions, header, bodies[header]),
             )
         )
     return [
@@ -243,20 +243,25 @@ def _body(blocks: list[Block], header: int, tails: list[int]) -> frozenset[int]:
 
 
 def _location(
-    blocks: list[Block],
-    instructions: list[Instruction],
-    header: int,
-    tails: list[int],
-    body: frozenset[int],
+    blocks: list[Block], instructions: list[Instruction], header: int, body: frozenset[int]
 ) -> SourceLocation | None:
-    """The loop's source line: where its closing branch comes from, else its most frequent line."""
-    for tail in tails:
-        closing = instructions[blocks[tail].stop - 1]
-        if closing.opcode.control is not Control.NONE and closing.location is not None:
-            return closing.location.outermost
+    """The loop's source line: the first one its leaving or closing branches come from.
+
+    Compilers give those branches the line of the loop statement, but a masked access that became
+    the closing branch keeps its own, later line. Without located branches: the most frequent line.
+    """
+    closing = []
+    for index in sorted(body):
+        last = instructions[blocks[index].stop - 1]
+        if last.opcode.control is Control.NONE or last.location is None:
+            continue
+        if any(target == header or target not in body for target in blocks[index].successors):
+            closing.append(last.location.outermost)
+    if closing:
+        return min(closing, key=lambda location: (location.file, location.line))
     counts: Counter[SourceLocation] = Counter()
-    for block in sorted(body, key=lambda index: index != header):
-        for instruction in instructions[blocks[block].start : blocks[block].stop]:
+    for index in sorted(body):
+        for instruction in instructions[blocks[index].start : blocks[index].stop]:
             if instruction.location is not None:
                 counts[instruction.location.outermost] += 1
     return counts.most_common(1)[0][0] if counts else None
