@@ -25,7 +25,7 @@ FLOORS = {
     "report": 9,
     "cli": 10,
 }
-TOP = {"__init__": 99}
+TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
     "torch": {"integrations"},

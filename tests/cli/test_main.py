@@ -1,0 +1,137 @@
+"""The command line as a user meets it: help, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wavecast.cli.commands import COMMANDS
+from wavecast.cli.main import run
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command line."""
+    with pytest.raises(SystemExit) as caught:
+        run(list(arguments))
+    out, err = capsys.readouterr()
+    code = caught.value.code
+    return (code if isinstance(code, int) else 0), out, err
+
+
+def test_help_lists_every_verb_without_importing_it() -> None:
+    code = (
+        "import sys\nfrom wavecast.cli.main import run\n"
+        "try:\n    run(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = [m for m in ('torch', 'triton', 'rich', 'numpy', 'wavecast.isa') if m in sys.modules]\n"
+        "print('HEAVY', heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "HEAVY []" in done.stdout
+    for name, (_, text) in COMMANDS.items():
+        assert name in done.stdout
+        assert text.split()[0] in done.stdout
+
+
+@pytest.mark.parametrize("verb", sorted(COMMANDS))
+def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    code, out, _ = call(capsys, verb, "--help")
+    assert code == 0
+    assert "Usage: wavecast" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["explian"], "unknown command 'explian' (nearest known: explain"),
+        (["explain", "nowhere.py"], "no such file: nowhere.py"),
+        (["explain", "."], "is a folder"),
+        (["explain", "x.s", "--arch", "gfx924"], "gfx942"),
+        (["explain", "x.s", "--arch", ","], "no GPU was named"),
+        (["explain", "x.s", "--grid", "0"], "positive"),
+        (["explain", "x.s", "--flops", "-3"], "positive"),
+        (["explain", "x.s", "-k", "("], "-k"),
+        (["explain", "x.s", "--disable", "register-spils"], "register-spills"),
+        (["explain", "x.s", "--formt", "json"], "--format"),
+        (["explain"], "PATH"),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert says in err
+    assert err.startswith("wavecast: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "says"),
+    [
+        (b"", "empty.s", "empty"),
+        (b"\x7fELF\x02\x01\x01", "short.hsaco", "truncated"),
+        (b"\x00\x01\x02garbage\xff" * 40, "noise.bin", "noise.bin"),
+        (b"\t.text\n\t.type k,@function\nk:\n\tv_ad_f32 v0, v1\n\ts_endpgm\n", "typo.s", "v_ad_f32"),
+    ],
+)
+def test_bad_files_are_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, name: str, says: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    code, out, err = call(capsys, "explain", str(path), "--arch", "gfx942")
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wavecast", "explain", "nowhere.py", "--debug"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ('[tool.wavecast]\narhc = "gfx942"\n', "unknown setting"),
+        ('[tool.wavecast.explian]\narch = "gfx942"\n', "unknown setting"),
+        ("[tool.wavecast]\narch = gfx942\n", "pyproject.toml"),
+    ],
+)
+def test_bad_settings_are_errors(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    says: str,
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(settings)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(capsys, "explain", "x.s")
+    assert code == 2
+    assert says in err
+
+
+def test_settings_are_defaults_that_options_override(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.wavecast]\narch = "nosuchchip"\n')
+    (tmp_path / "k.s").write_text("")
+    monkeypatch.chdir(tmp_path)
+    _, _, err = call(capsys, "explain", "k.s")
+    assert "nosuchchip" in err
+    _, _, err = call(capsys, "explain", "k.s", "--arch", "gfx942")
+    assert "nosuchchip" not in err
+    monkeypatch.setenv("WAVECAST_EXPLAIN_ARCH", "alsonochip")
+    _, _, err = call(capsys, "explain", "k.s")
+    assert "alsonochip" in err
