@@ -1,0 +1,71 @@
+"""What instructions compute, written once for every evaluator.
+
+    semantics.of(opcode) -> Semantics | None
+    semantics.of(opcode).evaluate(ops, *inputs) -> outputs
+
+`inputs` are the values of the operands the row reads, in printed order, then of its implicit reads;
+`outputs` those of the operands it writes, in printed order, then of its implicit writes. EXEC is
+among them for scalar rows only: vector rows describe one lane. Widths:
+
+- an operand has `32 * dwords` bits of its role (16-bit types too: the low half counts);
+- a lane mask is a condition (1 bit) per lane, and so is `vcc` read or written implicitly by a
+  vector row, and EXEC written by `v_cmpx`;
+- `scc` is a condition; EXEC of a scalar row is as wide as the row's other operands.
+
+A row without an entry has no semantics here: an evaluator must take its results as unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from wavecast.isa.opcode import Opcode
+from wavecast.isa.semantics.floats import FLOATS
+from wavecast.isa.semantics.integers import IntegerOps, Unknown
+from wavecast.isa.semantics.lanes import LaneOps
+from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics.scalar import SCALAR, Function
+from wavecast.isa.semantics.vector import MODIFIERS, VECTOR
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """How one row computes its outputs from its inputs.
+
+    The integer values of `modifiers` follow the inputs as 32-bit constants; an absent one is 0.
+    """
+
+    name: str
+    function: Function
+    modifiers: tuple[str, ...] = ()
+
+    def evaluate(self, ops: Ops[Any], *inputs: Any) -> tuple[Any, ...]:
+        """The outputs, in the order of the module's convention."""
+        return self.function(ops, *inputs)
+
+
+@cache
+def registry() -> dict[str, Semantics]:
+    """Row name -> semantics, all of them."""
+    return {
+        name: Semantics(name, function, MODIFIERS.get(name, ()))
+        for name, function in (SCALAR | VECTOR | FLOATS).items()
+    }
+
+
+def of(opcode: Opcode) -> Semantics | None:
+    """The semantics of a row, None where there are none."""
+    return registry().get(opcode.name)
+
+
+__all__ = [
+    "IntegerOps",
+    "LaneOps",
+    "Ops",
+    "Semantics",
+    "Unknown",
+    "of",
+    "registry",
+]

@@ -1,0 +1,247 @@
+"""Evaluator over Python integers, with unknown values.
+
+A value is an `int` (a bit pattern) or an `Unknown`. An operation with an unknown operand gives an
+unknown result unless the other operand decides it (`x & 0`, `x * 0`, `x | ~0`). What is kept of an
+unknown value is how many of its low bits are zero, so that the low bits of `tile * 128 + 5` can
+still be told.
+"""
+
+# ruff: noqa: ARG002 (operations are passed widths whether or not an evaluator needs them)
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from wavecast.isa.semantics.lanes import LaneOps
+from wavecast.isa.semantics.ops import Ops
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that is not known, the same in every lane.
+
+    `zeros` is how many of its low bits are known to be zero. `origin` is what made it unknown, for
+    messages: whatever the code that created it chose.
+    """
+
+    zeros: int = 0
+    origin: object = None
+
+
+Integer = int | Unknown
+
+
+def trailing_zeros(value: int, bits: int) -> int:
+    """Low zero bits of a bit pattern; `bits` for zero."""
+    return (value & -value).bit_length() - 1 if value else bits
+
+
+def to_signed(value: int, bits: int) -> int:
+    """A bit pattern as a two's complement number."""
+    return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+
+def _zeros(value: Integer, bits: int) -> int:
+    return value.zeros if isinstance(value, Unknown) else trailing_zeros(value, bits)
+
+
+def _origin(*values: Integer) -> object:
+    return next((value.origin for value in values if isinstance(value, Unknown)), None)
+
+
+def _unknown(zeros: int, *values: Integer) -> Unknown:
+    return Unknown(zeros, _origin(*values))
+
+
+class IntegerOps(Ops[Integer]):
+    """Operations on one value of a wave. `lane` and lane accesses see a wave of one lane."""
+
+    def const(self, value: int, bits: int) -> Integer:
+        return value & ((1 << bits) - 1)
+
+    def add(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return (a + b) & ((1 << bits) - 1)
+        if a == 0:
+            return b
+        if b == 0:
+            return a
+        return _unknown(min(_zeros(a, bits), _zeros(b, bits)), a, b)
+
+    def sub(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return (a - b) & ((1 << bits) - 1)
+        if b == 0:
+            return a
+        return _unknown(min(_zeros(a, bits), _zeros(b, bits)), a, b)
+
+    def mul(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return (a * b) & ((1 << bits) - 1)
+        if a == 0 or b == 0:
+            return 0
+        return _unknown(min(bits, _zeros(a, bits) + _zeros(b, bits)), a, b)
+
+    def mul_high(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return (a * b) >> bits
+        if a == 0 or b == 0:
+            return 0
+        return _unknown(0, a, b)
+
+    def and_(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return a & b
+        known, other = (a, b) if isinstance(a, int) else (b, a)
+        if isinstance(known, Unknown) or isinstance(other, int):
+            return _unknown(max(_zeros(a, bits), _zeros(b, bits)), a, b)
+        if known == (1 << bits) - 1:
+            return other
+        if known >> other.zeros == 0:
+            return 0
+        return _unknown(max(other.zeros, trailing_zeros(known, bits)), other)
+
+    def or_(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return a | b
+        full = (1 << bits) - 1
+        if a == full or b == full:
+            return full
+        return self.add(a, b, bits) if a == 0 or b == 0 else self._joined(a, b, bits)
+
+    def xor(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return a ^ b
+        return self.add(a, b, bits) if a == 0 or b == 0 else self._joined(a, b, bits)
+
+    def _joined(self, a: Integer, b: Integer, bits: int) -> Integer:
+        return _unknown(min(_zeros(a, bits), _zeros(b, bits)), a, b)
+
+    def shl(self, a: Integer, amount: Integer, bits: int) -> Integer:
+        if isinstance(amount, Unknown):
+            return 0 if a == 0 else _unknown(_zeros(a, bits), a, amount)
+        if isinstance(a, int):
+            return (a << amount) & ((1 << bits) - 1)
+        return Unknown(min(bits, a.zeros + amount), a.origin)
+
+    def lshr(self, a: Integer, amount: Integer, bits: int) -> Integer:
+        if isinstance(amount, Unknown):
+            return 0 if a == 0 else _unknown(0, a, amount)
+        if isinstance(a, int):
+            return a >> amount
+        return Unknown(max(0, a.zeros - amount), a.origin)
+
+    def ashr(self, a: Integer, amount: Integer, bits: int) -> Integer:
+        if isinstance(amount, int) and isinstance(a, int):
+            return (to_signed(a, bits) >> amount) & ((1 << bits) - 1)
+        return self.lshr(a, amount, bits)
+
+    def eq(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return int(a == b)
+        return _unknown(0, a, b)
+
+    def less_unsigned(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return int(a < b)
+        return 0 if b == 0 else _unknown(0, a, b)
+
+    def less_signed(self, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return int(to_signed(a, bits) < to_signed(b, bits))
+        return _unknown(0, a, b)
+
+    def select(self, condition: Integer, a: Integer, b: Integer, bits: int) -> Integer:
+        if isinstance(condition, int):
+            return a if condition else b
+        if a == b:
+            return a
+        return _unknown(min(_zeros(a, bits), _zeros(b, bits)), condition)
+
+    def zero_extend(self, a: Integer, bits: int, wider: int) -> Integer:
+        return a
+
+    def sign_extend(self, a: Integer, bits: int, wider: int) -> Integer:
+        if isinstance(a, Unknown):
+            return a
+        return to_signed(a, bits) & ((1 << wider) - 1)
+
+    def truncate(self, a: Integer, bits: int, narrower: int) -> Integer:
+        if isinstance(a, Unknown):
+            return 0 if a.zeros >= narrower else a
+        return a & ((1 << narrower) - 1)
+
+    def popcount(self, a: Integer, bits: int) -> Integer:
+        return a.bit_count() if isinstance(a, int) else _unknown(0, a)
+
+    def leading_zeros(self, a: Integer, bits: int) -> Integer:
+        return bits - a.bit_length() if isinstance(a, int) else _unknown(0, a)
+
+    def trailing_zeros(self, a: Integer, bits: int) -> Integer:
+        return trailing_zeros(a, bits) if isinstance(a, int) else _unknown(0, a)
+
+    def reverse_bits(self, a: Integer, bits: int) -> Integer:
+        return int(f"{a:0{bits}b}"[::-1], 2) if isinstance(a, int) else _unknown(0, a)
+
+    def f32_add(self, a: Integer, b: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_add, a, b)
+
+    def f32_mul(self, a: Integer, b: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_mul, a, b)
+
+    def f32_fma(self, a: Integer, b: Integer, c: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_fma, a, b, c)
+
+    def f32_reciprocal(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_reciprocal, a)
+
+    def f32_round_to_zero(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_round_to_zero, a)
+
+    def f32_floor(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_floor, a)
+
+    def f32_less(self, a: Integer, b: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_less, a, b)
+
+    def f32_equal(self, a: Integer, b: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_equal, a, b)
+
+    def f32_from_unsigned(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_from_unsigned, a)
+
+    def f32_from_signed(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_from_signed, a)
+
+    def f32_to_unsigned(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_to_unsigned, a)
+
+    def f32_to_signed(self, a: Integer) -> Integer:
+        return _through_lanes(LaneOps.f32_to_signed, a)
+
+    def lane(self) -> Integer:
+        return 0
+
+    def first_active_lane(self, a: Integer) -> Integer:
+        return a
+
+    def read_lane(self, a: Integer, lane: Integer) -> Integer:
+        return a
+
+    def write_lane(self, old: Integer, value: Integer, lane: Integer) -> Integer:
+        return value
+
+
+_ONE_LANE = LaneOps(1)
+
+
+def _through_lanes(operation: Callable[..., np.ndarray], *values: Integer) -> Integer:
+    """Floating point has one definition: the one over lanes."""
+    arrays = []
+    for value in values:
+        if isinstance(value, Unknown):
+            return _unknown(0, *values)
+        arrays.append(np.array([value], dtype=np.uint32))
+    return int(operation(_ONE_LANE, *arrays)[0])

@@ -1,0 +1,544 @@
+"""Semantics of scalar ALU rows.
+
+Sources: AMD instruction set architecture guides of MI300 (CDNA3), RDNA3 and RDNA4, chapters on
+SOP1, SOP2, SOPC and SOPK. Where one says that SCC of a maximum is `S0 >= S1`, a test on hardware
+reported elsewhere disagrees for equal operands; compilers do not use that bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from wavecast.isa.semantics.ops import Ops
+
+V = TypeVar("V")
+Function = Callable[..., tuple]
+Combine = Callable[[Ops[Any], Any, Any, int], Any]
+"""A binary operation at a given width, whatever the evaluator."""
+
+
+# addition and subtraction
+
+
+def _carry(o: Ops[V], a: V, b: V, carry: V | None = None) -> tuple[V, V]:
+    """The sum of 32-bit values and the carry out."""
+    wide = o.add(o.zero_extend(a, 32, 64), o.zero_extend(b, 32, 64), 64)
+    if carry is not None:
+        wide = o.add(wide, o.zero_extend(carry, 1, 64), 64)
+    out = o.nonzero(o.lshr(wide, o.const(32, 64), 64), 64)
+    return o.truncate(wide, 64, 32), out
+
+
+def _borrow(o: Ops[V], a: V, b: V, borrow: V | None = None) -> tuple[V, V]:
+    """The difference of 32-bit values and the borrow out."""
+    wide = o.sub(o.zero_extend(a, 32, 64), o.zero_extend(b, 32, 64), 64)
+    if borrow is not None:
+        wide = o.sub(wide, o.zero_extend(borrow, 1, 64), 64)
+    return o.truncate(wide, 64, 32), o.less_signed(wide, o.zero(64), 64)
+
+
+def add_unsigned(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return _carry(o, a, b)
+
+
+def sub_unsigned(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return _borrow(o, a, b)
+
+
+def add_with_carry(o: Ops[V], a: V, b: V, scc: V) -> tuple[V, V]:
+    return _carry(o, a, b, scc)
+
+
+def sub_with_borrow(o: Ops[V], a: V, b: V, scc: V) -> tuple[V, V]:
+    return _borrow(o, a, b, scc)
+
+
+def add_signed(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    """SCC is signed overflow: both operands differ in sign from the result."""
+    total = o.add(a, b, 32)
+    signs = o.and_(o.xor(a, total, 32), o.xor(b, total, 32), 32)
+    return total, o.less_signed(signs, o.zero(32), 32)
+
+
+def sub_signed(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    """SCC is signed overflow: operands of unlike sign, result unlike the first."""
+    difference = o.sub(a, b, 32)
+    signs = o.and_(o.xor(a, b, 32), o.xor(a, difference, 32), 32)
+    return difference, o.less_signed(signs, o.zero(32), 32)
+
+
+def _immediate(o: Ops[V], value: V) -> V:
+    """The 16-bit immediate of a SOPK instruction, sign-extended."""
+    return o.sign_extend(o.truncate(value, 32, 16), 16, 32)
+
+
+def add_immediate(o: Ops[V], old: V, immediate: V) -> tuple[V, V]:
+    return add_signed(o, old, _immediate(o, immediate))
+
+
+def multiply_immediate(o: Ops[V], old: V, immediate: V) -> tuple[V]:
+    return (o.mul(old, _immediate(o, immediate), 32),)
+
+
+def move_immediate(o: Ops[V], immediate: V) -> tuple[V]:
+    return (_immediate(o, immediate),)
+
+
+def conditional_move_immediate(o: Ops[V], old: V, immediate: V, scc: V) -> tuple[V]:
+    return (o.select(scc, _immediate(o, immediate), old, 32),)
+
+
+def add_64(o: Ops[V], a: V, b: V) -> tuple[V]:
+    return (o.add(a, b, 64),)
+
+
+def sub_64(o: Ops[V], a: V, b: V) -> tuple[V]:
+    return (o.sub(a, b, 64),)
+
+
+def multiply_32(o: Ops[V], a: V, b: V) -> tuple[V]:
+    return (o.mul(a, b, 32),)
+
+
+def multiply_64(o: Ops[V], a: V, b: V) -> tuple[V]:
+    return (o.mul(a, b, 64),)
+
+
+def multiply_high_unsigned(o: Ops[V], a: V, b: V) -> tuple[V]:
+    return (o.mul_high(a, b, 32),)
+
+
+def multiply_high_signed(o: Ops[V], a: V, b: V) -> tuple[V]:
+    wide = o.mul(o.sign_extend(a, 32, 64), o.sign_extend(b, 32, 64), 64)
+    return (o.truncate(o.lshr(wide, o.const(32, 64), 64), 64, 32),)
+
+
+def shift_left_add(count: int) -> Function:
+    """SCC is the carry out of the 32-bit sum of the shifted operand."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+        shifted = o.shl(o.zero_extend(a, 32, 64), o.const(count, 64), 64)
+        wide = o.add(shifted, o.zero_extend(b, 32, 64), 64)
+        carry = o.nonzero(o.lshr(wide, o.const(32, 64), 64), 64)
+        return o.truncate(wide, 64, 32), carry
+
+    return evaluate
+
+
+def absolute(o: Ops[V], a: V) -> tuple[V, V]:
+    result = o.select(o.less_signed(a, o.zero(32), 32), o.negate(a, 32), a, 32)
+    return result, o.nonzero(result, 32)
+
+
+def absolute_difference(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return absolute(o, o.sub(a, b, 32))
+
+
+def minimum(signed: bool) -> Function:
+    """SCC says that the first operand was taken."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+        first = o.less(a, b, 32, signed)
+        return o.select(first, a, b, 32), first
+
+    return evaluate
+
+
+def maximum(signed: bool) -> Function:
+    """SCC says that the first operand was taken."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+        second = o.less(a, b, 32, signed)
+        return o.select(second, b, a, 32), o.not_(second, 1)
+
+    return evaluate
+
+
+# bits
+
+
+def logic(bits: int, combine: Combine) -> Function:
+    """SCC is set when the result is not zero."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+        result = combine(o, a, b, bits)
+        return result, o.nonzero(result, bits)
+
+    return evaluate
+
+
+def shift(bits: int, direction: Combine) -> Function:
+    """The amount is a 32-bit operand of which the low bits count; SCC is `result != 0`."""
+
+    def evaluate(o: Ops[V], a: V, amount: V) -> tuple[V, V]:
+        count = o.low_bits(amount, 5 if bits == 32 else 6, 32)
+        wide = count if bits == 32 else o.zero_extend(count, 32, 64)
+        result = direction(o, a, wide, bits)
+        return result, o.nonzero(result, bits)
+
+    return evaluate
+
+
+def _and(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.and_(a, b, bits)
+
+
+def _or(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.or_(a, b, bits)
+
+
+def _xor(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.xor(a, b, bits)
+
+
+def _nand(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.not_(o.and_(a, b, bits), bits)
+
+
+def _nor(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.not_(o.or_(a, b, bits), bits)
+
+
+def _xnor(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.not_(o.xor(a, b, bits), bits)
+
+
+def _and_not(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.and_not(a, b, bits)
+
+
+def _not_and(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.and_not(b, a, bits)
+
+
+def _or_not(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.or_(a, o.not_(b, bits), bits)
+
+
+def _not_or(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.or_(o.not_(a, bits), b, bits)
+
+
+_LOGIC: dict[str, Combine] = {
+    "and": _and,
+    "or": _or,
+    "xor": _xor,
+    "nand": _nand,
+    "nor": _nor,
+    "xnor": _xnor,
+    "and_not1": _and_not,
+    "or_not1": _or_not,
+}
+
+
+def shift_left(o: Ops[V], a: V, amount: V, bits: int) -> V:
+    return o.shl(a, amount, bits)
+
+
+def shift_right(o: Ops[V], a: V, amount: V, bits: int) -> V:
+    return o.lshr(a, amount, bits)
+
+
+def shift_right_signed(o: Ops[V], a: V, amount: V, bits: int) -> V:
+    return o.ashr(a, amount, bits)
+
+
+def invert(bits: int) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V, V]:
+        result = o.not_(a, bits)
+        return result, o.nonzero(result, bits)
+
+    return evaluate
+
+
+def extract(bits: int, signed: bool) -> Function:
+    """Bit field: offset in the low bits of the second operand, width in its bits 22:16."""
+
+    def evaluate(o: Ops[V], a: V, field: V) -> tuple[V, V]:
+        offset = o.low_bits(field, 5 if bits == 32 else 6, 32)
+        width = o.low_bits(o.lshr(field, o.const(16, 32), 32), 7, 32)
+        if bits == 64:
+            offset, width = o.zero_extend(offset, 32, 64), o.zero_extend(width, 32, 64)
+        result = bit_field(o, a, offset, width, bits, signed)
+        return result, o.nonzero(result, bits)
+
+    return evaluate
+
+
+def bit_field(o: Ops[V], a: V, offset: V, width: V, bits: int, signed: bool) -> V:
+    """`width` bits of `a` from `offset` on, extended; zero when the width is 0."""
+    shifted = o.lshr(a, offset, bits)
+    limit = o.const(bits, bits)
+    whole = o.not_(o.less_unsigned(width, limit, bits), 1)
+    kept = o.select(whole, o.zero(bits), width, bits)
+    mask = o.select(whole, o.ones(bits), o.bit_mask(kept, bits), bits)
+    field = o.and_(shifted, mask, bits)
+    if not signed:
+        return field
+    sign = o.and_(o.xor(mask, o.lshr(mask, o.const(1, bits), bits), bits), mask, bits)
+    return o.sub(o.xor(field, sign, bits), sign, bits)
+
+
+def field_mask(bits: int) -> Function:
+    def evaluate(o: Ops[V], width: V, offset: V) -> tuple[V]:
+        low = 5 if bits == 32 else 6
+        count, position = o.low_bits(width, low, 32), o.low_bits(offset, low, 32)
+        if bits == 64:
+            count, position = o.zero_extend(count, 32, 64), o.zero_extend(position, 32, 64)
+        return (o.shl(o.bit_mask(count, bits), position, bits),)
+
+    return evaluate
+
+
+def count_bits(bits: int, ones: bool) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V, V]:
+        count = o.popcount(a if ones else o.not_(a, bits), bits)
+        result = count if bits == 32 else o.truncate(count, bits, 32)
+        return result, o.nonzero(result, 32)
+
+    return evaluate
+
+
+def _found(o: Ops[V], count: V, bits: int) -> tuple[V]:
+    """A position, or -1 where the search ran through all bits."""
+    missing = o.eq(count, o.const(bits, bits), bits)
+    narrow = count if bits == 32 else o.truncate(count, bits, 32)
+    return (o.select(missing, o.ones(32), narrow, 32),)
+
+
+def first_one(bits: int) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V]:
+        return _found(o, o.trailing_zeros(a, bits), bits)
+
+    return evaluate
+
+
+def first_zero(bits: int) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V]:
+        return _found(o, o.trailing_zeros(o.not_(a, bits), bits), bits)
+
+    return evaluate
+
+
+def first_from_top(bits: int) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V]:
+        return _found(o, o.leading_zeros(a, bits), bits)
+
+    return evaluate
+
+
+def sign_bits(o: Ops[V], a: V) -> tuple[V]:
+    """Leading bits equal to the sign bit; -1 for 0 and -1."""
+    folded = o.xor(a, o.ashr(a, o.const(31, 32), 32), 32)
+    return _found(o, o.leading_zeros(folded, 32), 32)
+
+
+def reverse(bits: int) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V]:
+        return (o.reverse_bits(a, bits),)
+
+    return evaluate
+
+
+def sign_extend(narrow: int) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V]:
+        if narrow == 16:
+            return (o.sign_extend(o.truncate(a, 32, 16), 16, 32),)
+        count = o.const(32 - narrow, 32)
+        return (o.ashr(o.shl(a, count, 32), count, 32),)
+
+    return evaluate
+
+
+def set_bit(bits: int, one: bool) -> Function:
+    def evaluate(o: Ops[V], old: V, position: V) -> tuple[V]:
+        count = o.low_bits(position, 5 if bits == 32 else 6, 32)
+        count = count if bits == 32 else o.zero_extend(count, 32, 64)
+        bit = o.shl(o.const(1, bits), count, bits)
+        return (o.or_(old, bit, bits) if one else o.and_not(old, bit, bits),)
+
+    return evaluate
+
+
+def test_bit(bits: int, one: bool) -> Function:
+    def evaluate(o: Ops[V], a: V, position: V) -> tuple[V]:
+        count = o.low_bits(position, 5 if bits == 32 else 6, 32)
+        count = count if bits == 32 else o.zero_extend(count, 32, 64)
+        bit = o.low_bits(o.lshr(a, count, bits), 1, bits)
+        found = o.nonzero(bit, bits)
+        return (found if one else o.not_(found, 1),)
+
+    return evaluate
+
+
+def pack(low_from_high: bool, high_from_high: bool) -> Function:
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
+        low = o.high_half(a) if low_from_high else o.low_half(a)
+        high = o.high_half(b) if high_from_high else o.low_half(b)
+        return (o.or_(low, o.shl(high, o.const(16, 32), 32), 32),)
+
+    return evaluate
+
+
+# moves and selections
+
+
+def move(_: Ops[V], a: V) -> tuple[V]:
+    return (a,)
+
+
+def conditional_move(bits: int) -> Function:
+    def evaluate(o: Ops[V], old: V, a: V, scc: V) -> tuple[V]:
+        return (o.select(scc, a, old, bits),)
+
+    return evaluate
+
+
+def select(bits: int) -> Function:
+    def evaluate(o: Ops[V], a: V, b: V, scc: V) -> tuple[V]:
+        return (o.select(scc, a, b, bits),)
+
+    return evaluate
+
+
+def save_exec(bits: int, combine: Combine) -> Function:
+    """Inputs: source, EXEC. Outputs: old EXEC, SCC (new EXEC is not zero), new EXEC."""
+
+    def evaluate(o: Ops[V], a: V, exec_: V) -> tuple[V, V, V]:
+        new = combine(o, a, exec_, bits)
+        return exec_, o.nonzero(new, bits), new
+
+    return evaluate
+
+
+def write_exec(bits: int, combine: Combine) -> Function:
+    """As `save_exec`, but the destination receives the new EXEC."""
+
+    def evaluate(o: Ops[V], a: V, exec_: V) -> tuple[V, V, V]:
+        new = combine(o, a, exec_, bits)
+        return new, o.nonzero(new, bits), new
+
+    return evaluate
+
+
+# comparisons set SCC
+
+
+def compare(relation: str, bits: int, signed: bool) -> Function:
+    """`relation` is one of eq, lg, lt, le, gt, ge."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
+        return (relate(o, relation, a, b, bits, signed),)
+
+    return evaluate
+
+
+def compare_immediate(relation: str, signed: bool) -> Function:
+    """The 16-bit immediate is extended with the signedness of the comparison."""
+
+    def evaluate(o: Ops[V], a: V, immediate: V) -> tuple[V]:
+        narrow = o.truncate(immediate, 32, 16)
+        return (relate(o, relation, a, o.extend(narrow, 16, 32, signed), 32, signed),)
+
+    return evaluate
+
+
+def relate(o: Ops[V], relation: str, a: V, b: V, bits: int, signed: bool) -> V:
+    """One integer comparison; also spelled `ne` (vector) for `lg` (scalar)."""
+    if relation in ("eq", "lg", "ne"):
+        equal = o.eq(a, b, bits)
+        return equal if relation == "eq" else o.not_(equal, 1)
+    if relation in ("gt", "le"):
+        a, b = b, a
+    below = o.less(a, b, bits, signed)
+    return below if relation in ("lt", "gt") else o.not_(below, 1)
+
+
+RELATIONS = ("eq", "lg", "lt", "le", "gt", "ge")
+
+
+def _tables() -> dict[str, Function]:
+    found: dict[str, Function] = {
+        "s_add_co_u32": add_unsigned,
+        "s_sub_co_u32": sub_unsigned,
+        "s_add_co_ci_u32": add_with_carry,
+        "s_sub_co_ci_u32": sub_with_borrow,
+        "s_add_co_i32": add_signed,
+        "s_sub_co_i32": sub_signed,
+        "s_addk_co_i32": add_immediate,
+        "s_mulk_i32": multiply_immediate,
+        "s_movk_i32": move_immediate,
+        "s_cmovk_i32": conditional_move_immediate,
+        "s_add_nc_u64": add_64,
+        "s_sub_nc_u64": sub_64,
+        "s_mul_i32": multiply_32,
+        "s_mul_u64": multiply_64,
+        "s_mul_hi_u32": multiply_high_unsigned,
+        "s_mul_hi_i32": multiply_high_signed,
+        "s_abs_i32": absolute,
+        "s_absdiff_i32": absolute_difference,
+        "s_bcnt0_i32_b32": count_bits(32, ones=False),
+        "s_bcnt0_i32_b64": count_bits(64, ones=False),
+        "s_bcnt1_i32_b32": count_bits(32, ones=True),
+        "s_bcnt1_i32_b64": count_bits(64, ones=True),
+        "s_ctz_i32_b32": first_one(32),
+        "s_ctz_i32_b64": first_one(64),
+        "s_ff0_i32_b32": first_zero(32),
+        "s_ff0_i32_b64": first_zero(64),
+        "s_clz_i32_u32": first_from_top(32),
+        "s_clz_i32_u64": first_from_top(64),
+        "s_cls_i32": sign_bits,
+        "s_sext_i32_i8": sign_extend(8),
+        "s_sext_i32_i16": sign_extend(16),
+        "s_pack_ll_b32_b16": pack(low_from_high=False, high_from_high=False),
+        "s_pack_lh_b32_b16": pack(low_from_high=False, high_from_high=True),
+        "s_pack_hh_b32_b16": pack(low_from_high=True, high_from_high=True),
+        "s_pack_hl_b32_b16": pack(low_from_high=True, high_from_high=False),
+        "s_cmp_eq_u64": compare("eq", 64, signed=False),
+        "s_cmp_lg_u64": compare("lg", 64, signed=False),
+    }
+    for count in (1, 2, 3, 4):
+        found[f"s_lshl{count}_add_u32"] = shift_left_add(count)
+    for kind, signed in (("i32", True), ("u32", False)):
+        found[f"s_min_{kind}"] = minimum(signed)
+        found[f"s_max_{kind}"] = maximum(signed)
+        for relation in RELATIONS:
+            found[f"s_cmp_{relation}_{kind}"] = compare(relation, 32, signed)
+            found[f"s_cmpk_{relation}_{kind}"] = compare_immediate(relation, signed)
+    for bits in (32, 64):
+        found |= _sized(bits)
+    return found
+
+
+def _sized(bits: int) -> dict[str, Function]:
+    """Rows that exist for 32 and for 64 bits."""
+    found: dict[str, Function] = {
+        f"s_mov_b{bits}": move,
+        f"s_cmov_b{bits}": conditional_move(bits),
+        f"s_cselect_b{bits}": select(bits),
+        f"s_not_b{bits}": invert(bits),
+        f"s_brev_b{bits}": reverse(bits),
+        f"s_bfm_b{bits}": field_mask(bits),
+        f"s_bfe_u{bits}": extract(bits, signed=False),
+        f"s_bfe_i{bits}": extract(bits, signed=True),
+        f"s_lshl_b{bits}": shift(bits, shift_left),
+        f"s_lshr_b{bits}": shift(bits, shift_right),
+        f"s_ashr_i{bits}": shift(bits, shift_right_signed),
+        f"s_bitset0_b{bits}": set_bit(bits, one=False),
+        f"s_bitset1_b{bits}": set_bit(bits, one=True),
+        f"s_bitcmp0_b{bits}": test_bit(bits, one=False),
+        f"s_bitcmp1_b{bits}": test_bit(bits, one=True),
+        f"s_and_not0_saveexec_b{bits}": save_exec(bits, _not_and),
+        f"s_or_not0_saveexec_b{bits}": save_exec(bits, _not_or),
+        f"s_and_not0_wrexec_b{bits}": write_exec(bits, _not_and),
+        f"s_and_not1_wrexec_b{bits}": write_exec(bits, _and_not),
+    }
+    for name, combine in _LOGIC.items():
+        found[f"s_{name}_b{bits}"] = logic(bits, combine)
+        found[f"s_{name}_saveexec_b{bits}"] = save_exec(bits, combine)
+    return found
+
+
+SCALAR: dict[str, Function] = _tables()
+"""Row name -> semantics."""
