@@ -42,19 +42,27 @@ class NextStep:
     """The smallest change of the limiting resource that raises occupancy.
 
     `delta` is how much less of `resource` is needed (`14` VGPRs, `8192` bytes), `target` the value
-    to reach, `waves_per_simd` what it gives.
+    to reach, `waves_per_simd` what it gives. Where VGPRs and AGPRs share one file, `vgpr` counts
+    both. `also` holds what else must shrink when several resources bind at once.
     """
 
     resource: str
     delta: int
     target: int
     waves_per_simd: int
+    also: tuple[NextStep, ...] = ()
 
     def __str__(self) -> str:
-        unit = {"lds": "bytes of LDS", "vgpr": "VGPRs", "sgpr": "SGPRs"}.get(
-            self.resource, self.resource
-        )
-        return f"{self.delta} {unit} fewer → {self.waves_per_simd} waves/SIMD"
+        needs = " and ".join(step._need() for step in (self, *self.also))
+        return f"{needs} → {self.waves_per_simd} waves/SIMD"
+
+    def _need(self) -> str:
+        one, many = {
+            "lds": ("byte of LDS", "bytes of LDS"),
+            "vgpr": ("VGPR", "VGPRs"),
+            "sgpr": ("SGPR", "SGPRs"),
+        }[self.resource]
+        return f"{self.delta} {one if self.delta == 1 else many} fewer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,9 @@ class Occupancy:
 
     `limits` is what each resource alone would allow, in the same unit; `limiter` the names of the
     binding ones, the most telling first. `workgroups` is how many workgroups fit a compute unit
-    (a WGP on RDNA, an SM on NVIDIA). `fits` is False when one workgroup does not fit at all.
+    (a WGP on RDNA, an SM on NVIDIA). `fits` is False when one workgroup does not fit at all; then
+    no wave is resident. `resident_waves` counts only whole workgroups, which the compiler's
+    figure does not: waves of all workgroups that fit, per SIMD, possibly fractional.
     """
 
     waves_per_simd: int
@@ -74,6 +84,7 @@ class Occupancy:
     limits: Mapping[str, int]
     next: NextStep | None
     fits: bool = True
+    resident_waves: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +93,10 @@ class MemoryInstruction:
 
     `bytes_per_lane` is per wave for scalar loads. `argument` names the kernel parameter its
     address comes from, "" when unknown. `pattern` is `contiguous`, `strided`, `broadcast`,
-    `irregular` (known, no single stride) or `unknown`; `stride` is bytes between neighbouring lanes
-    where there is one. `lines` is how many cache lines a full wave touches, `transactions_ideal` how
-    many it would need; for LDS `conflict_ways` is the bank-conflict factor (1 = none). None where
-    the address could not be derived.
+    `irregular` (known, no single stride) or `unknown`; `stride` is bytes between neighbouring
+    lanes where there is one. `lines` is how many cache lines a full wave touches,
+    `transactions_ideal` how many it would need; for LDS `conflict_ways` is the bank-conflict
+    factor (1 = none). None where the address could not be derived.
     """
 
     index: int
@@ -107,8 +118,8 @@ class MemoryInstruction:
 class Wait:
     """One wait instruction: counters and the value each waits for.
 
-    `full` is True when some counter is waited down to zero. `loads_in_flight` is how many memory
-    operations issued before it (in the same block) may stay outstanding.
+    `full` is True when some counter is waited down to zero: every operation it counts must be done.
+    `loop` is the innermost loop around it.
     """
 
     index: int
@@ -211,3 +222,5 @@ class CodeAnalysis:
     executed_flops: Mapping[str, float] | None = None
     not_modelled: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+    instruction_cycles: tuple[float, ...] = ()
+    """Per instruction, the clock cycles one execution by one wave takes its pipe; () if unknown."""

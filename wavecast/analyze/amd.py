@@ -1,0 +1,172 @@
+"""One AMD kernel on one device: every analysis of this floor, put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from wavecast.analyze.charges import Charge, Charges
+from wavecast.analyze.lines import line_costs
+from wavecast.analyze.loops import loops
+from wavecast.analyze.memory import charge_patterns, memory_instructions
+from wavecast.analyze.occupancy import Demand, occupancy
+from wavecast.analyze.pipes import Tally, residency, tally
+from wavecast.analyze.pressure import pressure
+from wavecast.analyze.result import CodeAnalysis, Occupancy, Registers
+from wavecast.analyze.waits import waits
+from wavecast.arch import Device
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.isa.program import KernelDescriptor, Program
+
+_ALWAYS_LEFT_OUT = (
+    "branches inside a loop are taken as executed every iteration",
+    "memory beyond the vector cache: L2, MALL and HBM time is in the roofline only",
+    "dependencies through memory in the critical path",
+)
+
+
+class _Unknown:
+    """Values of a program nobody evaluated: no trip counts, no addresses."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def trip_count(self, loop: int) -> tuple[float | None, str]:
+        del loop
+        return None, "not evaluated"
+
+    def block_counts(self) -> tuple[float | None, ...]:
+        loops = self._program.innermost_loop
+        return tuple(1.0 if loop is None else None for loop in loops)
+
+    def memory(self, instruction: int) -> None:
+        del instruction
+
+
+def analyze(
+    code: CodeObject,
+    device: Device,
+    program: Program,
+    descriptor: KernelDescriptor,
+    launch: Launch | None = None,
+) -> CodeAnalysis:
+    """Read one AMD kernel for one device.
+
+    Without a launch the workgroup is the kernel's own or, failing that, the largest it allows;
+    trip counts and addresses that depend on arguments stay unknown. Raises UsageError when the
+    device does not run the kernel's wave size.
+    """
+    threads = _threads(code, descriptor, launch)
+    lds_bytes = descriptor.lds_bytes + (launch.dynamic_lds if launch else code.dynamic_lds)
+    occupied = _occupancy(device, descriptor, lds_bytes, threads)
+    rates = Charges(device, descriptor.wave_size)
+    charges = [rates.of(instruction.decoded) for instruction in program.instructions]
+    known = _Unknown(program)
+    memory = memory_instructions(program, rates, known)
+    blocks = [tally(charges[b.start : b.stop]) for b in program.blocks]
+    whole = _sum(blocks)
+    charge_patterns(program, memory, charges, rates, blocks)
+    resident = residency(device, occupied)
+    waited = waits(program)
+    executed = known.block_counts()
+    waves = _launched_waves(launch, occupied)
+    body, inlined = line_costs(program, charges, resident)
+    return CodeAnalysis(
+        kernel=code.kernel,
+        target=code.target,
+        registers=_registers(descriptor),
+        lds_bytes=lds_bytes,
+        occupancy=occupied,
+        instructions=whole.classes(),
+        blocks=len(program.blocks),
+        loops=loops(program, blocks, charges, resident, waited, known.trip_count),
+        memory=memory,
+        waits=waited,
+        pressure=pressure(program),
+        lines=body,
+        matrix_kinds=whole.matrix_kinds(),
+        matrix_flops_static=whole.matrix_flops(),
+        executed=tuple(executed),
+        executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
+        not_modelled=_not_modelled(rates, charges),
+        extra={
+            "inlined_lines": inlined,
+            "vector_flops_static": whole.vector_flops(),
+            "vector_flops_executed": _executed([b.vector_flops() for b in blocks], executed, waves),
+        },
+        instruction_cycles=tuple(_alone(charge) for charge in charges),
+    )
+
+
+def _threads(code: CodeObject, descriptor: KernelDescriptor, launch: Launch | None) -> int:
+    if launch is not None and math.prod(launch.block) > 1:
+        return math.prod(launch.block)
+    return code.workgroup_size or descriptor.max_workgroup_size
+
+
+def _occupancy(
+    device: Device, descriptor: KernelDescriptor, lds_bytes: int, threads: int
+) -> Occupancy:
+    cu_mode = descriptor.directives.get("workgroup_processor_mode") == 0
+    limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
+    demand = Demand(descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds_bytes, threads)
+    return occupancy(limits, demand)
+
+
+def _registers(descriptor: KernelDescriptor) -> Registers:
+    return Registers(
+        vgpr=descriptor.vgprs,
+        agpr=descriptor.agprs,
+        sgpr=descriptor.sgprs,
+        spilled_vgpr=descriptor.vgpr_spills,
+        spilled_sgpr=descriptor.sgpr_spills,
+        scratch_bytes=descriptor.scratch_bytes,
+    )
+
+
+def _sum(blocks: Iterable[Tally]) -> Tally:
+    total = Tally()
+    for block in blocks:
+        total.add(block)
+    return total
+
+
+def _launched_waves(launch: Launch | None, occupied: Occupancy) -> int | None:
+    return None if launch is None else math.prod(launch.grid) * occupied.waves_per_workgroup
+
+
+def _executed(
+    work: Sequence[dict[str, float]], executed: Sequence[float | None], waves: int | None
+) -> dict[str, float] | None:
+    """Work of all waves of the launch; None when a block with work runs an unknown number of
+    times."""
+    if waves is None:
+        return None
+    totals: dict[str, float] = {}
+    for index, by_dtype in enumerate(work):
+        if not by_dtype:
+            continue
+        times = executed[index] if index < len(executed) else None
+        if times is None:
+            return None
+        for dtype, flops in by_dtype.items():
+            totals[dtype] = totals.get(dtype, 0.0) + flops * times * waves
+    return totals
+
+
+def _alone(charge: Charge) -> float:
+    """Cycles one execution by one wave takes its pipe."""
+    return max(charge.cycles, charge.shared_cycles or 0.0)
+
+
+def _not_modelled(rates: Charges, charges: list[Charge]) -> tuple[str, ...]:
+    notes: list[str] = list(_ALWAYS_LEFT_OUT)
+    used = set(charges)
+    if rates.lds_rate is None and any(charge.bytes_lds for charge in used):
+        notes.append(f"LDS data cycles: no bytes per clock known for {rates.device.name}")
+    if rates.cache_rate is None and any(charge.pipe == "vmem" for charge in used):
+        notes.append(f"vector cache data cycles: no bytes per clock known for {rates.device.name}")
+    unknown = sorted({c.klass for c in used if c.latency is None and c.pipe and c.klass != "other"})
+    if unknown:
+        notes.append(f"result latency of {', '.join(unknown)}: not published; issue time is used")
+    return tuple(notes)

@@ -1,0 +1,179 @@
+"""What each instruction of a kernel takes from the device, looked up once per kind.
+
+A kernel holds thousands of instructions but only some hundred kinds; `Charges.of` maps an
+instruction to a shared `Charge`, so that blocks, loops and lines are sums over few values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.analyze.dtypes import dtype_of, widest
+from wavecast.analyze.mix import instruction_class
+from wavecast.arch import Device
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.opcode import MemoryEffect, MemoryKind, Role, Space
+
+_GLOBAL_SPACES = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
+_LDS_SIDES = frozenset({MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS})
+_FORMATS: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
+"""Element formats by the number `cbsz` and `blgp` select them with (MI350 ISA, f8f6f4)."""
+CATEGORIES: Final = {
+    "matrix": "vector",
+    "valu": "vector",
+    "trans": "vector",
+    "salu": "scalar",
+    "smem": "scalar",
+    "lds": "lds",
+    "vmem": "vmem",
+    "branch": "branch",
+}
+"""Pipe -> the issue category its instructions compete in (one per clock each on CDNA)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Charge:
+    """What one execution by one wave takes. Cycles are clocks of the device's engine clock.
+
+    `cycles` is how long `pipe` is taken per wave of one SIMD, the other SIMDs on the same pipe
+    doing the same; `shared_cycles` how long the data path all SIMDs of a compute unit share (LDS,
+    vector cache) is taken by one wave, None where its rate is not known.
+    `issues` is False for what the front end drops without an issue slot. `latency` is issue to
+    result in cycles, None where no source is known; `chained_latency` the same for a matrix
+    instruction that accumulates onto the result. `bytes_global` and `bytes_lds` are per wave.
+    Units of one pipe (NVIDIA's FMA and ALU under `valu`) work beside each other.
+    """
+
+    klass: str
+    pipe: str
+    cycles: float
+    shared_cycles: float | None
+    issues: bool
+    latency: float | None
+    chained_latency: float | None
+    matrix_dtype: str
+    matrix_flops: int
+    vector_dtype: str
+    vector_flops: float
+    bytes_global: int
+    bytes_lds: int
+    barrier: bool
+    mnemonic: str
+    unit: str = ""
+
+    @property
+    def category(self) -> str:
+        """The issue category, "" for what needs no execution unit."""
+        return CATEGORIES.get(self.pipe, "") if self.issues else ""
+
+
+class Charges:
+    """Charges of one device for one wave size; remembers every kind it has seen."""
+
+    def __init__(self, device: Device, wave_lanes: int) -> None:
+        self.device = device
+        self.wave_lanes = wave_lanes
+        self.simds = device.simds_per_cu
+        self.lds_rate = _rate(device, "lds_bytes_per_clk_cu")
+        self.cache_rate = _rate(device, "l1v_bytes_per_clk_cu")
+        self._by_kind: dict[object, Charge] = {}
+
+    def of(self, decoded: Decoded) -> Charge:
+        """The charge of an instruction; equal for instructions of one kind."""
+        opcode, second = decoded.opcode, decoded.second
+        key: object = (id(opcode), id(decoded.memory), second and id(second.opcode))
+        if opcode.matrix is not None:
+            key = (key, tuple(decoded.modifiers.items()))
+        found = self._by_kind.get(key)
+        if found is None:
+            found = self._by_kind[key] = self._make(decoded)
+        return found
+
+    def unknown_latencies(self) -> list[str]:
+        """Mnemonics seen whose result latency nobody has published."""
+        charges = self._by_kind.values()
+        return sorted({c.mnemonic for c in charges if c.latency is None and c.pipe})
+
+    def _make(self, decoded: Decoded) -> Charge:
+        opcode = decoded.opcode
+        dtype, flops = self._matrix_work(decoded)
+        if opcode.matrix is not None:
+            a_format, b_format = self._formats(decoded)
+            cost = self.device.matrix_cost(
+                decoded.mnemonic, a_format, b_format, wave_lanes=self.wave_lanes
+            )
+        else:
+            cost = self.device.cost(opcode.cost_class, self.wave_lanes)
+        to_global, to_lds = self._bytes(decoded.memory)
+        element, vector_flops = _vector_work(decoded)
+        return Charge(
+            klass=instruction_class(decoded),
+            pipe=cost.pipe,
+            cycles=cost.issue_cycles * cost.shared_by,
+            shared_cycles=self._shared_cycles(cost.pipe, to_global, to_lds),
+            issues=opcode.role not in (Role.HINT, Role.NOP) and cost.pipe != "",
+            latency=cost.latency_cycles,
+            chained_latency=cost.accumulate_cycles,
+            matrix_dtype=dtype,
+            matrix_flops=flops,
+            vector_dtype=element,
+            vector_flops=vector_flops * self.wave_lanes,
+            bytes_global=to_global,
+            bytes_lds=to_lds,
+            barrier=opcode.role is Role.BARRIER,
+            mnemonic=decoded.mnemonic,
+        )
+
+    def _formats(self, decoded: Decoded) -> tuple[str, str]:
+        """Element formats a matrix instruction selects by modifiers, "" where its row has them."""
+        matrix = decoded.opcode.matrix
+        if matrix is None or "f8f6f4" not in (matrix.a_type, matrix.b_type):
+            return "", ""
+        return _format(decoded, "cbsz", "matrix_a_fmt"), _format(decoded, "blgp", "matrix_b_fmt")
+
+    def _matrix_work(self, decoded: Decoded) -> tuple[str, int]:
+        matrix = decoded.opcode.matrix
+        if matrix is None:
+            return "", 0
+        a_format, b_format = self._formats(decoded)
+        first = dtype_of(a_format or matrix.a_type)
+        return widest(first, dtype_of(b_format or matrix.b_type)), matrix.flops
+
+    def _bytes(self, memory: MemoryEffect | None) -> tuple[int, int]:
+        """Bytes a whole wave moves to or from global memory and LDS."""
+        if memory is None or memory.kind is MemoryKind.PERMUTE:
+            return 0, 0
+        lanes = 1 if memory.space is Space.SCALAR else self.wave_lanes
+        to_global = memory.bytes * lanes if memory.space in _GLOBAL_SPACES else 0
+        in_lds = memory.space is Space.LDS or memory.kind in _LDS_SIDES
+        return to_global, memory.bytes * lanes if in_lds else 0
+
+    def _shared_cycles(self, pipe: str, to_global: int, to_lds: int) -> float | None:
+        if pipe == "lds":
+            return to_lds / self.lds_rate if self.lds_rate else None
+        if pipe == "vmem":
+            return to_global / self.cache_rate if self.cache_rate else None
+        return 0.0
+
+
+def _rate(device: Device, name: str) -> float | None:
+    value = device.get(name)
+    return float(value) if isinstance(value, (int, float)) and value else None
+
+
+def _format(decoded: Decoded, number: str, name: str) -> str:
+    """`fp8` … `fp4` from `cbsz:4` (gfx950) or `matrix_a_fmt:MATRIX_FMT_FP4` (gfx1250)."""
+    text = decoded.modifiers.get(name)
+    if text is not None:
+        return text.rpartition("_")[2].lower()
+    return _FORMATS[int(decoded.modifiers.get(number, "0"))]
+
+
+def _vector_work(decoded: Decoded) -> tuple[str, float]:
+    """Element type and useful operations per lane of a vector instruction, both VOPD halves."""
+    opcode = decoded.opcode
+    flops = opcode.flops + (decoded.second.opcode.flops if decoded.second is not None else 0.0)
+    if not flops or not opcode.operands:
+        return "", 0.0
+    return dtype_of(opcode.operands[-1].type.partition("x")[0]), flops

@@ -1,0 +1,51 @@
+"""What each source line became: instructions by class and cycles by pipe."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from wavecast.analyze.charges import Charge
+from wavecast.analyze.pipes import Residency, Tally
+from wavecast.analyze.result import LineCost
+from wavecast.isa.instruction import SourceLocation
+from wavecast.isa.program import Program
+
+Place = tuple[str, int]
+
+
+def line_costs(
+    program: Program, charges: list[Charge], residency: Residency
+) -> tuple[tuple[LineCost, ...], tuple[LineCost, ...]]:
+    """Costs by line of the kernel's own body, and by line of the functions inlined into it.
+
+    In the first, inlined code counts for its outermost call site; the second holds only inlined
+    code, under its own line. Every instruction counts once, however often it runs; cycles are
+    those of one SIMD with all resident waves. Instructions without a line are left out.
+    """
+    body: dict[Place, Tally] = {}
+    inlined: dict[Place, Tally] = {}
+    locations = {id(i.location): i.location for i in program.instructions}
+    numbers = [id(i.location) for i in program.instructions]
+    for (number, charge), count in Counter(zip(numbers, charges, strict=True)).items():
+        location = locations[number]
+        if location is None:
+            continue
+        outer, own = _places(location)
+        body.setdefault(outer, Tally()).count(charge, count)
+        if own is not None:
+            inlined.setdefault(own, Tally()).count(charge, count)
+    return _costs(body, residency), _costs(inlined, residency)
+
+
+def _places(location: SourceLocation) -> tuple[Place, Place | None]:
+    outer = location.outermost
+    own = None if location.inlined_at is None else (location.file, location.line)
+    return (outer.file, outer.line), own
+
+
+def _costs(tallies: dict[Place, Tally], residency: Residency) -> tuple[LineCost, ...]:
+    found = []
+    for (file, line), tally in sorted(tallies.items()):
+        cycles = {pipe: value for pipe, value in tally.cycles(residency).items() if value}
+        found.append(LineCost(file, line, tally.classes(), cycles))
+    return tuple(found)

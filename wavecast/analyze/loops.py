@@ -1,0 +1,86 @@
+"""Loops: what an iteration of each costs on every pipe, and the chain it cannot beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wavecast.analyze.charges import Charge
+from wavecast.analyze.critical_path import critical_path
+from wavecast.analyze.pipes import Residency, Tally, limiter
+from wavecast.analyze.result import LoopAnalysis, Wait
+from wavecast.isa.program import Loop, Program
+
+TripCount = Callable[[int], tuple[float | None, str]]
+"""Loop index -> iterations per entry of the loop for one wave, and why it is unknown."""
+
+
+def loops(
+    program: Program,
+    blocks: Sequence[Tally],
+    charges: list[Charge] | None,
+    residency: Residency,
+    waits: Sequence[Wait],
+    trip_count: TripCount,
+) -> tuple[LoopAnalysis, ...]:
+    """Every loop of a program, outer before inner.
+
+    `blocks` holds one tally per basic block. `charges` is one per instruction, or None where
+    dependencies are not known; then the critical path is 0.
+    """
+    trips = [trip_count(loop.index) for loop in program.loops]
+    bodies: dict[int, Tally] = {}
+    full_waits = _full_waits(program, waits)
+    found = []
+    for loop in reversed(program.loops):
+        own = own_blocks(program, loop)
+        tally = Tally()
+        for number in own:
+            tally.add(blocks[number])
+        inner = [(bodies[child], trips[child][0]) for child in loop.children]
+        includes_inner = bool(inner) and all(count is not None for _, count in inner)
+        if includes_inner:
+            for body, count in inner:
+                tally.add(body, count or 0.0)
+        bodies[loop.index] = tally
+        cycles = tally.cycles(residency)
+        found.append(
+            LoopAnalysis(
+                index=loop.index,
+                location=loop.location,
+                depth=loop.depth,
+                blocks=len(own),
+                instructions=tally.classes(),
+                cycles=cycles,
+                limiter=limiter(cycles),
+                waves_per_simd=max(1, round(residency.waves)),
+                critical_path=critical_path(program, own, charges) if charges else 0.0,
+                trip_count=trips[loop.index][0],
+                trip_note=trips[loop.index][1],
+                flops=tally.matrix_flops(),
+                matrix_density=tally.matrix_density(),
+                bytes_global=tally.bytes_global(),
+                bytes_lds=tally.bytes_lds(),
+                waits_full=full_waits[loop.index],
+                barriers=tally.barriers(),
+                includes_inner=includes_inner,
+            )
+        )
+    return tuple(reversed(found))
+
+
+def own_blocks(program: Program, loop: Loop) -> list[int]:
+    """The blocks of a loop that no inner loop holds, in execution order from the header."""
+    return [
+        number
+        for number in program.reverse_postorder
+        if program.innermost_loop[number] == loop.index
+    ]
+
+
+def _full_waits(program: Program, waits: Sequence[Wait]) -> list[int]:
+    """Waits for everything outstanding, by the innermost loop they stand in."""
+    counts = [0] * len(program.loops)
+    for wait in waits:
+        if wait.full and wait.loop is not None:
+            counts[wait.loop] += 1
+    return counts

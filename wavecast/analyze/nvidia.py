@@ -1,0 +1,282 @@
+"""One NVIDIA kernel on one device: resources, occupancy, SASS mix, tensor-core use, loops."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from wavecast.analyze.lines import line_costs
+from wavecast.analyze.loops import loops
+from wavecast.analyze.occupancy import Demand, occupancy
+from wavecast.analyze.pipes import Tally, residency, tally
+from wavecast.analyze.result import CodeAnalysis, MemoryInstruction, Registers, Wait
+from wavecast.analyze.sass import parser, tcgen05
+from wavecast.analyze.sass.rates import SassCharges
+from wavecast.arch import Device
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.errors import InputError
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Control, MemoryKind, Role, Space
+from wavecast.isa.program import Program
+
+TENSOR_CORE_KINDS = {"mma_sync": "mma.sync", "wgmma": "wgmma", "tcgen05": "tcgen05"}
+"""Cost class of a matrix instruction -> the PTX family it belongs to."""
+
+_SPIN = frozenset({"branch", "wait", "other"})
+"""A loop of nothing else polls a barrier; it is no loop of the kernel's source."""
+_ALWAYS_LEFT_OUT = (
+    "trip counts, address patterns and register dependencies of SASS",
+    "uniform datapath and constant cache time: no rates are published",
+    "operands that wgmma and tcgen05 read from shared memory",
+    "branches inside a loop are taken as executed every iteration",
+)
+_REGISTER_BYTES = 4
+_DEPENDENCY_BARRIER = re.compile(r"(\w+), 0x([0-9a-f]+)")
+
+
+def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = None) -> CodeAnalysis:
+    """Read one NVIDIA kernel for one device from `code.stages["sass"]`.
+
+    `code.options` may hold what cuobjdump reports: `registers` per thread, `static_shared`,
+    `local_bytes` and `stack_bytes`; without them registers and spills are counted in the code.
+    Raises InputError when there is no SASS for the kernel.
+    """
+    sass, ptx = code.stages.get("sass", ""), code.stages.get("ptx", "")
+    if not isinstance(sass, str) or not sass:
+        raise InputError(f"kernel {code.kernel!r} has no SASS", hint="nvdisasm prints it")
+    program = parser.parse(sass, code.kernel, code.target)
+    registers = _registers(code, program)
+    shared_bytes = _static_shared(code, device) + (
+        launch.dynamic_lds if launch else code.dynamic_lds
+    )
+    threads = math.prod(launch.block) if launch and math.prod(launch.block) > 1 else 0
+    threads = threads or code.workgroup_size or _option(code.options, "max_threads") or 0
+    occupied = occupancy(device.limits(), Demand(registers.vgpr, 0, 0, shared_bytes, threads))
+    shapes = tcgen05.shapes(program, ptx) if isinstance(ptx, str) else {}
+    rates = SassCharges(code.target, occupied.waves_per_workgroup, shapes)
+    charges = [rates.of(i.decoded, i.index) for i in program.instructions]
+    reachable = _reachable(program)
+    blocks = [
+        tally(charges[b.start : b.stop]) if b.index in reachable else Tally()
+        for b in program.blocks
+    ]
+    whole = Tally()
+    for block in blocks:
+        whole.add(block)
+    resident = residency(device, occupied)
+    waited = _waits(program, reachable)
+    body, inlined = line_costs(program, charges, resident)
+    flops = whole.matrix_flops()
+    return CodeAnalysis(
+        kernel=code.kernel,
+        target=code.target,
+        registers=registers,
+        lds_bytes=shared_bytes,
+        occupancy=occupied,
+        instructions=whole.classes(),
+        blocks=len(reachable),
+        loops=tuple(
+            loop
+            for loop in loops(program, blocks, None, resident, waited, _no_trip_count)
+            if not loop.instructions.keys() <= _SPIN
+        ),
+        memory=_memory(program, reachable),
+        waits=waited,
+        pressure=None,
+        lines=body,
+        matrix_kinds=whole.matrix_kinds(),
+        matrix_flops_static=flops,
+        executed_flops=_executed(program, blocks, flops, launch, occupied.waves_per_workgroup),
+        not_modelled=_not_modelled(code, program, rates),
+        extra={
+            "inlined_lines": inlined,
+            "tensor_core": _tensor_core(program, reachable),
+            "async_copies": _async_copies(program, reachable),
+            "vector_flops_static": whole.vector_flops(),
+        },
+    )
+
+
+def _no_trip_count(loop: int) -> tuple[None, str]:
+    del loop
+    return None, "trip counts are not derived from SASS"
+
+
+def _option(options: Mapping[str, object], name: str) -> int | None:
+    value = options.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _registers(code: CodeObject, program: Program) -> Registers:
+    """Registers per thread and local memory; spilled registers are those the code stores to it.
+
+    A store of 4 bytes to local memory spills one register; stores to one address count once.
+    """
+    named = _option(code.options, "registers")
+    local = (_option(code.options, "local_bytes") or 0) + (
+        _option(code.options, "stack_bytes") or 0
+    )
+    slots: dict[str, int] = {}
+    for instruction in program.instructions:
+        memory = instruction.memory
+        if memory is None or memory.space is not Space.SCRATCH:
+            continue
+        if memory.kind is not MemoryKind.STORE:
+            continue
+        address = instruction.decoded.text.partition("[")[2].partition("]")[0]
+        slots[address] = max(memory.bytes, slots.get(address, 0))
+    spilled = sum(-(-size // _REGISTER_BYTES) for size in slots.values())
+    return Registers(
+        vgpr=named if named is not None else parser.highest_register(program),
+        agpr=0,
+        sgpr=0,
+        spilled_vgpr=spilled,
+        spilled_sgpr=0,
+        scratch_bytes=max(local, sum(slots.values())),
+    )
+
+
+def _static_shared(code: CodeObject, device: Device) -> int:
+    """Shared memory of the kernel itself. From sm_90 on, the figure of the code object includes
+    what the system reserves, which `OccupancyLimits` adds for every block."""
+    static = _option(code.options, "static_shared") or 0
+    number = "".join(ch for ch in code.target if ch.isdigit())
+    if number and int(number) >= 90:
+        static = max(0, static - device.limits().lds_reserved_per_workgroup)
+    return static
+
+
+def _reachable(program: Program) -> frozenset[int]:
+    """Blocks control can reach, called subroutines included; the rest is padding."""
+    by_label = {block.label: block.index for block in program.blocks if block.label}
+    seen: set[int] = set()
+    stack = [0]
+    while stack:
+        number = stack.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        stack.extend(program.blocks[number].successors)
+        for instruction in program.block_instructions(number):
+            if instruction.opcode.control is Control.CALL:
+                stack.extend(by_label[o.text] for o in instruction.operands if o.text in by_label)
+    return frozenset(seen)
+
+
+def _code(program: Program, reachable: frozenset[int]) -> Iterator[tuple[Instruction, int | None]]:
+    """Every instruction control can reach, with the innermost loop around it."""
+    for block in program.blocks:
+        if block.index in reachable:
+            for instruction in program.block_instructions(block.index):
+                yield instruction, program.innermost_loop[block.index]
+
+
+def _waits(program: Program, reachable: frozenset[int]) -> tuple[Wait, ...]:
+    """Waits for asynchronous copies and matrix products, with the number each lets stand.
+
+    Waits on a memory barrier (`mbarrier`) are for one phase, not a count.
+    """
+    found = []
+    for instruction, loop in _code(program, reachable):
+        if instruction.opcode.role is not Role.WAIT:
+            continue
+        match = _DEPENDENCY_BARRIER.search(instruction.decoded.text)
+        counters = {match[1]: int(match[2], 16)} if match else {"mbarrier": 1}
+        full = match is not None and int(match[2], 16) == 0
+        found.append(Wait(instruction.index, counters, full, instruction.location, loop))
+    return tuple(found)
+
+
+def _memory(program: Program, reachable: frozenset[int]) -> tuple[MemoryInstruction, ...]:
+    """Memory instructions by space and width; what their lanes touch is not derived."""
+    found = []
+    for instruction, loop in _code(program, reachable):
+        memory = instruction.memory
+        if memory is None:
+            continue
+        found.append(
+            MemoryInstruction(
+                index=instruction.index,
+                mnemonic=instruction.mnemonic,
+                space=memory.space.value,
+                kind=memory.kind.value,
+                bytes_per_lane=memory.bytes,
+                argument="",
+                pattern="unknown",
+                stride=None,
+                lines=None,
+                transactions_ideal=None,
+                conflict_ways=None,
+                location=instruction.location,
+                loop=loop,
+            )
+        )
+    return tuple(found)
+
+
+def _tensor_core(program: Program, reachable: frozenset[int]) -> dict[str, int]:
+    """Matrix instructions by PTX family: `mma.sync`, `wgmma`, `tcgen05`."""
+    costs = Counter(instruction.opcode.cost_class for instruction, _ in _code(program, reachable))
+    return {name: costs[cost] for cost, name in TENSOR_CORE_KINDS.items() if costs[cost]}
+
+
+def _async_copies(program: Program, reachable: frozenset[int]) -> dict[str, int]:
+    """Copies from global to shared memory that bypass registers: `cp.async` and TMA."""
+    found = Counter(
+        "tma" if instruction.opcode.cost_class == "tma" else "cp.async"
+        for instruction, _ in _code(program, reachable)
+        if instruction.memory is not None
+        and instruction.memory.kind in (MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS)
+    )
+    return dict(found)
+
+
+def _executed(
+    program: Program,
+    blocks: list[Tally],
+    flops: Mapping[str, float],
+    launch: Launch | None,
+    waves_per_workgroup: int,
+) -> dict[str, float] | None:
+    """Matrix operations of the launch; None when a loop or a branch holds some of them."""
+    if launch is None:
+        return None
+    always = _always_executed(program)
+    if any(tally.matrix_flops() and index not in always for index, tally in enumerate(blocks)):
+        return None
+    waves = math.prod(launch.grid) * waves_per_workgroup
+    return {dtype: count * waves for dtype, count in flops.items()}
+
+
+def _always_executed(program: Program) -> frozenset[int]:
+    """Blocks outside loops on every path: each, entry first, with a single way on."""
+    found = []
+    number = 0
+    while program.innermost_loop[number] is None:
+        found.append(number)
+        successors = program.blocks[number].successors
+        if len(successors) != 1 or successors[0] in found:
+            break
+        number = successors[0]
+    return frozenset(found)
+
+
+def _not_modelled(code: CodeObject, program: Program, rates: SassCharges) -> tuple[str, ...]:
+    notes: list[str] = list(_ALWAYS_LEFT_OUT)
+    if not rates.rates:
+        notes.append(f"cycles: no instruction rates are known for {code.target}")
+    else:
+        notes += [f"rate of {name} on {code.target}" for name in sorted(rates.unknown_rates)]
+    notes += [f"SASS opcode {name}: counted as other" for name in sorted(rates.unknown_opcodes)]
+    if any(i.opcode.control is Control.INDIRECT for i in program.instructions):
+        notes.append("computed branches: their targets are not followed")
+    if any(
+        i.opcode.cost_class == "tcgen05" and i.index not in rates.shapes
+        for i in program.instructions
+    ):
+        notes.append("tcgen05 instructions whose descriptor is no constant: their shape")
+    if _option(code.options, "registers") is None:
+        notes.append("registers per thread: the highest one named, not the code object's figure")
+    return tuple(notes)

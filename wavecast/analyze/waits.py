@@ -1,0 +1,23 @@
+"""The wait structure: which counters a program waits on, how far down, and in which loop."""
+
+from __future__ import annotations
+
+from wavecast.analyze.result import Wait
+from wavecast.isa.opcode import Role
+from wavecast.isa.program import Program
+from wavecast.isa.waits import wait_counters
+
+
+def waits(program: Program) -> tuple[Wait, ...]:
+    """Every wait on a memory counter, in program order."""
+    found = []
+    for block in program.blocks:
+        loop = program.innermost_loop[block.index]
+        for instruction in program.instructions[block.start : block.stop]:
+            if instruction.decoded.opcode.role is not Role.WAIT:
+                continue
+            counters = wait_counters(instruction, program.target)
+            if counters:
+                full = min(counters.values()) == 0
+                found.append(Wait(instruction.index, counters, full, instruction.location, loop))
+    return tuple(found)
