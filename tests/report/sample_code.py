@@ -110,6 +110,8 @@ _SOFTMAX = [
     (6, "s_endpgm"),
 ]
 _SASS = """\
+        .section .text.matmul_kernel,"ax",@progbits
+matmul_kernel:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
         //## File "/home/user/matmul.py", line 14
         /*0010*/                   S2R R0, SR_TID.X ;

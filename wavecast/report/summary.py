@@ -47,7 +47,7 @@ _RESOURCES = {
     "barriers": "barriers",
 }
 _VENDOR = re.compile(r"^(AMD|NVIDIA)\s+(Instinct\s+|Radeon\s+|Ryzen\s+)?")
-_UNKNOWN_TRIPS = 32
+UNKNOWN_TRIPS = 32
 """Weight of a loop level whose trip count is unknown, to order loops only."""
 
 
@@ -177,8 +177,8 @@ def loops_by_weight(analysis: CodeAnalysis) -> list[LoopAnalysis]:
 
     def weight(loop: LoopAnalysis) -> float:
         cycles = max([*loop.cycles.values(), loop.critical_path, 0.0])
-        trips = _UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
-        return cycles * trips * _UNKNOWN_TRIPS ** (loop.depth - 1)
+        trips = UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
+        return cycles * trips * UNKNOWN_TRIPS ** (loop.depth - 1)
 
     return sorted(analysis.loops, key=lambda loop: (loop.includes_inner, -weight(loop), loop.index))
 

@@ -1,0 +1,134 @@
+"""A headless Chromium driven through its debugging pipe, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome", "chrome")
+     if (found := shutil.which(name))), "",
+)  # fmt: skip
+"""The browser's program, "" where there is none."""
+
+
+class Page:
+    """One page of one browser process; a context manager that ends both.
+
+    Console messages, exceptions and policy violations are collected in `problems`.
+    """
+
+    def __init__(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self._next = 0
+        self._width, self._height, self._dark = width, height, dark
+
+    def __enter__(self) -> Page:
+        self._profile = tempfile.TemporaryDirectory(prefix="wavecast-chromium-")
+        to_browser, self._out = os.pipe()
+        self._in, from_browser = os.pipe()
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c",
+             f'exec 3<&{to_browser} 4>&{from_browser}; exec "$0" "$@"', CHROMIUM,
+             "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank"],
+            pass_fds=(to_browser, from_browser),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_browser)
+        os.close(from_browser)
+        self._buffer = b""
+        self._session = ""
+        target = next(
+            t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
+        )
+        attached = self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=self._width, height=self._height,
+                  deviceScaleFactor=1, mobile=False)  # fmt: skip
+        scheme = "dark" if self._dark else "light"
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._out)
+        os.close(self._in)
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._profile.cleanup()
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """One command of the protocol and its result."""
+        self._next += 1
+        message: dict[str, Any] = {"id": self._next, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == self._next:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def open(self, path: Path) -> None:
+        """Load a file and wait until it is."""
+        self.call("Page.navigate", url=path.as_uri())
+        while self.run("document.readyState") != "complete":
+            self.wait(20)
+
+    def run(self, expression: str) -> Any:
+        """The value of a JavaScript expression, promises awaited."""
+        result = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def wait(self, milliseconds: int) -> None:
+        """Let the page run for a while."""
+        self.run(f"new Promise(done => setTimeout(done, {milliseconds}))")
+
+    def screenshot(self) -> bytes:
+        """The visible part as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            chunk = os.read(self._in, 1 << 16)
+            assert chunk, "the browser ended"
+            self._buffer += chunk
+        line, self._buffer = self._buffer.split(b"\0", 1)
+        message = json.loads(line)
+        self._note(message)
+        return message
+
+    def _note(self, message: dict[str, Any]) -> None:
+        parameters = message.get("params", {})
+        match message.get("method"):
+            case "Runtime.exceptionThrown":
+                self.problems.append(parameters["exceptionDetails"]["text"])
+            case "Runtime.consoleAPICalled":
+                self.problems.append(str(parameters["args"]))
+            case "Log.entryAdded":
+                self.problems.append(parameters["entry"]["text"])
+            case "Network.requestWillBeSent":
+                self.requests.append(parameters["request"]["url"])

@@ -1,0 +1,100 @@
+"""A report as one HTML file that needs nothing else: no network, no fonts, no frameworks.
+
+A content security policy in the page allows its own script by digest and nothing from outside, so
+whatever a kernel is called or its source holds, nothing but that script runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from wavecast import __version__
+from wavecast.report import listing, plots, summary, units
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.result import Report
+    from wavecast.report.listing import Listing
+    from wavecast.report.summary import KernelGroup
+
+
+def render(report: Report) -> str:
+    """The whole page."""
+    groups = summary.groups(report)
+    listings = [listing.build(group.explanations) for group in groups]
+    environment = _environment()
+    script = _asset("app.js")
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        version=__version__,
+        groups=list(zip(groups, listings, strict=True)),
+        style=Markup(_asset("style.css")),  # our own file
+        script=Markup(script),  # our own file
+        script_digest=_digest(script),
+        island=_island(groups, listings),
+    )
+
+
+def fragment(report: Report) -> str:
+    """A part of a page for notebooks: comparison, headlines and findings, without script."""
+    return _environment().get_template("fragment.html.j2").render(
+        report=report,
+        groups=[(group, None) for group in summary.groups(report)],
+        style=Markup(_asset("fragment.css")),  # our own file
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("wavecast.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals.update(summary=summary, units=units, plots=plots)
+    return environment
+
+
+@cache
+def _asset(name: str) -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0].strip()
+
+
+def _digest(script: str) -> str:
+    """The script's source expression in a content security policy."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _island(groups: tuple[KernelGroup, ...], listings: list[Listing]) -> Markup:
+    """What the script needs, as JSON that cannot end its script element."""
+    kernels = [
+        {
+            "targets": [
+                {**target, "pressure": _pressure(explanation)}
+                for explanation, target in zip(group.explanations, found.targets, strict=True)
+            ]
+        }
+        for group, found in zip(groups, listings, strict=True)
+    ]
+    text = json.dumps({"kernels": kernels}, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # nothing left that HTML reads
+
+
+def _pressure(explanation: Any) -> list[list[int]]:
+    curve = explanation.analysis.pressure
+    if curve is None:
+        return []
+    return [list(curve.vgpr), list(curve.agpr), list(curve.sgpr)]

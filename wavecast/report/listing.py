@@ -1,0 +1,272 @@
+"""Source and assembly laid side by side: which instructions a source line became.
+
+Source lines of a launch are numbered over all its devices; an instruction names the lines it
+stands for, its own and, for inlined code, those of the calls around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wavecast.errors import WavecastError
+from wavecast.report import source, summary, units
+
+if TYPE_CHECKING:
+    from wavecast.isa.instruction import Instruction, SourceLocation
+    from wavecast.isa.program import Program
+    from wavecast.pipeline.result import Explanation
+
+HEAT_STEPS = 9
+"""Shades of the cycle gutter, 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """One line of the source panel. `index` is its number within the launch."""
+
+    index: int
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """Lines of one file; `own` is the kernel's, others show only the lines code came from."""
+
+    name: str
+    own: bool
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the source panel and the assembly panels of one launch show."""
+
+    files: tuple[SourceFile, ...]
+    targets: tuple[dict[str, Any], ...]
+
+    def index_of(self, location: SourceLocation | None) -> int | None:
+        """The panel's line for a location in the kernel's own body, None when it shows none."""
+        if location is None:
+            return None
+        outer = location.outermost
+        for file in self.files:
+            for line in file.lines:
+                if line.line == outer.line and source.same_file(line.file, outer.file):
+                    return line.index
+        return None
+
+
+def build(explanations: Sequence[Explanation]) -> Listing:
+    """The listing of one launch, given its explanations on every device."""
+    programs = [program_of(explanation) for explanation in explanations]
+    files = _files(explanations[0], _places(explanations, programs))
+    index = {(line.file, line.line): line.index for file in files for line in file.lines}
+    own = explanations[0].code.source
+    lookup = _Lookup(index, own)
+    targets = tuple(
+        _target(explanation, program, lookup)
+        for explanation, program in zip(explanations, programs, strict=True)
+    )
+    return Listing(files, targets)
+
+
+def program_of(explanation: Explanation) -> Program | None:
+    """The program, parsed from SASS for NVIDIA; None when there is no readable assembly."""
+    if explanation.program is not None:
+        return explanation.program
+    code = explanation.code
+    if code.is_amd or not code.assembly:
+        return None
+    from wavecast.analyze.sass import parser
+
+    try:
+        return parser.parse(code.assembly, code.kernel, code.target)
+    except WavecastError:
+        return None
+
+
+class _Lookup:
+    """Source line indices of locations; a path that means the kernel's file counts as that file."""
+
+    def __init__(self, index: Mapping[tuple[str, int], int], own: str) -> None:
+        self._index = index
+        self._own = own
+
+    def line(self, file: str, line: int) -> int | None:
+        if source.same_file(file, self._own):
+            file = self._own
+        return self._index.get((file, line))
+
+    def chain(self, location: SourceLocation | None) -> tuple[int, ...]:
+        """Innermost first."""
+        found = []
+        while location is not None:
+            index = self.line(location.file, location.line)
+            if index is not None and index not in found:
+                found.append(index)
+            location = location.inlined_at
+        return tuple(found)
+
+
+def _locations(program: Program) -> Iterator[SourceLocation]:
+    distinct = {id(i.location): i.location for i in program.instructions if i.location is not None}
+    for found in distinct.values():
+        location: SourceLocation | None = found
+        while location is not None:
+            yield location
+            location = location.inlined_at
+
+
+def _places(
+    explanations: Sequence[Explanation], programs: Sequence[Program | None]
+) -> set[tuple[str, int]]:
+    own = explanations[0].code.source
+    places = set()
+    for explanation, program in zip(explanations, programs, strict=True):
+        found = [(cost.file, cost.line) for cost in explanation.analysis.lines]
+        if program is not None:
+            found += [(location.file, location.line) for location in _locations(program)]
+        places.update(
+            (own if source.same_file(file, own) else file, line) for file, line in found if line > 0
+        )
+    return places
+
+
+def _files(explanation: Explanation, places: set[tuple[str, int]]) -> tuple[SourceFile, ...]:
+    code = explanation.code
+    own_text = source.kernel_lines(code)
+    own_lines = sorted(set(own_text) | {line for file, line in places if file == code.source})
+    names = [code.source, *sorted({file for file, _ in places} - {code.source})]
+    files, number = [], 0
+    for name in names:
+        own = name == code.source
+        lines = own_lines if own else sorted(line for file, line in places if file == name)
+        rows = []
+        for line in lines:
+            text = own_text.get(line) if own else None
+            if text is None:
+                text = source.line_text(code, name, line)
+            rows.append(SourceLine(number, name, line, text.expandtabs(4).rstrip()))
+            number += 1
+        if rows:
+            files.append(SourceFile(name, own, tuple(rows)))
+    return tuple(files)
+
+
+# --- one device --------------------------------------------------------------------------------
+
+
+def _target(explanation: Explanation, program: Program | None, lookup: _Lookup) -> dict[str, Any]:
+    """The assembly of one device in columns, as the page's script reads it."""
+    if program is None:
+        return {"text": [], "chain": [], "chains": [], "class": [], "classes": [], "heat": [],
+                "labels": [], "line_heat": {}, "line_note": {}}  # fmt: skip
+    chains: dict[tuple[int, ...], int] = {}
+    classes: dict[str, int] = {}
+    by_location: dict[int, int] = {}
+    text, chain, klass = [], [], []
+    for instruction in program.instructions:
+        text.append(instruction.decoded.text)
+        key = id(instruction.location)
+        if key not in by_location:
+            found = lookup.chain(instruction.location)
+            by_location[key] = chains.setdefault(found, len(chains))
+        chain.append(by_location[key])
+        klass.append(classes.setdefault(_class(instruction), len(classes)))
+    line_heat, line_note = _line_heat(explanation, lookup)
+    return {
+        "text": text,
+        "chain": chain,
+        "chains": [list(found) for found in chains],
+        "class": klass,
+        "classes": list(classes),
+        "heat": _heat(explanation, program),
+        "labels": _labels(explanation, program),
+        "line_heat": line_heat,
+        "line_note": line_note,
+    }
+
+
+def _class(instruction: Instruction) -> str:
+    """The pipe an instruction is coloured by: the first word of its cost class."""
+    opcode = instruction.opcode
+    return (opcode.cost_class or opcode.form).split("_", 1)[0]
+
+
+def _labels(explanation: Explanation, program: Program) -> list[list[Any]]:
+    """`[first instruction, label, loop depth, note]` per block."""
+    executed = explanation.analysis.executed
+    rows = []
+    for block in program.blocks:
+        loop = program.innermost_loop[block.index]
+        depth = 0 if loop is None else program.loops[loop].depth
+        times = executed[block.index] if block.index < len(executed) else None
+        note = f"loop depth {depth}" if depth else ""
+        if times is not None and times != 1:
+            note += f"{' · ' if note else ''}a wave runs it ×{units.count(times)}"
+        rows.append([block.start, block.label, depth, note])
+    return rows
+
+
+def _heat(explanation: Explanation, program: Program) -> list[int]:
+    """Shade per instruction: its cycles times how often its block runs, where both are known.
+
+    Without known counts a loop level counts as often as any other whose trips are unknown.
+    """
+    analysis = explanation.analysis
+    cycles = analysis.instruction_cycles
+    if len(cycles) != len(program.instructions):
+        return []
+    weights = [0.0] * len(cycles)
+    for block in program.blocks:
+        times = _times(explanation, program, block.index)
+        for index in range(block.start, block.stop):
+            weights[index] = cycles[index] * times
+    return shades(weights)
+
+
+def _times(explanation: Explanation, program: Program, block: int) -> float:
+    executed = explanation.analysis.executed
+    if block < len(executed):
+        known = executed[block]
+        if known is not None:
+            return known
+    loop = program.innermost_loop[block]
+    return 1.0 if loop is None else float(summary.UNKNOWN_TRIPS ** program.loops[loop].depth)
+
+
+def shades(weights: Sequence[float]) -> list[int]:
+    """Weights as shades 0 to `HEAT_STEPS`, linear up to the largest."""
+    top = max(weights, default=0.0)
+    if top <= 0:
+        return [0] * len(weights)
+    return [min(HEAT_STEPS, -int(-HEAT_STEPS * weight // top)) if weight > 0 else 0
+            for weight in weights]  # fmt: skip
+
+
+def _line_heat(
+    explanation: Explanation, lookup: _Lookup
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Shade and tooltip per source line, from its static cycles."""
+    totals: dict[int, float] = {}
+    notes: dict[str, str] = {}
+    for cost in explanation.analysis.lines:
+        index = lookup.line(cost.file, cost.line)
+        if index is None:
+            continue
+        totals[index] = totals.get(index, 0.0) + sum(cost.cycles.values())
+        pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
+        per_pipe = ", ".join(
+            f"{summary.PIPE_LABELS.get(pipe, pipe)} {units.cycles(value)}"
+            for pipe, value in pipes
+            if value
+        )
+        count = units.plural(sum(cost.instructions.values()), "instruction")
+        notes[str(index)] = f"{count}; static cycles: {per_pipe or 'none'}"
+    keys = list(totals)
+    heat = dict(zip(map(str, keys), shades([totals[key] for key in keys]), strict=True))
+    return heat, notes
