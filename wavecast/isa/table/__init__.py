@@ -170,7 +170,7 @@ def _row(form: str, line: str, where: str) -> Opcode:
 
 
 def _read_table(file: str) -> list[Opcode]:
-    text = (resources.files(__package__) / file).read_text(encoding="utf-8")
+    text = (resources.files(__name__) / file).read_text(encoding="utf-8")
     form = ""
     rows = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -188,7 +188,7 @@ def _read_table(file: str) -> list[Opcode]:
 
 def _read_matrix() -> list[Opcode]:
     """Rows of matrix.csv grouped into opcodes: one per instruction with its targets."""
-    text = (resources.files(__package__) / "matrix.csv").read_text(encoding="utf-8")
+    text = (resources.files(__name__) / "matrix.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     grouped: dict[tuple[str, str], list[dict[str, str]]] = {}
     for record in csv.DictReader(lines):
