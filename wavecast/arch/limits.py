@@ -1,8 +1,8 @@
 """What bounds the waves resident on a compute unit.
 
-LLVM 23.1.1, AMDGPUBaseInfo.cpp namespace IsaInfo, computes occupancy from these numbers; on NVIDIA
-cuda_occupancy.h does. One set of names serves both: a warp is a wave, a sub-partition a SIMD, shared
-memory LDS, a block a workgroup.
+LLVM 23.1.1, AMDGPUBaseInfo.cpp namespace IsaInfo, computes occupancy from these numbers; on
+NVIDIA cuda_occupancy.h does. One set of names serves both: a warp is a wave, a sub-partition a
+SIMD, shared memory LDS, a block a workgroup.
 """
 
 from __future__ import annotations
@@ -72,19 +72,17 @@ def occupancy_limits(
 
 
 def _compute_unit(facts: Facts, identity: Identity, lanes: int) -> OccupancyLimits:
-    """CDNA and gfx1250: a workgroup lives on one CU (on gfx1250 the unit LLVM calls CU is a WGP)."""
+    """CDNA and gfx1250: a workgroup lives on one CU; what LLVM calls so on gfx1250 is a WGP."""
     has_sgpr_limit = "sgpr_total_per_simd" in facts.mapping
-    addressable = facts.integer("vgpr_addressable")
-    total = facts.integer("vgpr_per_lane_per_simd")
     return OccupancyLimits(
         unit="CU" if has_sgpr_limit else "WGP",
         units=facts.integer("cu"),
         wave_lanes=lanes,
         simds=facts.integer("simd_per_cu"),
         max_waves_per_simd=facts.integer("max_waves_per_simd"),
-        vgpr_total=total,
+        vgpr_total=facts.integer("vgpr_per_lane_per_simd"),
         vgpr_granule=facts.integer("vgpr_alloc_granule"),
-        vgpr_addressable=addressable,
+        vgpr_addressable=facts.integer("vgpr_addressable"),
         sgpr_total=facts.integer("sgpr_total_per_simd") if has_sgpr_limit else None,
         sgpr_granule=facts.integer("sgpr_alloc_granule") if has_sgpr_limit else 1,
         sgpr_reserved=facts.integer("sgpr_trap_reserved") if has_sgpr_limit else 0,
@@ -99,7 +97,7 @@ def _compute_unit(facts: Facts, identity: Identity, lanes: int) -> OccupancyLimi
 
 
 def _rdna(facts: Facts, lanes: int, cu_mode: bool) -> OccupancyLimits:
-    """RDNA: a workgroup lives on a WGP of two CUs, or on one CU; wave64 halves the register file."""
+    """RDNA: a workgroup lives on a WGP of two CUs, or on one; wave64 halves the register file."""
     share = 2 if cu_mode else 1
     passes = lanes // facts.integer("wave_size")
     return OccupancyLimits(

@@ -99,7 +99,15 @@ def _new_device(
     if absent:
         hint = 'or start from a known device: base = "mi355x"'
         raise UsageError(f"{path}: a new device needs {', '.join(absent)}", hint=hint)
-    return Overlay(head["id"], Identity(**entries, aliases=aliases), base, facts)
+    identity = Identity(
+        id=entries["id"],
+        name=entries["name"],
+        vendor=entries["vendor"],
+        target=entries["target"],
+        generation=entries["generation"],
+        aliases=aliases,
+    )
+    return Overlay(identity.id, identity, base, facts)
 
 
 def _text(path: Path, key: str, value: object) -> str:
@@ -138,7 +146,7 @@ def _unknown(path: Path, name: str, known: Iterable[str]) -> UsageError:
 
 
 def _fact(path: Path, field: Field, raw: object) -> Quantity:
-    entry = raw if isinstance(raw, dict) else {"value": raw}
+    entry: dict[str, object] = raw if isinstance(raw, dict) else {"value": raw}
     for key in entry:
         if key not in _FACT_KEYS:
             hint = "a fact has " + ", ".join(_FACT_KEYS)
@@ -150,15 +158,20 @@ def _fact(path: Path, field: Field, raw: object) -> Quantity:
         hint = "one of " + ", ".join(units_like(field.unit))
         raise UsageError(f"{path}: {unit!r} is not a unit of {field.name}", hint=hint)
     status = entry.get("status", "override")
-    if status not in STATUSES:
+    if not isinstance(status, str) or status not in STATUSES:
         hint = "one of " + ", ".join(STATUSES)
         raise UsageError(f"{path}: {status!r} is not a status", hint=hint)
-    note = _text(path, f"note of {field.name}", entry["note"]) if "note" in entry else ""
-    source = _text(path, f"source of {field.name}", entry["source"]) if "source" in entry else ""
+    texts = {
+        key: _text(path, f"{key} of {field.name}", entry[key])
+        for key in ("note", "source")
+        if key in entry
+    }
+    note = texts.get("note", "")
+    sources = (path.name, texts["source"]) if "source" in texts else (path.name,)
     if status not in ("override", "missing"):
         note = f"{status}; {note}" if note else status
     value = _value(path, field, entry["value"])
-    return Quantity(value, unit, "override", (path.name, source) if source else (path.name,), note)
+    return Quantity(value, unit, "override", sources, note)
 
 
 def _value(path: Path, field: Field, value: object) -> Value:

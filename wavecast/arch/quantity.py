@@ -15,7 +15,7 @@ STATUSES = {
     "secondary": "printed by a third party",
     "derived": "computed from other facts",
     "guessed": "no source; a judgement",
-    "conflict": "published values differ; the choice and the others are given",
+    "conflict": "published values differ; the choice and the others are shown",
     "missing": "no value is known",
     "override": "set by a file the user gave",
 }

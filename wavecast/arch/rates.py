@@ -1,7 +1,7 @@
 """Peak and sustained rates of a device by data type, in FLOP/s and byte/s.
 
-A peak is the published one; where none is published, or where the user changed the clock or the
-number of compute units, it is operations per clock and CU times CUs times clock.
+A peak is the published one; where none is published, or where the user changed what it follows
+from, it is operations per clock and CU times CUs times clock.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wavecast.arch.facts import Facts
-from wavecast.arch.quantity import Quantity
+from wavecast.arch.quantity import Alternative, Quantity
 from wavecast.errors import UnknownName
 
 _SAME_RATE = {
@@ -100,6 +100,42 @@ def _derived(facts: Facts, operations: Quantity) -> Quantity | None:
     )
 
 
+def peak_flops(facts: Facts, dtype: str) -> Quantity | None:
+    """Datasheet rate of `dtype` in FLOP/s, None when the device has none or none is known."""
+    peaks, operations_name = _rate_fields(canonical_dtype(dtype))
+    published = next((fact for name in peaks if (fact := facts.known(name))), None)
+    if published is not None:
+        return published.to("FLOP/s")
+    if operations_name not in facts.mapping:
+        return None
+    operations = facts.known(operations_name)
+    return None if operations is None else _derived(facts, operations)
+
+
+def with_consistent_peaks(facts: Facts) -> Facts:
+    """`facts` with the peaks that follow from what the user changed.
+
+    A peak is recomputed when its clock, its operations per clock, or the number of compute units
+    was overridden and the peak itself was not; where operations per clock are not known it is
+    scaled. The published value becomes its alternative.
+    """
+    changed: dict[str, Quantity] = {}
+    for dtype in (*DTYPES, *VECTOR_DTYPES):
+        peaks, operations_name = _rate_fields(dtype)
+        if not facts.overridden("cu", "peak_clock", operations_name):
+            continue
+        operations = facts.mapping.get(operations_name)
+        for name in peaks:
+            peak = facts.known(name)
+            if peak is None or peak.status == "override":
+                continue
+            rate = None if operations is None else _derived(facts, operations)
+            new = rate.to(peak.unit) if rate is not None else _rescaled(facts, peak)
+            before = Alternative(peak.number, peak.sources, "before the override")
+            changed[name] = replace(new, alternatives=(before,))
+    return Facts(facts.device, {**facts.mapping, **changed})
+
+
 def _rescaled(facts: Facts, peak: Quantity) -> Quantity:
     """A published peak after the user changed the clock or the number of compute units."""
     scale, parts = 1.0, [peak]
@@ -109,28 +145,8 @@ def _rescaled(facts: Facts, peak: Quantity) -> Quantity:
             continue
         scale *= fact.number / float(fact.alternatives[0].value)
         parts.append(fact)
-    rate = peak.to("FLOP/s")
-    return replace(
-        rate,
-        value=rate.number * scale,
-        status="derived",
-        sources=_merged(*parts),
-        note=f"the published peak × {scale:g}",
-        alternatives=(),
-    )
-
-
-def peak_flops(facts: Facts, dtype: str) -> Quantity | None:
-    """Datasheet rate of `dtype` in FLOP/s, None when the device has none or none is known."""
-    peaks, operations_name = _rate_fields(canonical_dtype(dtype))
-    published = next((fact for name in peaks if (fact := facts.known(name))), None)
-    operations = facts.known(operations_name) if operations_name in facts.mapping else None
-    changed = facts.overridden("cu", "peak_clock", operations_name)
-    if published is not None and (not changed or published.status == "override"):
-        return published.to("FLOP/s")
-    if operations is not None:
-        return _derived(facts, operations)
-    return _rescaled(facts, published) if published is not None else None
+    note = f"the published peak × {scale:.4g}"
+    return Quantity(peak.number * scale, peak.unit, "derived", _merged(*parts), note)
 
 
 def why_no_peak(facts: Facts, dtype: str) -> str:

@@ -2,8 +2,8 @@
 
 A device file has the identity of the device at its head (`id`, `name`, `vendor`, `target`,
 `generation`, and optionally `family`, `aliases`, `default_for_target`, `stands_in_for`) and one
-table per group of fields. A fact is a table of `value`, `unit`, `status`, `source` (one citation key
-or a list), and optionally `note` and `alternatives`; a fact of status `missing` has no `value`.
+table per group of fields. A fact is a table of `value`, `unit`, `status`, `source` (one citation
+key or a list), and optionally `note` and `alternatives`; one of status `missing` has no `value`.
 What all devices of a family share stands once, in `families/<family>.toml`.
 """
 
@@ -24,8 +24,8 @@ ROOT = Path(__file__).parent
 class Identity:
     """Which device a file is about, and the names that select it.
 
-    `target` is what LLVM calls the processor (`gfx942`), or `sm_90` on NVIDIA. `stands_in_for` names
-    targets without a device of their own that have the same instruction set and register file.
+    `target` is what LLVM calls the processor (`gfx942`), or `sm_90` on NVIDIA. `stands_in_for`
+    names targets without a device of their own that have the same instructions and registers.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """From the name a user types to a device.
 
-A selector is a device id, a marketing name or alias (case and punctuation do not matter), a gfx target
-with or without feature suffixes (`gfx942:sramecc+`), or an sm target (`sm_90`, `sm90a`). A target of
-several devices takes the one whose file says `default_for_target`.
+A selector is a device id, a marketing name or alias (case and punctuation do not matter), a gfx
+target with or without feature suffixes (`gfx942:sramecc+`), or an sm target (`sm_90`, `sm90a`). A
+target of several devices takes the one whose file says `default_for_target`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 from wavecast.arch.device import Device
 from wavecast.arch.facts import Facts
 from wavecast.arch.overlay import overlay
-from wavecast.arch.reader import Identity, catalog, read_device
+from wavecast.arch.rates import with_consistent_peaks
+from wavecast.arch.reader import ROOT, Identity, catalog, read_device
 from wavecast.errors import UnknownName, UsageError, nearest_names
 
 Files = Sequence[str | Path]
@@ -24,7 +25,7 @@ Files = Sequence[str | Path]
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A device and, in `note`, what the user should know about how it was chosen ("" if nothing)."""
+    """A device and, in `note`, what the user should know about how it was chosen, or ""."""
 
     device: Device
     note: str = ""
@@ -50,6 +51,8 @@ def devices(files: Files = ()) -> tuple[Device, ...]:
 
 def resolve(selector: str, files: Files = ()) -> Resolution:
     """The device `selector` names and how it was found. Raises UnknownName."""
+    if not files and _is_packaged(selector):
+        return Resolution(_packaged(selector))
     known = _identities(files)
     _check_overlays(files, known)
     named = _named(selector, known)
@@ -97,8 +100,9 @@ def _unknown(selector: str, target: str, known: Iterable[Identity]) -> UnknownNa
     targets = sorted({item.target for item in items})
     if re.fullmatch(r"gfx\w+|sm_\d+", target):
         return UnknownName("target", selector, nearest_names(target, targets) or targets)
-    names = (name for item in items for name in (item.id, *item.aliases))
-    return UnknownName("device", selector, (*names, *targets))
+    ids = [item.id for item in items]
+    names = [*ids, *(name for item in items for name in item.aliases), *targets]
+    return UnknownName("device", selector, names if nearest_names(selector, names) else ids)
 
 
 def _plain(text: str) -> str:
@@ -136,7 +140,12 @@ def _build(device_id: str, files: Files) -> Device:
     for item in overlays:
         if _named(item.device, known) == identity:
             facts = item.apply(facts)
-    return Device(identity, Facts(device_id, facts))
+    return Device(identity, with_consistent_peaks(Facts(device_id, facts)))
+
+
+def _is_packaged(device_id: str) -> bool:
+    """Whether the package has a file for this id: saves reading the heads of all of them."""
+    return device_id.isidentifier() and (ROOT / "devices" / f"{device_id}.toml").is_file()
 
 
 @cache

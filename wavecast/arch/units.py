@@ -29,7 +29,7 @@ _DIMENSION = {unit: name for name, units in _FACTORS.items() for unit in units}
 
 
 def dimension(unit: str) -> str:
-    """What `unit` measures: `frequency`, `size` …; a unit that converts into no other is its own."""
+    """What `unit` measures: `frequency`, `size` …; a unit that converts into no other is itself."""
     return _DIMENSION.get(unit, unit)
 
 

@@ -1,0 +1,116 @@
+"""Which device a name selects, and what the user is told about it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from wavecast import arch
+from wavecast.arch.reader import catalog
+from wavecast.errors import UnknownName
+
+
+@pytest.mark.parametrize(
+    ("selector", "device_id"),
+    [
+        ("mi300x", "mi300x"),
+        ("MI300X", "mi300x"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("amd-instinct mi 300x", "mi300x"),
+        ("7900xtx", "rx7900xtx"),
+        ("AMD Radeon RX 7900 XTX", "rx7900xtx"),
+        ("Strix Halo", "strixhalo"),
+        ("h100", "h100_sxm"),
+        ("NVIDIA H100 80GB HBM3", "h100_sxm"),
+        ("a100", "a100_80g_sxm"),
+    ],
+)
+def test_names(selector: str, device_id: str) -> None:
+    found = arch.resolve(selector)
+    assert (found.device.id, found.note) == (device_id, "")
+
+
+@pytest.mark.parametrize(
+    ("selector", "device_id", "others"),
+    [
+        ("gfx908", "mi100", ()),
+        ("gfx90a", "mi210", ("mi250x_gcd",)),
+        ("gfx942", "mi300x", ("mi300a", "mi308x", "mi325x")),
+        ("gfx942:sramecc+:xnack-", "mi300x", ("mi300a", "mi308x", "mi325x")),
+        ("gfx950", "mi355x", ("mi350x",)),
+        ("gfx1100", "rx7900xtx", ()),
+        ("gfx1151", "strixhalo", ()),
+        ("gfx1201", "rx9070xt", ()),
+        ("gfx1250", "mi455x", ()),
+        ("sm_80", "a100_80g_sxm", ()),
+        ("sm_90", "h100_sxm", ("h200",)),
+        ("SM90a", "h100_sxm", ("h200",)),
+        ("sm_100", "b200", ()),
+    ],
+)
+def test_targets(selector: str, device_id: str, others: tuple[str, ...]) -> None:
+    found = arch.resolve(selector)
+    assert found.device.id == device_id
+    assert bool(found.note) == bool(others)
+    for name in others:
+        assert name in found.note
+
+
+@pytest.mark.parametrize(
+    ("selector", "device_id"), [("gfx1101", "rx7900xtx"), ("gfx1200", "rx9070xt")]
+)
+def test_a_target_of_the_same_kind_stands_in_with_a_note(selector: str, device_id: str) -> None:
+    found = arch.resolve(selector)
+    assert found.device.id == device_id
+    assert "same instruction set" in found.note
+
+
+@pytest.mark.parametrize(
+    ("selector", "near"),
+    [("gfx1102", "gfx1100"), ("gfx1150", "gfx1151"), ("gfx906", "gfx908"), ("sm_89", "sm_80")],
+)
+def test_other_targets_are_errors_naming_near_ones(selector: str, near: str) -> None:
+    """gfx1102 and gfx1150 have a smaller register file, so nothing stands in for them."""
+    with pytest.raises(UnknownName, match=near):
+        arch.load(selector)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UnknownName, match=r"unknown device 'mi30x'.*MI300X|mi300x"):
+        arch.load("mi30x")
+    with pytest.raises(UnknownName, match="known: a100_80g_sxm, b200"):
+        arch.load("zzzz")
+    with pytest.raises(UnknownName):
+        arch.load("../devices/mi300x")
+
+
+def test_no_two_devices_share_a_name_and_each_shared_target_has_one_default() -> None:
+    names: dict[str, str] = {}
+    defaults: dict[str, list[str]] = {}
+    for item in catalog().values():
+        for name in item.names:
+            plain = "".join(char for char in name.lower() if char.isalnum())
+            assert names.setdefault(plain, item.id) == item.id
+        defaults.setdefault(item.target, []).extend([item.id] * item.default_for_target)
+    for target, ids in defaults.items():
+        sharing = [item for item in catalog().values() if item.target == target]
+        assert len(ids) == (len(sharing) > 1), target
+
+
+def test_all_devices_in_order() -> None:
+    found = arch.devices()
+    assert len(found) == len(catalog())
+    assert [device.vendor for device in found] == sorted(device.vendor for device in found)
+    assert found[0].id == "mi100"
+
+
+def test_importing_stays_light() -> None:
+    """No numpy, no TOML parser, no command line library, and no device file is read."""
+    code = (
+        "import sys; import wavecast.arch; "
+        "print([name for name in ('numpy', 'tomllib', 'click', 'rich') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,307 @@
+"""`wavecast arch`: the devices wavecast knows, and their facts side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wavecast.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from wavecast.arch import Alternative, Device, Quantity, Resolution
+
+SCHEMA = "wavecast.arch/1"
+
+MARKS = {"conflict": "≠", "derived": "=", "guessed": "?", "secondary": "°", "override": "!"}
+"""What stands behind a value that is not simply published or measured, by status."""
+
+MISSING = "—"
+PIPED_WIDTH = 100
+
+
+@click.command("arch")
+@click.argument("devices", nargs=-1)
+@click.option(
+    "--arch-file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TOML that adds a device or changes facts of one; may be given several times.",
+)
+@click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--field", "pattern", metavar="REGEX", help="Only fields whose name matches.")
+@click.option("--sources", is_flag=True, help="Show where every value is from, and notes.")
+def command(
+    devices: tuple[str, ...],
+    files: tuple[Path, ...],
+    form: str,
+    pattern: str | None,
+    sources: bool,
+) -> None:
+    """List devices, or show the facts of DEVICES side by side.
+
+    A device is named by its id, its marketing name, a gfx target, or an sm target.
+    """
+    from wavecast import arch
+
+    if devices:
+        chosen = [arch.resolve(name, files) for name in devices]
+    else:
+        chosen = [arch.Resolution(device) for device in arch.devices(files)]
+    for item in chosen:
+        if item.note:
+            click.echo(item.note, err=True)
+    listing = not devices and pattern is None
+    names = _field_names([item.device for item in chosen], pattern)
+    if form == "json":
+        import json
+
+        click.echo(json.dumps(_document(chosen, names), indent=2, ensure_ascii=False))
+        return
+    columns = [item.device for item in chosen]
+    console = _console(len(columns) if not listing else 0)
+    if listing:
+        console.print(_overview(columns))
+        return
+    console.print(_comparison(columns, names))
+    _print_legend(console, columns, names)
+    if sources:
+        _print_sources(console, columns, names)
+
+
+def _console(columns: int) -> Console:
+    """Standard output; piped, as wide as `columns` devices need and never narrower than 100."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(PIPED_WIDTH, 44 + 16 * columns)
+    return console
+
+
+def _field_names(devices: Iterable[Device], pattern: str | None) -> list[str]:
+    """Fields any of the devices has, in display order, that match the pattern.
+
+    Raises UsageError for a broken pattern, UnknownName for one that matches nothing.
+    """
+    from wavecast.arch.fields import fields
+
+    present = {name for device in devices for name in device.fields()}
+    names = [name for name in fields() if name in present]
+    if pattern is None:
+        return names
+    try:
+        matches = re.compile(pattern).search
+    except re.error as error:
+        raise UsageError(f"--field {pattern!r} is not a regular expression: {error}") from None
+    found = [name for name in names if matches(name)]
+    if not found:
+        raise UnknownName("field", pattern, names)
+    return found
+
+
+def _fact(device: Device, name: str) -> Quantity | None:
+    return device.quantity(name) if name in device.fields() else None
+
+
+def _number(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}" if value < 1e6 else f"{value:.0f}"
+    return str(value)
+
+
+def _cell(fact: Quantity | None, unit: str) -> str:
+    """A value with its unit where that is not the row's, and the mark of its status."""
+    if fact is None:
+        return ""
+    if fact.value is None:
+        return MISSING
+    own_unit = f" {fact.unit}" if fact.unit != unit else ""
+    mark = MARKS.get(fact.status, "")
+    return f"{_number(fact.value)}{own_unit}{' ' + mark if mark else ''}"
+
+
+def _row_unit(facts: Iterable[Quantity | None]) -> str:
+    return next((fact.unit for fact in facts if fact is not None), "")
+
+
+def _table(**options: Any) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, **options)
+
+
+def _overview(devices: Sequence[Device]) -> Table:
+    """One row per device: what one compares first."""
+    table = _table()
+    table.add_column("id", style="bold", no_wrap=True)
+    table.add_column("name", overflow="fold")
+    table.add_column("target", no_wrap=True)
+    for heading in ("CUs", "MHz", "GB/s", "bf16 TF", "fp8 TF"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for device in devices:
+        bandwidth = device.peak_bandwidth()
+        table.add_row(
+            device.id,
+            device.name,
+            device.target,
+            _cell(_fact(device, "cu"), "CU").removesuffix(" WGP").removesuffix(" SM"),
+            _cell(_fact(device, "peak_clock"), "MHz"),
+            MISSING if bandwidth is None else _cell(bandwidth.to("GB/s"), "GB/s"),
+            *(_rate(device, dtype) for dtype in ("bf16", "fp8")),
+        )
+    marks = ", ".join(f"{mark} {status}" for status, mark in MARKS.items())
+    table.caption = f"{marks}, {MISSING} not known; CUs are WGPs on gfx1250 and SMs on NVIDIA"
+    table.caption_justify = "left"
+    return table
+
+
+def _rate(device: Device, dtype: str) -> str:
+    rate = device.peak_flops(dtype)
+    if rate is not None:
+        return _cell(rate.to("TFLOPS"), "TFLOPS")
+    return MISSING if f"ops_clk_cu_mat_{dtype}" in device.fields() else ""
+
+
+def _comparison(devices: Sequence[Device], names: Sequence[str]) -> Table:
+    """One row per field, one column per device; the meaning of a field where there is room."""
+    from wavecast.arch.fields import fields
+
+    table = _table()
+    table.add_column("", style="bold", no_wrap=True)
+    table.add_column("unit", style="dim", no_wrap=True)
+    for device in devices:
+        table.add_column(device.id, justify="right", overflow="fold")
+    described = len(devices) == 1
+    if described:
+        table.add_column("", style="dim")
+    for key in ("name", "target", "generation"):
+        meaning = ("",) if described else ()
+        table.add_row(key, "", *(getattr(device, key) for device in devices), *meaning)
+    group = ""
+    for name in names:
+        field = fields()[name]
+        if field.group != group:
+            group = field.group
+            table.add_section()
+        facts = [_fact(device, name) for device in devices]
+        unit = _row_unit(facts)
+        meaning = (field.meaning,) if described else ()
+        table.add_row(name, unit, *(_cell(fact, unit) for fact in facts), *meaning)
+    return table
+
+
+def _facts(devices: Iterable[Device], name: str) -> list[tuple[Device, Quantity]]:
+    found = ((device, _fact(device, name)) for device in devices)
+    return [(device, fact) for device, fact in found if fact is not None]
+
+
+def _print_legend(console: Console, devices: Sequence[Device], names: Sequence[str]) -> None:
+    """The marks that occur, and what they mean."""
+    from wavecast.arch import STATUSES
+
+    present = {fact.status for name in names for _, fact in _facts(devices, name)}
+    for status, meaning in STATUSES.items():
+        mark = MISSING if status == "missing" else MARKS.get(status)
+        if mark and status in present:
+            more = " by --sources" if status == "conflict" else ""
+            console.print(f"{mark} {status}: {meaning}{more}", style="dim")
+
+
+def _other(other: Alternative, unit: str) -> str:
+    details = ", ".join(filter(None, (*other.source, other.note)))
+    return f"{_number(other.value)} {unit} ({details})"
+
+
+def _origin(fact: Quantity) -> str:
+    """Status, citation keys, note, and the other published values of a fact, in one line."""
+    text = f"{fact.status}, {fact.source}"
+    if fact.note:
+        text += f": {fact.note}"
+    if fact.alternatives:
+        text += "; also " + ", ".join(_other(other, fact.unit) for other in fact.alternatives)
+    return text
+
+
+def _print_sources(console: Console, devices: Sequence[Device], names: Sequence[str]) -> None:
+    """Origin of every value, devices that agree together, then the citations in full."""
+    from rich.markup import escape
+    from rich.padding import Padding
+
+    from wavecast.arch import citations
+
+    cited: set[str] = set()
+    for name in names:
+        console.print(f"\n{name}", style="bold")
+        by_origin: dict[str, list[str]] = {}
+        for device, fact in _facts(devices, name):
+            by_origin.setdefault(_origin(fact), []).append(device.id)
+            cited.update(fact.sources, *(other.source for other in fact.alternatives))
+        for origin, ids in by_origin.items():
+            who = f"{', '.join(ids)}: " if len(devices) > 1 else ""
+            console.print(Padding(escape(who + origin), (0, 0, 0, 2)))
+    console.print("\nsources", style="bold")
+    known = citations()
+    for key in sorted(cited & known.keys()):
+        console.print(Padding(escape(f"{key}: {known[key]}"), (0, 0, 0, 2)))
+
+
+def _document(chosen: Sequence[Resolution], names: Sequence[str]) -> dict[str, Any]:
+    """The same as JSON: identities, facts with origin, and the citations they use."""
+    from wavecast.arch import citations
+
+    devices = [_device_document(item, names) for item in chosen]
+    used = {
+        key
+        for device in devices
+        for fact in device["fields"].values()
+        for key in (
+            *fact["sources"],
+            *(key for alt in fact["alternatives"] for key in alt["sources"]),
+        )
+    }
+    known = citations()
+    return {
+        "schema": SCHEMA,
+        "devices": devices,
+        "sources": {key: known[key] for key in sorted(used & known.keys())},
+    }
+
+
+def _device_document(item: Resolution, names: Sequence[str]) -> dict[str, Any]:
+    device = item.device
+    facts = {name: fact for name in names if (fact := _fact(device, name)) is not None}
+    return {
+        "id": device.id,
+        "name": device.name,
+        "vendor": device.vendor,
+        "target": device.target,
+        "generation": device.generation,
+        "aliases": list(device.aliases),
+        "note": item.note,
+        "fields": {
+            name: {
+                "value": fact.value,
+                "unit": fact.unit,
+                "status": fact.status,
+                "sources": list(fact.sources),
+                "note": fact.note,
+                "alternatives": [
+                    {"value": other.value, "sources": list(other.source), "note": other.note}
+                    for other in fact.alternatives
+                ],
+            }
+            for name, fact in facts.items()
+        },
+    }
