@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
-import subprocess
+import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,15 @@ CHROMIUM = next(
      if (found := shutil.which(name))), "",
 )  # fmt: skip
 """The browser's program, "" where there is none."""
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe whose ends stay clear of the numbers 3 and 4, which the browser reads and writes."""
+    ends = os.pipe()
+    high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
+    for end in ends:
+        os.close(end)
+    return high[0], high[1]
 
 
 class Page:
@@ -32,27 +42,39 @@ class Page:
 
     def __enter__(self) -> Page:
         self._profile = tempfile.TemporaryDirectory(prefix="wavecast-chromium-")
-        to_browser, self._out = os.pipe()
-        self._in, from_browser = os.pipe()
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c",
-             f'exec 3<&{to_browser} 4>&{from_browser}; exec "$0" "$@"', CHROMIUM,
-             "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-             "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank"],
-            pass_fds=(to_browser, from_browser),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        to_browser, self._out = _pipe()
+        self._in, from_browser = _pipe()
+        arguments = [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank",
+        ]  # fmt: skip
+        self._process = os.posix_spawn(
+            CHROMIUM,
+            arguments,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, to_browser, 3),
+                (os.POSIX_SPAWN_DUP2, from_browser, 4),
+            ],
+        )
         os.close(to_browser)
         os.close(from_browser)
+        try:
+            self._attach()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _attach(self) -> None:
         self._buffer = b""
         self._session = ""
         target = next(
             t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
         )
-        attached = self.call(
-            "Target.attachToTarget", targetId=target["targetId"], flatten=True
-        )
+        attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -63,17 +85,12 @@ class Page:
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-        return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._out)
         os.close(self._in)
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        os.kill(self._process, signal.SIGTERM)
+        os.waitpid(self._process, 0)
         self._profile.cleanup()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:

@@ -43,10 +43,14 @@ def render(report: Report) -> str:
 
 def fragment(report: Report) -> str:
     """A part of a page for notebooks: comparison, headlines and findings, without script."""
-    return _environment().get_template("fragment.html.j2").render(
-        report=report,
-        groups=[(group, None) for group in summary.groups(report)],
-        style=Markup(_asset("fragment.css")),  # our own file
+    return (
+        _environment()
+        .get_template("fragment.html.j2")
+        .render(
+            report=report,
+            groups=[(group, None) for group in summary.groups(report)],
+            style=Markup(_asset("fragment.css")),  # our own file
+        )
     )
 
 

@@ -248,9 +248,7 @@ def shades(weights: Sequence[float]) -> list[int]:
             for weight in weights]  # fmt: skip
 
 
-def _line_heat(
-    explanation: Explanation, lookup: _Lookup
-) -> tuple[dict[str, int], dict[str, str]]:
+def _line_heat(explanation: Explanation, lookup: _Lookup) -> tuple[dict[str, int], dict[str, str]]:
     """Shade and tooltip per source line, from its static cycles."""
     totals: dict[int, float] = {}
     notes: dict[str, str] = {}

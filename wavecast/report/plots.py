@@ -178,9 +178,9 @@ def _roof_line(
         f"{units.si(memory.rate, 'B/s')} ({memory.status}), ridge {units.count(round(ridge, 1))}"
         " FLOP/B"
     )
-    return Markup('<path class="roof {kind} t{index}" d="{d}"><title>{title}</title></path>').format(
-        kind=kind, index=index, d=_path(points), title=title
-    )
+    return Markup(
+        '<path class="roof {kind} t{index}" d="{d}"><title>{title}</title></path>'
+    ).format(kind=kind, index=index, d=_path(points), title=title)
 
 
 def _launch_points(explanation: Explanation, index: int, axes: _Axes) -> Markup:

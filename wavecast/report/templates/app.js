@@ -353,6 +353,16 @@
 
   const kernels = $$(".kernel").map((element) => new Kernel(element));
 
+  // Text of plots keeps its size on screen however wide the plot is shown.
+  const sized = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries) {
+      if (!contentRect.width) continue;
+      const unit = target.viewBox.baseVal.width / contentRect.width;
+      target.style.setProperty("--unit", Math.min(unit, 1.9).toFixed(3));
+    }
+  });
+  for (const plot of $$(".plot")) sized.observe(plot);
+
   // --- search, theme, links from the comparison ----------------------------------------------
 
   const search = $("#search");

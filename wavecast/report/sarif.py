@@ -1,0 +1,140 @@
+"""Findings as SARIF 2.1.0, for code hosts and editors that show such logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from wavecast import __version__
+from wavecast.report import summary
+from wavecast.report.entry import number
+
+if TYPE_CHECKING:
+    from wavecast.isa.instruction import SourceLocation
+    from wavecast.pipeline.result import Explanation, Failure, Report
+    from wavecast.rules.finding import Finding, Rule
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+LEVELS = {"error": "error", "warning": "warning", "note": "note"}
+"""Severity -> SARIF level."""
+
+
+def document(report: Report, rules: Iterable[Rule] = ()) -> dict[str, Any]:
+    """The report's findings as one run.
+
+    `rules` gives titles and explanations; a rule that found something but is not among them is
+    listed by its name. Failures become notifications of the tool's execution.
+    """
+    described = {rule.name: rule for rule in rules}
+    names = sorted({f.rule for e in report.explanations for f in e.findings})
+    index = {name: position for position, name in enumerate(names)}
+    labels = {id(e): group.label for group in summary.groups(report) for e in group.explanations}
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "wavecast",
+                        "semanticVersion": __version__,
+                        "rules": [_rule(name, described.get(name)) for name in names],
+                    }
+                },
+                "invocations": [
+                    {
+                        "executionSuccessful": not report.failures,
+                        "toolExecutionNotifications": [_failure(f) for f in report.failures],
+                    }
+                ],
+                "columnKind": "unicodeCodePoints",
+                "results": [
+                    _result(explanation, labels[id(explanation)], finding, index)
+                    for explanation in report.explanations
+                    for finding in summary.sorted_findings(explanation.findings)
+                ],
+            }
+        ],
+    }
+
+
+def _rule(name: str, rule: Rule | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": name}
+    if rule is not None:
+        found["shortDescription"] = {"text": rule.title}
+        found["fullDescription"] = {"text": rule.explanation}
+        found["defaultConfiguration"] = {"level": LEVELS[rule.severity]}
+    return found
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    what = " for ".join(part for part in (failure.kernel, failure.target) if part)
+    hint = f" ({failure.hint})" if failure.hint else ""
+    return {
+        "level": "error",
+        "message": {"text": f"{what}: {failure.message}{hint}"},
+        "properties": {"stage": failure.stage},
+    }
+
+
+def _result(
+    explanation: Explanation, label: str, finding: Finding, index: dict[str, int]
+) -> dict[str, Any]:
+    parts = [finding.message, finding.evidence, finding.advice]
+    device = explanation.device
+    location = finding.location
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index[finding.rule],
+        "level": LEVELS[finding.severity],
+        "message": {"text": f"{device.target}: " + ". ".join(part for part in parts if part)},
+        "locations": [_location(explanation, location)],
+        "partialFingerprints": {
+            "wavecast/1": f"{explanation.code.kernel}:{device.id}:{finding.rule}:"
+            f"{summary.line_of(location) or 0}",
+        },
+        "properties": {
+            "kernel": explanation.code.kernel,
+            "launch": label,
+            "arch": device.target,
+            "device": device.name,
+            "evidence": finding.evidence,
+            "advice": finding.advice,
+            "instruction": finding.instruction,
+            "floorSeconds": number(explanation.roofline.floor_seconds),
+        },
+    }
+    if location is not None and location.inlined_at is not None:
+        result["relatedLocations"] = [_place(location.file, location.line, location.column)]
+    return result
+
+
+def _location(explanation: Explanation, location: SourceLocation | None) -> dict[str, Any]:
+    """Where a finding is shown: its line in the kernel's body, or the kernel's first line."""
+    code = explanation.code
+    if location is None:
+        place = _place(code.source, code.source_line, 0)
+    else:
+        outer = location.outermost
+        place = _place(outer.file, outer.line, outer.column)
+    kernel = {"name": code.kernel, "kind": "function"}
+    return {**place, "logicalLocations": [kernel]}
+
+
+def _place(file: str, line: int, column: int) -> dict[str, Any]:
+    """A location; without a file it is the kernel alone, without a line the whole file."""
+    if not file:
+        return {}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(file)}}
+    if line > 0:
+        physical["region"] = {"startLine": line}
+        if column > 0:
+            physical["region"]["startColumn"] = column
+    return {"physicalLocation": physical}
+
+
+def _uri(file: str) -> str:
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
