@@ -1,0 +1,58 @@
+"""Copies between accumulation and ordinary registers in a hot loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.loops import hot_loops, loop_instructions
+from wavecast.rules.wording import at_line, lines
+
+NAME = "accumulator-copies"
+
+COPIES = 8
+"""Copies per iteration from which on the rule speaks."""
+
+SHARE = 0.05
+"""Least share of the loop's instructions."""
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    program = subject.program
+    if program is None:
+        return
+    for loop in hot_loops(program):
+        body = loop_instructions(program, loop)
+        copies = [item for item in body if item.opcode.cost_class == "accvgpr"]
+        if len(copies) < max(COPIES, SHARE * len(body)):
+            continue
+        registers = subject.analysis.registers
+        yield Finding(
+            rule=NAME,
+            severity="warning",
+            message=f"{len(copies)} copies to or from accumulation registers per iteration of the "
+            f"loop{at_line(loop.location)}",
+            evidence=f"{len(copies)} of {len(body):,} instructions, at "
+            f"{lines(item.location for item in copies)}; the kernel uses "
+            f"{registers.vgpr} VGPRs and {registers.agpr} AGPRs",
+            advice="Lower the register need so that everything fits the 256 VGPRs vector "
+            "instructions can address: more warps or a smaller tile. Values that vector "
+            "instructions touch every iteration (a rescaled accumulator) cost two copies "
+            "each while they live in AGPRs.",
+            location=copies[0].location or loop.location,
+            instruction=copies[0].index,
+        )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="AGPR copies in a hot loop",
+    explanation=f"""\
+On CDNA half of a wave's registers are accumulation registers. Matrix instructions use them
+freely, vector instructions cannot: a value kept there is copied out and back around every vector
+instruction. The compiler does so when the 256 ordinary VGPRs are full.
+
+Fires from {COPIES} copies and {SHARE:.0%} of the instructions of an innermost loop.""",
+    check=_check,
+)

@@ -1,0 +1,65 @@
+"""Integer division by a run-time value inside a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.triton_ir import Operation, tensors
+from wavecast.rules.triton_slice import Slices, uses
+from wavecast.rules.triton_stages import module, module_slices
+from wavecast.rules.wording import count, lines, listed
+
+NAME = "division-in-loop"
+
+_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
+    if found is None or sliced is None:
+        return
+    divisions = [
+        operation
+        for operation in found.named(*_DIVISIONS)
+        if found.loop_of(operation) is not None
+        and tensors(operation.types)
+        and _by_runtime_value(sliced, operation)
+    ]
+    if not divisions:
+        return
+    divisors = sliced.of(value for operation in divisions for value in uses(operation)[1:2])
+    names = listed(arg.name for arg in divisors) or "a run-time value"
+    yield Finding(
+        rule=NAME,
+        severity="note",
+        message=f"{count(len(divisions), 'integer division')} by {names} in a loop",
+        evidence=f"at {lines(operation.location for operation in divisions)}, per element of a "
+        "tile; GPUs have no integer divider: each takes some twenty vector instructions "
+        "for 32 bits and over a hundred for 64",
+        advice=f"Make {names} a tl.constexpr (a constant divisor becomes a multiply), or step "
+        "quotient and remainder along with the loop instead of dividing anew.",
+        location=divisions[0].location,
+    )
+
+
+def _by_runtime_value(sliced: Slices, division: Operation) -> bool:
+    """Whether the divisor depends on a kernel argument or a load, not on constants alone."""
+    divisor = uses(division)[1:2]
+    return bool(sliced.of(divisor)) or any(
+        operation.name == "tt.load" for operation in sliced.operations(divisor)
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="note",
+    title="Integer division in a loop",
+    explanation="""\
+Integer division and remainder are software on every GPU: a reciprocal, multiplies and
+corrections, about twenty instructions for 32 bits. On a whole tile in every iteration they can
+cost more than the loads whose addresses they compute.
+
+Fires for a division of a tile inside a loop whose divisor is not a compile-time constant.""",
+    check=_check,
+)

@@ -1,0 +1,49 @@
+"""A launch with fewer workgroups than the device has compute units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.rates import placement
+
+NAME = "grid-too-small"
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    limits = placement(subject)
+    if subject.launch is None or limits.units is None:
+        return
+    workgroups = math.prod(subject.launch.grid)
+    if workgroups >= limits.units:
+        return
+    loops = any(loop.matrix_density > 0 for loop in subject.analysis.loops)
+    split = (
+        "Split the K loop over several workgroups (split-K or stream-K), or use smaller tiles."
+        if loops
+        else "Use smaller blocks, split rows over workgroups, or fuse or batch small launches."
+    )
+    yield Finding(
+        rule=NAME,
+        severity="warning" if 2 * workgroups <= limits.units else "note",
+        message=f"{workgroups} workgroups cannot fill {limits.units} {limits.unit}s",
+        evidence=f"the grid is {'x'.join(map(str, subject.launch.grid))}; at most "
+        f"{100 * workgroups / limits.units:.0f} % of {subject.device.name} has work",
+        advice=split,
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="Too few workgroups for the device",
+    explanation="""\
+A workgroup stays on one compute unit (a WGP on RDNA, an SM on NVIDIA). With fewer workgroups
+than units, the rest of the device idles and neither peak compute nor, usually, peak bandwidth is
+reached, whatever the code of one workgroup does.
+
+Fires when the launch's grid has fewer workgroups than the device has units; `warning` below
+half.""",
+    check=_check,
+)

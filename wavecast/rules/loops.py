@@ -1,0 +1,67 @@
+"""Which loops of a program matter to the rules, and what stands in them."""
+
+from __future__ import annotations
+
+from wavecast.analyze.result import LoopAnalysis, MemoryInstruction
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.program import Loop, Program
+from wavecast.rules.finding import Subject
+
+GLOBAL_SPACES = frozenset({"global", "buffer", "flat"})
+"""Spaces of `MemoryInstruction` that are device memory reached through the vector cache."""
+
+
+def loop_instructions(program: Program, loop: Loop) -> list[Instruction]:
+    """The instructions of a loop, inner loops included, in the order of the text."""
+    return [
+        instruction
+        for block in sorted(loop.blocks)
+        for instruction in program.block_instructions(block)
+    ]
+
+
+def hot_loops(program: Program | None) -> tuple[Loop, ...]:
+    """Innermost loops that compute or move data.
+
+    Loops that only spin on an atomic, or hold nothing but scalar code, are left out: their
+    iteration count says nothing about the kernel's time.
+    """
+    if program is None:
+        return ()
+    return tuple(loop for loop in program.loops if not loop.children and _works(program, loop))
+
+
+def _works(program: Program, loop: Loop) -> bool:
+    for instruction in loop_instructions(program, loop):
+        memory = instruction.memory
+        if instruction.opcode.matrix is not None:
+            return True
+        if memory is not None and memory.kind is not MemoryKind.ATOMIC:
+            return True
+    return False
+
+
+def loop_analysis(subject: Subject, loop: Loop) -> LoopAnalysis | None:
+    """What the analysis says about a loop of the program."""
+    for found in subject.analysis.loops:
+        if found.index == loop.index:
+            return found
+    return None
+
+
+def hot_loop_analyses(subject: Subject) -> tuple[LoopAnalysis, ...]:
+    """The analyses of the hot loops; without a program, of every loop."""
+    if subject.program is None:
+        return subject.analysis.loops
+    found = (loop_analysis(subject, loop) for loop in hot_loops(subject.program))
+    return tuple(analysis for analysis in found if analysis is not None)
+
+
+def matters(subject: Subject, instruction: MemoryInstruction) -> bool:
+    """Whether an access is part of the kernel's steady state: in a loop, or there is no loop."""
+    if instruction.loop is not None:
+        return True
+    return not any(
+        other.loop is not None and other.space in GLOBAL_SPACES for other in subject.analysis.memory
+    )

@@ -1,0 +1,81 @@
+"""LDS accesses of one or two bytes per lane in a hot loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wavecast.analyze.result import MemoryInstruction
+from wavecast.rules.accesses import AccessGroup, group
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.loops import hot_loops
+from wavecast.rules.wording import count
+
+NAME = "narrow-lds-access"
+
+NARROW_BYTES = 2
+"""An access of at most this many bytes per lane is narrow; 16 is the widest."""
+
+REPEATS = 8
+"""Narrow instructions of one source line in one iteration from which on the rule speaks."""
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    hot = {loop.index for loop in hot_loops(subject.program)}
+    for found in group(subject.analysis.memory, _is_narrow):
+        if found.first.loop not in hot or found.count < REPEATS:
+            continue
+        wide = max(1, found.bytes_per_lane // 16)
+        yield Finding(
+            rule=NAME,
+            severity="warning",
+            message=f"LDS {found.first.kind}s move {found.widest} bytes per lane in a loop",
+            evidence=f"{found.mnemonics} per iteration for {found.bytes_per_lane} bytes per lane; "
+            f"{count(wide, '16-byte access', '16-byte accesses')} would move as much",
+            advice=_advice(subject, found),
+            location=found.location,
+            instruction=found.first.index,
+        )
+
+
+def _is_narrow(item: MemoryInstruction) -> bool:
+    return (
+        item.space == "lds"
+        and item.kind in ("load", "store")
+        and item.loop is not None
+        and item.bytes_per_lane <= NARROW_BYTES
+    )
+
+
+def _advice(subject: Subject, found: AccessGroup) -> str:
+    if subject.code.origin != "triton":
+        return (
+            "Lay the tile out so that what a lane needs for one matrix instruction is contiguous "
+            "(K innermost), and access it through a 16-byte vector type."
+        )
+    if found.first.kind == "store":
+        return (
+            "The tile is written element by element because its global load was narrow or runs "
+            "across the shared layout: make the load wide (see narrow-global-access) or load "
+            "along K."
+        )
+    return (
+        "The operand lies in memory with the other dimension than K contiguous: store it "
+        "K-contiguous (B as N x K) and load its transpose; gfx950 can also transpose 16-bit "
+        "tiles while reading."
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="Narrow LDS access in a loop",
+    explanation=f"""\
+An LDS instruction takes its issue slot and address cycles whatever its width; 16 bytes per lane
+use the banks fully, 2 bytes use an eighth of them or less. Matrix instructions want neighbouring
+K values of a row or column in one lane, so an operand stored along the other dimension is
+gathered piece by piece.
+
+Fires when one source line became at least {REPEATS} LDS instructions of at most {NARROW_BYTES}
+bytes per lane in an innermost loop.""",
+    check=_check,
+)

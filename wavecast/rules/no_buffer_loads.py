@@ -1,0 +1,118 @@
+"""Global accesses that could go through a buffer descriptor and do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.triton_ir import Module, Operation, tensors
+from wavecast.rules.triton_slice import FunctionArgument, Slices, uses
+from wavecast.rules.triton_stages import module, module_slices
+from wavecast.rules.wording import count, lines, size
+
+NAME = "no-buffer-loads"
+
+POINTER_RANGE = 2**31 - 1
+"""Largest storage in bytes for which Triton specialises `tt.pointer_range=32`."""
+
+_ACCESSES = ("tt.load", "tt.store", "ttg.async_copy_global_to_local")
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
+    if not subject.code.is_amd or found is None or sliced is None:
+        return
+    by_argument: dict[str, list[Operation]] = {}
+    for operation in found.named(*_ACCESSES):
+        pointers = [arg for arg in sliced.of(uses(operation)[:1]) if arg.is_pointer]
+        if len(pointers) == 1 and _moves_tile(operation) and _gains(found, operation):
+            by_argument.setdefault(pointers[0].name, []).append(operation)
+    for name, operations in by_argument.items():
+        yield _finding(subject, found, sliced, sliced.arguments[name], operations)
+
+
+def _moves_tile(operation: Operation) -> bool:
+    return bool(tensors(operation.types))
+
+
+def _gains(found: Module, operation: Operation) -> bool:
+    """Whether a buffer instruction would save a mask's branch or address arithmetic of a loop."""
+    masked = len(uses(operation)) > (1 if operation.name == "tt.load" else 2)
+    return masked or found.loop_of(operation) is not None
+
+
+def _finding(
+    subject: Subject,
+    found: Module,
+    sliced: Slices,
+    argument: FunctionArgument,
+    operations: list[Operation],
+) -> Finding:
+    in_loop = [item for item in operations if found.loop_of(item) is not None]
+    masked = [item for item in operations if len(uses(item)) > (1 if item.name == "tt.load" else 2)]
+    reason, advice = _reason(subject, sliced, argument, operations)
+    return Finding(
+        rule=NAME,
+        severity="warning" if in_loop else "note",
+        message=f"accesses to {argument.name} use 64-bit addresses, not buffer instructions",
+        evidence=f"{count(len(operations), 'access', 'accesses')} at "
+        f"{lines(item.location for item in operations)} ({len(in_loop)} in a loop, {len(masked)} "
+        f"masked); {reason}",
+        advice=advice,
+        location=(in_loop or operations)[0].location,
+    )
+
+
+def _reason(
+    subject: Subject, sliced: Slices, argument: FunctionArgument, operations: list[Operation]
+) -> tuple[str, str]:
+    if not argument.has("tt.pointer_range"):
+        return _unspecialised(subject, argument)
+    offsets = [
+        item
+        for operation in operations
+        for item in sliced.operations(uses(operation)[:1])
+        if item.name == "tt.addptr"
+    ]
+    if any("i64" in item.types.rpartition(", ")[2] or "xi64" in item.types for item in offsets):
+        return "its offsets are 64-bit integers", (
+            "Compute offsets in 32 bits: the tensor is below 2 GiB. Drop .to(tl.int64) from the "
+            "offsets, or add the 64-bit part to the base pointer first and keep the rest in 32."
+        )
+    return "the compiler could not prove that its offsets are non-negative and below 2 GiB", (
+        "Add tl.assume(stride >= 0) for the strides and program ids that make up the offset."
+    )
+
+
+def _unspecialised(subject: Subject, argument: FunctionArgument) -> tuple[str, str]:
+    launch = subject.launch
+    given = [a for a in launch.arguments if a.name == argument.name] if launch is not None else []
+    if given and given[0].bytes > POINTER_RANGE:
+        return f"it spans {size(given[0].bytes)}, more than the 2 GiB a 32-bit offset reaches", (
+            f"Split {argument.name} into parts below 2 GiB (per batch or head, as tensors of their "
+            "own), or accept plain global loads."
+        )
+    return "the launch gave it no tt.pointer_range=32", (
+        f"Pass {argument.name} as a torch tensor whose storage is below 2 GiB through "
+        "kernel[grid](…), not as a raw address or a view of a larger storage; a bare ASTSource "
+        "needs ['tt.pointer_range', 32] among its attributes."
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="Global accesses without buffer instructions",
+    explanation="""\
+Buffer instructions address memory through a descriptor and a 32-bit offset: half the registers
+and arithmetic per address, and lanes that are masked off are given an offset out of range
+instead of a branch around the load. Without them, every masked load in a loop is a change of
+EXEC and a branch.
+
+Triton uses them for tensors the launch specialises with `tt.pointer_range=32`, which it does
+when the storage is below 2 GiB, and when offsets are 32-bit and provably non-negative.
+
+Fires for AMD targets, per argument, when tile accesses to it are masked or in a loop and
+stayed plain loads and stores in TTGIR. `note` when none is in a loop.""",
+    check=_check,
+)

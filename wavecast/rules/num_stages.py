@@ -1,0 +1,126 @@
+"""Software pipelining that was asked for and did not happen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.triton_ir import DOTS, Module, Operation, tensors
+from wavecast.rules.triton_slice import Slices, uses
+from wavecast.rules.triton_stages import module, module_slices
+from wavecast.rules.wording import listed
+
+NAME = "num-stages-no-effect"
+
+_LOADS = ("tt.load", "amdg.buffer_load")
+_ASYNC = ("async", "to_local", "tma", "tdm")
+"""Parts of names of operations that copy to shared memory on their own."""
+
+_SIZE_PER_THREAD = re.compile(r"sizePerThread = \[([\d, ]+)\]")
+_BITS = re.compile(r"\d+")
+PIPELINED_BITS = 32
+"""Triton's AMD pipeliner leaves out loads narrower than this per lane."""
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    stages = subject.code.options.get("num_stages")
+    found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
+    if not isinstance(stages, int) or stages < 2 or found is None or sliced is None:
+        return
+    for loop in found.named("scf.for"):
+        body = [operation for operation in found.inside(loop) if found.loop_of(operation) is loop]
+        loads = [
+            operation for operation in body if operation.name in _LOADS and _is_tile(operation)
+        ]
+        if not loads or not any(operation.name in DOTS for operation in body):
+            continue
+        if _is_pipelined(loop, body, loads):
+            continue
+        reason, advice = _reason(found, sliced, loop, loads)
+        yield Finding(
+            rule=NAME,
+            severity="warning",
+            message=f"num_stages={stages} has no effect on this loop",
+            evidence=f"none of its {len(loads)} tile loads is issued ahead: {reason}",
+            advice=advice,
+            location=loop.location,
+        )
+
+
+def _is_tile(load: Operation) -> bool:
+    """Whether a load is of a whole tile, not of one value."""
+    return any(len(tensor.shape) > 1 for tensor in tensors(load.types))
+
+
+def _is_pipelined(loop: Operation, body: list[Operation], loads: list[Operation]) -> bool:
+    """Whether the loop carries tiles from one iteration to the next, or copies asynchronously."""
+    if "!ttg.memdesc<" in loop.text:
+        return True
+    if any(word in operation.name for operation in body for word in _ASYNC):
+        return True
+    loaded = {name for load in loads for name in load.results}
+    return any(
+        operation.name == "scf.yield" and loaded & set(uses(operation)) for operation in body
+    )
+
+
+def _reason(
+    found: Module, sliced: Slices, loop: Operation, loads: list[Operation]
+) -> tuple[str, str]:
+    """Why the pipeliner left the loop alone, as far as TTGIR shows it, and what to change."""
+    narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]
+    if narrow:
+        arguments = sliced.of(value for load in narrow for value in uses(load)[:1])
+        missing = [arg.name for arg in arguments if not arg.has("tt.divisibility")]
+        hint = (
+            f"make {listed(missing)} multiples of 16 (or constants), so that Triton can prove it"
+            if missing
+            else "state what is known with tl.multiple_of and tl.max_contiguous"
+        )
+        bits = min(_bits_per_lane(found, load) for load in narrow)
+        return (
+            f"{len(narrow)} of them move {bits} bits per lane, the pipeliner wants "
+            f"{PIPELINED_BITS}",
+            f"Let the loads widen: {hint}.",
+        )
+    inner = {id(operation) for operation in found.inside(loop)}
+    for load in loads:
+        chain = sliced.operations(uses(load)[:1])
+        if any(id(item) in inner and item.name in _LOADS and item is not load for item in chain):
+            return (
+                "their addresses come from another load in the same iteration",
+                "Load the indices one iteration ahead and carry them, or copy them to registers "
+                "before the loop.",
+            )
+    return (
+        "the pipeliner found no load that it could move to an earlier iteration",
+        "Keep loads in the loop body itself (not under an if), let their addresses depend on the "
+        "induction variable only, and feed tl.dot without elementwise work in between.",
+    )
+
+
+def _bits_per_lane(found: Module, load: Operation) -> int:
+    """Width of one lane's access by the layout of the loaded tensor; wide when it has none."""
+    tensor = tensors(load.types)[-1]
+    match = _SIZE_PER_THREAD.search(found.layout(tensor))
+    element = _BITS.search(tensor.element.replace("!tt.ptr<", ""))
+    if match is None or element is None:
+        return PIPELINED_BITS
+    return max(int(size) for size in match[1].split(",")) * int(element[0])
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="num_stages without effect",
+    explanation=f"""\
+With num_stages > 1 Triton loads the tiles of a later iteration while it computes this one. When
+it cannot, it says nothing: the loop waits for memory in every iteration, and tuning num_stages
+changes nothing. Typical reasons are loads narrower than {PIPELINED_BITS} bits per lane (an
+unproven divisibility) and addresses that come from another load.
+
+Fires for a loop with tile loads and a dot whose TTGIR neither carries buffers from one
+iteration to the next nor copies asynchronously, though num_stages is 2 or more.""",
+    check=_check,
+)

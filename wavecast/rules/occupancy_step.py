@@ -1,0 +1,112 @@
+"""A small saving of registers or LDS that would let another wave in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from wavecast.analyze.result import NextStep
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.loops import hot_loop_analyses
+from wavecast.rules.rates import placement
+from wavecast.rules.wording import size
+
+NAME = "occupancy-one-step-away"
+
+SMALL_SHARE = 0.10
+"""The saving counts as small up to this share of what is used now."""
+
+WORTHWHILE_GAIN = 1.2
+"""The step must give at least this factor more waves: 4 to 5, but not 8 to 9."""
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    occupancy = subject.analysis.occupancy
+    step = occupancy.next
+    if step is None or not occupancy.fits:
+        return
+    used = step.target + step.delta
+    if step.delta > SMALL_SHARE * used:
+        return
+    if step.waves_per_simd < WORTHWHILE_GAIN * occupancy.waves_per_simd:
+        return
+    if _saturated(subject) or _starved(subject):
+        return
+    pressure = subject.analysis.pressure
+    location = pressure.peak_location if pressure is not None else None
+    amount = _amount(step)
+    yield Finding(
+        rule=NAME,
+        severity="note",
+        message=f"{amount} fewer would give {step.waves_per_simd} waves per SIMD instead of "
+        f"{occupancy.waves_per_simd}",
+        evidence=f"{step.resource} is what limits occupancy: {used:,} used, {step.target:,} would "
+        f"do, a saving of {100 * step.delta / used:.0f} %",
+        advice=_advice(subject, step),
+        location=location if step.resource in ("vgpr", "agpr") else None,
+    )
+
+
+def _saturated(subject: Subject) -> bool:
+    """Whether the waves that fit already keep a pipe of every hot loop busy all the time.
+
+    The cycles of a pipe are those of all resident waves; when they exceed what one wave needs from
+    start to end of an iteration, another wave would only wait for the same pipe.
+    """
+    loops = [loop for loop in hot_loop_analyses(subject) if loop.cycles]
+    return bool(loops) and all(
+        loop.limiter == "matrix" and loop.cycles["matrix"] >= loop.critical_path for loop in loops
+    )
+
+
+def _starved(subject: Subject) -> bool:
+    """Whether the launch has too few workgroups to fill the places there are now."""
+    if subject.launch is None:
+        return False
+    units = placement(subject).units
+    places = subject.analysis.occupancy.workgroups
+    return units is not None and math.prod(subject.launch.grid) <= units * places
+
+
+def _amount(step: NextStep) -> str:
+    if step.resource == "lds":
+        return f"{size(step.delta)} of LDS"
+    return f"{step.delta} {step.resource.upper()}{'' if step.delta == 1 else 's'}"
+
+
+def _advice(subject: Subject, step: NextStep) -> str:
+    triton = subject.code.origin == "triton"
+    if step.resource == "lds":
+        return (
+            "Lower num_stages or BLOCK_K, or drop the padding of a shared tile."
+            if triton
+            else "Shrink a shared array or reuse it for the epilogue."
+        )
+    if subject.code.is_amd and triton:
+        return (
+            f"Try waves_per_eu={step.waves_per_simd}, which makes the compiler aim for "
+            f"{step.target} registers, and check that it does not spill."
+        )
+    if subject.code.is_amd:
+        return (
+            f"Try __attribute__((amdgpu_waves_per_eu({step.waves_per_simd}))) or shorten live "
+            "ranges at the pressure peak, and check that nothing spills."
+        )
+    return f"Try maxnreg={step.target} and check that nothing spills."
+
+
+RULE = Rule(
+    name=NAME,
+    severity="note",
+    title="Occupancy is one small step away",
+    explanation=f"""\
+Registers and LDS are given out in granules, so occupancy is a staircase: a kernel that uses a
+few registers too many loses a whole wave on every SIMD, and with it a share of the latency the
+hardware can hide.
+
+Fires when the limiting resource must fall by at most {SMALL_SHARE:.0%} for at least
+{WORTHWHILE_GAIN - 1:.0%} more waves. Silent when every hot loop is bound by the matrix pipe
+that the resident waves already keep busy, and when the launch has no workgroups to fill the
+new places.""",
+    check=_check,
+)

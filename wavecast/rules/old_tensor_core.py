@@ -1,0 +1,77 @@
+"""Tensor cores driven by the instructions of an older generation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.triton_stages import Dot, dots, element_name, module
+
+NAME = "old-tensor-core-path"
+
+_NATIVE = {"hopper": (3, "wgmma"), "blackwell": (5, "tcgen05.mma")}
+"""Generation -> (major version of its own layout in TTGIR, PTX instruction)."""
+
+_VERSION = re.compile(r"versionMajor = (\d+)")
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    native = _NATIVE.get(subject.device.generation)
+    if native is None:
+        return
+    version, instruction = native
+    seen = set()
+    for dot in dots(module(subject, "ttgir")):
+        found = _VERSION.search(dot.layout)
+        if found is None or int(found[1]) >= version or dot.location in seen:
+            continue
+        seen.add(dot.location)
+        reason, advice = _reason(subject, dot, instruction)
+        kinds = ", ".join(f"{name} x {count}" for name, count in _kinds(subject))
+        yield Finding(
+            rule=NAME,
+            severity="warning",
+            message=f"the {dot.shape} dot uses mma.sync, not {instruction}",
+            evidence=f"{reason}{f'; tensor-core instructions: {kinds}' if kinds else ''}",
+            advice=advice,
+            location=dot.location,
+        )
+
+
+def _kinds(subject: Subject) -> list[tuple[str, int]]:
+    return sorted(subject.analysis.matrix_kinds.items(), key=lambda item: -item[1])[:3]
+
+
+def _reason(subject: Subject, dot: Dot, instruction: str) -> tuple[str, str]:
+    warps = subject.code.options.get("num_warps")
+    m, n = dot.result.shape[-2], dot.result.shape[-1]
+    if isinstance(warps, int) and warps < 4:
+        return (
+            f"num_warps is {warps}; {instruction} is issued by four warps together",
+            "Use num_warps=4 or a multiple of it.",
+        )
+    if m < 64:
+        return (
+            f"M of the tile is {m}; {instruction} takes at least 64 rows",
+            "Use BLOCK_M of 64 or more, or swap the operands so that the long side becomes M.",
+        )
+    return (
+        f"the tile is {m}x{n} in {element_name(dot.a.element)}",
+        "Use 16-bit or 8-bit inputs loaded from shared memory, K contiguous for 8-bit types, and "
+        "keep the operands' conversions out of the loop.",
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="Tensor cores through the older instructions",
+    explanation="""\
+Hopper and data-centre Blackwell reach their peak only through their own asynchronous
+instructions (wgmma, tcgen05.mma), which read operands from shared memory. `mma.sync` still works
+there but stops at roughly 60 % of Hopper's peak, and less on Blackwell.
+
+Fires for a dot whose TTGIR layout is of an older major version than the device's generation.""",
+    check=_check,
+)

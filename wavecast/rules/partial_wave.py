@@ -1,0 +1,56 @@
+"""A grid that leaves most of the device idle in its last round of workgroups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.rates import placement
+from wavecast.rules.wording import count
+
+NAME = "partial-last-wave"
+
+EFFICIENT = 0.8
+"""Share of the occupied rounds that must hold work for the rule to stay silent."""
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    limits, occupancy = placement(subject), subject.analysis.occupancy
+    if subject.launch is None or limits.units is None or not occupancy.workgroups:
+        return
+    if not any(loop.matrix_density > 0 for loop in subject.analysis.loops):
+        return
+    workgroups = math.prod(subject.launch.grid)
+    places = limits.units * occupancy.workgroups
+    rounds = workgroups / places
+    efficiency = rounds / math.ceil(rounds)
+    if rounds <= 1 or efficiency >= EFFICIENT:
+        return
+    last = workgroups - math.floor(rounds) * places
+    yield Finding(
+        rule=NAME,
+        severity="note",
+        message=f"the last round of workgroups uses {100 * last / places:.0f} % of the device",
+        evidence=f"{workgroups:,} workgroups on {places:,} places ({limits.units} {limits.unit}s x "
+        f"{occupancy.workgroups}): {count(math.ceil(rounds), 'round')}, of which "
+        f"{rounds:.2f} hold work, {100 * efficiency:.0f} %",
+        advice=f"Choose tiles so that the grid is just below a multiple of {places:,}, or make the "
+        "kernel persistent: launch one workgroup per place and loop over tiles, with split-K for "
+        "the remainder.",
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="note",
+    title="The last round of workgroups is mostly empty",
+    explanation=f"""\
+Workgroups run in rounds of as many as fit the device. When all take about the same time, a last
+round that is nearly empty costs as much as a full one.
+
+Fires for kernels with matrix instructions in a loop when less than {EFFICIENT:.0%} of the
+places of all rounds hold work. Other kernels are bound by memory, which a half-empty round can
+still saturate.""",
+    check=_check,
+)

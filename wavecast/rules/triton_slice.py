@@ -1,0 +1,128 @@
+"""Which kernel arguments a value of Triton's IR depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from wavecast.rules.triton_ir import Module, Operation, parse
+
+_ARGUMENT = re.compile(
+    r"%(?P<name>\w+): (?P<type>!?[\w.]+(?:<[^{}]*?>)?)(?: \{(?P<attrs>[^}]*)\})?"
+)
+_VALUE = re.compile(r"%[\w.]+(?:#\d+)?")
+_CARRIED = re.compile(r"(%[\w.]+) = (%[\w.]+(?:#\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionArgument:
+    """One argument of the kernel function: `attributes` are what the launch specialised."""
+
+    name: str
+    type: str
+    attributes: tuple[str, ...]
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.type.startswith("!tt.ptr")
+
+    def has(self, attribute: str) -> bool:
+        """Whether it carries an attribute such as `tt.divisibility`."""
+        return any(item.split(" = ")[0] == attribute for item in self.attributes)
+
+
+@lru_cache(maxsize=64)
+def function_arguments(header: str) -> dict[str, FunctionArgument]:
+    """The arguments in the header of a `tt.func`, by name, in order."""
+    found = {}
+    for match in _ARGUMENT.finditer(header):
+        attributes = tuple(item.strip() for item in (match["attrs"] or "").split(",") if item)
+        found[match["name"]] = FunctionArgument(match["name"], match["type"], attributes)
+    return found
+
+
+class Slices:
+    """Backward slices over one module."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._defined: dict[str, Operation] = {}
+        self._carried: dict[str, tuple[Operation, int]] = {}
+        self._yields: dict[int, list[Operation]] = {}
+        for operation in module.operations:
+            for name in operation.results:
+                self._defined[name] = operation
+            if operation.name == "scf.for":
+                for position, (name, _) in enumerate(_carried(operation)):
+                    self._carried[name] = (operation, position)
+            if operation.name == "scf.yield" and operation.parent is not None:
+                self._yields.setdefault(operation.parent, []).append(operation)
+        function = next(module.named("tt.func"), None)
+        self.arguments = function_arguments(function.text) if function is not None else {}
+
+    def of(self, values: Iterable[str]) -> tuple[FunctionArgument, ...]:
+        """The arguments the values depend on, in the order of the signature."""
+        names = self.names(values)
+        return tuple(arg for arg in self.arguments.values() if f"%{arg.name}" in names)
+
+    def names(self, values: Iterable[str]) -> frozenset[str]:
+        """Every value, arguments included, that the values depend on."""
+        seen: set[str] = set()
+        queue = list(values)
+        while queue:
+            value = queue.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            queue += self._inputs(value)
+        return frozenset(seen)
+
+    def operations(self, values: Iterable[str]) -> Iterator[Operation]:
+        """The operations that compute the values, directly or not."""
+        for name in self.names(values):
+            operation = self._defined.get(name.partition("#")[0])
+            if operation is not None:
+                yield operation
+
+    def _inputs(self, value: str) -> list[str]:
+        if value in self._carried:
+            loop, position = self._carried[value]
+            return self._loop_inputs(loop, position)
+        name, _, position = value.partition("#")
+        operation = self._defined.get(name)
+        if operation is None:
+            return []
+        if operation.name == "scf.for":
+            return self._loop_inputs(operation, int(position or 0))
+        inputs = uses(operation)
+        for inner in self._yields.get(operation.index, ()):
+            inputs += uses(inner)
+        return inputs
+
+    def _loop_inputs(self, loop: Operation, position: int) -> list[str]:
+        carried = _carried(loop)
+        inputs = [carried[position][1]] if position < len(carried) else []
+        for inner in self._yields.get(loop.index, ()):
+            inputs += uses(inner)[position : position + 1]
+        return inputs
+
+
+def uses(operation: Operation) -> list[str]:
+    """The values an operation uses in printed order, a member of a group as `%acc#1`."""
+    left, found, right = operation.text.partition(" = ")
+    body = right if found and left.startswith("%") else operation.text
+    return _VALUE.findall(body)
+
+
+def _carried(loop: Operation) -> list[tuple[str, str]]:
+    """The loop-carried values of a `scf.for`: (name inside the loop, initial value)."""
+    _, _, rest = loop.text.partition("iter_args(")
+    return _CARRIED.findall(rest.partition(") ->")[0])
+
+
+@lru_cache(maxsize=16)
+def slices(module_text: str) -> Slices:
+    """The slices of a module, kept while the rules of one kernel run."""
+    return Slices(parse(module_text))

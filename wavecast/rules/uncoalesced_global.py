@@ -1,0 +1,89 @@
+"""Lanes of a wave that touch many more cache lines than their bytes need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wavecast.analyze.result import MemoryInstruction
+from wavecast.rules.accesses import AccessGroup, group
+from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.loops import GLOBAL_SPACES, matters
+
+NAME = "uncoalesced-global"
+
+EXCESS = 4
+"""Cache lines touched, as a multiple of the ideal, from which on the rule speaks."""
+
+
+def _check(subject: Subject) -> Iterator[Finding]:
+    for found in group(subject.analysis.memory, _is_scattered):
+        if matters(subject, found.first):
+            yield _finding(subject, found)
+
+
+def _is_scattered(item: MemoryInstruction) -> bool:
+    if item.space not in GLOBAL_SPACES or item.kind not in ("load", "store", "load_to_lds"):
+        return False
+    return (
+        item.lines is not None
+        and bool(item.transactions_ideal)
+        and item.lines >= EXCESS * (item.transactions_ideal or 1)
+    )
+
+
+def _finding(subject: Subject, found: AccessGroup) -> Finding:
+    worst = max(found.instructions, key=_excess)
+    what = f" of {worst.argument}" if worst.argument else ""
+    gather = worst.pattern == "irregular"
+    distance = (
+        f"neighbouring lanes are {worst.stride:,} bytes apart"
+        if worst.stride is not None
+        else "the lanes' addresses follow no single stride"
+    )
+    return Finding(
+        rule=NAME,
+        severity="note" if gather else "warning",
+        message=f"{worst.kind}s{what} touch {worst.lines} cache lines per wave, "
+        f"{worst.transactions_ideal} would do",
+        evidence=f"{found.mnemonics}: {distance}, {worst.bytes_per_lane} bytes per lane",
+        advice=_advice(subject, gather),
+        location=found.location,
+        instruction=worst.index,
+    )
+
+
+def _excess(item: MemoryInstruction) -> float:
+    return (item.lines or 0) / (item.transactions_ideal or 1)
+
+
+def _advice(subject: Subject, gather: bool) -> str:
+    if gather:
+        return (
+            "Let a lane take at least a cache line's worth per gathered row, or sort or pack the "
+            "rows first so that neighbours come together."
+        )
+    if subject.code.origin == "triton":
+        return (
+            "Let the tile dimension that is contiguous in memory be the one whose stride is the "
+            "constant 1 in the kernel (a stride argument hides it), load along it, and transpose "
+            "the tile with tl.trans; or store the tensor transposed."
+        )
+    return (
+        "Map threadIdx.x to the dimension that is contiguous in memory; transpose through LDS "
+        "where the computation needs the other order."
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    severity="warning",
+    title="Uncoalesced global access",
+    explanation=f"""\
+The vector cache serves one cache line per clock. A wave whose lanes lie in the same few lines is
+served in as many clocks as it has lines; lanes that are a row apart touch a line each, and most
+of every line fetched is thrown away or must survive in a small cache until it is used.
+
+Fires for accesses that touch at least {EXCESS} times the lines their bytes fill, in the
+kernel's loops (anywhere when it has none). Gathers, which have no stride, are only a `note`.""",
+    check=_check,
+)
