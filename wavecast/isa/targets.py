@@ -14,6 +14,7 @@ _ALL = frozenset(TARGETS)
 TARGET_SETS: dict[str, frozenset[str]] = {
     "all": _ALL,
     "gfx9": frozenset({"gfx90a", "gfx942", "gfx950"}),
+    "gfx9-11": frozenset({"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151"}),
     "gfx940+": frozenset({"gfx942", "gfx950"}),
     "gfx11": frozenset({"gfx1100", "gfx1151"}),
     "gfx11+": frozenset({"gfx1100", "gfx1151", "gfx1201", "gfx1250"}),
