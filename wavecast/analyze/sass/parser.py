@@ -117,9 +117,9 @@ class _Reader:
 
     def resolved_labels(self) -> dict[str, int]:
         """Labels and addresses branches name, those past the last instruction left out."""
-        return self._addresses | {
-            name: index for name, index in self._labels.items() if index < len(self.instructions)
-        }
+        last = len(self.instructions)
+        named = {name: index for name, index in self._labels.items() if index < last}
+        return named | self._addresses
 
 
 @lru_cache(maxsize=1 << 16)

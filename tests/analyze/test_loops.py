@@ -1,0 +1,113 @@
+"""Nested loops, known trip counts, and access patterns that cost more than contiguous ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.analyze.support import program
+from wavecast import arch
+from wavecast.analyze.charges import Charges
+from wavecast.analyze.loops import loops
+from wavecast.analyze.memory import charge_patterns, memory_instructions
+from wavecast.analyze.pipes import Residency, tally
+from wavecast.analyze.result import LoopAnalysis
+from wavecast.arch import Device
+
+NESTED = """
+	s_mov_b32 s0, 0
+.LBB0_1:
+	v_mul_f32_e32 v5, v6, v7
+.LBB0_2:
+	v_add_f32_e32 v1, v1, v2
+	ds_read_b32 v3, v4
+	global_load_dword v8, v9, s[2:3]
+	s_cbranch_scc1 .LBB0_2
+	s_cbranch_scc0 .LBB0_1
+"""
+RESIDENCY = Residency(waves=2.0, simds=4, period=4)
+
+
+@dataclass(frozen=True)
+class KnownAccess:
+    pattern: str = "strided"
+    stride: int | None = 128
+    argument: str = "x"
+    touched: int | None = None
+    ways: float | None = None
+
+    def lines(self, line_bytes: int) -> int | None:
+        return self.touched
+
+    def conflict_ways(self, device: Device) -> float | None:
+        return self.ways
+
+
+@dataclass(frozen=True)
+class KnownAccesses:
+    access: KnownAccess
+
+    def memory(self, instruction: int) -> KnownAccess:
+        return self.access
+
+
+def analysed(trips: dict[int, float], access: KnownAccess | None = None) -> list[LoopAnalysis]:
+    found = program(NESTED)
+    rates = Charges(arch.load("mi300x"), 64)
+    charges = [rates.of(instruction.decoded) for instruction in found.instructions]
+    blocks = [tally(charges[block.start : block.stop]) for block in found.blocks]
+    if access is not None:
+        memory = memory_instructions(found, rates, KnownAccesses(access))
+        charge_patterns(found, memory, charges, rates, blocks)
+
+    def trip_count(loop: int) -> tuple[float | None, str]:
+        return trips.get(loop), "" if loop in trips else "not known here"
+
+    return list(loops(found, blocks, charges, RESIDENCY, (), trip_count))
+
+
+def test_an_outer_loop_leaves_out_an_inner_one_of_unknown_length() -> None:
+    outer, inner = analysed({})
+    assert (outer.depth, inner.depth) == (1, 2)
+    assert outer.instructions == {"valu": 1, "branch": 1}
+    assert inner.instructions == {"valu": 1, "lds": 1, "vmem_load": 1, "branch": 1}
+    assert not outer.includes_inner
+    assert outer.trip_note == "not known here"
+
+
+def test_an_outer_loop_includes_an_inner_one_of_known_length() -> None:
+    outer, inner = analysed({1: 10.0})
+    assert outer.includes_inner
+    assert outer.cycles["valu"] == 4 * 2 * (1 + 10)
+    assert outer.bytes_global == 10 * inner.bytes_global
+    assert outer.instructions["lds"] == 10
+
+
+def test_bank_conflicts_multiply_the_time_on_the_lds() -> None:
+    plain = analysed({}, KnownAccess(ways=1.0))[1].cycles["lds"]
+    conflicted = analysed({}, KnownAccess(ways=4.0))[1].cycles["lds"]
+    # 64 lanes of 4 bytes at 128 bytes per clock: 2 clocks per way for each of 8 waves.
+    assert conflicted - plain == 3 * 2 * 8
+
+
+def test_every_cache_line_takes_a_clock() -> None:
+    plain = analysed({}, KnownAccess(touched=2))[1].cycles["vmem"]
+    scattered = analysed({}, KnownAccess(touched=64))[1].cycles["vmem"]
+    assert scattered - plain == pytest.approx((64 - 2) * 8)
+
+
+def test_memory_instructions_say_what_is_known_of_their_address() -> None:
+    found = program(NESTED)
+    rates = Charges(arch.load("mi300x"), 64)
+    lds, load = memory_instructions(
+        found, rates, KnownAccesses(KnownAccess("contiguous", 4, "x", 2))
+    )
+    assert (lds.space, lds.kind, lds.bytes_per_lane, lds.lines) == ("lds", "load", 4, None)
+    assert (load.space, load.argument, load.pattern, load.stride) == (
+        "global",
+        "x",
+        "contiguous",
+        4,
+    )
+    assert (load.lines, load.transactions_ideal, load.loop) == (2, 2, 1)
