@@ -45,11 +45,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The state of this machine. `core_works` is False when assembly cannot be explained."""
+    """The state of this machine."""
 
     tools: tuple[Tool, ...]
     inputs: tuple[Input, ...]
-    core_works: bool
 
 
 def _package(name: str) -> str:
@@ -68,7 +67,17 @@ def _triton_nvidia_tools() -> str:
     if spec is None or spec.origin is None:
         return ""
     folder = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
-    return str(folder) if (folder / "nvdisasm").is_file() else ""
+    return f"in triton {_package('triton')}" if (folder / "nvdisasm").is_file() else ""
+
+
+def _objdump() -> str:
+    from wavecast.compile import disassemble
+    from wavecast.errors import MissingTool
+
+    try:
+        return disassemble.version(disassemble.objdump())
+    except MissingTool:
+        return ""
 
 
 _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
@@ -78,22 +87,12 @@ _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
     ("hipcc", lambda: _program("hipcc", "/opt/rocm/bin/hipcc"), "HIP with ROCm", "optional; ROCm's hipcc"),
     (
         "llvm-objdump ≥ 22",
-        lambda: _objdump(),
+        _objdump,
         "code objects (.hsaco, .co)",
         "apt install llvm-22, or ROCm's llvm",
     ),
     ("nvdisasm, ptxas", _triton_nvidia_tools, "NVIDIA code", "part of Triton's wheel"),
 )  # fmt: skip
-
-
-def _objdump() -> str:
-    from wavecast.compile.objdump import find_objdump
-    from wavecast.errors import MissingTool
-
-    try:
-        return str(find_objdump())
-    except MissingTool:
-        return ""
 
 
 def examine() -> Capabilities:
@@ -118,4 +117,4 @@ def examine() -> Capabilities:
         Input("AMD code object", amd if objdump else (), "" if objdump else "llvm-objdump ≥ 22"),
         Input("PTX, cubin", NVIDIA_TARGETS if nvidia else (), "" if nvidia else "Triton's wheel"),
     )
-    return Capabilities(tools, inputs, core_works=True)
+    return Capabilities(tools, inputs)

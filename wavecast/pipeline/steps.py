@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from wavecast import analyze, isa, model, rules
 from wavecast.arch import Device
+from wavecast.compile import nvidia
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError
 from wavecast.isa.metadata import descriptors_from_elf
@@ -47,12 +48,32 @@ def parse_kernel(code: CodeObject) -> Kernel:
     )
 
 
+def with_sass(code: CodeObject) -> CodeObject:
+    """An NVIDIA code object with its disassembly and resource usage, from its cubin.
+
+    Raises MissingTool without nvdisasm, InputError for code with neither SASS nor cubin.
+    """
+    if "sass" in code.stages:
+        return code
+    cubin = code.stages.get("cubin")
+    if not isinstance(cubin, bytes):
+        raise InputError(f"{code.kernel}: no machine code for {code.target}")
+    for loaded in nvidia.load_cubin(cubin, code.target, code.source):
+        if loaded.kernel == code.kernel:
+            stages = {**code.stages, "sass": loaded.stages["sass"]}
+            return replace(code, stages=stages, options={**loaded.options, **code.options})
+    raise InputError(f"{code.kernel}: not in its own cubin")
+
+
 def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
     """Everything wavecast can say about one launch on one device.
 
     Raises WavecastError when the code cannot be read; the caller keeps other launches going.
     """
     code = launch.code
+    if not code.is_amd:
+        code = with_sass(code)
+        launch = replace(launch, code=code)
     kernel = parse_kernel(code) if code.is_amd else None
     if kernel is not None:
         analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
