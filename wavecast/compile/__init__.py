@@ -1,0 +1,85 @@
+"""Kernels in any form to `CodeObject`s: HIP, assembly, code objects, PTX, cubin, SASS.
+
+`load` takes a file and decides by its content. Triton kernels come through their own JIT
+(`wavecast.compile.triton`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from wavecast.compile.cache import Cache
+from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.kinds import Kind, kind_of
+from wavecast.errors import InputError, UsageError
+
+__all__ = ["Cache", "CodeObject", "Kind", "kind_of", "load", "read"]
+
+_MAX_BYTES: Final = 1 << 31
+
+
+def load(
+    path: str | Path,
+    target: str = "",
+    options: Sequence[str] = (),
+    *,
+    cache: Cache | None = None,
+) -> list[CodeObject]:
+    """The kernels of a file, one code object each.
+
+    `target` is `gfx942` or `sm_90`; HIP source needs one, every other kind knows its own, and a
+    contradicting one is an error. `options` go to the HIP compiler. Raises InputError for a file
+    that is missing, empty, damaged, or of a kind that is not read, CompileError, and MissingTool.
+    """
+    data = read(path)
+    kind = kind_of(data, Path(path))
+    if options and kind is not Kind.HIP:
+        raise UsageError(f"compiler options are for HIP source; {path} is {kind.value}")
+    if kind is Kind.AMD_OBJECT:
+        from wavecast.compile import elf
+
+        return elf.load(data, target, path, cache=cache)
+    if kind is Kind.CUBIN:
+        from wavecast.compile import nvidia
+
+        return nvidia.load_cubin(data, target, path, cache=cache)
+    text = data.decode("utf-8", "replace")
+    if kind is Kind.ASSEMBLY:
+        from wavecast.compile import assembly
+
+        return assembly.load(text, target, path)
+    if kind is Kind.PTX:
+        from wavecast.compile import nvidia
+
+        return nvidia.load_ptx(text, target, path, cache=cache)
+    if kind is Kind.SASS:
+        from wavecast.compile import nvidia
+
+        return nvidia.load_sass(text, target, path)
+    if not target.startswith("gfx"):
+        raise InputError(
+            f"{path} is HIP source and needs an AMD target", hint="such as --arch gfx942"
+        )
+    from wavecast.compile import hip
+
+    return hip.compile_file(path, target, options, cache=cache)
+
+
+def read(path: str | Path) -> bytes:
+    """The content of a file. Raises InputError when it is missing, a folder, empty, or huge."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise InputError(f"{path} is a folder", hint="give one file of it")
+        if file.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{path} is larger than 2 GiB")
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"no such file: {path}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    if not data.strip(b"\0 \t\r\n"):
+        raise InputError(f"{path} is empty")
+    return data

@@ -48,6 +48,8 @@ def resolve_target(stated: str, asked: str, what: str) -> str:
     they contradict each other, UnknownName for one that is not supported.
     """
     asked = asked.split(":", 1)[0]
+    if asked.startswith("sm_"):
+        raise InputError(f"{what} is AMD code, not code for {asked}", hint="say a gfx target")
     if not stated and not asked:
         raise InputError(f"{what} names no target", hint="give one, such as --arch gfx942")
     if not stated or not asked:

@@ -34,6 +34,8 @@ def load(
     MissingTool where there is no disassembler.
     """
     where = str(file) or "the file"
+    if target.startswith("sm_"):
+        raise InputError(f"{where} is AMD code, not code for {target}", hint="say a gfx target")
     try:
         if bundle.is_bundle(data):
             return _load_members(bundle.members(data), target, where, cache)

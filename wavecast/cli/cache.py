@@ -1,0 +1,63 @@
+"""`wavecast cache`: what compiled results are kept, and how to clear them."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from wavecast.compile.cache import Cache, Entry
+from wavecast.report.units import size
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Show or clear the cache of compiled kernels.
+
+    It lies in $WAVECAST_CACHE_DIR, else $XDG_CACHE_HOME/wavecast, else ~/.cache/wavecast.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(show)
+
+
+@command.command()
+def show() -> None:
+    """The folder, and per kind how many entries it holds and how large they are."""
+    cache = Cache()
+    click.echo(f"cache: {cache.root}")
+    entries = list(cache.entries())
+    if not entries:
+        click.echo("no entries")
+        return
+    kinds = sorted({entry.kind for entry in entries})
+    width = max(len("kind"), *(len(kind) for kind in kinds))
+    click.echo(f"{'kind':<{width}}  {'entries':>7}  {'size':>10}  last used")
+    for kind in kinds:
+        of_kind = [entry for entry in entries if entry.kind == kind]
+        click.echo(f"{kind:<{width}}  {_row(of_kind)}")
+    click.echo(f"{'total':<{width}}  {_row(entries)}")
+
+
+@command.command()
+@click.option("--kind", default="", help="Only entries of this kind, as `show` lists them.")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    metavar="DAYS",
+    help="Only entries not used for so many days.",
+)
+def clear(kind: str, days: float) -> None:
+    """Delete entries. Files that wavecast did not write are never touched."""
+    removed = Cache().clear(kind, days)
+    total = sum(entry.bytes for entry in removed)
+    noun = "entry" if len(removed) == 1 else "entries"
+    click.echo(f"removed {len(removed)} {noun}, {size(total)}")
+
+
+def _row(entries: list[Entry]) -> str:
+    used = [time.strftime("%Y-%m-%d", time.localtime(entry.used)) for entry in entries]
+    span = min(used) if min(used) == max(used) else f"{min(used)} to {max(used)}"
+    return f"{len(entries):>7}  {size(sum(entry.bytes for entry in entries)):>10}  {span}"

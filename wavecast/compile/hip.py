@@ -1,0 +1,216 @@
+"""HIP C++ to code objects, one per kernel of the file."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from wavecast.compile import process, toolchain
+from wavecast.compile.assembly import code_objects
+from wavecast.compile.cache import Cache
+from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.digest import key
+from wavecast.compile.signature import Signature, signatures
+from wavecast.compile.toolchain import Toolchain
+from wavecast.errors import CompileError, InputError, UsageError
+from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.targets import isa_target
+
+_FORMAT = 1
+_ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
+_MISSING_HEADER = re.compile(r"'([^']+)' file not found")
+_DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
+_OURS_TO_SET = ("-o", "-S", "-c", "-E", "--offload-arch", "--cuda-host-only")
+_COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only")
+
+
+def compile_file(
+    path: str | Path, target: str, flags: Sequence[str] = (), *, cache: Cache | None = None
+) -> list[CodeObject]:
+    """Compile the device code of a HIP file for one AMD target.
+
+    `flags` go to the compiler (`-D`, `-I`, `-std=`, `-O2`, `-mwavefrontsize64` …); the default is
+    `-O3 -std=c++17`. Raises CompileError with the first error's place and the whole log,
+    InputError when the file has no kernel, MissingTool where there is no compiler.
+    """
+    source = Path(path)
+    text = source.read_text(encoding="utf-8", errors="replace")
+    return _compile(text, target, tuple(flags), source, cache or Cache())
+
+
+def compile(
+    text: str,
+    target: str,
+    flags: Sequence[str] = (),
+    *,
+    name: str = "kernel.hip",
+    cache: Cache | None = None,
+) -> list[CodeObject]:
+    """Compile HIP source given as text; `name` stands for the file in lines and errors."""
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        source = Path(folder) / Path(name).name
+        source.write_text(text, encoding="utf-8")
+        hide = (f"-ffile-prefix-map={folder}/=", "-fdebug-compilation-dir=.")
+        try:
+            found = _compile(text, target, (*flags, *hide), source, cache or Cache(), named=name)
+        except CompileError as error:
+            shown = error.message.replace(f"{folder}/", "")
+            log = error.log.replace(f"{folder}/", "")
+            raise CompileError(shown, log=log, hint=error.hint) from None
+    return found
+
+
+def _compile(
+    text: str,
+    target: str,
+    flags: tuple[str, ...],
+    source: Path,
+    cache: Cache,
+    named: str = "",
+) -> list[CodeObject]:
+    isa_target(target)
+    for flag in flags:
+        if flag.split("=", 1)[0] in _OURS_TO_SET:
+            raise UsageError(f"compiler flag {flag} cannot be given: wavecast sets it itself")
+    tools = toolchain.find()
+    shown = named or str(source)
+    visible = tuple(flag for flag in flags if "prefix-map" not in flag)
+    signed = toolchain.version(tools.compiler)
+    place = "" if named else str(source.absolute())
+    compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest())
+    entry = key("hip", _FORMAT, compiler, target, visible, place, text)
+    stages = _cached(cache, entry)
+    if stages is None:
+        stages, dependencies = _run(tools, target, flags, source)
+        cache.put(entry, {"stages": stages, "dependencies": dependencies})
+    descriptors = descriptors_from_assembly(_text(stages["amdgcn"]), target)
+    if not descriptors:
+        raise InputError(f"{shown}: no __global__ function in it")
+    found = code_objects(
+        descriptors,
+        target=target,
+        origin="hip",
+        stages=stages,
+        source=shown,
+        source_text=text,
+        compiler=f"{tools.name}: {signed}",
+        options={"flags": " ".join(visible)} if visible else {},
+    )
+    return [_named(code, signatures(text)) for code in found]
+
+
+def _run(
+    tools: Toolchain, target: str, flags: tuple[str, ...], source: Path
+) -> tuple[dict[str, str | bytes], dict[str, str]]:
+    """(stages, digest of every file that was read) of one compilation."""
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        output, listed = Path(folder) / "kernel.s", Path(folder) / "kernel.d"
+        wave64 = ("-DWAVECAST_WAVE64",) if "-mwavefrontsize64" in flags else ()
+        command = [
+            *tools.compiler,
+            *_COMMON,
+            f"--offload-arch={target}",
+            "-O3",
+            "-std=c++17",
+            *tools.arguments,
+            *wave64,
+            *flags,
+            *_dependency_options(listed),
+            *("-o", output),
+            source,
+        ]
+        done = process.run(command)
+        if done.status or not output.is_file():
+            raise _compile_error(done.log, done.status, tools)
+        stages: dict[str, str | bytes] = {"amdgcn": output.read_text(encoding="utf-8")}
+        linked = _link(tools, target, output, Path(folder))
+        if linked is not None:
+            stages["hsaco"] = linked
+        return stages, _dependencies(listed, source)
+
+
+def _link(tools: Toolchain, target: str, assembly: Path, folder: Path) -> bytes | None:
+    """The code object, or None where there is no linker or it refuses."""
+    if not tools.linker or not tools.own_headers:
+        return None
+    unlinked, linked = folder / "kernel.o", folder / "kernel.hsaco"
+    assemble = ("-c", "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}")
+    if process.run([*tools.compiler, *assemble, assembly, "-o", unlinked]).status:
+        return None
+    if process.run([*tools.linker, "-shared", unlinked, "-o", linked]).status:
+        return None
+    return linked.read_bytes()
+
+
+def _compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
+    first = _ERROR.search(log)
+    if first is None:
+        lines = [line for line in log.strip().splitlines() if "error" in line]
+        what = lines[0] if lines else f"{tools.name} failed with status {status}"
+        return CompileError(what, log=log)
+    hint = ""
+    missing = _MISSING_HEADER.search(first["what"])
+    if missing is not None:
+        hint = f"add its folder with -I, or leave out {missing[1]} if only host code needs it"
+        if tools.own_headers and missing[1].startswith(("hip", "roc", "ck/", "thrust")):
+            hint = (
+                "only HIP's core headers come with wavecast (docs/hip.md); "
+                "install ROCm's hipcc or leave it out"
+            )
+    return CompileError(f"{first['where']}: {first['what']}", log=log, hint=hint)
+
+
+def _dependency_options(listed: Path) -> tuple[str, ...]:
+    """The driver refuses -MF for device code, so its frontend is asked. System headers, the
+    compiler's and wavecast's own, are left out: their version is part of the cache key."""
+    words = ("-dependency-file", str(listed), "-MT", "kernel")
+    return tuple(part for word in words for part in ("-Xclang", word))
+
+
+def _dependencies(listed: Path, source: Path) -> dict[str, str]:
+    """path -> digest of every header that was read, from the compiler's dependency file."""
+    text = listed.read_text(encoding="utf-8") if listed.is_file() else ""
+    text = text.replace("\\\n", " ").partition(": ")[2]
+    paths = {re.sub(r"\\(.)", r"\1", word) for word in _DEPENDENCY.findall(text)}
+    paths.discard(str(source))
+    return {path: _file_digest(Path(path)) for path in sorted(paths)}
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _cached(cache: Cache, entry: str) -> dict[str, str | bytes] | None:
+    """The stages of an earlier compilation whose headers are all unchanged."""
+    value: Any = cache.get(entry)
+    if not isinstance(value, dict) or value.keys() != {"stages", "dependencies"}:
+        return None
+    for path, known in value["dependencies"].items():
+        if _file_digest(Path(path)) != known:
+            return None
+    return value["stages"]
+
+
+def _text(stage: str | bytes) -> str:
+    assert isinstance(stage, str)
+    return stage
+
+
+def _named(code: CodeObject, known: Mapping[str, Signature]) -> CodeObject:
+    """The code object with parameter names and types where the source shows them."""
+    signature = next((s for s in known.values() if s.matches(code.kernel, code.parameters)), None)
+    if signature is None:
+        return code
+    parameters = tuple(
+        replace(parameter, name=name, type=kind)
+        for parameter, (kind, name) in zip(code.parameters, signature.parameters, strict=True)
+    )
+    return replace(code, parameters=parameters, source_line=signature.line)

@@ -1,0 +1,14 @@
+// HIP for reading device code: everything an ordinary kernel file includes this header for.
+//
+// Device functions are real; host functions are declared only, so that a file with both compiles
+// for the device. See docs/hip.md for what is covered and how math functions differ from ROCm's.
+#pragma once
+
+#include <hip/hip_runtime_api.h>
+#include <hip/hip_vector_types.h>
+#include <wavecast/index.h>
+#include <wavecast/integer.h>
+#include <wavecast/math.h>
+#include <wavecast/cross_lane.h>
+#include <wavecast/sync.h>
+#include <wavecast/atomics.h>

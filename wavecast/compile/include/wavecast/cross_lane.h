@@ -1,0 +1,77 @@
+// Shuffles, votes, and lane identity. A shuffle is ds_bpermute, as in ROCm.
+#pragma once
+
+#include <hip/hip_runtime_api.h>
+#include <wavecast/index.h>
+
+#define __WC_FN static __device__ __forceinline__
+
+__WC_FN unsigned __lane_id() {
+    unsigned below = __builtin_amdgcn_mbcnt_lo(-1, 0);
+    return warpSize == 64 ? __builtin_amdgcn_mbcnt_hi(-1, below) : below;
+}
+
+template <typename T> __WC_FN T __wc_from_lane(T value, int lane) {
+    static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 4, "shuffles move 1, 2, or 4n bytes");
+    constexpr int words = sizeof(T) < 4 ? 1 : sizeof(T) / 4;
+    int buffer[words] = {};
+    __builtin_memcpy(buffer, &value, sizeof(T));
+    for (int i = 0; i < words; ++i) buffer[i] = __builtin_amdgcn_ds_bpermute(lane << 2, buffer[i]);
+    __builtin_memcpy(&value, buffer, sizeof(T));
+    return value;
+}
+template <typename T> __WC_FN T __shfl(T value, int source, int width = warpSize) {
+    int self = __lane_id();
+    return __wc_from_lane(value, (source & (width - 1)) + (self & ~(width - 1)));
+}
+template <typename T> __WC_FN T __shfl_up(T value, unsigned delta, int width = warpSize) {
+    int self = __lane_id(), lane = self - (int)delta;
+    return __wc_from_lane(value, lane < (self & ~(width - 1)) ? self : lane);
+}
+template <typename T> __WC_FN T __shfl_down(T value, unsigned delta, int width = warpSize) {
+    int self = __lane_id(), lane = self + (int)delta;
+    return __wc_from_lane(value, (self & (width - 1)) + (int)delta >= width ? self : lane);
+}
+template <typename T> __WC_FN T __shfl_xor(T value, int mask, int width = warpSize) {
+    int self = __lane_id(), lane = self ^ mask;
+    return __wc_from_lane(value, lane >= ((self + width) & ~(width - 1)) ? self : lane);
+}
+// The masked forms: every named lane must be active, so the mask needs no code.
+template <typename M, typename T>
+__WC_FN T __shfl_sync(M, T value, int source, int width = warpSize) {
+    return __shfl(value, source, width);
+}
+template <typename M, typename T>
+__WC_FN T __shfl_up_sync(M, T value, unsigned delta, int width = warpSize) {
+    return __shfl_up(value, delta, width);
+}
+template <typename M, typename T>
+__WC_FN T __shfl_down_sync(M, T value, unsigned delta, int width = warpSize) {
+    return __shfl_down(value, delta, width);
+}
+template <typename M, typename T>
+__WC_FN T __shfl_xor_sync(M, T value, int mask, int width = warpSize) {
+    return __shfl_xor(value, mask, width);
+}
+
+__WC_FN unsigned long long __ballot(int predicate) {
+#if defined(__GFX9__) || defined(__GFX8__) || defined(WAVECAST_WAVE64)
+    return __builtin_amdgcn_ballot_w64(predicate != 0);
+#else
+    return __builtin_amdgcn_ballot_w32(predicate != 0);
+#endif
+}
+__WC_FN unsigned long long __activemask() { return __ballot(1); }
+__WC_FN int __any(int predicate) { return __ballot(predicate) != 0; }
+__WC_FN int __all(int predicate) { return __ballot(predicate == 0) == 0; }
+template <typename M> __WC_FN unsigned long long __ballot_sync(M mask, int predicate) {
+    return __ballot(predicate) & mask;
+}
+template <typename M> __WC_FN int __any_sync(M mask, int predicate) {
+    return (__ballot(predicate) & mask) != 0;
+}
+template <typename M> __WC_FN int __all_sync(M mask, int predicate) {
+    return (__ballot(predicate == 0) & mask) == 0;
+}
+
+#undef __WC_FN

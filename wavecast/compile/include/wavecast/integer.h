@@ -1,0 +1,95 @@
+// Bit operations, reinterpretation, and rounding conversions.
+#pragma once
+
+#include <hip/hip_runtime_api.h>
+
+#define __WC_FN static __device__ __forceinline__
+
+__WC_FN int __popc(unsigned x) { return __builtin_popcount(x); }
+__WC_FN int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+__WC_FN int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
+__WC_FN int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
+__WC_FN int __ffs(int x) { return __builtin_ffs(x); }
+__WC_FN int __ffsll(long long x) { return __builtin_ffsll(x); }
+__WC_FN int __ffsll(unsigned long long x) { return __builtin_ffsll((long long)x); }
+__WC_FN unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
+__WC_FN unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
+__WC_FN unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+    unsigned bytes = (selector & 7) | (selector & 0x70) << 4 | (selector & 0x700) << 8 |
+                     (selector & 0x7000) << 12;
+    return __builtin_amdgcn_perm(b, a, bytes);
+}
+__WC_FN int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
+__WC_FN unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
+__WC_FN int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
+__WC_FN unsigned __umulhi(unsigned a, unsigned b) {
+    return (unsigned)(((unsigned long long)a * b) >> 32);
+}
+__WC_FN unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return (unsigned)(((((unsigned long long)high << 32) | low) << (shift & 31)) >> 32);
+}
+__WC_FN unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return __builtin_amdgcn_alignbit(high, low, shift);
+}
+__WC_FN int __dp4a(int a, int b, int c) {
+    for (int i = 0; i < 32; i += 8) c += (int)(signed char)(a >> i) * (int)(signed char)(b >> i);
+    return c;
+}
+
+__WC_FN int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+__WC_FN unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+__WC_FN float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+__WC_FN float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+__WC_FN long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+__WC_FN double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+__WC_FN int __double2loint(double x) { return (int)__builtin_bit_cast(unsigned long long, x); }
+__WC_FN int __double2hiint(double x) {
+    return (int)(__builtin_bit_cast(unsigned long long, x) >> 32);
+}
+__WC_FN double __hiloint2double(int high, int low) {
+    return __builtin_bit_cast(double, ((unsigned long long)(unsigned)high << 32) | (unsigned)low);
+}
+
+__WC_FN int __float2int_rn(float x) { return (int)__builtin_rintf(x); }
+__WC_FN int __float2int_rz(float x) { return (int)x; }
+__WC_FN int __float2int_rd(float x) { return (int)__builtin_floorf(x); }
+__WC_FN int __float2int_ru(float x) { return (int)__builtin_ceilf(x); }
+__WC_FN unsigned __float2uint_rn(float x) { return (unsigned)__builtin_rintf(x); }
+__WC_FN unsigned __float2uint_rz(float x) { return (unsigned)x; }
+__WC_FN float __int2float_rn(int x) { return (float)x; }
+__WC_FN float __uint2float_rn(unsigned x) { return (float)x; }
+__WC_FN double __int2double_rn(int x) { return (double)x; }
+__WC_FN int __double2int_rz(double x) { return (int)x; }
+__WC_FN float __double2float_rn(double x) { return (float)x; }
+
+__WC_FN int min(int a, int b) { return a < b ? a : b; }
+__WC_FN int max(int a, int b) { return a > b ? a : b; }
+__WC_FN unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+__WC_FN unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
+__WC_FN unsigned min(int a, unsigned b) { return min((unsigned)a, b); }
+__WC_FN unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
+__WC_FN unsigned max(int a, unsigned b) { return max((unsigned)a, b); }
+__WC_FN unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }
+__WC_FN long min(long a, long b) { return a < b ? a : b; }
+__WC_FN long max(long a, long b) { return a > b ? a : b; }
+__WC_FN unsigned long min(unsigned long a, unsigned long b) { return a < b ? a : b; }
+__WC_FN unsigned long max(unsigned long a, unsigned long b) { return a > b ? a : b; }
+__WC_FN long long min(long long a, long long b) { return a < b ? a : b; }
+__WC_FN long long max(long long a, long long b) { return a > b ? a : b; }
+__WC_FN unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
+__WC_FN unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
+__WC_FN float min(float a, float b) { return __builtin_fminf(a, b); }
+__WC_FN float max(float a, float b) { return __builtin_fmaxf(a, b); }
+__WC_FN double min(double a, double b) { return __builtin_fmin(a, b); }
+__WC_FN double max(double a, double b) { return __builtin_fmax(a, b); }
+__WC_FN double min(float a, double b) { return __builtin_fmin(a, b); }
+__WC_FN double min(double a, float b) { return __builtin_fmin(a, b); }
+__WC_FN double max(float a, double b) { return __builtin_fmax(a, b); }
+__WC_FN double max(double a, float b) { return __builtin_fmax(a, b); }
+__WC_FN int abs(int x) { return x < 0 ? -x : x; }
+__WC_FN long abs(long x) { return x < 0 ? -x : x; }
+__WC_FN long labs(long x) { return x < 0 ? -x : x; }
+__WC_FN long long abs(long long x) { return x < 0 ? -x : x; }
+__WC_FN long long llabs(long long x) { return x < 0 ? -x : x; }
+
+#undef __WC_FN

@@ -1,0 +1,117 @@
+// Math that LLVM or the hardware does: exact functions, exp and log of floats, approximations.
+#pragma once
+
+#define __WC_FN static __device__ __forceinline__
+
+template <bool B> struct __wc_when {};
+template <> struct __wc_when<true> { typedef double type; };
+#define __WC_FOR_INTEGERS(T)                                                                       \
+    template <typename T, typename = typename __wc_when<__is_integral(T)>::type>
+
+// One builtin under its C names and, overloaded, under the plain one.
+#define __WC_UNARY(name)                                                                           \
+    __WC_FN float name##f(float x) { return __builtin_##name##f(x); }                              \
+    __WC_FN double name(double x) { return __builtin_##name(x); }                                  \
+    __WC_FN float name(float x) { return __builtin_##name##f(x); }                                 \
+    __WC_FOR_INTEGERS(T) __WC_FN double name(T x) { return name((double)x); }
+#define __WC_BINARY(name)                                                                          \
+    __WC_FN float name##f(float x, float y) { return __builtin_##name##f(x, y); }                  \
+    __WC_FN double name(double x, double y) { return __builtin_##name(x, y); }                     \
+    __WC_FN float name(float x, float y) { return __builtin_##name##f(x, y); }
+__WC_UNARY(fabs)
+__WC_UNARY(floor)
+__WC_UNARY(ceil)
+__WC_UNARY(trunc)
+__WC_UNARY(rint)
+__WC_UNARY(nearbyint)
+__WC_UNARY(round)
+__WC_UNARY(sqrt)
+__WC_BINARY(fmin)
+__WC_BINARY(fmax)
+__WC_BINARY(copysign)
+__WC_BINARY(fmod)
+#undef __WC_UNARY
+#undef __WC_BINARY
+
+__WC_FN float abs(float x) { return __builtin_fabsf(x); }
+__WC_FN double abs(double x) { return __builtin_fabs(x); }
+__WC_FN float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+__WC_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+__WC_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+__WC_FN float fdimf(float a, float b) { return a > b ? a - b : 0.0f; }
+__WC_FN float ldexpf(float x, int e) { return __builtin_ldexpf(x, e); }
+__WC_FN float ldexp(float x, int e) { return __builtin_ldexpf(x, e); }
+__WC_FN double ldexp(double x, int e) { return __builtin_ldexp(x, e); }
+__WC_FN float frexpf(float x, int *e) { return __builtin_frexpf(x, e); }
+__WC_FN double frexp(double x, int *e) { return __builtin_frexp(x, e); }
+__WC_FN long lroundf(float x) { return (long)__builtin_roundf(x); }
+__WC_FN long lrintf(float x) { return (long)__builtin_rintf(x); }
+__WC_FN bool isnan(float x) { return __builtin_isnan(x); }
+__WC_FN bool isnan(double x) { return __builtin_isnan(x); }
+__WC_FN bool isinf(float x) { return __builtin_isinf(x); }
+__WC_FN bool isinf(double x) { return __builtin_isinf(x); }
+__WC_FN bool isfinite(float x) { return __builtin_isfinite(x); }
+__WC_FN bool isfinite(double x) { return __builtin_isfinite(x); }
+__WC_FN bool signbit(float x) { return __builtin_signbit(x); }
+__WC_FN bool signbit(double x) { return __builtin_signbit(x); }
+
+// --- single precision: by LLVM's own expansion
+__WC_FN float expf(float x) { return __builtin_expf(x); }
+__WC_FN float exp2f(float x) { return __builtin_exp2f(x); }
+__WC_FN float exp10f(float x) { return __builtin_exp10f(x); }
+__WC_FN float logf(float x) { return __builtin_logf(x); }
+__WC_FN float log2f(float x) { return __builtin_log2f(x); }
+__WC_FN float log10f(float x) { return __builtin_log10f(x); }
+
+// --- single precision: hardware approximations
+#ifdef __AMDGCN__
+__WC_FN float __wc_native_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+__WC_FN float __wc_native_log2(float x) { return __builtin_amdgcn_logf(x); }
+__WC_FN float __wc_native_sin(float x) { return __builtin_amdgcn_sinf(__builtin_amdgcn_fractf(x)); }
+__WC_FN float __wc_native_cos(float x) { return __builtin_amdgcn_cosf(__builtin_amdgcn_fractf(x)); }
+__WC_FN float __wc_native_rcp(float x) { return __builtin_amdgcn_rcpf(x); }
+__WC_FN float __wc_native_rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
+__WC_FN double __wc_native_rsqrt(double x) { return __builtin_amdgcn_rsq(x); }
+#else  // for tests of the code below on the host
+__WC_FN float __wc_native_exp2(float x) { return __builtin_exp2f(x); }
+__WC_FN float __wc_native_log2(float x) { return __builtin_log2f(x); }
+__WC_FN float __wc_native_sin(float x) { return __builtin_sinf(x * 6.283185307f); }
+__WC_FN float __wc_native_cos(float x) { return __builtin_cosf(x * 6.283185307f); }
+__WC_FN float __wc_native_rcp(float x) { return 1.0f / x; }
+__WC_FN float __wc_native_rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
+__WC_FN double __wc_native_rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+#endif
+#define __WC_LOG2E 1.44269504088896340736
+#define __WC_LN2 0.69314718055994530942
+
+__WC_FN float __expf(float x) { return __wc_native_exp2(x * (float)__WC_LOG2E); }
+__WC_FN float __exp10f(float x) { return __wc_native_exp2(x * 3.32192809488736f); }
+__WC_FN float __logf(float x) { return __wc_native_log2(x) * (float)__WC_LN2; }
+__WC_FN float __log2f(float x) { return __wc_native_log2(x); }
+__WC_FN float __log10f(float x) { return __wc_native_log2(x) * 0.301029995663981f; }
+__WC_FN float __sinf(float x) { return __wc_native_sin(x * 0.159154943091895f); }
+__WC_FN float __cosf(float x) { return __wc_native_cos(x * 0.159154943091895f); }
+__WC_FN void __sincosf(float x, float *s, float *c) { *s = __sinf(x), *c = __cosf(x); }
+__WC_FN float __tanf(float x) { return __sinf(x) * __wc_native_rcp(__cosf(x)); }
+__WC_FN float __powf(float x, float y) { return __wc_native_exp2(y * __wc_native_log2(x)); }
+__WC_FN float __fdividef(float x, float y) { return x * __wc_native_rcp(y); }
+__WC_FN float __frcp_rn(float x) { return 1.0f / x; }
+__WC_FN float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
+__WC_FN float __frsqrt_rn(float x) { return __wc_native_rsqrt(x); }
+__WC_FN float __fadd_rn(float x, float y) { return x + y; }
+__WC_FN float __fsub_rn(float x, float y) { return x - y; }
+__WC_FN float __fmul_rn(float x, float y) { return x * y; }
+__WC_FN float __fdiv_rn(float x, float y) { return x / y; }
+__WC_FN float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+__WC_FN float __saturatef(float x) { return __builtin_fminf(__builtin_fmaxf(x, 0.0f), 1.0f); }
+__WC_FN float rsqrtf(float x) { return __wc_native_rsqrt(x); }
+__WC_FN float rsqrt(float x) { return __wc_native_rsqrt(x); }
+
+// c[0] + c[1] x + c[2] x^2 + ...
+template <typename T, int N> __WC_FN T __wc_horner(T x, const T (&c)[N]) {
+    T sum = c[N - 1];
+    for (int i = N - 2; i >= 0; --i) sum = __builtin_elementwise_fma(sum, x, c[i]);
+    return sum;
+}
+
+#undef __WC_FN

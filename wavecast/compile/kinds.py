@@ -1,0 +1,89 @@
+"""What kind of kernel file some bytes are, from their content and, last, the file's name."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from wavecast.compile import bundle
+from wavecast.compile.nvidia import looks_like_ptx, looks_like_sass
+from wavecast.errors import InputError
+from wavecast.isa import elf
+
+
+class Kind(Enum):
+    """The kinds `load` reads; the value names one in messages."""
+
+    HIP = "HIP source"
+    ASSEMBLY = "AMDGCN assembly"
+    AMD_OBJECT = "a code object"
+    PTX = "PTX"
+    CUBIN = "a cubin"
+    SASS = "SASS"
+
+
+_ASSEMBLY = re.compile(r"^\s*\.(?:amdgcn_target|amdhsa_kernel|amdgpu_metadata)\b", re.MULTILINE)
+_HIP = re.compile(r"\b__global__\b|#\s*include\s*[<\"]hip/")
+_LLVM_IR = re.compile(r"^(?:target (?:triple|datalayout) =|define .*\bamdgpu_kernel\b)", re.M)
+_MLIR = re.compile(r"^\s*(?:module\b.*\{|tt\.func\b|func\.func\b)", re.MULTILINE)
+_PYTHON = re.compile(r"^(?:import|from)\s+\w|^@triton\.jit", re.MULTILINE)
+
+_ASSEMBLY_NAMES: Final = frozenset({".s", ".asm", ".amdgcn", ".isa"})
+_HIP_NAMES: Final = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".hpp", ".h", ".cuh", ".c"})
+
+_FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
+    (b"!<arch>", "a static library", "extract the object with ar x"),
+    (b"BC\xc0\xde", "LLVM bitcode", "compile it with llc -march=amdgcn -mcpu=… first"),
+    (b"\x50\xed\x55\xba", "an NVIDIA fat binary", "extract the cubin with cuobjdump -xelf all"),
+    (b"MZ", "a Windows program", "give a code object or source"),
+    (b"\x1f\x8b", "a gzip archive", "unpack it first"),
+    (b"PK\x03\x04", "a zip archive", "unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it first"),
+)
+
+
+def kind_of(data: bytes, path: Path) -> Kind:
+    """The kind of a file's content. Raises InputError, saying what it is instead."""
+    if elf.is_elf(data):
+        try:
+            cuda = elf.machine(data) == elf.MACHINE_CUDA
+        except InputError as error:
+            raise InputError(f"{path}: {error.message}", hint=error.hint) from error
+        return Kind.CUBIN if cuda else Kind.AMD_OBJECT
+    if bundle.is_bundle(data):
+        return Kind.AMD_OBJECT
+    for magic, name, advice in _FOREIGN:
+        if data.startswith(magic):
+            raise InputError(f"{path} is {name}", hint=advice)
+    if b"\0" in data[:4096]:
+        raise InputError(f"{path} is a binary file of no known kind", hint=_WHAT_IS_READ)
+    return _text_kind(data.decode("utf-8", "replace"), path)
+
+
+_WHAT_IS_READ: Final = (
+    "read are HIP source, AMDGCN assembly, hsaco, offload bundles, programs with device code, "
+    "PTX, cubin, and SASS"
+)
+
+
+def _text_kind(text: str, path: Path) -> Kind:
+    suffix = path.suffix.lower()
+    if looks_like_ptx(text):
+        return Kind.PTX
+    if _ASSEMBLY.search(text):
+        return Kind.ASSEMBLY
+    if looks_like_sass(text):
+        return Kind.SASS
+    if suffix == ".py" or (suffix not in _HIP_NAMES and _PYTHON.search(text)):
+        raise InputError(f"{path} is a Python script", hint="wavecast explain runs it as one")
+    if _LLVM_IR.search(text):
+        raise InputError(f"{path} is LLVM IR", hint="compile it with llc -mcpu=… to assembly first")
+    if _HIP.search(text) or suffix in _HIP_NAMES:
+        return Kind.HIP
+    if suffix in _ASSEMBLY_NAMES:
+        return Kind.ASSEMBLY
+    if _MLIR.search(text):
+        raise InputError(f"{path} is MLIR", hint="give the amdgcn stage, or the script itself")
+    raise InputError(f"{path} is text of no known kind", hint=_WHAT_IS_READ)

@@ -1,0 +1,155 @@
+"""Which compiler turns HIP into AMDGCN here, and how it is called.
+
+In order: `$WAVECAST_HIPCC`, ROCm's hipcc, the clang of the `ziglang` package, a clang in PATH. With
+any but ROCm's, wavecast's own headers stand in for HIP's (`compile/include`, docs/hip.md).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from wavecast.compile import process
+from wavecast.compile.digest import digest
+from wavecast.errors import MissingTool
+
+VARIABLE: Final = "WAVECAST_HIPCC"
+INCLUDE: Final = Path(__file__).parent / "include"
+OLDEST_CLANG: Final = 18
+_CLANGS: Final = tuple(f"clang-{number}" for number in range(40, OLDEST_CLANG - 1, -1))
+
+_LIBCXX_DEFINES: Final = (
+    "_LIBCPP_ABI_VERSION=1",
+    "_LIBCPP_ABI_NAMESPACE=__1",
+    "_LIBCPP_HAS_THREADS=1",
+    "_LIBCPP_HAS_MONOTONIC_CLOCK=1",
+    "_LIBCPP_HAS_TERMINAL=1",
+    "_LIBCPP_HAS_MUSL_LIBC=1",
+    "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
+    "_LIBCPP_HAS_FILESYSTEM=1",
+    "_LIBCPP_HAS_RANDOM_DEVICE=1",
+    "_LIBCPP_HAS_LOCALIZATION=1",
+    "_LIBCPP_HAS_UNICODE=1",
+    "_LIBCPP_HAS_WIDE_CHARACTERS=1",
+    "_LIBCPP_HAS_NO_STD_MODULES",
+    "_LIBCPP_PSTL_BACKEND_SERIAL",
+    "_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_NONE",
+    "_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE",
+    "_LIBCXXABI_DISABLE_VISIBILITY_ANNOTATIONS",
+    "_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS",
+)
+"""What zig's libc++ headers need defined, as `zig c++ -v` shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A HIP compiler: how to call it for device assembly, to assemble, and to link.
+
+    `own_headers` is True where wavecast's headers replace ROCm's. `linker` is empty when there
+    is none, and code objects then have no `hsaco` stage.
+    """
+
+    name: str
+    compiler: tuple[str, ...]
+    linker: tuple[str, ...]
+    own_headers: bool
+    arguments: tuple[str, ...]
+    """Arguments of every device compilation: headers and what they need defined."""
+
+
+def find() -> Toolchain:
+    """The first compiler found. Raises MissingTool, naming the package, when there is none."""
+    asked = os.environ.get(VARIABLE, "")
+    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
+    hipcc = process.find_program(("hipcc",), variable=VARIABLE, folders=(f"{rocm}/bin",))
+    if asked and not hipcc:
+        raise MissingTool(f"{VARIABLE} names no program: {asked!r}")
+    if hipcc:
+        return _rocm(hipcc, rocm)
+    zig = _zig_program()
+    if zig is not None:
+        return _zig(zig)
+    clang = process.find_program(_CLANGS)
+    if clang:
+        return _clang(clang)
+    raise MissingTool(
+        "compiling HIP needs a compiler", hint="pip install 'wavecast[hip]' (the ziglang package)"
+    )
+
+
+@lru_cache(maxsize=8)
+def version(compiler: tuple[str, ...]) -> str:
+    """The compiler's name and version: `clang version 22.1.8`."""
+    printed = process.run([*compiler, "--version"]).text
+    found = re.search(r"^.*clang version .*$", printed, re.MULTILINE)
+    return found[0].strip() if found else (printed.strip().splitlines() or ["unknown"])[0]
+
+
+@lru_cache(maxsize=1)
+def headers_digest() -> str:
+    """Names the content of wavecast's own headers."""
+    return digest([(path.name, path.read_bytes()) for path in sorted(INCLUDE.rglob("*.h"))])
+
+
+def _rocm(hipcc: str, rocm: str) -> Toolchain:
+    linker = process.find_program(("ld.lld",), folders=(f"{rocm}/llvm/bin",))
+    return Toolchain("hipcc", (hipcc,), (linker,) if linker else (), False, ())
+
+
+def _zig_program() -> Path | None:
+    """The zig program inside the `ziglang` package, called without starting Python again."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        return None
+    program = Path(spec.origin).parent / "zig"
+    return program if program.is_file() else None
+
+
+def _zig(zig: Path) -> Toolchain:
+    library = zig.parent / "lib"
+    machine = platform.machine()
+    folders = [
+        library / "libcxx" / "include",
+        library / "libcxxabi" / "include",
+        library / "include",
+        library / "libc" / "include" / f"{machine}-linux-musl",
+        library / "libc" / "include" / "generic-musl",
+        library / "libc" / "include" / f"{machine.replace('x86_64', 'x86')}-linux-any",
+        library / "libc" / "include" / "any-linux-any",
+    ]
+    arguments = ["-nostdinc", "-nostdinc++"]
+    for folder in folders:
+        if folder.is_dir():
+            arguments += ["-isystem", str(folder)]
+    arguments += [f"-D{definition}" for definition in _LIBCXX_DEFINES]
+    program = str(zig)
+    return Toolchain(
+        name="ziglang",
+        compiler=(program, "clang"),
+        linker=(program, "ld.lld"),
+        own_headers=True,
+        arguments=(*_own_headers(), *arguments),
+    )
+
+
+def _clang(clang: str) -> Toolchain:
+    number = clang.rsplit("-", 1)[-1]
+    linker = process.find_program((f"ld.lld-{number}", "ld.lld"))
+    return Toolchain("clang", (clang,), (linker,) if linker else (), True, _own_headers())
+
+
+def _own_headers() -> tuple[str, ...]:
+    return (
+        "-nogpuinc",
+        "-nogpulib",
+        "-isystem",
+        str(INCLUDE),
+        "-include",
+        str(INCLUDE / "hip" / "hip_runtime.h"),
+    )
