@@ -103,7 +103,12 @@ def long_report(instructions: int) -> Report:
     longer = replace(
         program, instructions=tuple(rows), blocks=blocks, loops=(), innermost_loop=(None,)
     )
-    analysis = replace(explanation.analysis, executed=(), pressure=_pressure(instructions))
+    analysis = replace(
+        explanation.analysis,
+        executed=(),
+        pressure=_pressure(instructions),
+        instruction_cycles=(4.0,) * instructions,
+    )
     return Report((replace(explanation, program=longer, analysis=analysis),), (), (), ("long.py",))
 
 
@@ -183,6 +188,7 @@ def _matmul_analysis(device: SampleDevice, index: int, program: Program | None) 
         matrix_flops_static={"bf16": 65536.0},
         executed=(1.0, 64.0, None) if amd else (),
         executed_flops={"bf16": 137.4e9} if index == 0 else None,
+        instruction_cycles=tuple(4.0 + 28.0 * (19 < i < 24) for i in range(total)),
         not_modelled=("L2 and MALL hit rates", "clock changes under load"),
         extra={"tensor_core": "wgmma", "odd": float("nan"), "list": (1, 2)},
     )

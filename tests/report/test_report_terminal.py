@@ -10,7 +10,7 @@ from tests.report import sample
 from wavecast.report import terminal
 
 
-def shown(report, width=100, detail="normal", **options) -> str:
+def shown(report, width=100, detail: terminal.Detail = "normal", **options) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, **options)
     terminal.render(report, console, detail=detail)

@@ -6,6 +6,7 @@ stands for, its own and, for inlined code, those of the calls around it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 HEAT_STEPS = 9
 """Shades of the cycle gutter, 0 for none."""
+_LONGEST_SPAN = 2000
+"""Most lines of a file shown whole when the compiler kept no text of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Listing:
 def build(explanations: Sequence[Explanation]) -> Listing:
     """The listing of one launch, given its explanations on every device."""
     programs = [program_of(explanation) for explanation in explanations]
-    files = _files(explanations[0], _places(explanations, programs))
+    files = _files(explanations[0], programs, _places(explanations, programs))
     index = {(line.file, line.line): line.index for file in files for line in file.lines}
     own = explanations[0].code.source
     lookup = _Lookup(index, own)
@@ -124,6 +127,7 @@ def _locations(program: Program) -> Iterator[SourceLocation]:
 def _places(
     explanations: Sequence[Explanation], programs: Sequence[Program | None]
 ) -> set[tuple[str, int]]:
+    """Every file and line that code of the launch stands on."""
     own = explanations[0].code.source
     places = set()
     for explanation, program in zip(explanations, programs, strict=True):
@@ -136,18 +140,41 @@ def _places(
     return places
 
 
-def _files(explanation: Explanation, places: set[tuple[str, int]]) -> tuple[SourceFile, ...]:
+def _body(programs: Sequence[Program | None]) -> Counter[str]:
+    """Files by how many instructions stand in them, call sites for inlined code."""
+    counts: Counter[str] = Counter()
+    for program in programs:
+        for instruction in program.instructions if program is not None else ():
+            if instruction.location is not None:
+                counts[instruction.location.outermost.file] += 1
+    return counts
+
+
+def _files(
+    explanation: Explanation, programs: Sequence[Program | None], places: set[tuple[str, int]]
+) -> tuple[SourceFile, ...]:
+    """The kernel's file first, whole where its text is known, then the lines of others.
+
+    Assembly read from a file names the source it was compiled from: that is the kernel's file
+    then, and the part from its first to its last line is shown.
+    """
     code = explanation.code
-    own_text = source.kernel_lines(code)
-    own_lines = sorted(set(own_text) | {line for file, line in places if file == code.source})
-    names = [code.source, *sorted({file for file, _ in places} - {code.source})]
+    main = code.source
+    kept = source.kernel_lines(code)
+    if code.origin in ("assembly", "elf") and not any(file == main for file, _ in places):
+        kept = {}
+        body = _body(programs)
+        main = max(sorted(body), key=body.__getitem__) if body else ""
+    names = [main, *sorted({file for file, _ in places} - {main})]
     files, number = [], 0
     for name in names:
-        own = name == code.source
-        lines = own_lines if own else sorted(line for file, line in places if file == name)
+        own = name == main
+        shown = {line for file, line in places if file == name}
+        if own:
+            shown |= set(kept) or set(_span(shown))
         rows = []
-        for line in lines:
-            text = own_text.get(line) if own else None
+        for line in sorted(shown):
+            text = kept.get(line) if own else None
             if text is None:
                 text = source.line_text(code, name, line)
             rows.append(SourceLine(number, name, line, text.expandtabs(4).rstrip()))
@@ -155,6 +182,12 @@ def _files(explanation: Explanation, places: set[tuple[str, int]]) -> tuple[Sour
         if rows:
             files.append(SourceFile(name, own, tuple(rows)))
     return tuple(files)
+
+
+def _span(lines: set[int]) -> range:
+    if not lines or max(lines) - min(lines) > _LONGEST_SPAN:
+        return range(0)
+    return range(min(lines), max(lines) + 1)
 
 
 # --- one device --------------------------------------------------------------------------------
@@ -177,17 +210,17 @@ def _target(explanation: Explanation, program: Program | None, lookup: _Lookup) 
             by_location[key] = chains.setdefault(found, len(chains))
         chain.append(by_location[key])
         klass.append(classes.setdefault(_class(instruction), len(classes)))
-    line_heat, line_note = _line_heat(explanation, lookup)
+    weights = _weights(explanation, program)
     return {
         "text": text,
         "chain": chain,
         "chains": [list(found) for found in chains],
         "class": klass,
         "classes": list(classes),
-        "heat": _heat(explanation, program),
+        "heat": shades(weights),
         "labels": _labels(explanation, program),
-        "line_heat": line_heat,
-        "line_note": line_note,
+        "line_heat": _line_heat(weights, chain, list(chains)),
+        "line_note": _line_notes(explanation, lookup),
     }
 
 
@@ -212,13 +245,12 @@ def _labels(explanation: Explanation, program: Program) -> list[list[Any]]:
     return rows
 
 
-def _heat(explanation: Explanation, program: Program) -> list[int]:
-    """Shade per instruction: its cycles times how often its block runs, where both are known.
+def _weights(explanation: Explanation, program: Program) -> list[float]:
+    """Cycles per instruction times how often its block runs, [] where cycles are not known.
 
-    Without known counts a loop level counts as often as any other whose trips are unknown.
+    A block whose count is not known counts by its loop depth, every level the same.
     """
-    analysis = explanation.analysis
-    cycles = analysis.instruction_cycles
+    cycles = explanation.analysis.instruction_cycles
     if len(cycles) != len(program.instructions):
         return []
     weights = [0.0] * len(cycles)
@@ -226,7 +258,7 @@ def _heat(explanation: Explanation, program: Program) -> list[int]:
         times = _times(explanation, program, block.index)
         for index in range(block.start, block.stop):
             weights[index] = cycles[index] * times
-    return shades(weights)
+    return weights
 
 
 def _times(explanation: Explanation, program: Program, block: int) -> float:
@@ -248,15 +280,27 @@ def shades(weights: Sequence[float]) -> list[int]:
             for weight in weights]  # fmt: skip
 
 
-def _line_heat(explanation: Explanation, lookup: _Lookup) -> tuple[dict[str, int], dict[str, str]]:
-    """Shade and tooltip per source line, from its static cycles."""
+def _line_heat(
+    weights: Sequence[float], chain: Sequence[int], chains: Sequence[tuple[int, ...]]
+) -> dict[str, int]:
+    """Shade per source line: what its instructions and those inlined into it weigh together."""
+    by_chain: dict[int, float] = {}
+    for weight, found in zip(weights, chain, strict=False):
+        by_chain[found] = by_chain.get(found, 0.0) + weight
     totals: dict[int, float] = {}
+    for found, weight in by_chain.items():
+        for line in chains[found]:
+            totals[line] = totals.get(line, 0.0) + weight
+    return dict(zip(map(str, totals), shades(list(totals.values())), strict=True))
+
+
+def _line_notes(explanation: Explanation, lookup: _Lookup) -> dict[str, str]:
+    """Tooltip per source line: its instructions and static cycles by pipe."""
     notes: dict[str, str] = {}
     for cost in explanation.analysis.lines:
         index = lookup.line(cost.file, cost.line)
         if index is None:
             continue
-        totals[index] = totals.get(index, 0.0) + sum(cost.cycles.values())
         pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
         per_pipe = ", ".join(
             f"{summary.PIPE_LABELS.get(pipe, pipe)} {units.cycles(value)}"
@@ -265,6 +309,4 @@ def _line_heat(explanation: Explanation, lookup: _Lookup) -> tuple[dict[str, int
         )
         count = units.plural(sum(cost.instructions.values()), "instruction")
         notes[str(index)] = f"{count}; static cycles: {per_pipe or 'none'}"
-    keys = list(totals)
-    heat = dict(zip(map(str, keys), shades([totals[key] for key in keys]), strict=True))
-    return heat, notes
+    return notes

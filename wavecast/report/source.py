@@ -16,13 +16,13 @@ _SOURCE_SUFFIXES = frozenset(
 
 
 def kernel_lines(code: CodeObject) -> dict[int, str]:
-    """The kernel's own source by line number, {} when the compiler kept none.
+    """The source the compiler kept, by line number; {} when it kept none.
 
-    `source_text` begins at `source_line` of `source`.
+    Triton keeps the function, from `source_line` on; the other compilers the whole file.
     """
     if not code.source_text:
         return {}
-    first = max(code.source_line, 1)
+    first = max(code.source_line, 1) if code.origin == "triton" else 1
     return dict(enumerate(code.source_text.splitlines(), first))
 
 

@@ -84,11 +84,10 @@ def groups(report: Report) -> tuple[KernelGroup, ...]:
 def _launch_key(explanation: Explanation) -> object:
     launch, code = explanation.launch, explanation.code
     constants = tuple((p.name, repr(p.constant)) for p in code.parameters if p.offset is None)
-    kernel = (code.kernel, code.source, code.source_line, constants)
     if launch is None:
-        return kernel
+        return code.kernel, constants
     arguments = tuple(argument_text(a) for a in launch.arguments if a.kind != "pointer")
-    return (*kernel, launch.configuration, arguments)
+    return code.kernel, constants, launch.configuration, arguments
 
 
 def _labels(firsts: Sequence[Explanation]) -> list[str]:
