@@ -178,3 +178,15 @@ def test_cycles_of_every_instruction() -> None:
 def test_unpublished_rates_are_listed() -> None:
     found = read("\tds_load_b128 v[0:3], v4", "gfx1201")
     assert any("LDS" in note for note in found.not_modelled)
+
+
+def test_an_unknown_workgroup_size_is_listed() -> None:
+    found = read("\ts_nop 0", threads=0)
+    assert found.occupancy.waves_per_workgroup == 4
+    assert any("workgroup size" in note for note in found.not_modelled)
+
+
+def test_the_launch_decides_the_workgroup() -> None:
+    launch = Launch(code(), (1, 1, 1), (64, 1, 1), dynamic_lds=4096)
+    found = read("\ts_nop 0", launch=launch)
+    assert (found.occupancy.waves_per_workgroup, found.lds_bytes) == (1, 4096)

@@ -95,7 +95,7 @@ def test_functions_of_a_listing() -> None:
 
 
 def test_a_kernel_that_is_not_there() -> None:
-    with pytest.raises(InputError, match="no SASS for kernel 'absent'.*k, other"):
+    with pytest.raises(InputError, match=r"no SASS for kernel 'absent'.*k, other"):
         parsed(kernel="absent")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from wavecast.analyze.charges import Charge, Charges
+from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
 from wavecast.analyze.loops import loops
 from wavecast.analyze.memory import charge_patterns, memory_instructions
@@ -23,6 +23,12 @@ _ALWAYS_LEFT_OUT = (
     "memory beyond the vector cache: L2, MALL and HBM time is in the roofline only",
     "dependencies through memory in the critical path",
 )
+
+_NO_SIZE = "workgroup size: neither launch nor kernel fixes it; the largest allowed"
+_WITH_RESULT = frozenset(
+    {"matrix", "valu", "trans", "salu", "smem", "lds", "vmem_load", "vmem_atomic", "scratch"}
+)
+"""Classes whose instructions write registers, so that their latency matters to a chain."""
 
 
 class _Unknown:
@@ -56,7 +62,9 @@ def analyze(
     trip counts and addresses that depend on arguments stay unknown. Raises UsageError when the
     device does not run the kernel's wave size.
     """
-    threads = _threads(code, descriptor, launch)
+    threads = threads_of(code, launch)
+    assumed = () if threads else (f"{_NO_SIZE}, {descriptor.max_workgroup_size}, is assumed",)
+    threads = threads or descriptor.max_workgroup_size
     lds_bytes = descriptor.lds_bytes + (launch.dynamic_lds if launch else code.dynamic_lds)
     occupied = _occupancy(device, descriptor, lds_bytes, threads)
     rates = Charges(device, descriptor.wave_size)
@@ -69,7 +77,7 @@ def analyze(
     resident = residency(device, occupied)
     waited = waits(program)
     executed = known.block_counts()
-    waves = _launched_waves(launch, occupied)
+    waves = waves_of(launch, occupied.waves_per_workgroup)
     body, inlined = line_costs(program, charges, resident)
     return CodeAnalysis(
         kernel=code.kernel,
@@ -88,7 +96,7 @@ def analyze(
         matrix_flops_static=whole.matrix_flops(),
         executed=tuple(executed),
         executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
-        not_modelled=_not_modelled(rates, charges),
+        not_modelled=(*assumed, *_not_modelled(rates, charges)),
         extra={
             "inlined_lines": inlined,
             "vector_flops_static": whole.vector_flops(),
@@ -96,12 +104,6 @@ def analyze(
         },
         instruction_cycles=tuple(_alone(charge) for charge in charges),
     )
-
-
-def _threads(code: CodeObject, descriptor: KernelDescriptor, launch: Launch | None) -> int:
-    if launch is not None and math.prod(launch.block) > 1:
-        return math.prod(launch.block)
-    return code.workgroup_size or descriptor.max_workgroup_size
 
 
 def _occupancy(
@@ -129,10 +131,6 @@ def _sum(blocks: Iterable[Tally]) -> Tally:
     for block in blocks:
         total.add(block)
     return total
-
-
-def _launched_waves(launch: Launch | None, occupied: Occupancy) -> int | None:
-    return None if launch is None else math.prod(launch.grid) * occupied.waves_per_workgroup
 
 
 def _executed(
@@ -166,7 +164,7 @@ def _not_modelled(rates: Charges, charges: list[Charge]) -> tuple[str, ...]:
         notes.append(f"LDS data cycles: no bytes per clock known for {rates.device.name}")
     if rates.cache_rate is None and any(charge.pipe == "vmem" for charge in used):
         notes.append(f"vector cache data cycles: no bytes per clock known for {rates.device.name}")
-    unknown = sorted({c.klass for c in used if c.latency is None and c.pipe and c.klass != "other"})
+    unknown = sorted({c.klass for c in used if c.latency is None and c.klass in _WITH_RESULT})
     if unknown:
         notes.append(f"result latency of {', '.join(unknown)}: not published; issue time is used")
     return tuple(notes)

@@ -77,7 +77,7 @@ def instruction_class(decoded: Decoded) -> str:
 
 def ordered(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Counts per class in display order, classes that do not occur left out."""
-    totals = dict.fromkeys(CLASSES, 0)
+    totals: dict[str, int] = dict.fromkeys(CLASSES, 0)
     for name, count in counts:
         totals[name] += count
     return {name: count for name, count in totals.items() if count}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
 from wavecast.analyze.loops import loops
 from wavecast.analyze.occupancy import Demand, occupancy
@@ -32,6 +32,7 @@ _ALWAYS_LEFT_OUT = (
     "operands that wgmma and tcgen05 read from shared memory",
     "branches inside a loop are taken as executed every iteration",
 )
+_NO_SIZE = "block size: neither launch nor kernel fixes it; its largest, or one warp, is assumed"
 _REGISTER_BYTES = 4
 _DEPENDENCY_BARRIER = re.compile(r"(\w+), 0x([0-9a-f]+)")
 
@@ -51,8 +52,9 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     shared_bytes = _static_shared(code, device) + (
         launch.dynamic_lds if launch else code.dynamic_lds
     )
-    threads = math.prod(launch.block) if launch and math.prod(launch.block) > 1 else 0
-    threads = threads or code.workgroup_size or _option(code.options, "max_threads") or 0
+    threads = threads_of(code, launch)
+    assumed = () if threads else (_NO_SIZE,)
+    threads = threads or _option(code.options, "max_threads") or device.limits().wave_lanes
     occupied = occupancy(device.limits(), Demand(registers.vgpr, 0, 0, shared_bytes, threads))
     shapes = tcgen05.shapes(program, ptx) if isinstance(ptx, str) else {}
     rates = SassCharges(code.target, occupied.waves_per_workgroup, shapes)
@@ -88,8 +90,10 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
         lines=body,
         matrix_kinds=whole.matrix_kinds(),
         matrix_flops_static=flops,
-        executed_flops=_executed(program, blocks, flops, launch, occupied.waves_per_workgroup),
-        not_modelled=_not_modelled(code, program, rates),
+        executed_flops=_executed(
+            program, blocks, flops, waves_of(launch, occupied.waves_per_workgroup)
+        ),
+        not_modelled=(*assumed, *_not_modelled(code, program, rates)),
         extra={
             "inlined_lines": inlined,
             "tensor_core": _tensor_core(program, reachable),
@@ -237,16 +241,14 @@ def _executed(
     program: Program,
     blocks: list[Tally],
     flops: Mapping[str, float],
-    launch: Launch | None,
-    waves_per_workgroup: int,
+    waves: int | None,
 ) -> dict[str, float] | None:
     """Matrix operations of the launch; None when a loop or a branch holds some of them."""
-    if launch is None:
+    if waves is None:
         return None
     always = _always_executed(program)
     if any(tally.matrix_flops() and index not in always for index, tally in enumerate(blocks)):
         return None
-    waves = math.prod(launch.grid) * waves_per_workgroup
     return {dtype: count * waves for dtype, count in flops.items()}
 
 
