@@ -3,21 +3,21 @@
 Nothing here imports Triton: what comes in is Triton's `CompiledKernel`, read by attribute. Its
 kernel argument segment holds, in order, every parameter of the signature that is not a constant
 (tuples flattened, tensor descriptors expanded), then scratch pointers Triton adds on its own.
-On AMD the offsets are the compiler's (`.amdgpu_metadata`), on NVIDIA the PTX parameter types give
-them by natural alignment (PTX ISA, "Kernel Function Parameters").
+Offsets are the compiler's: `.amdgpu_metadata` on AMD, the cubin's attributes on NVIDIA.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wavecast.compile import cubin
 from wavecast.compile.codeobject import CodeObject, Parameter
+from wavecast.compile.digest import digest
 from wavecast.errors import CompileError
-from wavecast.isa import metadata
+from wavecast.isa import elf, metadata
 
 Path = tuple[int, ...]
 """Where a value stands in the arguments: parameter number, then positions inside tuples."""
@@ -32,10 +32,6 @@ _SIZES = {
 }
 _DESCRIPTOR = re.compile(r"tensordesc(?:_im2col)?<([^\[>]*)\[([^\]]*)\]")
 _INPUT_RANK = re.compile(r",input_rank=(\d+)")
-_PTX_PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[a-z]+\d+)(?:\s+\.ptr[^,\n]*?)?"
-    r"\s+[\w$]+(?:\[(?P<bytes>\d+)\])?\s*[,\n)]"
-)
 _NOT_OPTIONS = frozenset(
     {"hash", "target", "name", "shared", "triton_version", "tensordesc_meta", "extern_libs"}
 )
@@ -81,7 +77,7 @@ def code_object(kernel: Any, version: str) -> CodeObject:
         source_line=int(function.starting_line_number) if function else 0,
         source_text="".join(function.raw_src) if function else "",
         compiler=f"triton {version}",
-        digest=_digest(kernel, target, parameters, (workgroup, shared)),
+        digest=digest(target, kernel.name, kernel.kernel, repr(parameters), workgroup, shared),
     )
 
 
@@ -185,26 +181,11 @@ def _rounds_to_tf32() -> bool:
 
 def _places(kernel: Any) -> list[tuple[int, int]]:
     if kernel.metadata.target.backend == "cuda":
-        return ptx_parameters(kernel.asm["ptx"], kernel.name)
+        found = {info.name: info for info in cubin.kernels(elf.read(kernel.asm["cubin"]))}
+        return list(found[kernel.name].parameters)
     text = kernel.asm["amdgcn"]
     arguments = metadata.descriptors_from_assembly(text)[kernel.name].arguments
     return [(item.offset, item.size) for item in arguments if not item.kind.startswith("hidden")]
-
-
-def ptx_parameters(text: str, kernel: str) -> list[tuple[int, int]]:
-    """(offset, size) in bytes of each parameter of an entry in PTX text."""
-    start = re.search(rf"\.entry\s+{re.escape(kernel)}\s*\(", text)
-    if start is None:
-        raise CompileError(f"{kernel}: PTX has no entry of that name")
-    places, offset = [], 0
-    for match in _PTX_PARAMETER.finditer(text, start.end(), text.index(")", start.end()) + 1):
-        unit = int(re.sub(r"\D", "", match["type"])) // 8
-        size = int(match["bytes"] or 1) * unit
-        align = int(match["align"] or unit)
-        offset = -(-offset // align) * align
-        places.append((offset, size))
-        offset += size
-    return places
 
 
 def _parameters(source: Any, found: tuple[Slot, ...]) -> tuple[Parameter, ...]:
@@ -240,11 +221,3 @@ def _options(details: Mapping[str, Any]) -> dict[str, object]:
         for name, value in details.items()
         if name not in _NOT_OPTIONS and not name.isupper() and not isinstance(value, dict)
     }
-
-
-def _digest(
-    kernel: Any, target: str, parameters: tuple[Parameter, ...], extra: tuple[int, int]
-) -> str:
-    content = hashlib.sha256(kernel.kernel)
-    content.update(repr((kernel.name, target, parameters, extra)).encode())
-    return content.hexdigest()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wavecast.errors import UnknownName, UsageError
+from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
-
-_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "GB": 10**9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +16,8 @@ class DeviceFacts:
     """The answers to a program's device queries.
 
     `target` is `gfx942` or `sm_90`; sizes are bytes; `shared_bytes` is the most one workgroup may
-    have; `memory_bytes` is None where no source gives it.
+    have; `resident_threads` is the most a multiprocessor holds; `memory_bytes` is None where no
+    source gives it.
     """
 
     target: str
@@ -26,6 +25,7 @@ class DeviceFacts:
     multiprocessors: int
     lanes: int
     shared_bytes: int
+    resident_threads: int
     memory_bytes: int | None = None
 
     @property
@@ -45,32 +45,20 @@ class DeviceFacts:
 def facts_of(device: Device) -> DeviceFacts:
     """What programs may ask, out of the device's facts.
 
-    Raises MissingFact when the memory of a workgroup is not known, UsageError for a target Triton
-    does not compile for.
+    A multiprocessor is what the vendor's runtime calls one: a CU, a WGP on RDNA, an SM. Raises
+    MissingFact where a number is not known, UsageError for a target Triton does not compile for.
     """
     target = device.target
     if not target.startswith(("gfx", "sm_")):
         raise UsageError(f"{device.name}: Triton does not compile for {target}")
-    if target.startswith("gfx"):
-        shared = _bytes(device, "lds_max_per_workgroup")
-    else:
-        shared = _bytes(device, "smem_per_sm_max") - _bytes(device, "smem_reserved_per_block")
-    memory = None
-    if device.get("mem_size") is not None:
-        memory = _bytes(device, "mem_size")
+    limits = device.limits()
+    memory = device.get("mem_size")
     return DeviceFacts(
         target=target,
         name=device.name,
-        multiprocessors=device.compute_units,
+        multiprocessors=limits.units or device.compute_units,
         lanes=device.wave_lanes,
-        shared_bytes=shared,
-        memory_bytes=memory,
+        shared_bytes=limits.lds_max_per_workgroup,
+        resident_threads=limits.simds * limits.max_waves_per_simd * limits.wave_lanes,
+        memory_bytes=None if memory is None else device.facts.integer("mem_size", "B"),
     )
-
-
-def _bytes(device: Device, name: str) -> int:
-    quantity = device.quantity(name)
-    unit = quantity.unit.split("/")[0]
-    if unit not in _UNITS:
-        raise UnknownName("unit of size", quantity.unit, _UNITS)
-    return round(float(device.value(name)) * _UNITS[unit])

@@ -123,6 +123,7 @@ def properties(facts: DeviceFacts) -> SimpleNamespace:
         "is_integrated": False,
         "is_multi_gpu_board": False,
         "max_threads_per_block": 1024,
+        "max_threads_per_multi_processor": facts.resident_threads,
         "shared_memory_per_block": facts.shared_bytes if facts.is_amd else 48 << 10,
         "shared_memory_per_block_optin": facts.shared_bytes,
         "shared_memory_per_multiprocessor": facts.shared_bytes,
@@ -136,37 +137,53 @@ def properties(facts: DeviceFacts) -> SimpleNamespace:
 
 
 def _cuda(facts: DeviceFacts) -> dict[str, Any]:
+    """Replacements by name, each an object of its own: `torch.compile` tells them apart."""
     stream = Stream()
     memory = facts.memory_bytes or 0
-
-    def device_context(*_: Any, **__: Any) -> contextlib.AbstractContextManager:
-        return contextlib.nullcontext()
-
-    return {
-        **dict.fromkeys(("is_available", "is_initialized"), lambda: True),
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "is_bf16_supported": lambda *_, **__: True,
-        "is_current_stream_capturing": lambda: False,
-        "get_device_name": lambda *_: facts.name,
-        "get_device_capability": lambda *_: facts.capability,
-        "get_device_properties": lambda *_: properties(facts),
-        "get_arch_list": lambda: [facts.target],
-        "can_device_access_peer": lambda *_: False,
-        "mem_get_info": lambda *_: (memory, memory),
-        **dict.fromkeys(("current_stream", "default_stream"), lambda *_: stream),
-        "Stream": Stream,
-        "ExternalStream": Stream,
-        "Event": Event,
-        "CUDAGraph": NoGraph,
-        "graph": NoGraph,
-        "make_graphed_callables": NoGraph,
-        **dict.fromkeys(("stream", "device", "device_of"), device_context),
-        **dict.fromkeys(_NOTHING_TO_DO, lambda *_, **__: None),
-        **dict.fromkeys(_NO_BYTES, lambda *_, **__: 0),
-        "memory_stats": lambda *_, **__: {},
-        "memory_summary": lambda *_, **__: "",
+    constants: dict[str, Any] = {
+        "is_available": True,
+        "is_initialized": True,
+        "is_bf16_supported": True,
+        "is_current_stream_capturing": False,
+        "can_device_access_peer": False,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": facts.name,
+        "get_device_capability": facts.capability,
+        "get_device_properties": properties(facts),
+        "get_arch_list": [facts.target],
+        "mem_get_info": (memory, memory),
+        "current_stream": stream,
+        "default_stream": stream,
+        "memory_stats": {},
+        "memory_summary": "",
+        **dict.fromkeys(_NOTHING_TO_DO),
+        **dict.fromkeys(_NO_BYTES, 0),
     }
+    return {
+        **{name: _always(value) for name, value in constants.items()},
+        **{name: _context() for name in ("stream", "device", "device_of")},
+        **{name: type(name, (Stream,), {}) for name in ("Stream", "ExternalStream")},
+        "Event": Event,
+        **{name: type(name, (NoGraph,), {}) for name in ("CUDAGraph", "graph")},
+    }
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    def answer(*_: Any, **__: Any) -> Any:
+        return value
+
+    return answer
+
+
+def _context() -> type:
+    class Here(contextlib.nullcontext):
+        """A device or stream entered; there is only one."""
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__()
+
+    return Here
 
 
 _NOTHING_TO_DO = (

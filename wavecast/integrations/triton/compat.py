@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
-from wavecast.isa import metadata
+from wavecast.isa import elf, metadata
+
+_REGISTER_COUNT = b"\x04\x2f\x08\x00"
+"""EIATTR_REGCOUNT in `.nv.info`, as `cuobjdump -elf` names it: a symbol index and a count follow."""
 
 
 def allocator() -> Any:
@@ -27,6 +31,18 @@ def jit_function(kernel: Any) -> Any:
 def register_usage(kernel: Any) -> tuple[int, int]:
     """(registers per thread, spilled registers) as the compiler recorded them; 0 if it did not."""
     if kernel.metadata.target.backend == "cuda":
-        return 0, 0
+        return _cubin_registers(kernel.asm["cubin"]), 0
     found = metadata.descriptors_from_assembly(kernel.asm["amdgcn"])[kernel.name]
     return found.vgprs + found.agprs, found.vgpr_spills
+
+
+def _cubin_registers(data: bytes) -> int:
+    """Registers of the kernel of a cubin: Triton writes one per file, its helpers use fewer."""
+    section = elf.read(data).section(".nv.info")
+    content = section.data if section else b""
+    counts = [0]
+    start = content.find(_REGISTER_COUNT)
+    while start >= 0:
+        counts.append(struct.unpack_from("<I", content, start + 8)[0])
+        start = content.find(_REGISTER_COUNT, start + 12)
+    return max(counts)

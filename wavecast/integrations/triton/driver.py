@@ -56,7 +56,7 @@ class CaptureDriver(DriverBase):
     def is_active(cls) -> bool:
         return True
 
-    def get_current_target(self) -> GPUTarget:
+    def get_current_target(self) -> GPUTarget:  # type: ignore[override]
         return gpu_target(self.facts)
 
     def get_current_device(self) -> int:
@@ -137,11 +137,12 @@ class CaptureUtils:
     def get_device_properties(self, device: Any = None) -> dict[str, Any]:
         """The properties Triton's own drivers give, as far as they are known."""
         del device
-        properties = {
+        properties: dict[str, Any] = {
             "max_shared_mem": self.facts.shared_bytes,
             "max_num_regs": REGISTERS_PER_BLOCK,
             "multiprocessor_count": self.facts.multiprocessors,
             "warpSize": self.facts.lanes,
+            "max_threads_per_sm": self.facts.resident_threads,
             "cooperativeLaunch": 1,
         }
         if self.facts.is_amd:

@@ -9,6 +9,9 @@ import types
 from collections.abc import Sequence
 from pathlib import Path
 
+_LONGEST = 160
+"""Characters of a message worth repeating: failed comparisons print whole tensors."""
+
 
 def run_as_main(path: Path, arguments: Sequence[str]) -> None:
     """Execute `path` as `__main__` with its own `sys.argv` and its folder first in `sys.path`.
@@ -32,8 +35,8 @@ def ending(error: BaseException, path: Path) -> str:
             return ""
         return f"SystemExit: {error.code}"
     said = " ".join(str(error).split())
-    if len(said) > 300:
-        said = said[:300] + " …"
+    if len(said) > _LONGEST:
+        said = said[:_LONGEST] + " …"
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return f"SyntaxError: {error.msg} ({Path(error.filename).name}:{error.lineno})"

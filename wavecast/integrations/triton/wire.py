@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ class FrameWriter:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, document: dict[str, Any]) -> None:
-        data = msgpack.packb(document, use_bin_type=True)
+        data: bytes = msgpack.packb(document, use_bin_type=True)  # type: ignore[assignment]
         frame = memoryview(_LENGTH.pack(len(data)) + data)
         while frame:
             frame = frame[os.write(self._file, frame) :]
@@ -102,6 +102,6 @@ def _packable(value: Any) -> Any:
         return str(value)
     if isinstance(value, (tuple, list)):
         return tuple(_packable(item) for item in value)
-    if hasattr(value, "items"):
+    if isinstance(value, Mapping):
         return {key: _packable(item) for key, item in value.items()}
     return value
