@@ -53,7 +53,10 @@ _NO_INSTRUCTION = re.compile(r"BUNDLE|KILL|fi#|CFI_INSTRUCTION|WAVE_BARRIER|\}|$
 
 @dataclass(frozen=True)
 class Operands:
-    """Register sets of one MIR instruction: named as operands, or by LLVM's implicit lists."""
+    """Register sets of one MIR instruction: named as operands, or by LLVM's implicit lists.
+
+    An operand marked `undef` counts as implicit: its value does not matter.
+    """
 
     text: str
     reads: int
@@ -90,7 +93,7 @@ def parse_mir(line: str) -> Operands:
         key = "reads"
         if "implicit-def" in flags:
             key = "implicit_writes"
-        elif "implicit" in flags:
+        elif "implicit" in flags or "undef" in flags:
             key = "implicit_reads"
         sets[key] |= register_bits(found["name"])
     return Operands(text.strip(), **sets)
