@@ -44,7 +44,7 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     `local_bytes` and `stack_bytes`; without them registers and spills are counted in the code.
     Raises InputError when there is no SASS for the kernel.
     """
-    sass, ptx = code.stages.get("sass", ""), code.stages.get("ptx", "")
+    sass = code.stages.get("sass", "")
     if not isinstance(sass, str) or not sass:
         raise InputError(f"kernel {code.kernel!r} has no SASS", hint="nvdisasm prints it")
     program = parser.parse(sass, code.kernel, code.target)
@@ -56,8 +56,7 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     assumed = () if threads else (_NO_SIZE,)
     threads = threads or _option(code.options, "max_threads") or device.limits().wave_lanes
     occupied = occupancy(device.limits(), Demand(registers.vgpr, 0, 0, shared_bytes, threads))
-    shapes = tcgen05.shapes(program, ptx) if isinstance(ptx, str) else {}
-    rates = SassCharges(code.target, occupied.waves_per_workgroup, shapes)
+    rates = SassCharges(code.target, occupied.waves_per_workgroup, tcgen05.shapes(program))
     charges = [rates.of(i.decoded, i.index) for i in program.instructions]
     reachable = _reachable(program)
     blocks = [

@@ -1,59 +1,101 @@
 """Shapes of Blackwell's tcgen05 matrix instructions.
 
-SASS names only a register with the instruction descriptor; PTX shows where its constant comes from.
-Layout of the descriptor: PTX ISA, "Instruction descriptor" of the tcgen05 family: bits 17-22 are
-N / 8, bits 24-28 M / 16, bits 7-9 the format of A.
+SASS names only the uniform register that holds the instruction descriptor, so constants are
+propagated through the uniform registers of the program. Layout of the descriptor: PTX ISA,
+"Instruction descriptor" of the tcgen05 family: bits 7-9 and 10-12 are the formats of A and B,
+17-22 N / 8, 24-28 M / 16, bit 2 sparsity. K follows from the opcode and the format.
 """
 
 from __future__ import annotations
 
 import re
 
+from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MatrixShape
 from wavecast.isa.program import Program
 
-_MMA = re.compile(
-    r"tcgen05\.mma\.(?:sp\.)?cta_group::(?P<group>\d)\.kind::(?P<kind>\w+)[^;\[]*"
-    r"\[[^\]]*\],\s*(?:\[[^\]]*\]|[^,]+),\s*[^,]+,\s*(?P<descriptor>%?\w+)"
+Constants = dict[int, int]
+"""Uniform register -> its value, where that is one constant."""
+
+_DESCRIPTOR = re.compile(r"idesc\[UR(\d+)\]")
+_WRITE = re.compile(
+    r"^(?P<predicate>@\S+\s+)?(?P<opcode>\w+)(?P<width>[.\w]*)\s+"
+    r"UR(?P<register>\d+)\b(?P<rest>.*)"
 )
-_CONSTANT = re.compile(r"mov\.(?:b|u|s)32\s+(%r\d+),\s*(-?(?:0x[0-9a-fA-F]+|\d+))\s*;")
-_KINDS = {
-    "f16": {0: "fp16", 1: "bf16"},
-    "tf32": {2: "tf32"},
-    "i8": {0: "int8", 1: "int8"},
-    "f8f6f4": {0: "fp8", 1: "fp8", 3: "fp6", 4: "fp6", 5: "fp4"},
-    "mxf8f6f4": {0: "fp8", 1: "fp8", 3: "fp6", 4: "fp6", 5: "fp4"},
-    "mxf4": {1: "fp4"},
-    "mxf4nvf4": {1: "fp4"},
+_CONSTANT = re.compile(r"^,\s*(0x[0-9a-f]+)$")
+_FORMATS = {
+    "UTCHMMA": {0: ("fp16", 16), 1: ("bf16", 16), 2: ("tf32", 8)},
+    "UTCIMMA": {0: ("int8", 32), 1: ("int8", 32)},
+    "UTCQMMA": {0: ("fp8", 32), 1: ("fp8", 32), 3: ("fp6", 32), 4: ("fp6", 32), 5: ("fp4", 32)},
+    "UTCOMMA": {1: ("fp4", 64)},
 }
-_K = {"f16": 16, "tf32": 8, "i8": 32, "f8f6f4": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
+_FORMATS["UTCMXQMMA"] = _FORMATS["UTCQMMA"]
+"""Opcode -> descriptor's format of A -> element type and K of one instruction."""
 
 
-def shapes(program: Program, ptx: str) -> dict[int, MatrixShape]:
-    """Instruction index -> shape, for the tcgen05 instructions of a program.
+def shapes(program: Program) -> dict[int, MatrixShape]:
+    """Instruction index -> shape, for the tcgen05 instructions whose descriptor is a constant."""
+    if not any(i.opcode.cost_class == "tcgen05" for i in program.instructions):
+        return {}
+    found: dict[int, MatrixShape] = {}
+    entry = _at_entry(program)
+    for number, known in entry.items():
+        constants = dict(known)
+        for instruction in program.block_instructions(number):
+            if instruction.opcode.cost_class == "tcgen05":
+                shape = _shape(instruction, constants)
+                if shape is not None:
+                    found[instruction.index] = shape
+            _apply(instruction, constants)
+    return found
 
-    The two texts list the instructions in the same order. Where their numbers differ (ptxas
-    unrolled a loop) shapes are known only if all are equal; instructions whose descriptor is no
-    constant are left out.
-    """
-    places = [i.index for i in program.instructions if i.opcode.cost_class == "tcgen05"]
-    constants = {name: int(value, 0) for name, value in _CONSTANT.findall(ptx)}
-    found = [_shape(match, constants) for match in _MMA.finditer(ptx)]
-    if len(found) != len(places):
-        if len(set(found)) != 1:
-            return {}
-        found = found[:1] * len(places)
-    return {index: shape for index, shape in zip(places, found, strict=True) if shape is not None}
+
+def _at_entry(program: Program) -> dict[int, Constants]:
+    """Constants at the start of every reachable block: those all its predecessors agree on."""
+    entry: dict[int, Constants] = {0: {}}
+    leaving: dict[int, Constants] = {}
+    changed = True
+    while changed:
+        changed = False
+        for number in program.reverse_postorder:
+            block = program.blocks[number]
+            ways = [leaving[p] for p in block.predecessors if p in leaving]
+            known = dict(ways[0].items()) if ways and number != 0 else {}
+            for other in ways[1:]:
+                known = {r: v for r, v in known.items() if other.get(r) == v}
+            entry[number] = known
+            after = dict(known)
+            for instruction in program.block_instructions(number):
+                _apply(instruction, after)
+            if leaving.get(number) != after:
+                leaving[number] = after
+                changed = True
+    return entry
 
 
-def _shape(match: re.Match[str], constants: dict[str, int]) -> MatrixShape | None:
-    text, kind = match["descriptor"], match["kind"]
-    descriptor = constants.get(text) if text.startswith("%") else int(text, 0)
-    if descriptor is None or kind not in _K:
+def _apply(instruction: Instruction, constants: Constants) -> None:
+    """What an instruction leaves of the known constants."""
+    match = _WRITE.match(instruction.decoded.text)
+    if match is None:
+        return
+    register = int(match["register"])
+    modifiers = match["width"].split(".")
+    count = 4 if "128" in modifiers else 2 if {"64", "WIDE"} & set(modifiers) else 1
+    for written in range(register, register + count):
+        constants.pop(written, None)
+    value = _CONSTANT.match(match["rest"])
+    if match["opcode"] == "UMOV" and value is not None and not match["predicate"]:
+        constants[register] = int(value[1], 16)
+
+
+def _shape(instruction: Instruction, constants: Constants) -> MatrixShape | None:
+    register = _DESCRIPTOR.search(instruction.decoded.text)
+    value = constants.get(int(register[1])) if register is not None else None
+    if value is None:
         return None
-    n, m = (descriptor >> 17 & 0x3F) * 8, (descriptor >> 24 & 0x1F) * 16
-    a_type = _KINDS[kind].get(descriptor >> 7 & 7)
-    b_type = _KINDS[kind].get(descriptor >> 10 & 7)
-    if a_type is None or b_type is None:
+    formats = _FORMATS[instruction.opcode.name]
+    first, second = formats.get(value >> 7 & 7), formats.get(value >> 10 & 7)
+    if first is None or second is None:
         return None
-    return MatrixShape(m, n, _K[kind], 1, a_type, b_type, "", sparse=bool(descriptor >> 2 & 1))
+    n, m = (value >> 17 & 0x3F) * 8, (value >> 24 & 0x1F) * 16
+    return MatrixShape(m, n, first[1], 1, first[0], second[0], "", sparse=bool(value >> 2 & 1))
