@@ -40,6 +40,13 @@ class Subject:
     program: Program | None
     launch: Launch | None
 
+    @property
+    def kernel_location(self) -> SourceLocation | None:
+        """Where the kernel begins, for findings about the kernel as a whole."""
+        if not self.code.source:
+            return None
+        return SourceLocation(self.code.source, self.code.source_line)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -31,6 +31,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         evidence=f"the grid is {'x'.join(map(str, subject.launch.grid))}; at most "
         f"{100 * workgroups / limits.units:.0f} % of {subject.device.name} has work",
         advice=split,
+        location=subject.kernel_location,
     )
 
 

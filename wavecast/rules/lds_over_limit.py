@@ -29,6 +29,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         "compiling for another machine does not check this, the launch fails",
         advice=f"{first}Otherwise make the tile smaller: {memory} grows with "
         "(BLOCK_M + BLOCK_N) * BLOCK_K * bytes per element.",
+        location=subject.kernel_location,
     )
 
 

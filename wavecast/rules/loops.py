@@ -12,6 +12,10 @@ GLOBAL_SPACES = frozenset({"global", "buffer", "flat"})
 """Spaces of `MemoryInstruction` that are device memory reached through the vector cache."""
 
 
+WORKING_VECTOR = 8
+"""Vector instructions of a loop without loads or stores from which on it computes something."""
+
+
 def loop_instructions(program: Program, loop: Loop) -> list[Instruction]:
     """The instructions of a loop, inner loops included, in the order of the text."""
     return [
@@ -33,13 +37,15 @@ def hot_loops(program: Program | None) -> tuple[Loop, ...]:
 
 
 def _works(program: Program, loop: Loop) -> bool:
+    vector = 0
     for instruction in loop_instructions(program, loop):
         memory = instruction.memory
         if instruction.opcode.matrix is not None:
             return True
         if memory is not None and memory.kind is not MemoryKind.ATOMIC:
             return True
-    return False
+        vector += memory is None and instruction.opcode.is_vector
+    return vector >= WORKING_VECTOR
 
 
 def loop_analysis(subject: Subject, loop: Loop) -> LoopAnalysis | None:

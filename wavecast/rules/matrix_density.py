@@ -43,10 +43,20 @@ def _check(subject: Subject) -> Iterator[Finding]:
             severity="warning",
             message=f"the matrix pipe can be busy at most {100 * matrix / binding:.0f} % of the "
             "loop" + at_line(loop.location),
-            evidence=f"per iteration and SIMD: {_pipes(loop)}; the {loop.limiter} pipe binds",
-            advice=_ADVICE[loop.limiter],
+            evidence=f"per iteration and SIMD: {_pipes(loop)}",
+            advice=_ADVICE[_culprit(loop)],
             location=loop.location,
         )
+
+
+def _culprit(loop: LoopAnalysis) -> str:
+    """The pipe to relieve: behind a full issue port, one that takes most of the slots itself."""
+    if loop.limiter != "issue":
+        return loop.limiter
+    others = {pipe: cycles for pipe, cycles in loop.cycles.items() if pipe in _ADVICE}
+    others.pop("issue", None)
+    busiest = max(others, key=lambda pipe: others[pipe], default="issue")
+    return busiest if others.get(busiest, 0) >= BUSY * loop.cycles["issue"] else "issue"
 
 
 def _pipes(loop: LoopAnalysis) -> str:

@@ -9,7 +9,7 @@ from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import GLOBAL_SPACES, matters
 from wavecast.rules.triton_ir import Operation
-from wavecast.rules.triton_slice import FunctionArgument, uses
+from wavecast.rules.triton_slice import FunctionArgument, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import listed
 
@@ -78,9 +78,9 @@ def _cause(subject: Subject, found: AccessGroup) -> tuple[str, str]:
             "Let each thread handle 16 neighbouring bytes through one vector type (float4, "
             "an ext_vector_type) and align the pointer and the row stride to 16 bytes."
         )
-    used = uses(operation)
-    unknown = [arg for arg in sliced.of(used[:1]) if not arg.has("tt.divisibility")]
-    masked = [arg for arg in sliced.of(used[1:2]) if not arg.has("tt.divisibility")]
+    used = access(operation)
+    unknown = [arg for arg in sliced.of(used.address) if not arg.has("tt.divisibility")]
+    masked = [arg for arg in sliced.of(used.mask) if not arg.has("tt.divisibility")]
     suspects = unknown or [arg for arg in masked if not arg.is_pointer]
     if not suspects:
         return "; every argument in its address is a known multiple of 16", (
@@ -106,7 +106,7 @@ def _operation(subject: Subject, found: AccessGroup) -> Operation | None:
         and (operation.location.file, operation.location.line) == (place.file, place.line)
     ]
     for operation in candidates:
-        names = {arg.name for arg in sliced.of(uses(operation)[:1]) if arg.is_pointer}
+        names = {arg.name for arg in sliced.of(access(operation).address) if arg.is_pointer}
         if found.first.argument in names:
             return operation
     return candidates[0] if len(candidates) == 1 else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.loops import hot_loops
+from wavecast.rules.loops import GLOBAL_SPACES, hot_loops
 from wavecast.rules.wording import count
 
 NAME = "narrow-lds-access"
@@ -23,6 +23,8 @@ def _check(subject: Subject) -> Iterator[Finding]:
     hot = {loop.index for loop in hot_loops(subject.program)}
     for found in group(subject.analysis.memory, _is_narrow):
         if found.first.loop not in hot or found.count < REPEATS:
+            continue
+        if found.first.kind == "store" and _loaded_narrow(subject, found):
             continue
         wide = max(1, found.bytes_per_lane // 16)
         yield Finding(
@@ -46,6 +48,17 @@ def _is_narrow(item: MemoryInstruction) -> bool:
     )
 
 
+def _loaded_narrow(subject: Subject, found: AccessGroup) -> bool:
+    """Whether the stored pieces were loaded as such: then the load is what to change."""
+    return any(
+        item.space in GLOBAL_SPACES
+        and item.kind == "load"
+        and item.loop == found.first.loop
+        and item.bytes_per_lane <= found.widest
+        for item in subject.analysis.memory
+    )
+
+
 def _advice(subject: Subject, found: AccessGroup) -> str:
     if subject.code.origin != "triton":
         return (
@@ -54,9 +67,8 @@ def _advice(subject: Subject, found: AccessGroup) -> str:
         )
     if found.first.kind == "store":
         return (
-            "The tile is written element by element because its global load was narrow or runs "
-            "across the shared layout: make the load wide (see narrow-global-access) or load "
-            "along K."
+            "The tile is written element by element because its registers run across the shared "
+            "layout: load it along the dimension the dot wants contiguous (K)."
         )
     return (
         "The operand lies in memory with the other dimension than K contiguous: store it "

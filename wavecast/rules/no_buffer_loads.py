@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.triton_ir import Module, Operation, tensors
-from wavecast.rules.triton_slice import FunctionArgument, Slices, uses
+from wavecast.rules.triton_slice import FunctionArgument, Slices, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, size
 
@@ -24,7 +24,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         return
     by_argument: dict[str, list[Operation]] = {}
     for operation in found.named(*_ACCESSES):
-        pointers = [arg for arg in sliced.of(uses(operation)[:1]) if arg.is_pointer]
+        pointers = [arg for arg in sliced.of(access(operation).address) if arg.is_pointer]
         if len(pointers) == 1 and _moves_tile(operation) and _gains(found, operation):
             by_argument.setdefault(pointers[0].name, []).append(operation)
     for name, operations in by_argument.items():
@@ -37,8 +37,7 @@ def _moves_tile(operation: Operation) -> bool:
 
 def _gains(found: Module, operation: Operation) -> bool:
     """Whether a buffer instruction would save a mask's branch or address arithmetic of a loop."""
-    masked = len(uses(operation)) > (1 if operation.name == "tt.load" else 2)
-    return masked or found.loop_of(operation) is not None
+    return bool(access(operation).mask) or found.loop_of(operation) is not None
 
 
 def _finding(
@@ -49,7 +48,7 @@ def _finding(
     operations: list[Operation],
 ) -> Finding:
     in_loop = [item for item in operations if found.loop_of(item) is not None]
-    masked = [item for item in operations if len(uses(item)) > (1 if item.name == "tt.load" else 2)]
+    masked = [item for item in operations if access(item).mask]
     reason, advice = _reason(subject, sliced, argument, operations)
     return Finding(
         rule=NAME,
@@ -71,7 +70,7 @@ def _reason(
     offsets = [
         item
         for operation in operations
-        for item in sliced.operations(uses(operation)[:1])
+        for item in sliced.operations(access(operation).address)
         if item.name == "tt.addptr"
     ]
     if any("i64" in item.types.rpartition(", ")[2] or "xi64" in item.types for item in offsets):

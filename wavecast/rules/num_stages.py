@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.triton_ir import DOTS, Module, Operation, tensors
-from wavecast.rules.triton_slice import Slices, uses
+from wavecast.rules.triton_slice import Slices, access, uses
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import listed
 
@@ -71,7 +71,7 @@ def _reason(
     """Why the pipeliner left the loop alone, as far as TTGIR shows it, and what to change."""
     narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]
     if narrow:
-        arguments = sliced.of(value for load in narrow for value in uses(load)[:1])
+        arguments = sliced.of(value for load in narrow for value in access(load).address)
         missing = [arg.name for arg in arguments if not arg.has("tt.divisibility")]
         hint = (
             f"make {listed(missing)} multiples of 16 (or constants), so that Triton can prove it"
@@ -86,7 +86,7 @@ def _reason(
         )
     inner = {id(operation) for operation in found.inside(loop)}
     for load in loads:
-        chain = sliced.operations(uses(load)[:1])
+        chain = sliced.operations(access(load).address)
         if any(id(item) in inner and item.name in _LOADS and item is not load for item in chain):
             return (
                 "their addresses come from another load in the same iteration",

@@ -38,6 +38,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         advice=f"Choose tiles so that the grid is just below a multiple of {places:,}, or make the "
         "kernel persistent: launch one workgroup per place and loop over tiles, with split-K for "
         "the remainder.",
+        location=subject.kernel_location,
     )
 
 

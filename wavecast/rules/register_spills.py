@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.loops import hot_loops, loop_instructions
+from wavecast.rules.rates import placement
 from wavecast.rules.wording import at_line, count, lines, listed
 
 NAME = "register-spills"
+
+LANE_MOVES = 4
+"""Moves between SGPRs and VGPR lanes per iteration from which on SGPR spills are worth a note."""
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
     registers = subject.analysis.registers
     scratch = [item for item in subject.analysis.memory if item.space == "scratch"]
-    if not registers.spilled and not scratch:
+    if not registers.spilled_vgpr and not scratch:
+        yield from _scalar_spills(subject)
         return
     in_loop = [item for item in scratch if item.loop is not None]
     pressure = subject.analysis.pressure
@@ -27,9 +33,32 @@ def _check(subject: Subject) -> Iterator[Finding]:
         message=_message(subject, in_loop),
         evidence=_evidence(subject, scratch, in_loop),
         advice=_advice(subject),
-        location=location,
+        location=location or subject.kernel_location,
         instruction=(in_loop or scratch)[0].index if scratch else None,
     )
+
+
+def _scalar_spills(subject: Subject) -> Iterator[Finding]:
+    """SGPRs spill to lanes of a VGPR; that costs instructions, no memory."""
+    spilled = subject.analysis.registers.spilled_sgpr
+    if not spilled or subject.program is None:
+        return
+    for loop in hot_loops(subject.program):
+        body = loop_instructions(subject.program, loop)
+        moves = [item for item in body if item.opcode.cost_class == "valu_lane"]
+        if len(moves) < LANE_MOVES:
+            continue
+        yield Finding(
+            rule=NAME,
+            severity="note",
+            message=f"{count(spilled, 'SGPR')} spilled to VGPR lanes, also inside a loop",
+            evidence=f"{count(len(moves), 'lane move')} of {len(body):,} instructions in the loop"
+            + at_line(loop.location),
+            advice="Keep fewer uniform values alive across the loop: fewer pointer and stride "
+            "arguments, constants (tl.constexpr) for those that do not change.",
+            location=moves[0].location or loop.location,
+            instruction=moves[0].index,
+        )
 
 
 def _message(subject: Subject, in_loop: list[MemoryInstruction]) -> str:
@@ -50,10 +79,11 @@ def _evidence(
     subject: Subject, scratch: list[MemoryInstruction], in_loop: list[MemoryInstruction]
 ) -> str:
     registers = subject.analysis.registers
-    facts = [f"{registers.scratch_bytes} bytes of scratch per lane"]
+    facts = [f"{registers.scratch_bytes:,} bytes of scratch per lane"]
     if in_loop:
         places = lines(item.location for item in in_loop)
-        facts.append(f"{count(len(in_loop), 'scratch instruction')} in loops ({places})")
+        where = f" ({places})" if places else ""
+        facts.append(f"{count(len(in_loop), 'scratch instruction')} in loops{where}")
     facts.append(f"{len(scratch) - len(in_loop)} outside of loops")
     pressure = subject.analysis.pressure
     if pressure is not None and pressure.peak_vgpr:
@@ -66,28 +96,41 @@ def _evidence(
 
 def _advice(subject: Subject) -> str:
     options = subject.code.options
-    waves = options.get("waves_per_eu")
+    waves, cap = options.get("waves_per_eu"), options.get("maxnreg")
     if isinstance(waves, int) and waves > 1:
         return (
             f"Remove waves_per_eu={waves}: it caps a wave at 1/{waves} of the register file. If it "
-            "still spills, use a smaller tile or more warps per workgroup."
+            "still spills, use a smaller tile."
         )
-    cap = options.get("maxnreg")
     if isinstance(cap, int):
         return f"Raise or remove maxnreg={cap}: the cap forces values to memory."
-    if subject.code.origin == "triton":
-        warps = options.get("num_warps")
-        more = f" (now {warps})" if isinstance(warps, int) else ""
+    if subject.code.origin != "triton":
         return (
-            f"Give each wave less to hold: raise num_warps{more} or shrink BLOCK_M or BLOCK_N, "
-            "whose product divided by the threads is the accumulator registers of a lane; lower "
-            "num_stages where tiles are staged in registers."
+            "Shorten live ranges at the peak line, hold fewer accumulators per thread, or relax "
+            "the limit set by __launch_bounds__ or amdgpu_waves_per_eu; index private arrays with "
+            "constants."
         )
+    if _workgroup_fills_file(subject):
+        return (
+            f"The {subject.analysis.occupancy.waves_per_workgroup} waves of a workgroup share the "
+            "register file, so more warps would not help: shrink BLOCK_M or BLOCK_N (the "
+            "accumulator), or BLOCK_K and num_stages where tiles are staged in registers."
+        )
+    warps = options.get("num_warps")
+    more = f" (now {warps})" if isinstance(warps, int) else ""
     return (
-        "Shorten live ranges at the peak line, hold fewer accumulators per thread, or relax the "
-        "limit set by __launch_bounds__ or amdgpu_waves_per_eu; index private arrays with "
-        "constants."
+        f"Give each wave less to hold: raise num_warps{more}, or shrink BLOCK_M or BLOCK_N, whose "
+        "product divided by the threads is the accumulator registers of a lane."
     )
+
+
+def _workgroup_fills_file(subject: Subject) -> bool:
+    """Whether a wave already has all registers that the waves of its own workgroup leave it."""
+    limits = placement(subject)
+    together = -(-subject.analysis.occupancy.waves_per_workgroup // limits.simds)
+    registers = subject.analysis.registers
+    used = registers.vgpr + registers.agpr if limits.unified_agpr else registers.vgpr
+    return together > 1 and used + limits.vgpr_granule > limits.vgpr_total // together
 
 
 RULE = Rule(
@@ -99,8 +142,8 @@ A value that finds no register is stored to scratch (private memory behind the c
 back: hundreds of cycles of latency per use, and memory traffic that nothing in the source shows.
 In a loop it is paid every iteration.
 
-Fires when the compiler spilled registers or the code accesses scratch; `warning` when that
-happens inside a loop, `note` otherwise. Arrays indexed with run-time values live in scratch
-too.""",
+Fires when the compiler spilled VGPRs or the code accesses scratch; `warning` when that happens
+inside a loop, `note` otherwise. Arrays indexed with run-time values live in scratch too. Spilled
+SGPRs go to lanes of a VGPR; that is a `note`, and only where a hot loop moves them back.""",
     check=_check,
 )

@@ -30,19 +30,16 @@ def _check(subject: Subject) -> Iterator[Finding]:
         return
     how = [f"argument{'s' * (len(passed) > 1)} {listed(passed)}"] if passed else []
     how += [f"{count(len(made), 'descriptor')} made in the kernel"] if made else []
-    wide = sum("xi64" in operation.text for operation in lowered.named("tt.load", "tt.store"))
-    first = SourceLocation(subject.code.source, subject.code.source_line)
     yield Finding(
         rule=NAME,
         severity="note",
         message=f"tensor descriptors are decomposed into plain loads on {subject.code.target}",
-        evidence=f"{listed(how)}; none is left in TTGIR: every access computes 64-bit offsets and "
-        "a "
-        f"bounds test per element" + (f"; {wide} accesses keep 64-bit offsets" if wide else ""),
+        evidence=f"{listed(how)}; no descriptor is left in TTGIR: each access computes its own "
+        "offsets and tests every element against the bounds",
         advice="Write the AMD path with pointers and 32-bit offsets (tl.load with a mask): it "
         "gives the same loads with less address arithmetic and can use buffer loads. Keep "
         "descriptors for targets with TMA (sm_90 and later) or TDM (gfx1250).",
-        location=made[0] if made else first if subject.code.source else None,
+        location=made[0] if made else subject.kernel_location,
     )
 
 

@@ -13,6 +13,10 @@ _ARGUMENT = re.compile(
     r"%(?P<name>\w+): (?P<type>!?[\w.]+(?:<[^{}]*?>)?)(?: \{(?P<attrs>[^}]*)\})?"
 )
 _VALUE = re.compile(r"%[\w.]+(?:#\d+)?")
+_BUFFER = re.compile(
+    r"(?P<base>%[\w.]+)\[(?P<offsets>%[\w.]+(?:#\d+)?)\](?:, (?P<mask>%[\w.]+(?:#\d+)?))?"
+)
+_NAMED_MASK = re.compile(r" mask (?:= )?(%[\w.]+(?:#\d+)?)")
 _CARRIED = re.compile(r"(%[\w.]+) = (%[\w.]+(?:#\d+)?)")
 
 
@@ -114,6 +118,33 @@ def uses(operation: Operation) -> list[str]:
     left, found, right = operation.text.partition(" = ")
     body = right if found and left.startswith("%") else operation.text
     return _VALUE.findall(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The values a load or store uses: for its address, and for its mask (empty without one)."""
+
+    address: list[str]
+    mask: list[str]
+
+
+def access(operation: Operation) -> Access:
+    """Address and mask of a load or store, in any of the forms Triton prints.
+
+    `tt.load %p, %mask, %other`, `tt.store %p, %value, %mask`,
+    `amdg.buffer_… %base[%offsets], %mask`, and copies to shared memory, which name theirs:
+    `… mask = %mask`.
+    """
+    named = _NAMED_MASK.search(operation.text)
+    buffer = _BUFFER.search(operation.text)
+    if buffer is not None:
+        masks = [value for value in (buffer["mask"], named and named[1]) if value]
+        return Access([buffer["base"], buffer["offsets"]], masks[:1])
+    if named is not None:
+        return Access(uses(operation)[:1], [named[1]])
+    values = uses(operation)
+    at = {"tt.load": 1, "tt.store": 2}.get(operation.name, len(values))
+    return Access(values[:1], values[at : at + 1])
 
 
 def _carried(loop: Operation) -> list[tuple[str, str]]:

@@ -22,11 +22,10 @@ MATRIX_LAYOUTS = ("#ttg.amd_mfma", "#ttg.amd_wmma", "#ttg.nvidia_mma", "#ttng.te
 """Layouts of results that matrix instructions produce."""
 
 ELEMENTS = {
-    "f64": "f64",
-    "f32": "f32",
-    "f16": "f16",
-    "bf16": "bf16",
-    "i8": "i8",
+    "f64": "fp64",
+    "f32": "fp32",
+    "f16": "fp16",
+    "i8": "int8",
     "f8E4M3FN": "OCP fp8 (e4m3)",
     "f8E5M2": "OCP bf8 (e5m2)",
     "f8E4M3FNUZ": "FNUZ fp8 (e4m3)",
