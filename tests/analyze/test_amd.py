@@ -92,6 +92,15 @@ def test_one_wave_cannot_issue_faster_than_every_fourth_clock() -> None:
     assert found.loops[0].cycles["issue"] == 4 * 4
 
 
+def test_no_ops_idle_their_own_wave_only() -> None:
+    few = read(loop("v_add_f32 v0, v1, v2; s_nop 7"), vgprs=256).loops[0]
+    assert few.waves_per_simd == 2
+    assert few.cycles["issue"] == 4 * (4 + 8)
+    many = read(loop("v_add_f32 v0, v1, v2; s_nop 1"), vgprs=16).loops[0]
+    assert many.waves_per_simd == 8
+    assert many.cycles["issue"] == 4 * 2 * 8
+
+
 def test_a_dual_instruction_counts_once() -> None:
     dual = "v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v5"
     single = "v_add_f32 v0, v1, v2; v_mul_f32 v3, v4, v5"

@@ -78,7 +78,7 @@ def analyze(
     waited = waits(program)
     executed = known.block_counts()
     waves = waves_of(launch, occupied.waves_per_workgroup)
-    body, inlined = line_costs(program, charges, resident)
+    body, inlined = line_costs(program.instructions, charges, resident)
     return CodeAnalysis(
         kernel=code.kernel,
         target=code.target,

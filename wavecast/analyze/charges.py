@@ -39,7 +39,8 @@ class Charge:
     `cycles` is how long `pipe` is taken per wave of one SIMD, the other SIMDs on the same pipe
     doing the same; `shared_cycles` how long the data path all SIMDs of a compute unit share (LDS,
     vector cache) is taken by one wave, None where its rate is not known.
-    `issues` is False for what the front end drops without an issue slot. `latency` is issue to
+    `slots` are the issue slots it takes: none for hints the front end drops; `idle` are slots its
+    wave lets pass on purpose (no-ops), free for other waves. `latency` is issue to
     result in cycles, None where no source is known; `chained_latency` the same for a matrix
     instruction that accumulates onto the result. `bytes_global` and `bytes_lds` are per wave.
     Units of one pipe (NVIDIA's FMA and ALU under `valu`) work beside each other.
@@ -49,7 +50,8 @@ class Charge:
     pipe: str
     cycles: float
     shared_cycles: float | None
-    issues: bool
+    slots: int
+    idle: int
     latency: float | None
     chained_latency: float | None
     matrix_dtype: str
@@ -65,7 +67,7 @@ class Charge:
     @property
     def category(self) -> str:
         """The issue category, "" for what needs no execution unit."""
-        return CATEGORIES.get(self.pipe, "") if self.issues else ""
+        return CATEGORIES.get(self.pipe, "") if self.slots else ""
 
 
 class Charges:
@@ -85,6 +87,8 @@ class Charges:
         key: object = (id(opcode), id(decoded.memory), second and id(second.opcode))
         if opcode.matrix is not None:
             key = (key, tuple(decoded.modifiers.items()))
+        elif opcode.role is Role.NOP:
+            key = decoded.text
         found = self._by_kind.get(key)
         if found is None:
             found = self._by_kind[key] = self._make(decoded)
@@ -112,7 +116,8 @@ class Charges:
             pipe=cost.pipe,
             cycles=cost.issue_cycles * cost.shared_by,
             shared_cycles=self._shared_cycles(cost.pipe, to_global, to_lds),
-            issues=opcode.role not in (Role.HINT, Role.NOP) and cost.pipe != "",
+            slots=0 if opcode.role in (Role.HINT, Role.NOP) else 1,
+            idle=_idle(decoded),
             latency=cost.latency_cycles,
             chained_latency=cost.accumulate_cycles,
             matrix_dtype=dtype,
@@ -168,6 +173,14 @@ def _format(decoded: Decoded, number: str, name: str) -> str:
     if text is not None:
         return text.rpartition("_")[2].lower()
     return _FORMATS[int(decoded.modifiers.get(number, "0"))]
+
+
+def _idle(decoded: Decoded) -> int:
+    """Wait states of a no-op: `s_nop N` lets N + 1 pass."""
+    if decoded.opcode.role is not Role.NOP:
+        return 0
+    count = decoded.operands[0].value if decoded.operands else None
+    return (count or 0) + 1
 
 
 def _vector_work(decoded: Decoded) -> tuple[str, float]:

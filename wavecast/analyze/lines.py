@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from wavecast.analyze.charges import Charge
 from wavecast.analyze.pipes import Residency, Tally
 from wavecast.analyze.result import LineCost
-from wavecast.isa.instruction import SourceLocation
-from wavecast.isa.program import Program
+from wavecast.isa.instruction import Instruction, SourceLocation
 
 Place = tuple[str, int]
 
 
 def line_costs(
-    program: Program, charges: list[Charge], residency: Residency
+    instructions: Sequence[Instruction], charges: Sequence[Charge], residency: Residency
 ) -> tuple[tuple[LineCost, ...], tuple[LineCost, ...]]:
     """Costs by line of the kernel's own body, and by line of the functions inlined into it.
 
     In the first, inlined code counts for its outermost call site; the second holds only inlined
-    code, under its own line. Every instruction counts once, however often it runs; cycles are
-    those of one SIMD with all resident waves. Instructions without a line are left out.
+    code, under its own line. `charges` holds one charge per instruction. Every instruction counts
+    once, however often it runs; cycles are those of one SIMD with all resident waves. Instructions
+    without a line are left out.
     """
     body: dict[Place, Tally] = {}
     inlined: dict[Place, Tally] = {}
-    locations = {id(i.location): i.location for i in program.instructions}
-    numbers = [id(i.location) for i in program.instructions]
+    locations = {id(i.location): i.location for i in instructions}
+    numbers = [id(i.location) for i in instructions]
     for (number, charge), count in Counter(zip(numbers, charges, strict=True)).items():
         location = locations[number]
         if location is None:

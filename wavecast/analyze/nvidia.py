@@ -68,7 +68,8 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
         whole.add(block)
     resident = residency(device, occupied)
     waited = _waits(program, reachable)
-    body, inlined = line_costs(program, charges, resident)
+    running = [instruction for instruction, _ in _code(program, reachable)]
+    body, inlined = line_costs(running, [charges[i.index] for i in running], resident)
     flops = whole.matrix_flops()
     return CodeAnalysis(
         kernel=code.kernel,

@@ -7,10 +7,10 @@ reached when enough independent instructions are in flight. Per pipe:
   waves; a VOPD pair counts once.
 - `lds`, `vmem`: the address part on the SIMD, or the data part on the path all SIMDs of the
   compute unit share, whichever is longer per instruction.
-- `issue`: issue slots. Where a SIMD is served every few clocks (CDNA: every 4th, one instruction
-  per category {vector, scalar, LDS, vector memory, branch} and at most one per wave), the larger of
-  the fullest category over all waves and all instructions of one wave; elsewhere (RDNA) one
-  instruction per clock of any wave.
+- `issue`: issue slots, never fewer than one wave takes alone with its no-ops. Where a SIMD is
+  served every few clocks (CDNA: every 4th, one instruction per category {vector, scalar, LDS,
+  vector memory, branch} and at most one per wave), those of the fullest category over all waves;
+  elsewhere (RDNA, NVIDIA) one instruction per clock of any wave.
 """
 
 from __future__ import annotations
@@ -128,14 +128,15 @@ class Tally:
 
     def _issue(self, residency: Residency) -> float:
         by_category: dict[str, float] = {}
+        idle = 0.0
         for charge, count in self.charges.items():
-            if charge.issues:
-                by_category[charge.category] = by_category.get(charge.category, 0) + count
-        alone = sum(by_category.values())
-        if residency.period == 1:
-            return alone * residency.waves
-        fullest = max((n for category, n in by_category.items() if category), default=0)
-        return residency.period * max(fullest * residency.waves, alone)
+            category = charge.category
+            by_category[category] = by_category.get(category, 0.0) + count * charge.slots
+            idle += count * charge.idle
+        taken = sum(by_category.values())
+        by_category.pop("", None)
+        fullest = max(by_category.values(), default=0.0) if residency.period > 1 else taken
+        return residency.period * max(fullest * residency.waves, taken + idle)
 
 
 def tally(charges: Iterable[Charge]) -> Tally:
