@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.report import sample
 from wavecast.analyze.result import NextStep
 from wavecast.isa.instruction import SourceLocation
-from wavecast.report import listing, source, summary
+from wavecast.report import accesses, listing, source, summary, words
 
 REPORT = sample.report()
 MATMUL = REPORT.explanations[0]
@@ -47,21 +47,24 @@ def test_main_loop_is_the_inner_one_unless_its_trips_are_few():
 
 def test_next_step_names_every_resource_that_must_shrink():
     step = NextStep("vgpr", 1, 168, 3, (NextStep("lds", 2048, 4096, 3),))
-    occupancy = replace(MATMUL.analysis.occupancy, next=step)
-    assert summary.next_step(occupancy) == "1 VGPR fewer and 2 KiB less LDS → 3 waves/SIMD"
+    analysis = replace(MATMUL.analysis, occupancy=replace(MATMUL.analysis.occupancy, next=step))
+    assert (
+        words.next_step(replace(MATMUL, analysis=analysis))
+        == "1 VGPR fewer and 2 KiB less LDS → 3 waves/SIMD"
+    )
 
 
 def test_where_names_the_call_site_of_inlined_code():
     own = SourceLocation("/a/k.py", 12)
-    assert summary.where(SourceLocation("/lib/standard.py", 290, 0, own)) == (
+    assert words.where(SourceLocation("/lib/standard.py", 290, 0, own)) == (
         "line 12 (via standard.py:290)"
     )
-    assert summary.where(own) == "line 12"
+    assert words.where(own) == "line 12"
 
 
 def test_memory_accesses_alike_are_one_group():
-    groups = summary.memory_groups(MATMUL.analysis)
-    assert [(g.line, g.argument, g.count, summary.wasteful(g)) for g in groups] == [
+    groups = accesses.memory_groups(MATMUL.analysis)
+    assert [(g.line, g.argument, g.count, accesses.wasteful(g)) for g in groups] == [
         (23, "a", 2, False),
         (23, "", 1, True),
         (24, "b", 2, True),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from wavecast.report import summary
+from wavecast.report import summary, words
 from wavecast.report.pressure import downsample
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def kernel_entry(explanation: Explanation, label: str) -> dict[str, Any]:
         "device": device.name,
         "device_id": device.id,
         "vendor": device.vendor,
-        "headline": summary.headline(explanation),
+        "headline": words.headline(explanation),
         "code": _code(explanation.code),
         "launch": _launch(explanation.launch),
         "registers": {

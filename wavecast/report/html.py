@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from wavecast import __version__
-from wavecast.report import listing, plots, summary, units
+from wavecast.report import accesses, listing, pressure_plot, roofline_plot, summary, units, words
 
 if TYPE_CHECKING:
     from wavecast.pipeline.result import Report
@@ -63,7 +63,14 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals.update(summary=summary, units=units, plots=plots)
+    environment.globals.update(
+        accesses=accesses,
+        pressure_plot=pressure_plot,
+        roofline_plot=roofline_plot,
+        summary=summary,
+        units=units,
+        words=words,
+    )
     return environment
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import WavecastError
-from wavecast.report import source, summary, units
+from wavecast.report import source, summary, units, words
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import Instruction, SourceLocation
@@ -303,7 +303,7 @@ def _line_notes(explanation: Explanation, lookup: _Lookup) -> dict[str, str]:
             continue
         pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
         per_pipe = ", ".join(
-            f"{summary.PIPE_LABELS.get(pipe, pipe)} {units.cycles(value)}"
+            f"{words.PIPE_LABELS.get(pipe, pipe)} {units.cycles(value)}"
             for pipe, value in pipes
             if value
         )

@@ -13,8 +13,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.report import summary, units
-from wavecast.report.terminal_kernel import SEVERITY_STYLE, findings, safe, sections
+from wavecast.report import summary, units, words
+from wavecast.report.terminal_findings import findings
+from wavecast.report.terminal_kernel import sections
+from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,9 +64,9 @@ def _failures(report: Report, console: Console) -> None:
 def _kernel(label: str, explanation: Explanation, console: Console, detail: Detail) -> None:
     device = explanation.device
     title = Text.assemble((safe(label), "bold"), "  ", (device.target, "bold cyan"))
-    title.append(f" {summary.short_name(device)}")
+    title.append(f" {words.short_name(device)}")
     console.print(Rule(title, align="left", style="dim", characters="─"))
-    console.print(Text(safe(summary.headline(explanation)), style="bold"))
+    console.print(Text(safe(words.headline(explanation)), style="bold"))
     console.print()
     parts = (
         findings(explanation, brief=True)
@@ -145,7 +147,7 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
     best = len(known) > 1 and roofline.floor_seconds == min(known)
     return {
         "arch": Text(device.target, style="cyan"),
-        "device": Text(summary.short_name(device)),
+        "device": Text(words.short_name(device)),
         "regs": Text(vgprs),
         "sgpr": Text(str(registers.sgpr)),
         "spilled": Text(str(registers.spilled), style="bold red" if registers.spilled else ""),
@@ -175,7 +177,7 @@ def _loop_cell(explanation: Explanation) -> Text:
     if summary.latency_bound(loop):
         cell = Text(f"latency {units.cycles(loop.critical_path)}")
     elif pipes := summary.pipes_by_cost(loop):
-        cell = Text(f"{summary.PIPE_LABELS.get(pipes[0][0], pipes[0][0])} ")
+        cell = Text(f"{words.PIPE_LABELS.get(pipes[0][0], pipes[0][0])} ")
         cell.append(units.cycles(pipes[0][1]))
     else:
         cell = Text(units.UNKNOWN)

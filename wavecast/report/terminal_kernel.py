@@ -5,32 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.bar import Bar
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.report import source, summary, units
+from wavecast.report import summary, units, words
 from wavecast.report.pressure import downsample
+from wavecast.report.terminal_findings import findings
+from wavecast.report.terminal_tables import loops, memory, source_lines
+from wavecast.report.terminal_text import safe
 
 if TYPE_CHECKING:
-    from wavecast.analyze.result import LoopAnalysis, Pressure
+    from wavecast.analyze.result import Pressure
     from wavecast.pipeline.result import Explanation
-    from wavecast.rules.finding import Finding
 
-SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-_MARKS = {"error": "✖", "warning": "▲", "note": "●"}
 _SPARKS = "▁▂▃▄▅▆▇█"
-_MOST_LOOPS = 4
-_MOST_ACCESSES = 12
 _LABEL_WIDTH = 10
-
-
-def safe(text: str) -> str:
-    """`text` without control characters, which could drive the terminal it is shown on."""
-    return "".join(ch if ch.isprintable() else "�" for ch in text.expandtabs(4))
 
 
 def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
@@ -38,24 +28,16 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
     yield _facts(explanation, width, full=full)
     analysis = explanation.analysis
     if analysis.loops:
-        yield from _loops(explanation, width, full=full)
+        yield from loops(explanation, width, full=full)
     if analysis.memory:
-        yield from _memory(explanation, full=full)
+        yield from memory(explanation, full=full)
     if full and analysis.lines:
-        yield from _lines(explanation)
+        yield from source_lines(explanation)
     yield from findings(explanation, brief=False)
     if analysis.not_modelled:
         yield Text("")
         left_out = "; ".join(safe(item) for item in analysis.not_modelled)
         yield Text(f"not modelled: {left_out}", style="dim")
-
-
-def _heading(text: str, note: str = "") -> Text:
-    line = Text.assemble("\n", (text, "bold"))
-    return line.append(f"  {note}", style="dim") if note else line
-
-
-# --- resources ---------------------------------------------------------------------------------
 
 
 def _facts(explanation: Explanation, width: int, *, full: bool) -> Table:
@@ -75,7 +57,9 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
     if explanation.launch is not None:
         yield "launch", _launch(explanation)
     yield "registers", _registers(explanation)
-    yield "LDS", Text(f"{units.size(analysis.lds_bytes)} per workgroup")
+    say = words.of(explanation.device)
+    label = "LDS" if say is words.AMD else "shared"
+    yield label, Text(f"{units.size(analysis.lds_bytes)} per {say.workgroup}")
     yield "occupancy", _occupancy(explanation)
     yield "mix", _mix(analysis.instructions)
     if analysis.matrix_kinds:
@@ -107,7 +91,7 @@ def _launch(explanation: Explanation) -> Text:
 
 
 def _registers(explanation: Explanation) -> Text:
-    registers = explanation.analysis.registers
+    registers, lane = explanation.analysis.registers, words.of(explanation.device).lane
     if explanation.device.vendor == "nvidia":
         parts = [f"{registers.vgpr} per thread"]
     else:
@@ -124,22 +108,24 @@ def _registers(explanation: Explanation) -> Text:
     else:
         text.append(" · no spills")
     if registers.scratch_bytes:
-        text.append(" · ").append(f"{units.size(registers.scratch_bytes)} scratch per lane", "red")
+        text.append(" · ").append(
+            f"{units.size(registers.scratch_bytes)} scratch per {lane}", "red"
+        )
     return text
 
 
 def _occupancy(explanation: Explanation) -> Text:
-    occupancy = explanation.analysis.occupancy
+    occupancy, say = explanation.analysis.occupancy, words.of(explanation.device)
     if not occupancy.fits:
-        text = Text("one workgroup does not fit a compute unit", style="bold red")
+        text = Text(f"one {say.workgroup} does not fit the {say.unit}", style="bold red")
     else:
-        text = Text(f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} waves/SIMD")
-        text.append(f" · {units.plural(occupancy.workgroups, 'workgroup')} per compute unit")
+        waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} {say.residency}"
+        text = Text(f"{waves} · {units.plural(occupancy.workgroups, say.workgroup)} per {say.unit}")
     allowed = sorted(occupancy.limits.items(), key=lambda item: item[1])
-    limits = ", ".join(f"{summary.resource_label(name)} {waves}" for name, waves in allowed)
+    limits = ", ".join(f"{say.resource(name)} {waves}" for name, waves in allowed)
     if limits:
         text.append(f"\neach alone allows: {limits}", style="dim")
-    step = summary.next_step(occupancy)
+    step = words.next_step(explanation)
     return text.append(f"\nnext: {step}", style="green") if step else text
 
 
@@ -180,167 +166,6 @@ def _sparkline(pressure: Pressure, width: int) -> Text:
     for (index, *_), value in zip(points, values, strict=True):
         spark = _SPARKS[min(7, value * 8 // (top + 1))]
         text.append(spark, style="bold red" if index == pressure.peak_index else "")
-    at = f" at {summary.where(pressure.peak_location)}" if pressure.peak_location else ""
+    at = f" at {words.where(pressure.peak_location)}" if pressure.peak_location else ""
     text.append(f"\npeak {pressure.peak_vgpr} VGPRs live{at}, instruction {pressure.peak_index}")
-    return text
-
-
-# --- loops -------------------------------------------------------------------------------------
-
-
-def _loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
-    loops = summary.loops_by_weight(explanation.analysis)
-    shown = loops if full else loops[:_MOST_LOOPS]
-    yield _heading("Loops", "cycles per iteration of one SIMD with all its waves")
-    table = Table.grid(padding=(0, 3, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    most = max((max(loop.cycles.values(), default=0.0) for loop in shown), default=1.0)
-    bar_width = max(12, min(48, width - 56))
-    for position, loop in enumerate(shown):
-        if position:
-            table.add_row("", "")
-        table.add_row(_loop_facts(loop), _pipe_bars(loop, max(most, 1.0), bar_width))
-    yield Padding(table, (0, 0, 0, 2))
-    if len(loops) > len(shown):
-        yield Text(f"  and {len(loops) - len(shown)} smaller loops", style="dim")
-
-
-def _loop_facts(loop: LoopAnalysis) -> Text:
-    line = summary.line_of(loop.location)
-    text = Text(f"line {line}" if line is not None else "unknown line", style="bold")
-    text.append("" if loop.depth == 1 else f", depth {loop.depth}", style="not bold")
-    trips = f"×{units.count(loop.trip_count)}" if loop.trip_count is not None else "trips unknown"
-    rows = [
-        f"{trips}, {units.plural(sum(loop.instructions.values()), 'instruction')}",
-        f"dependency chain {units.cycles(loop.critical_path)}",
-    ]
-    if loop.matrix_density:
-        rows.append(f"{loop.matrix_density:.0%} matrix instructions")
-    rows.append(f"{units.size(loop.bytes_global)} global, {units.size(loop.bytes_lds)} LDS")
-    if loop.barriers or loop.waits_full:
-        waits = units.plural(loop.waits_full, "full wait")
-        rows.append(f"{waits}, {units.plural(loop.barriers, 'barrier')}")
-    if loop.includes_inner:
-        rows.append("with its inner loops")
-    for row in rows:
-        text.append(f"\n{row}", style="not bold dim")
-    return text
-
-
-def _pipe_bars(loop: LoopAnalysis, most: float, width: int) -> Table:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, width=7)
-    grid.add_column(width=width)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True)
-    pipes = summary.pipes_by_cost(loop)
-    for position, (pipe, cycles) in enumerate(pipes):
-        binds = position == 0 and not summary.latency_bound(loop)
-        style = "bold" if binds else ""
-        grid.add_row(
-            Text(summary.PIPE_LABELS.get(pipe, pipe), style=style),
-            Bar(most, 0, cycles, width=width, color="yellow" if binds else "default"),
-            Text(units.cycles(cycles), style=style),
-            Text("binds", style="yellow") if binds else Text(""),
-        )
-    if not pipes:
-        grid.add_row(Text("none", style="dim"), "", "", "")
-    return grid
-
-
-# --- memory and lines --------------------------------------------------------------------------
-
-
-def _table(*columns: tuple[str, bool]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        header_style="dim",
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-    )
-    for title, right in columns:
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
-    return table
-
-
-def _memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
-    groups = summary.memory_groups(explanation.analysis)
-    shown = groups if full else groups[:_MOST_ACCESSES]
-    table = _table(
-        ("line", True), ("argument", False), ("access", False), ("B/lane", True),
-        ("lanes", False), ("a wave pays", False), ("count", False),
-    )  # fmt: skip
-    for group in shown:
-        stride = f" by {group.stride} B" if group.pattern == "strided" and group.stride else ""
-        table.add_row(
-            str(group.line) if group.line is not None else units.UNKNOWN,
-            safe(group.argument) or units.UNKNOWN,
-            f"{group.space} {group.kind}",
-            str(group.bytes_per_lane),
-            f"{group.pattern}{stride}",
-            Text(summary.access_quality(group), style="yellow" if summary.wasteful(group) else ""),
-            f"{group.count} in loop" if group.in_loop else str(group.count),
-        )
-    yield _heading("Memory")
-    yield Padding(table, (0, 0, 0, 2))
-    if len(groups) > len(shown):
-        yield Text(f"  and {len(groups) - len(shown)} more kinds of access", style="dim")
-
-
-def _lines(explanation: Explanation) -> Iterator[RenderableType]:
-    table = _table(("line", True), ("instr.", True), ("cycles by pipe", False), ("source", False))
-    ordered = sorted(explanation.analysis.lines, key=lambda c: -sum(c.cycles.values()))
-    for cost in ordered:
-        pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
-        table.add_row(
-            str(cost.line),
-            units.count(sum(cost.instructions.values())),
-            ", ".join(f"{summary.PIPE_LABELS.get(p, p)} {units.cycles(c)}" for p, c in pipes if c),
-            Text(safe(source.line_text(explanation.code, cost.file, cost.line).strip()), "dim"),
-        )
-    yield _heading("Source lines", "static, the costliest first")
-    yield Padding(table, (0, 0, 0, 2))
-
-
-# --- findings ----------------------------------------------------------------------------------
-
-
-def findings(explanation: Explanation, *, brief: bool) -> Iterator[RenderableType]:
-    """The findings, gravest first; `brief` leaves evidence and source text out."""
-    ordered = summary.sorted_findings(explanation.findings)
-    if not ordered:
-        yield Text("\nno findings", style="dim") if not brief else Text("no findings", style="dim")
-        return
-    if not brief:
-        yield _heading("Findings")
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(width=1)
-    table.add_column(overflow="fold")
-    for finding in ordered:
-        style = SEVERITY_STYLE[finding.severity]
-        mark = Text(_MARKS[finding.severity], style=style)
-        table.add_row(mark, _finding(explanation, finding, brief=brief))
-    yield Padding(table, (0, 0, 0, 2))
-
-
-def _finding(explanation: Explanation, finding: Finding, *, brief: bool) -> Text:
-    text = Text.assemble(
-        (finding.severity, SEVERITY_STYLE[finding.severity]), " ", (safe(finding.rule), "bold")
-    )
-    location = finding.location
-    if location is not None:
-        text.append(f" {summary.where(location)}")
-    text.append(f": {safe(finding.message)}")
-    if not brief:
-        if location is not None:
-            outer = location.outermost
-            line = source.line_text(explanation.code, outer.file, outer.line).strip()
-            if line:
-                text.append(f"\n{outer.line} │ {safe(line)}", style="dim")
-        if finding.evidence:
-            text.append(f"\n{safe(finding.evidence)}", style="dim")
-    if finding.advice:
-        text.append("\n→ ", style="green").append(safe(finding.advice))
     return text

@@ -1,0 +1,106 @@
+"""A kernel's memory instructions, alike ones together, and what they cost a wave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wavecast.report import units
+from wavecast.report.summary import line_of
+
+if TYPE_CHECKING:
+    from wavecast.analyze.result import CodeAnalysis
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGroup:
+    """Memory instructions alike in line, argument, width and pattern."""
+
+    line: int | None
+    argument: str
+    space: str
+    kind: str
+    bytes_per_lane: int
+    pattern: str
+    stride: int | None
+    count: int
+    lines: int | None
+    transactions_ideal: int | None
+    conflict_ways: float | None
+    in_loop: bool
+    indices: tuple[int, ...]
+
+
+def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
+    """The kernel's memory instructions, grouped; those in loops first, then by line."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for position, access in enumerate(analysis.memory):
+        key = (
+            access.loop is None,
+            line_of(access.location),
+            access.space,
+            access.kind,
+            access.argument,
+            access.bytes_per_lane,
+            access.pattern,
+            access.stride,
+            access.lines,
+            access.transactions_ideal,
+            access.conflict_ways,
+        )
+        found.setdefault(key, []).append(position)
+    result = []
+    for positions in found.values():
+        first = analysis.memory[positions[0]]
+        result.append(
+            MemoryGroup(
+                line=line_of(first.location),
+                argument=first.argument,
+                space=first.space,
+                kind=first.kind,
+                bytes_per_lane=first.bytes_per_lane,
+                pattern=first.pattern,
+                stride=first.stride,
+                count=len(positions),
+                lines=first.lines,
+                transactions_ideal=first.transactions_ideal,
+                conflict_ways=first.conflict_ways,
+                in_loop=first.loop is not None,
+                indices=tuple(analysis.memory[p].index for p in positions),
+            )
+        )
+    unknown_last = 1 << 30
+    return sorted(
+        result,
+        key=lambda g: (
+            not g.in_loop,
+            unknown_last if g.line is None else g.line,
+            g.space,
+            g.kind,
+            g.argument,
+            -g.bytes_per_lane,
+        ),
+    )
+
+
+def access_quality(group: MemoryGroup) -> str:
+    """What a full wave pays: `4 lines`, `64 lines, ideal 8`, `2-way conflict`, "" when unknown."""
+    if group.conflict_ways is not None:
+        if group.conflict_ways <= 1:
+            return "no conflict"
+        return f"{units.count(group.conflict_ways)}-way conflict"
+    if group.lines is None:
+        return ""
+    lines = units.plural(group.lines, "line")
+    if group.transactions_ideal is None or group.lines <= group.transactions_ideal:
+        return lines
+    return f"{lines}, ideal {group.transactions_ideal}"
+
+
+def wasteful(group: MemoryGroup) -> bool:
+    """Whether a wave pays more than it needs."""
+    if group.conflict_ways is not None and group.conflict_ways > 1:
+        return True
+    if group.lines is None or group.transactions_ideal is None:
+        return False
+    return group.lines > group.transactions_ideal

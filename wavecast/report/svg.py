@@ -1,0 +1,47 @@
+"""What the plots share: a frame that maps shares of its axes to pixels, and number formatting.
+
+Plots are inline SVG. Colours and fonts are the page's style classes; hovers are SVG titles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A plot area: logarithmic or linear ranges mapped to pixels."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    @property
+    def inner_width(self) -> float:
+        return self.width - self.left - self.right
+
+    @property
+    def inner_height(self) -> float:
+        return self.height - self.top - self.bottom
+
+    def x(self, share: float) -> float:
+        """Pixel of a share 0…1 of the horizontal axis."""
+        return self.left + share * self.inner_width
+
+    def y(self, share: float) -> float:
+        """Pixel of a share 0…1 of the vertical axis, upwards."""
+        return self.top + (1 - share) * self.inner_height
+
+
+def n(value: float) -> str:
+    """A coordinate, to a tenth of a pixel."""
+    return f"{value:.1f}".rstrip("0").rstrip(".")
+
+
+def path(points: Sequence[tuple[float, float]]) -> str:
+    """Path data of a line through points."""
+    return "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)

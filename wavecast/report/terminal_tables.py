@@ -1,0 +1,141 @@
+"""Tables of one kernel: loops with pipe bars, memory accesses, source lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.bar import Bar
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.report import accesses, source, summary, units, words
+from wavecast.report.terminal_text import heading, safe
+
+if TYPE_CHECKING:
+    from wavecast.analyze.result import LoopAnalysis
+    from wavecast.pipeline.result import Explanation
+
+_MOST_LOOPS = 4
+_MOST_ACCESSES = 12
+
+
+def loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
+    loops = summary.loops_by_weight(explanation.analysis)
+    shown = loops if full else loops[:_MOST_LOOPS]
+    yield heading("Loops", "cycles per iteration of one SIMD with all its waves")
+    table = Table.grid(padding=(0, 3, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    most = max((max(loop.cycles.values(), default=0.0) for loop in shown), default=1.0)
+    bar_width = max(12, min(48, width - 56))
+    for position, loop in enumerate(shown):
+        if position:
+            table.add_row("", "")
+        table.add_row(_loop_facts(loop), _pipe_bars(loop, max(most, 1.0), bar_width))
+    yield Padding(table, (0, 0, 0, 2))
+    if len(loops) > len(shown):
+        yield Text(f"  and {len(loops) - len(shown)} smaller loops", style="dim")
+
+
+def _loop_facts(loop: LoopAnalysis) -> Text:
+    line = summary.line_of(loop.location)
+    text = Text(f"line {line}" if line is not None else "unknown line", style="bold")
+    text.append("" if loop.depth == 1 else f", depth {loop.depth}", style="not bold")
+    trips = f"×{units.count(loop.trip_count)}" if loop.trip_count is not None else "trips unknown"
+    rows = [
+        f"{trips}, {units.plural(sum(loop.instructions.values()), 'instruction')}",
+        f"dependency chain {units.cycles(loop.critical_path)}",
+    ]
+    if loop.matrix_density:
+        rows.append(f"{loop.matrix_density:.0%} matrix instructions")
+    rows.append(f"{units.size(loop.bytes_global)} global, {units.size(loop.bytes_lds)} LDS")
+    if loop.barriers or loop.waits_full:
+        waits = units.plural(loop.waits_full, "full wait")
+        rows.append(f"{waits}, {units.plural(loop.barriers, 'barrier')}")
+    if loop.includes_inner:
+        rows.append("with its inner loops")
+    for row in rows:
+        text.append(f"\n{row}", style="not bold dim")
+    return text
+
+
+def _pipe_bars(loop: LoopAnalysis, most: float, width: int) -> Table:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, width=7)
+    grid.add_column(width=width)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    pipes = summary.pipes_by_cost(loop)
+    for position, (pipe, cycles) in enumerate(pipes):
+        binds = position == 0 and not summary.latency_bound(loop)
+        style = "bold" if binds else ""
+        grid.add_row(
+            Text(words.PIPE_LABELS.get(pipe, pipe), style=style),
+            Bar(most, 0, cycles, width=width, color="yellow" if binds else "default"),
+            Text(units.cycles(cycles), style=style),
+            Text("binds", style="yellow") if binds else Text(""),
+        )
+    if not pipes:
+        grid.add_row(Text("none", style="dim"), "", "", "")
+    return grid
+
+
+# --- memory and lines --------------------------------------------------------------------------
+
+
+def _table(*columns: tuple[str, bool]) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        header_style="dim",
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+    )
+    for title, right in columns:
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    return table
+
+
+def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
+    groups = accesses.memory_groups(explanation.analysis)
+    shown = groups if full else groups[:_MOST_ACCESSES]
+    table = _table(
+        ("line", True), ("argument", False), ("access", False), ("B/lane", True),
+        ("lanes", False), ("a wave pays", False), ("count", False),
+    )  # fmt: skip
+    for group in shown:
+        stride = f" by {group.stride} B" if group.pattern == "strided" and group.stride else ""
+        table.add_row(
+            str(group.line) if group.line is not None else units.UNKNOWN,
+            safe(group.argument) or units.UNKNOWN,
+            f"{group.space} {group.kind}",
+            str(group.bytes_per_lane),
+            f"{group.pattern}{stride}",
+            Text(
+                accesses.access_quality(group), style="yellow" if accesses.wasteful(group) else ""
+            ),
+            f"{group.count} in loop" if group.in_loop else str(group.count),
+        )
+    yield heading("Memory")
+    yield Padding(table, (0, 0, 0, 2))
+    if len(groups) > len(shown):
+        yield Text(f"  and {len(groups) - len(shown)} more kinds of access", style="dim")
+
+
+def source_lines(explanation: Explanation) -> Iterator[RenderableType]:
+    table = _table(("line", True), ("instr.", True), ("cycles by pipe", False), ("source", False))
+    ordered = sorted(explanation.analysis.lines, key=lambda c: -sum(c.cycles.values()))
+    for cost in ordered:
+        pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
+        table.add_row(
+            str(cost.line),
+            units.count(sum(cost.instructions.values())),
+            ", ".join(f"{words.PIPE_LABELS.get(p, p)} {units.cycles(c)}" for p, c in pipes if c),
+            Text(safe(source.line_text(explanation.code, cost.file, cost.line).strip()), "dim"),
+        )
+    yield heading("Source lines", "static, the costliest first")
+    yield Padding(table, (0, 0, 0, 2))

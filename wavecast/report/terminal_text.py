@@ -1,0 +1,19 @@
+"""Pieces of terminal text that every section uses."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+"""How a severity is coloured; its word stands beside it."""
+
+
+def safe(text: str) -> str:
+    """`text` without control characters, which could drive the terminal it is shown on."""
+    return "".join(ch if ch.isprintable() else "�" for ch in text.expandtabs(4))
+
+
+def heading(text: str, note: str = "") -> Text:
+    """The title of a section."""
+    line = Text.assemble("\n", (text, "bold"))
+    return line.append(f"  {note}", style="dim") if note else line

@@ -1,0 +1,200 @@
+"""What a report says in words, in the terms of the device's vendor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wavecast.report import summary, units
+
+if TYPE_CHECKING:
+    from wavecast.analyze.result import LoopAnalysis, NextStep
+    from wavecast.arch import Device
+    from wavecast.isa.instruction import SourceLocation
+    from wavecast.pipeline.result import Explanation
+
+PIPE_LABELS = {
+    "matrix": "matrix",
+    "valu": "VALU",
+    "trans": "trans",
+    "salu": "SALU",
+    "smem": "SMEM",
+    "lds": "LDS",
+    "vmem": "VMEM",
+    "branch": "branch",
+    "issue": "issue",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A vendor's names for things. `residency` is the unit occupancy is counted in."""
+
+    residency: str
+    wave: str
+    workgroup: str
+    unit: str
+    lane: str
+    lds: str
+    resources: Mapping[str, str]
+
+    def resource(self, limiter: str) -> str:
+        """Limiting resources in words; names without a wording stand as they are."""
+        names = [self.resources.get(name, name) for name in names_of(limiter)]
+        return " and ".join(names) if len(names) < 3 else ", ".join(names)
+
+
+AMD = Words(
+    residency="waves/SIMD",
+    wave="wave",
+    workgroup="workgroup",
+    unit="compute unit",
+    lane="lane",
+    lds="LDS",
+    resources={
+        "vgpr": "VGPRs",
+        "agpr": "AGPRs",
+        "sgpr": "SGPRs",
+        "lds": "LDS",
+        "waves": "wave slots",
+        "workgroups": "workgroup slots",
+    },
+)
+NVIDIA = Words(
+    residency="warps/scheduler",
+    wave="warp",
+    workgroup="block",
+    unit="SM",
+    lane="thread",
+    lds="shared memory",
+    resources={
+        "vgpr": "registers",
+        "lds": "shared memory",
+        "waves": "warp slots",
+        "workgroups": "block slots",
+    },
+)
+_VENDOR = re.compile(r"^(AMD|NVIDIA)\s+(Instinct\s+|Radeon\s+|Ryzen\s+)?")
+
+
+def of(device: Device) -> Words:
+    """The words for a device."""
+    return NVIDIA if device.vendor == "nvidia" else AMD
+
+
+def names_of(limiter: str) -> list[str]:
+    """The resources a limiter names, `lds, vgpr` → `["lds", "vgpr"]`."""
+    return [part.strip() for part in limiter.split(",") if part.strip()]
+
+
+def short_name(device: Device) -> str:
+    """The device's marketing name without the vendor: `MI300X`."""
+    return _VENDOR.sub("", device.name)
+
+
+def where(location: SourceLocation | None) -> str:
+    """`line 14`, or `line 14 (via standard.py:290)` for code inlined from elsewhere."""
+    if location is None:
+        return "an unknown line"
+    outer = location.outermost
+    if outer is location:
+        return f"line {outer.line}"
+    file = location.file.rsplit("/", 1)[-1]
+    return f"line {outer.line} (via {file}:{location.line})"
+
+
+def headline(explanation: Explanation) -> str:
+    """The most important things about one kernel on one device, in plain words."""
+    device = explanation.device
+    parts = [_fit(explanation), _spills(explanation), _occupancy(explanation)]
+    loop = summary.main_loop(explanation.analysis)
+    if loop is not None:
+        parts.append(_loop(loop))
+    parts.append(_bound(explanation))
+    sentences = ". ".join(part[:1].upper() + part[1:] for part in parts if part)
+    return f"{device.target} ({short_name(device)}): {sentences}."
+
+
+def _fit(explanation: Explanation) -> str:
+    occupancy, words = explanation.analysis.occupancy, of(explanation.device)
+    if occupancy.fits:
+        return ""
+    limiter = words.resource(occupancy.limiter)
+    return f"cannot launch: one {words.workgroup} does not fit the {words.unit} ({limiter})"
+
+
+def _spills(explanation: Explanation) -> str:
+    registers, words = explanation.analysis.registers, of(explanation.device)
+    counts = ((registers.spilled_vgpr, "vgpr"), (registers.spilled_sgpr, "sgpr"))
+    spilled = [_amount(count, words.resource(name)) for count, name in counts if count]
+    return f"spills {' and '.join(spilled)}" if spilled else ""
+
+
+def _amount(number: int, nouns: str) -> str:
+    return f"{units.count(number)} {nouns.removesuffix('s') if number == 1 else nouns}"
+
+
+def _occupancy(explanation: Explanation) -> str:
+    analysis, words = explanation.analysis, of(explanation.device)
+    occupancy, registers = analysis.occupancy, analysis.registers
+    if not occupancy.fits:
+        return ""
+    waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} {words.residency}"
+    if occupancy.waves_per_simd >= occupancy.max_waves_per_simd:
+        return f"{waves}, the most there can be"
+    used = {
+        "vgpr": units.count(registers.vgpr + registers.agpr),
+        "sgpr": units.count(registers.sgpr),
+        "lds": units.size(analysis.lds_bytes),
+    }
+    binding = names_of(occupancy.limiter)
+    detail = [used[binding[0]]] if binding and binding[0] in used else []
+    detail += [step] if (step := next_step(explanation)) else []
+    inside = f" ({'; '.join(detail)})" if detail else ""
+    return f"{waves}, limited by {words.resource(occupancy.limiter)}{inside}"
+
+
+def next_step(explanation: Explanation) -> str:
+    """`14 VGPRs fewer → 3 waves/SIMD`, "" at the top."""
+    step, words = explanation.analysis.occupancy.next, of(explanation.device)
+    if step is None:
+        return ""
+    needs = " and ".join(_need(part, words) for part in (step, *step.also))
+    return f"{needs} → {step.waves_per_simd} {words.residency}"
+
+
+def _need(step: NextStep, words: Words) -> str:
+    if step.resource == "lds":
+        return f"{units.size(step.delta)} less {words.lds}"
+    return f"{_amount(step.delta, words.resource(step.resource))} fewer"
+
+
+def _loop(loop: LoopAnalysis) -> str:
+    at = f" at {where(loop.location)}" if loop.location else ""
+    pipes = summary.pipes_by_cost(loop)
+    if not pipes:
+        return f"main loop{at} has no modelled cost"
+    (pipe, most), rest = pipes[0], pipes[1:3]
+    label = PIPE_LABELS.get(pipe, pipe)
+    others = ", ".join(f"{PIPE_LABELS.get(p, p)} {units.cycles(c)}" for p, c in rest)
+    then = f", then {others}" if others else ""
+    if summary.latency_bound(loop):
+        chain = units.cycles(loop.critical_path)
+        return (
+            f"main loop{at} waits on its own dependency chain: {chain} cycles per iteration, "
+            f"the busiest pipe ({label}) needs {units.cycles(most)}"
+        )
+    return f"main loop{at}: {label} pipe binds with {units.cycles(most)} cycles/iteration{then}"
+
+
+def _bound(explanation: Explanation) -> str:
+    roofline = explanation.roofline
+    if roofline.floor_seconds is None or roofline.bound == "unknown":
+        return ""
+    floor = units.seconds(roofline.floor_seconds)
+    words = f"{roofline.bound}-bound, floor {floor}"
+    if roofline.sustained_seconds is not None:
+        words += f" ({units.seconds(roofline.sustained_seconds)} at sustained rates)"
+    return words
