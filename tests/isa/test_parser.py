@@ -91,6 +91,19 @@ def test_a_pair_is_one_instruction_with_both_halves() -> None:
     assert isa.print_instruction(pair.decoded) == line
 
 
+def test_names_of_earlier_targets_are_understood() -> None:
+    load = one("ds_read_b32 v1, v2 offset:4", "gfx1100")
+    assert load.opcode is one("ds_load_b32 v1, v2 offset:4", "gfx1100").opcode
+    assert isa.print_instruction(load.decoded) == "ds_read_b32 v1, v2 offset:4"
+
+
+def test_registers_above_255_are_numbered_by_their_comment() -> None:
+    move = one("v_dual_mov_b32 v2 /*v258*/, v4 :: v_dual_mov_b32 v3 /*v259*/, v5", "gfx1250")
+    assert set(register_names(move.writes)) == {"v258", "v259"}
+    load = one("ds_load_b64 v[0:1] /*v[256:257]*/, v2", "gfx1250")
+    assert set(register_names(load.writes)) == {"v256", "v257"}
+
+
 def test_writes_of_a_half_do_not_kill() -> None:
     half = one("v_mov_b16_e32 v1.h, v2.l", "gfx1100")
     assert half.decoded.kills == 0

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wavecast.isa import semantics, table
-from wavecast.isa.opcode import Access, Opcode, OperandKind
+from wavecast.isa.opcode import Access, Control, Opcode, OperandKind
 from wavecast.isa.semantics import IntegerOps, LaneOps, Unknown
 
 INTEGERS = IntegerOps()
@@ -102,10 +102,16 @@ def _arity(function: Callable[..., object]) -> int:
 def _input_widths(opcode: Opcode) -> list[int]:
     """Bits of every input, by the convention of `wavecast.isa.semantics`."""
     flags = {"scc": 1, "vcc": 1}
-    read = [o for o in opcode.operands if o.access in (Access.READ, Access.READ_WRITE)]
+    read = [
+        o
+        for o in opcode.operands
+        if o.access in (Access.READ, Access.READ_WRITE) and o.kind is not OperandKind.LABEL
+    ]
     widths = [1 if o.kind is OperandKind.LANE_MASK else 32 * (o.dwords or 1) for o in read]
     for name in opcode.implicit_reads:
-        if name == "exec" and not opcode.is_vector:
+        if opcode.control is Control.CONDITIONAL:
+            widths.append(1 if name == "scc" else 64)
+        elif name == "exec" and not opcode.is_vector:
             widths.append(widths[0])
         elif name in flags:
             widths.append(1)
@@ -123,7 +129,8 @@ def test_every_entry_has_a_row_of_its_shape() -> None:
         assert _arity(meaning.function) == len(_input_widths(row)), row.name
         written = [o for o in row.operands if o.access in (Access.WRITE, Access.READ_WRITE)]
         outputs = meaning.evaluate(INTEGERS, *([0] * len(_input_widths(row))))
-        assert len(outputs) == len(written) + len(row.implicit_writes), row.name
+        results = len(written) + len(row.implicit_writes) + (row.control is Control.CONDITIONAL)
+        assert len(outputs) == results, row.name
 
 
 @pytest.mark.parametrize("seed", range(6))

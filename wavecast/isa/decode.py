@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 from wavecast.errors import nearest_names
 from wavecast.isa import table
-from wavecast.isa.instruction import Decoded, Operand
+from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryEffect, MemoryKind, Opcode, OperandKind, OperandRole
 from wavecast.isa.operand import OperandError, parse_operand, print_operand
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
@@ -85,10 +86,13 @@ class Decoder:
         if found is not None:
             return found
         rows, encoding = self._rows.get(mnemonic), ""
+        match = _SUFFIX.fullmatch(mnemonic) if rows is None else None
         if rows is None:
-            match = _SUFFIX.fullmatch(mnemonic)
             if match is not None:
                 rows, encoding = self._rows.get(match["base"]), match["encoding"]
+        if rows is None:
+            older = table.older_names(self.target)
+            rows = older.get(mnemonic) or older.get(match["base"] if match else "")
         if rows is None:
             raise UnknownMnemonic(mnemonic, self.target, nearest_names(mnemonic, self._rows))
         self._mnemonics[mnemonic] = rows, encoding
@@ -244,19 +248,33 @@ def _match(
     for row in rows:
         missing = len(row.operands) - count
         if missing > 0 and sum(role.optional for role in row.operands) >= missing:
-            return row, _drop_optional(row.operands, missing)
+            return row, _drop_optional(row.operands, missing, operands)
     wanted = " or ".join(str(len(row.operands)) for row in rows)
     raise DecodeError(f"{text!r} has {count} operands, expected {wanted}")
 
 
-def _drop_optional(roles: tuple[OperandRole, ...], missing: int) -> tuple[OperandRole, ...]:
-    kept = []
-    for role in roles:
-        if missing and role.optional:
-            missing -= 1
-        else:
-            kept.append(role)
-    return tuple(kept)
+def _drop_optional(
+    roles: tuple[OperandRole, ...], missing: int, operands: tuple[Operand, ...]
+) -> tuple[OperandRole, ...]:
+    """The roles without `missing` optional ones: the first choice that fits what was printed."""
+    optional = [index for index, role in enumerate(roles) if role.optional]
+    choices = [
+        tuple(role for index, role in enumerate(roles) if index not in dropped)
+        for dropped in combinations(optional, missing)
+    ]
+    for kept in choices:
+        if all(_fits(role, operand) for role, operand in zip(kept, operands, strict=True)):
+            return kept
+    return choices[0]
+
+
+def _fits(role: OperandRole, operand: Operand) -> bool:
+    """False for a vector register where only scalars go, or the reverse."""
+    if role.kind is OperandKind.SCALAR_ADDRESS:
+        return operand.kind in (OperandClass.SGPR, OperandClass.OFF, OperandClass.SPECIAL)
+    if role.kind is OperandKind.VECTOR:
+        return operand.kind in (OperandClass.VGPR, OperandClass.AGPR)
+    return True
 
 
 def print_instruction(decoded: Decoded) -> str:

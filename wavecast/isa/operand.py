@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from functools import lru_cache
 
 from wavecast.isa.instruction import Operand, OperandClass
@@ -31,6 +32,7 @@ _FILES = {
     "s": (OperandClass.SGPR, SGPR_BASE, SGPR_COUNT),
     "ttmp": (OperandClass.SPECIAL, TTMP_BASE, TTMP_COUNT),
 }
+_HIGH = re.compile(r"v[\d\[\]:]+/\*(?P<real>v[\d\[\]:]+)\*/")
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)")
 _FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _LITERAL = re.compile(r"lit(?:64)?\((?P<value>[^)]*)\)")
@@ -54,6 +56,9 @@ def parse_operand(text: str) -> Operand:
     match = _REGISTER.fullmatch(text)
     if match is not None:
         return _register(text, match)
+    high = _HIGH.fullmatch(text)
+    if high is not None:
+        return replace(parse_operand(high["real"]), text=text)
     if text == "off":
         return Operand(OperandClass.OFF, text)
     if text in SPECIAL_REGISTERS or text in _ALIASES:
@@ -133,7 +138,7 @@ _PREFIX = {OperandClass.VGPR: "v", OperandClass.AGPR: "a", OperandClass.SGPR: "s
 def print_operand(operand: Operand) -> str:
     """The operand as LLVM prints it; registers are spelled from their numbers, not their text."""
     prefix = _PREFIX.get(operand.kind)
-    if prefix is None:
+    if prefix is None or "/*" in operand.text:
         return operand.text
     if operand.count == 1:
         text = f"{prefix}{operand.first}"

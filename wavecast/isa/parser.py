@@ -27,6 +27,8 @@ _LABEL = re.compile(r'^("?[A-Za-z_.$][\w.$@]*"?|\d+):')
 _INSTRUCTION = re.compile(r"[a-z][a-z0-9]*_")
 _COMMENT = re.compile(r"\s*(?:;|//).*$")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_HIGH_REGISTER = re.compile(r" ?(/\*v\[?\d[\d:]*\]?\*/)")
+"""gfx1250 prints `v0 /*v256*/` for a register above 255, which `s_set_vgpr_msb` selects."""
 
 
 @dataclass
@@ -89,7 +91,8 @@ class _Reader:
         self, text: str, target: str, file: str, wave_lanes: int, only: str | None
     ) -> None:
         if "/*" in text:
-            text = _BLOCK_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+            text = _HIGH_REGISTER.sub(r"\1", text)
+            text = _BLOCK_COMMENT.sub(_without_comment, text)
         self.lines = text.split("\n")
         self.names = set(_FUNCTION.findall(text)) | set(_KERNEL.findall(text))
         self.file = file
@@ -180,6 +183,10 @@ class _Reader:
 
 
 _SECTION_DIRECTIVES = frozenset({".text", ".section", ".data", ".bss", ".rodata", ".amdgpu_metadata"})
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith("/*v") else "\n" * found[0].count("\n")
 
 
 def _is_text(line: str) -> bool:

@@ -455,6 +455,17 @@ def relate(o: Ops[V], relation: str, a: V, b: V, bits: int, signed: bool) -> V:
     return below if relation in ("lt", "gt") else o.not_(below, 1)
 
 
+# conditional branches: the one output says whether the branch is taken
+
+
+def branch_if(bits: int, zero: bool) -> Function:
+    def evaluate(o: Ops[V], a: V) -> tuple[V]:
+        empty = o.eq(a, o.zero(bits), bits)
+        return (empty if zero else o.not_(empty, 1),)
+
+    return evaluate
+
+
 RELATIONS = ("eq", "lg", "lt", "le", "gt", "ge")
 
 
@@ -497,6 +508,12 @@ def _tables() -> dict[str, Function]:
         "s_pack_hl_b32_b16": pack(low_from_high=True, high_from_high=False),
         "s_cmp_eq_u64": compare("eq", 64, signed=False),
         "s_cmp_lg_u64": compare("lg", 64, signed=False),
+        "s_cbranch_scc0": branch_if(1, zero=True),
+        "s_cbranch_scc1": branch_if(1, zero=False),
+        "s_cbranch_vccz": branch_if(64, zero=True),
+        "s_cbranch_vccnz": branch_if(64, zero=False),
+        "s_cbranch_execz": branch_if(64, zero=True),
+        "s_cbranch_execnz": branch_if(64, zero=False),
     }
     for count in (1, 2, 3, 4):
         found[f"s_lshl{count}_add_u32"] = shift_left_add(count)

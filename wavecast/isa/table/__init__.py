@@ -253,6 +253,25 @@ def by_mnemonic(target: str) -> dict[str, tuple[Opcode, ...]]:
 
 
 @cache
+def older_names(target: str) -> dict[str, tuple[Opcode, ...]]:
+    """Names earlier targets print for rows that `target` has under another name.
+
+    Assemblers accept most of them (`ds_read_b32` on gfx1100), so hand-written code uses them.
+    """
+    name = isa_target(target)
+    printed = by_mnemonic(target)
+    found: dict[str, tuple[Opcode, ...]] = {}
+    for row in rows():
+        if name not in row.mnemonics:
+            continue
+        for earlier in TARGETS[: TARGETS.index(name)]:
+            mnemonic = row.mnemonics.get(earlier, row.name)
+            if mnemonic not in printed and row not in found.get(mnemonic, ()):
+                found[mnemonic] = (*found.get(mnemonic, ()), row)
+    return found
+
+
+@cache
 def opcode(name: str) -> Opcode:
     """The row called `name`. Raises UnknownName with the nearest rows."""
     for row in rows():
@@ -261,4 +280,4 @@ def opcode(name: str) -> Opcode:
     raise UnknownName("opcode", name, (row.name for row in rows()))
 
 
-__all__ = ["TARGETS", "TableError", "by_mnemonic", "opcode", "rows"]
+__all__ = ["TARGETS", "TableError", "by_mnemonic", "older_names", "opcode", "rows"]
