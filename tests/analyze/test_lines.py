@@ -25,8 +25,7 @@ def test_lines_of_the_kernel_hold_what_was_inlined_there() -> None:
 
 
 def test_inlined_lines_stand_apart() -> None:
-    inlined = read(BODY).extra["inlined_lines"]
-    assert isinstance(inlined, tuple)
+    inlined = read(BODY).inlined_lines
     assert [(line.file, line.line, line.instructions) for line in inlined] == [
         ("/lib/helper.py", 5, {"valu": 1, "trans": 1})
     ]

@@ -84,7 +84,7 @@ def test_instructions_are_counted_by_class() -> None:
         "barrier": 1,
         "other": 1,
     }
-    assert found.extra["async_copies"] == {"cp.async": 1}
+    assert found.async_copies == {"cp.async": 1}
     assert [wait.full for wait in found.waits] == [True]
     widths = {m.mnemonic: m.bytes_per_lane for m in found.memory}
     assert widths["LDG.E.128"] == 16
@@ -101,7 +101,7 @@ def test_instructions_are_counted_by_class() -> None:
 )
 def test_tensor_core_kind(line: str, target: str, kind: str) -> None:
     found = read(line, target=target)
-    assert found.extra["tensor_core"] == {kind: 1}
+    assert found.tensor_core == {kind: 1}
     assert found.matrix_kinds == {line.split(".")[0].split()[0]: 1}
 
 

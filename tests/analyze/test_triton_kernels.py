@@ -118,7 +118,7 @@ def test_a_product_on_nvidia(kernel: Any, tmp_path: Path) -> None:
     ).stdout
     code = object_of(found, "sm_90", 32, {"sass": sass, "ptx": found.asm["ptx"]})
     analysis = analyze_nvidia(code, arch.load("sm_90"))
-    assert analysis.extra["tensor_core"].keys() == {"wgmma"}
+    assert analysis.tensor_core.keys() == {"wgmma"}
     (loop,) = [loop for loop in analysis.loops if loop.flops]
     assert loop.location is not None
     assert loop.location.line == LOOP_LINE

@@ -97,11 +97,9 @@ def analyze(
         executed=tuple(executed),
         executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
         not_modelled=(*assumed, *_not_modelled(rates, charges)),
-        extra={
-            "inlined_lines": inlined,
-            "vector_flops_static": whole.vector_flops(),
-            "vector_flops_executed": _executed([b.vector_flops() for b in blocks], executed, waves),
-        },
+        inlined_lines=inlined,
+        vector_flops_static=whole.vector_flops(),
+        executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),
         instruction_cycles=tuple(_alone(charge) for charge in charges),
     )
 

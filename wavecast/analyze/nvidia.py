@@ -70,7 +70,7 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     waited = _waits(program, reachable)
     running = [instruction for instruction, _ in _code(program, reachable)]
     body, inlined = line_costs(running, [charges[i.index] for i in running], resident)
-    flops = whole.matrix_flops()
+    flops, tensor_core = whole.matrix_flops(), _tensor_core(program, reachable)
     return CodeAnalysis(
         kernel=code.kernel,
         target=code.target,
@@ -94,12 +94,11 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
             program, blocks, flops, waves_of(launch, occupied.waves_per_workgroup)
         ),
         not_modelled=(*assumed, *_not_modelled(code, program, rates)),
-        extra={
-            "inlined_lines": inlined,
-            "tensor_core": _tensor_core(program, reachable),
-            "async_copies": _async_copies(program, reachable),
-            "vector_flops_static": whole.vector_flops(),
-        },
+        extra={"tensor cores": ", ".join(tensor_core)} if tensor_core else {},
+        inlined_lines=inlined,
+        vector_flops_static=whole.vector_flops(),
+        tensor_core=tensor_core,
+        async_copies=_async_copies(program, reachable),
     )
 
 

@@ -199,8 +199,9 @@ class CodeAnalysis:
     """Everything read off one kernel. `instructions` counts by class over the whole kernel.
 
     `executed` is, per block, how often one wave executes it for this launch (None where unknown);
-    `executed_matrix_flops` sums matrix operations by input dtype over the whole launch, None when
-    a loop's trip count is not known. `not_modelled` lists what was left out and why.
+    `executed_flops` sums matrix operations by input dtype over the whole launch, None when a loop's
+    trip count is not known. `matrix_flops_static` is the same of one wave, each instruction once.
+    `not_modelled` lists what was left out and why; `extra` holds short texts worth showing.
     """
 
     kernel: str
@@ -222,5 +223,15 @@ class CodeAnalysis:
     executed_flops: Mapping[str, float] | None = None
     not_modelled: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+    inlined_lines: tuple[LineCost, ...] = ()
+    """Costs of inlined functions by their own lines; `lines` counts them at their call sites."""
+    vector_flops_static: Mapping[str, float] = field(default_factory=dict)
+    """Useful vector operations of one wave by dtype, each instruction once, all lanes active."""
+    executed_vector_flops: Mapping[str, float] | None = None
+    """Vector operations over the whole launch; None where a block's executions are unknown."""
+    tensor_core: Mapping[str, int] = field(default_factory=dict)
+    """NVIDIA: matrix instructions by PTX family: `mma.sync`, `wgmma`, `tcgen05`."""
+    async_copies: Mapping[str, int] = field(default_factory=dict)
+    """NVIDIA: copies to or from shared memory past the registers: `cp.async`, `tma`."""
     instruction_cycles: tuple[float, ...] = ()
     """Per instruction, the clock cycles one execution by one wave takes its pipe; () if unknown."""
