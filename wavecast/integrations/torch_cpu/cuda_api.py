@@ -86,9 +86,8 @@ class NoGraph:
         )
 
 
-def install(patches: Patches, facts: DeviceFacts, note: Callable[[str], None]) -> None:
+def install(patches: Patches, facts: DeviceFacts) -> None:
     """Replace what `torch.cuda`, `torch.accelerator` and `torch.version` say."""
-    del note
     import torch
 
     for name, value in _cuda(facts).items():

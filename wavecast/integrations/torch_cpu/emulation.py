@@ -11,11 +11,15 @@ from wavecast.integrations.patching import Patches
 
 
 @contextlib.contextmanager
-def emulated_cuda(facts: DeviceFacts, note: Callable[[str], None]) -> Iterator[None]:
+def emulated_cuda(
+    facts: DeviceFacts,
+    note: Callable[[str], None],
+    in_doubt: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
-    `note` receives lines the user must see. Everything is put back at the end. Raises MissingTool
-    without PyTorch.
+    `note` receives lines the user must see. Comparisons of tensors succeed while `in_doubt()` says
+    that numbers are missing. Everything is put back at the end. Raises MissingTool without PyTorch.
     """
     try:
         import torch
@@ -23,12 +27,13 @@ def emulated_cuda(facts: DeviceFacts, note: Callable[[str], None]) -> Iterator[N
         raise MissingTool(
             "PyTorch is not installed", hint="pip install 'wavecast[torch]'"
         ) from error
-    from wavecast.integrations.torch_cpu import cuda_api, library, mode
+    from wavecast.integrations.torch_cpu import checks, cuda_api, library, mode
 
     patches = Patches()
     active = mode.CudaOnCpu(torch)
     try:
-        cuda_api.install(patches, facts, note)
+        cuda_api.install(patches, facts)
+        checks.install(patches, in_doubt, note)
         mode.install(patches, active)
         library.install(patches, active)
         with active:

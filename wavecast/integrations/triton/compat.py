@@ -8,7 +8,7 @@ from typing import Any
 from wavecast.isa import elf, metadata
 
 _REGISTER_COUNT = b"\x04\x2f\x08\x00"
-"""EIATTR_REGCOUNT in `.nv.info`, as `cuobjdump -elf` names it: a symbol index and a count follow."""
+"""EIATTR_REGCOUNT of `.nv.info`, as `cuobjdump -elf` names it: symbol index, count."""
 
 
 def allocator() -> Any:

@@ -164,7 +164,7 @@ def _capture(job: Job, facts: DeviceFacts, frames: wire.FrameWriter) -> None:
     hooks.install()
     raised = ""
     try:
-        with emulated_cuda(facts, recorder.note):
+        with emulated_cuda(facts, recorder.note, lambda: bool(recorder.launches)):
             run_as_main(path, job.arguments)
     except WavecastError as error:
         raised = str(error)
