@@ -221,7 +221,7 @@ def launch(compiled: CodeObject) -> Launch:
         Argument("a", "tensor", "bfloat16", (4096, 4096), (4096, 1), 33554432, 1),
         Argument("b", "tensor", "bfloat16", (4096, 4096), (4096, 1), 33554432, 2),
         Argument("c", "tensor", "bfloat16", (4096, 4096), (4096, 1), 33554432, 3),
-        Argument("n", "scalar", value=4096),
+        Argument("n", "scalar", "i32", value=4096),
         Argument("scale", "scalar", value=float("inf")),
     )
     return Launch(compiled, (1024, 1, 1), (256, 1, 1), arguments, dynamic_lds=32768)

@@ -80,10 +80,19 @@ def _labels(firsts: Sequence[Explanation]) -> list[str]:
 
 def argument_text(argument: Argument) -> str:
     """`x: bfloat16[4096, 4096]`, `n = 4096`."""
-    if argument.shape or argument.dtype:
-        shape = ", ".join(str(extent) for extent in argument.shape)
-        return f"{argument.name}: {argument.dtype}[{shape}]"
-    return f"{argument.name} = {argument.value}"
+    value = argument_value(argument)
+    if argument.kind in ("tensor", "descriptor", "pointer"):
+        return f"{argument.name}: {value}"
+    return f"{argument.name} = {value}"
+
+
+def argument_value(argument: Argument) -> str:
+    """`bfloat16[4096, 4096]` for a tensor, the value of a scalar."""
+    if argument.kind in ("tensor", "descriptor"):
+        return f"{argument.dtype}[{', '.join(str(extent) for extent in argument.shape)}]"
+    if argument.kind == "pointer":
+        return f"pointer to {argument.dtype}" if argument.dtype else "pointer"
+    return str(argument.value)
 
 
 def severity_counts(findings: Sequence[Finding]) -> dict[str, int]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Detail = Literal["brief", "normal", "full"]
 
-_DROPPED = ("sgpr", "spilled", "lds", "device", "findings", "regs")
+_DROPPED = ("device", "sgpr", "lds", "findings", "spilled", "regs")
 """Columns of the comparison left out on a narrow terminal, in this order."""
 
 
@@ -63,8 +63,8 @@ def _failures(report: Report, console: Console) -> None:
 
 def _kernel(label: str, explanation: Explanation, console: Console, detail: Detail) -> None:
     device = explanation.device
-    title = Text.assemble((safe(label), "bold"), "  ", (device.target, "bold cyan"))
-    title.append(f" {words.short_name(device)}")
+    title = Text.assemble((device.target, "bold cyan"), f" {words.short_name(device)}  ")
+    title.append(safe(label), style="bold")
     console.print(Rule(title, align="left", style="dim", characters="─"))
     console.print(Text(safe(words.headline(explanation)), style="bold"))
     console.print()
