@@ -1,0 +1,100 @@
+"""The roofline of a launch on a device.
+
+    compute time = Σ over dtypes of FLOPs / peak(dtype)
+    memory time  = bytes / bandwidth
+    floor        = max(compute time, memory time)
+    intensity    = FLOPs / bytes;  ridge = peak / bandwidth
+
+(Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.) Once with the datasheet's peaks and
+once, where the device has them, with rates measured to be sustained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from wavecast.arch import Device, Quantity
+from wavecast.model.bounds import Ceiling, Roofline, Work
+
+Rate = Callable[[str], Quantity | None]
+
+
+def roofline(work: Work, device: Device) -> Roofline:
+    """Bounds of `work` on `device`. Rates the device lacks make the bound `unknown`, with a note."""
+    flops = {name: count for name, count in (work.flops or {}).items() if count > 0}
+    dtype = max(flops, key=lambda name: flops[name]) if flops else ""
+    notes = []
+    compute_seconds = _compute_time(flops, device.peak_flops) if work.flops is not None else None
+    if work.flops is None:
+        notes.append(f"FLOPs {work.flops_source}")
+    elif compute_seconds is None:
+        lacking = next(name for name in flops if device.peak_flops(name) is None)
+        notes.append(device.why_no_peak(lacking))
+    memory = device.peak_bandwidth()
+    if work.bytes is None:
+        notes.append(f"bytes {work.bytes_source}")
+    elif memory is None:
+        notes.append(f"{device.id} has no known memory bandwidth")
+    memory_seconds = _over(work.bytes, memory)
+    sustained_memory = device.sustained_bandwidth() or memory
+    sustained_compute = _compute_time(
+        flops, lambda name: device.sustained_flops(name) or device.peak_flops(name)
+    )
+    peak = device.peak_flops(dtype) if dtype else None
+    sustained = device.sustained_flops(dtype) if dtype else None
+    total = sum(flops.values())
+    return Roofline(
+        work=work,
+        dtype=dtype,
+        compute=_ceiling(dtype, peak),
+        memory=_ceiling("memory", memory),
+        compute_sustained=_ceiling(dtype, sustained),
+        memory_sustained=_ceiling("memory", device.sustained_bandwidth()),
+        intensity=total / work.bytes if work.bytes and work.flops is not None else None,
+        ridge=_ratio(peak, memory),
+        ridge_sustained=_ratio(sustained or peak, sustained_memory),
+        compute_seconds=compute_seconds,
+        memory_seconds=memory_seconds,
+        floor_seconds=_later(compute_seconds, memory_seconds),
+        sustained_seconds=_later(
+            sustained_compute if compute_seconds is not None else None,
+            _over(work.bytes, sustained_memory),
+        ),
+        bound=_bound(compute_seconds, memory_seconds),
+        note="; ".join(notes),
+    )
+
+
+def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
+    seconds = 0.0
+    for dtype, count in flops.items():
+        peak = rate(dtype)
+        if peak is None:
+            return None
+        seconds += count / float(peak.value)
+    return seconds
+
+
+def _over(amount: float | None, rate: Quantity | None) -> float | None:
+    return None if amount is None or rate is None else amount / float(rate.value)
+
+
+def _ratio(peak: Quantity | None, bandwidth: Quantity | None) -> float | None:
+    return None if peak is None or bandwidth is None else float(peak.value) / float(bandwidth.value)
+
+
+def _later(first: float | None, second: float | None) -> float | None:
+    """The larger of two times; a floor needs both, for the missing one could be larger."""
+    return None if first is None or second is None else max(first, second)
+
+
+def _bound(compute: float | None, memory: float | None) -> str:
+    if compute is None or memory is None:
+        return "unknown"
+    return "compute" if compute > memory else "memory"
+
+
+def _ceiling(name: str, rate: Quantity | None) -> Ceiling | None:
+    if rate is None:
+        return None
+    return Ceiling(name, float(rate.value), rate.status, ", ".join(rate.sources))

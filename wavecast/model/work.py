@@ -1,0 +1,112 @@
+"""The useful work of a launch: FLOPs by dtype and the least bytes that must move.
+
+FLOPs are, in this order: stated by the user; the matrix operations the code executes (padding of
+tiles included, for they take the same time); the vector operations, for code without matrix
+instructions; the FLOPs another target's code derived for the same launch. Bytes are stated, or the
+tensors the launch reads and writes, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
+from wavecast.compile.codeobject import Argument, Launch
+from wavecast.model.bounds import Work
+
+VECTOR = "vector_"
+"""Prefix of the dtypes of vector operations, whose peak differs from the matrix peak."""
+
+_READS = frozenset({"load", "load_to_lds", "atomic"})
+_WRITES = frozenset({"store", "atomic"})
+_GLOBAL_SPACES = frozenset({"global", "buffer", "flat", "scalar"})
+
+
+def work(
+    launch: Launch | None,
+    analysis: CodeAnalysis,
+    *,
+    given_flops: float | None = None,
+    given_bytes: float | None = None,
+    given_dtype: str = "",
+    flops_hint: Mapping[str, float] | None = None,
+) -> Work:
+    """The work of one launch. `flops_hint` are FLOPs by dtype known from elsewhere.
+
+    `given_dtype` names the dtype of `given_flops`; by default the one most matrix operations of
+    the code have.
+    """
+    flops, flops_source = _flops(analysis, given_flops, given_dtype, flops_hint)
+    if given_bytes is not None:
+        return Work(flops, given_bytes, 0.0, flops_source, "given")
+    read, written, bytes_source = _bytes(launch, analysis.memory)
+    return Work(flops, read, written, flops_source, bytes_source)
+
+
+def _flops(
+    analysis: CodeAnalysis,
+    given: float | None,
+    dtype: str,
+    hint: Mapping[str, float] | None,
+) -> tuple[Mapping[str, float] | None, str]:
+    if given is not None:
+        return {dtype or _main_dtype(analysis): given}, "given"
+    if analysis.matrix_flops_static:
+        if analysis.executed_flops:
+            return dict(analysis.executed_flops), "derived from the matrix instructions executed"
+    else:
+        vector = analysis.executed_vector_flops
+        if vector is not None:
+            return {f"{VECTOR}{name}": flops for name, flops in vector.items()}, (
+                "derived from the vector instructions executed, all lanes active"
+            )
+    if hint:
+        return dict(hint), "derived from the same launch on another target"
+    return None, _why_unknown(analysis)
+
+
+def _why_unknown(analysis: CodeAnalysis) -> str:
+    for loop in analysis.loops:
+        if loop.trip_count is None and loop.flops:
+            where = f" at line {loop.location.line}" if loop.location else ""
+            return f"unknown: the loop{where} runs an unknown number of times ({loop.trip_note})"
+    return "unknown: the launch is not known (state --flops)"
+
+
+def _main_dtype(analysis: CodeAnalysis) -> str:
+    """The dtype of most of the code's operations; matrix operations go first."""
+    for static, prefix in (
+        (analysis.matrix_flops_static, ""),
+        (analysis.vector_flops_static, VECTOR),
+    ):
+        if static:
+            return prefix + max(static, key=lambda name: static[name])
+    return f"{VECTOR}fp32"
+
+
+def _bytes(
+    launch: Launch | None, memory: Iterable[MemoryInstruction]
+) -> tuple[float | None, float | None, str]:
+    tensors = [a for a in launch.arguments if a.bytes > 0] if launch is not None else []
+    if not tensors:
+        return None, None, "unknown: the launch's tensors are not known (state --bytes)"
+    accesses = [m for m in memory if m.space in _GLOBAL_SPACES]
+    kinds = _READS | _WRITES
+    if any(not m.argument for m in accesses if m.kind in kinds and m.space != "scalar"):
+        total = _distinct(tensors)
+        return total, 0.0, "derived from the tensors, each touched once (which way is unknown)"
+    read = {m.argument for m in accesses if m.kind in _READS}
+    written = {m.argument for m in accesses if m.kind in _WRITES}
+    return (
+        _distinct(a for a in tensors if a.name in read),
+        _distinct(a for a in tensors if a.name in written),
+        "derived from the tensors the code reads and writes, each once",
+    )
+
+
+def _distinct(tensors: Iterable[Argument]) -> float:
+    """Bytes of tensors; views of one storage count once, at the largest."""
+    largest: dict[int, int] = {}
+    for tensor in tensors:
+        largest[tensor.storage] = max(largest.get(tensor.storage, 0), tensor.bytes)
+    return float(sum(largest.values()))
