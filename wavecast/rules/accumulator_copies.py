@@ -35,10 +35,10 @@ def _check(subject: Subject) -> Iterator[Finding]:
             evidence=f"{len(copies)} of {len(body):,} instructions, at "
             f"{lines(item.location for item in copies)}; the kernel uses "
             f"{registers.vgpr} VGPRs and {registers.agpr} AGPRs",
-            advice="Lower the register need so that everything fits the 256 VGPRs vector "
-            "instructions can address: more warps or a smaller tile. Values that vector "
-            "instructions touch every iteration (a rescaled accumulator) cost two copies "
-            "each while they live in AGPRs.",
+            advice="Lower the register need so that accumulators and operands fit the ordinary "
+            "VGPRs: a smaller tile, or more warps where a wave may hold more. Values that "
+            "vector instructions touch every iteration (a rescaled accumulator) cost two "
+            "copies each while they live in AGPRs.",
             location=copies[0].location or loop.location,
             instruction=copies[0].index,
         )

@@ -15,13 +15,16 @@ from wavecast.isa.waits import wait_counters
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import hot_loops, loop_analysis
 from wavecast.rules.rates import bytes_per_clock
+from wavecast.rules.triton_pipeline import dot_loops
+from wavecast.rules.triton_stages import module
 from wavecast.rules.wording import at_line, count, size
 
 NAME = "full-wait-in-loop"
 
-SHORTEST_LATENCY = 500
-"""Clocks assumed from load to data where no measurement of the device exists: a little below the
-shortest main-memory latency measured on any device of the tables (A100: 520, MI210: 600)."""
+ASSUMED_LATENCY = {"lat_l2": 200.0, "lat_dram": 500.0}
+"""Clocks from load to data assumed where no measurement of the device exists: a little below the
+shortest measured on any device of the tables (L2: A100 210, MI210 237; main memory: A100 520,
+MI210 600)."""
 
 _LOAD_COUNTERS = frozenset({"vmcnt", "loadcnt", "asynccnt", "tensorcnt"})
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
@@ -47,11 +50,24 @@ def _check(subject: Subject) -> Iterator[Finding]:
         exposure = _worst(program, loop, charges)
         if analysis is None or exposure is None:
             continue
-        latency, source = _latency(subject.device)
-        hidden = exposure.cycles + _others(analysis)
-        if hidden >= latency or _keeps_memory_busy(subject, analysis, latency):
-            continue
-        yield _finding(subject, loop, analysis, exposure, (latency, source, hidden))
+        hidden = exposure.cycles + _others(subject, analysis)
+        if _is_slow(subject, analysis, hidden):
+            yield _finding(subject, loop, analysis, exposure, hidden)
+
+
+def _is_slow(subject: Subject, loop: LoopAnalysis, hidden: float) -> bool:
+    """Whether waves stand still for memory although memory is not busy.
+
+    Tiles of a matrix product are shared by workgroups and come from L2, mostly. A loop without
+    matrix instructions streams from main memory; the memory is busy when the resident waves have
+    bandwidth x latency bytes in flight (Little's law), each with the loads of one iteration.
+    """
+    if loop.matrix_density > 0:
+        return hidden < _latency(subject.device, "lat_l2")[0]
+    latency, _ = _latency(subject.device, "lat_dram")
+    rate = bytes_per_clock(subject.device)
+    in_flight = loop.bytes_global * loop.waves_per_simd * subject.device.simds_per_cu
+    return hidden < latency and (rate is None or in_flight < rate * latency)
 
 
 def _worst(program: Program, loop: Loop, charges: Charges) -> _Exposure | None:
@@ -95,52 +111,42 @@ def _waits_for_all_loads(instruction: Instruction, target: str) -> bool:
     return any(value == 0 for name, value in counters.items() if name in _LOAD_COUNTERS)
 
 
-def _others(loop: LoopAnalysis) -> float:
-    """Cycles the other waves of the SIMD can fill while one waits: their share of an iteration."""
-    waves = loop.waves_per_simd
-    if waves < 2 or not loop.cycles:
+def _others(subject: Subject, loop: LoopAnalysis) -> float:
+    """Cycles the other waves of a SIMD can fill while one waits: their share of an iteration.
+
+    With a barrier in the loop, the waves of a workgroup wait together; only those of other
+    workgroups fill the time.
+    """
+    occupancy = subject.analysis.occupancy
+    together = -(-occupancy.waves_per_workgroup // subject.device.simds_per_cu)
+    groups = loop.waves_per_simd // together if loop.barriers else loop.waves_per_simd
+    if groups < 2 or not loop.cycles:
         return 0.0
-    return max(loop.cycles.values()) * (waves - 1) / waves
+    return max(loop.cycles.values()) * (groups - 1) / groups
 
 
-def _latency(device: Device) -> tuple[float, str]:
-    """Main-memory latency in clocks and where it is from."""
-    measured = device.get("lat_dram")
+def _latency(device: Device, name: str) -> tuple[float, str]:
+    """A latency in clocks and where it is from."""
+    measured = device.get(name)
     if isinstance(measured, (int, float)):
         return float(measured), f"measured on {device.name}"
-    return SHORTEST_LATENCY, "assumed, none is published for this device"
-
-
-def _keeps_memory_busy(subject: Subject, loop: LoopAnalysis, latency: float) -> bool:
-    """Whether the resident waves together have enough bytes in flight (Little's law).
-
-    A device that moves B bytes per clock with a latency of L clocks is busy with B * L bytes
-    outstanding; each wave has the loads of one iteration.
-    """
-    rate = bytes_per_clock(subject.device)
-    if rate is None:
-        return False
-    in_flight = loop.bytes_global * loop.waves_per_simd * subject.device.simds_per_cu
-    return in_flight >= rate * latency
+    return ASSUMED_LATENCY[name], "assumed, none is published for this device"
 
 
 def _finding(
-    subject: Subject,
-    loop: Loop,
-    analysis: LoopAnalysis,
-    exposure: _Exposure,
-    numbers: tuple[float, str, float],
+    subject: Subject, loop: Loop, analysis: LoopAnalysis, exposure: _Exposure, hidden: float
 ) -> Finding:
-    latency, source, hidden = numbers
     matrix = analysis.matrix_density > 0
+    level = "L2" if matrix else "memory"
+    latency, source = _latency(subject.device, "lat_l2" if matrix else "lat_dram")
     return Finding(
         rule=NAME,
         severity="warning" if matrix else "note",
         message=f"the loop{at_line(loop.location)} waits for loads right after issuing them",
         evidence=f"{exposure.cycles:.0f} cycles of work between the last load and the wait for all "
         f"loads; with {count(analysis.waves_per_simd, 'wave')} per SIMD {hidden:.0f} of about "
-        f"{latency:.0f} clocks of memory latency are covered ({source}), and an iteration has only "
-        f"{size(analysis.bytes_global)} per wave in flight",
+        f"{latency:.0f} clocks of {level} latency are covered ({source}); a wave has "
+        f"{size(analysis.bytes_global)} in flight per iteration",
         advice=_advice(subject, matrix),
         location=exposure.wait.location or loop.location,
         instruction=exposure.wait.index,
@@ -154,12 +160,7 @@ def _advice(subject: Subject, matrix: bool) -> str:
             "computing on this one's, so that the wait is for older loads only."
         )
     if matrix:
-        stages = subject.code.options.get("num_stages")
-        now = f" (now {stages})" if isinstance(stages, int) else ""
-        return (
-            f"Use num_stages of 2 or more{now} so that the next tile is loaded during the dots; "
-            "if it is set already, see num-stages-no-effect. More resident waves hide it too."
-        )
+        return _pipeline_advice(subject)
     return (
         "Give a wave more to load at once: a larger block, or tl.range(…, num_stages=2) or "
         "unrolling so that several iterations' loads are in flight; more resident waves hide it "
@@ -167,19 +168,40 @@ def _advice(subject: Subject, matrix: bool) -> str:
     )
 
 
+def _pipeline_advice(subject: Subject) -> str:
+    """For a loop with a dot: pipeline it, or let the compiler keep the loads where Triton put them."""
+    stages, found = subject.code.options.get("num_stages"), module(subject, "ttgir")
+    loops = dot_loops(found) if found is not None else []
+    if not isinstance(stages, int) or stages < 2:
+        return (
+            "Use num_stages=2 or more, so that the next tile is loaded during the dots. More "
+            "resident workgroups hide the latency too."
+        )
+    if not any(loop.pipelined for loop in loops):
+        return f"num_stages is {stages} but took no effect: see num-stages-no-effect."
+    peak = subject.analysis.pressure.peak_vgpr if subject.analysis.pressure is not None else 0
+    held = f" (the pressure peaks at {peak} VGPRs)" if peak else ""
+    return (
+        "Triton issues the loads ahead, but the compiler moved them down to where they are used, "
+        f"as it does to save registers{held}: use a smaller tile or more warps, so that a tile in "
+        "flight fits beside the accumulator, or a second resident workgroup."
+    )
+
+
 RULE = Rule(
     name=NAME,
     severity="warning",
     title="Full wait on fresh loads in a loop",
-    explanation=f"""\
+    explanation="""\
 `s_waitcnt vmcnt(0)` waits for every outstanding load. When the youngest was issued just before
 it, nothing is prefetched: each iteration stands still for a trip to memory, unless other waves
 fill the gap.
 
 Looked at is the work between the youngest load and the wait, plus what the other resident
-waves have to do meanwhile, against the device's memory latency (measured; {SHORTEST_LATENCY}
-clocks where no measurement is published). Also silent when all resident waves together have
-enough bytes in flight to keep memory busy (bandwidth x latency). `warning` with matrix
-instructions in the loop, `note` otherwise.""",
+waves have to do meanwhile (only those of other workgroups when the loop has a barrier). A loop
+with matrix instructions is reported (`warning`) when that is less than the L2 latency of the
+device; another loop (`note`) when it is less than the main-memory latency and the resident
+waves together have fewer bytes in flight than bandwidth times latency. Latencies are measured
+ones; where none is published, 200 and 500 clocks.""",
     check=_check,
 )

@@ -14,6 +14,9 @@ NAME = "low-matrix-density"
 BUSY = 0.5
 """Share of the binding pipe's cycles the matrix pipe must reach for the rule to stay silent."""
 
+POOR = 1 / 3
+"""Share below which the finding is a `warning`."""
+
 _ADVICE = {
     "valu": "Move elementwise work out of the loop: convert or scale operands once before it or in "
     "the epilogue, keep offsets as increments, and enlarge the tile so that one address serves "
@@ -40,7 +43,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
             continue
         yield Finding(
             rule=NAME,
-            severity="warning",
+            severity="warning" if matrix < POOR * binding else "note",
             message=f"the matrix pipe can be busy at most {100 * matrix / binding:.0f} % of the "
             "loop" + at_line(loop.location),
             evidence=f"per iteration and SIMD: {_pipes(loop)}",

@@ -79,7 +79,7 @@ def _cause(subject: Subject, found: AccessGroup) -> tuple[str, str]:
             "an ext_vector_type) and align the pointer and the row stride to 16 bytes."
         )
     used = access(operation)
-    unknown = [arg for arg in sliced.of(used.address) if not arg.has("tt.divisibility")]
+    unknown = list(sliced.unproven(used.address))
     masked = [arg for arg in sliced.of(used.mask) if not arg.has("tt.divisibility")]
     suspects = unknown or [arg for arg in masked if not arg.is_pointer]
     if not suspects:

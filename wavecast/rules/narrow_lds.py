@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.isa.program import Loop
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.loops import GLOBAL_SPACES, hot_loops
+from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, loop_analysis
+from wavecast.rules.triton_stages import module
 from wavecast.rules.wording import count
 
 NAME = "narrow-lds-access"
@@ -19,24 +21,40 @@ REPEATS = 8
 """Narrow instructions of one source line in one iteration from which on the rule speaks."""
 
 
+RELEVANT = 0.25
+BINDING = 0.75
+"""LDS cycles as a share of the busiest pipe's, from which on the rule speaks, and warns."""
+
+
 def _check(subject: Subject) -> Iterator[Finding]:
-    hot = {loop.index for loop in hot_loops(subject.program)}
+    shares = {loop.index: _share(subject, loop) for loop in hot_loops(subject.program)}
     for found in group(subject.analysis.memory, _is_narrow):
-        if found.first.loop not in hot or found.count < REPEATS:
+        share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
+        if share < RELEVANT or found.count < REPEATS:
             continue
         if found.first.kind == "store" and _loaded_narrow(subject, found):
             continue
         wide = max(1, found.bytes_per_lane // 16)
         yield Finding(
             rule=NAME,
-            severity="warning",
-            message=f"LDS {found.first.kind}s move {found.widest} bytes per lane in a loop",
+            severity="warning" if share >= BINDING else "note",
+            message=f"LDS {found.first.kind}s move {count(found.widest, 'byte')} per lane in a "
+            "loop",
             evidence=f"{found.mnemonics} per iteration for {found.bytes_per_lane} bytes per lane; "
-            f"{count(wide, '16-byte access', '16-byte accesses')} would move as much",
+            f"{count(wide, '16-byte access', '16-byte accesses')} would move as much; the LDS pipe "
+            f"needs {100 * share:.0f} % of the cycles of the busiest pipe",
             advice=_advice(subject, found),
             location=found.location,
             instruction=found.first.index,
         )
+
+
+def _share(subject: Subject, loop: Loop) -> float:
+    """Cycles of the LDS pipe as a share of those of the loop's busiest pipe."""
+    analysis = loop_analysis(subject, loop)
+    if analysis is None or not analysis.cycles:
+        return 0.0
+    return analysis.cycles.get("lds", 0.0) / max(analysis.cycles.values())
 
 
 def _is_narrow(item: MemoryInstruction) -> bool:
@@ -45,6 +63,18 @@ def _is_narrow(item: MemoryInstruction) -> bool:
         and item.kind in ("load", "store")
         and item.loop is not None
         and item.bytes_per_lane <= NARROW_BYTES
+    )
+
+
+def _is_computed(subject: Subject, found: AccessGroup) -> bool:
+    """Whether the source line loads nothing: the tile goes from one dot to another through LDS."""
+    parsed, place = module(subject, "ttir"), found.location
+    if parsed is None or place is None:
+        return False
+    return not any(
+        operation.location is not None
+        and (operation.location.file, operation.location.line) == (place.file, place.line)
+        for operation in parsed.named("tt.load")
     )
 
 
@@ -64,6 +94,12 @@ def _advice(subject: Subject, found: AccessGroup) -> str:
         return (
             "Lay the tile out so that what a lane needs for one matrix instruction is contiguous "
             "(K innermost), and access it through a 16-byte vector type."
+        )
+    if _is_computed(subject, found):
+        return (
+            "A computed tile changes its layout between two products. Order the products so that "
+            "the first result is the second's left operand as it stands (compute the transposed "
+            "product where that avoids a tl.trans)."
         )
     if found.first.kind == "store":
         return (
@@ -88,6 +124,7 @@ K values of a row or column in one lane, so an operand stored along the other di
 gathered piece by piece.
 
 Fires when one source line became at least {REPEATS} LDS instructions of at most {NARROW_BYTES}
-bytes per lane in an innermost loop.""",
+bytes per lane in an innermost loop whose LDS pipe needs at least a quarter of the busiest
+pipe's cycles; `warning` from three quarters.""",
     check=_check,
 )

@@ -58,6 +58,12 @@ def _reason(subject: Subject, dot: Dot) -> tuple[str, str]:
         known = _TABLE_NAMES.get(dot.a.element, (dot.a.element,))
         element = element_name(dot.a.element)
         if dot.a.element in _TABLE_NAMES and not matrix_elements(target) & set(known):
+            if dot.a.element == "f64":
+                return (
+                    f"{target} has no matrix instruction for fp64",
+                    "Compute in fp32 where the accuracy allows it; fp64 matrix instructions exist "
+                    "on CDNA only.",
+                )
             return (
                 f"{target} has no matrix instruction for {element}",
                 "Convert the inputs to bf16 or fp16 where the accuracy allows it, or split each "

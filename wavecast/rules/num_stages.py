@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterator
 
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.triton_ir import DOTS, Module, Operation, tensors
-from wavecast.rules.triton_slice import Slices, access, uses
+from wavecast.rules.triton_ir import Module, Operation, tensors
+from wavecast.rules.triton_pipeline import LOADS, DotLoop, dot_loops
+from wavecast.rules.triton_slice import Slices, access
 from wavecast.rules.triton_stages import module, module_slices
-from wavecast.rules.wording import listed
+from wavecast.rules.wording import count, listed
 
 NAME = "num-stages-no-effect"
-
-_LOADS = ("tt.load", "amdg.buffer_load")
-_ASYNC = ("async", "to_local", "tma", "tdm")
-"""Parts of names of operations that copy to shared memory on their own."""
 
 _SIZE_PER_THREAD = re.compile(r"sizePerThread = \[([\d, ]+)\]")
 _BITS = re.compile(r"\d+")
@@ -28,51 +25,28 @@ def _check(subject: Subject) -> Iterator[Finding]:
     found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
     if not isinstance(stages, int) or stages < 2 or found is None or sliced is None:
         return
-    for loop in found.named("scf.for"):
-        body = [operation for operation in found.inside(loop) if found.loop_of(operation) is loop]
-        loads = [
-            operation for operation in body if operation.name in _LOADS and _is_tile(operation)
-        ]
-        if not loads or not any(operation.name in DOTS for operation in body):
+    for candidate in dot_loops(found):
+        if candidate.pipelined or not candidate.loads:
             continue
-        if _is_pipelined(loop, body, loads):
-            continue
-        reason, advice = _reason(found, sliced, loop, loads)
+        reason, advice = _reason(found, sliced, candidate)
         yield Finding(
             rule=NAME,
             severity="warning",
             message=f"num_stages={stages} has no effect on this loop",
-            evidence=f"none of its {len(loads)} tile loads is issued ahead: {reason}",
+            evidence=f"none of its {count(len(candidate.loads), 'tile load')} is issued ahead: "
+            f"{reason}",
             advice=advice,
-            location=loop.location,
+            location=candidate.loop.location,
         )
 
 
-def _is_tile(load: Operation) -> bool:
-    """Whether a load is of a whole tile, not of one value."""
-    return any(len(tensor.shape) > 1 for tensor in tensors(load.types))
-
-
-def _is_pipelined(loop: Operation, body: list[Operation], loads: list[Operation]) -> bool:
-    """Whether the loop carries tiles from one iteration to the next, or copies asynchronously."""
-    if "!ttg.memdesc<" in loop.text:
-        return True
-    if any(word in operation.name for operation in body for word in _ASYNC):
-        return True
-    loaded = {name for load in loads for name in load.results}
-    return any(
-        operation.name == "scf.yield" and loaded & set(uses(operation)) for operation in body
-    )
-
-
-def _reason(
-    found: Module, sliced: Slices, loop: Operation, loads: list[Operation]
-) -> tuple[str, str]:
+def _reason(found: Module, sliced: Slices, candidate: DotLoop) -> tuple[str, str]:
     """Why the pipeliner left the loop alone, as far as TTGIR shows it, and what to change."""
+    loads, loop = candidate.loads, candidate.loop
     narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]
     if narrow:
-        arguments = sliced.of(value for load in narrow for value in access(load).address)
-        missing = [arg.name for arg in arguments if not arg.has("tt.divisibility")]
+        addresses = [value for load in narrow for value in access(load).address]
+        missing = [arg.name for arg in sliced.unproven(addresses)]
         hint = (
             f"make {listed(missing)} multiples of 16 (or constants), so that Triton can prove it"
             if missing
@@ -87,7 +61,7 @@ def _reason(
     inner = {id(operation) for operation in found.inside(loop)}
     for load in loads:
         chain = sliced.operations(access(load).address)
-        if any(id(item) in inner and item.name in _LOADS and item is not load for item in chain):
+        if any(id(item) in inner and item.name in LOADS and item is not load for item in chain):
             return (
                 "their addresses come from another load in the same iteration",
                 "Load the indices one iteration ahead and carry them, or copy them to registers "

@@ -16,14 +16,14 @@ NAME = "occupancy-one-step-away"
 SMALL_SHARE = 0.10
 """The saving counts as small up to this share of what is used now."""
 
-WORTHWHILE_GAIN = 1.2
-"""The step must give at least this factor more waves: 4 to 5, but not 8 to 9."""
+WORTHWHILE_GAIN = 1.25
+"""The step must give at least this factor more waves: 4 to 5, but not 5 to 6."""
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
     occupancy = subject.analysis.occupancy
     step = occupancy.next
-    if step is None or not occupancy.fits:
+    if step is None or not occupancy.fits or _is_full(subject):
         return
     used = step.target + step.delta
     if step.delta > SMALL_SHARE * used:
@@ -45,6 +45,13 @@ def _check(subject: Subject) -> Iterator[Finding]:
         advice=_advice(subject, step),
         location=location if step.resource in ("vgpr", "agpr") else None,
     )
+
+
+def _is_full(subject: Subject) -> bool:
+    """Whether the compiler already ran out of registers; asking for fewer would spill more."""
+    registers = subject.analysis.registers
+    most = placement(subject).vgpr_addressable
+    return registers.spilled_vgpr > 0 or (registers.vgpr >= most and not registers.agpr)
 
 
 def _saturated(subject: Subject) -> bool:
@@ -106,7 +113,7 @@ hardware can hide.
 
 Fires when the limiting resource must fall by at most {SMALL_SHARE:.0%} for at least
 {WORTHWHILE_GAIN - 1:.0%} more waves. Silent when every hot loop is bound by the matrix pipe
-that the resident waves already keep busy, and when the launch has no workgroups to fill the
-new places.""",
+that the resident waves already keep busy, when registers are spilled already, and when the
+launch has no workgroups to fill the new places.""",
     check=_check,
 )

@@ -143,7 +143,8 @@ back: hundreds of cycles of latency per use, and memory traffic that nothing in 
 In a loop it is paid every iteration.
 
 Fires when the compiler spilled VGPRs or the code accesses scratch; `warning` when that happens
-inside a loop, `note` otherwise. Arrays indexed with run-time values live in scratch too. Spilled
-SGPRs go to lanes of a VGPR; that is a `note`, and only where a hot loop moves them back.""",
+inside a loop, `note` otherwise. Arrays indexed with run-time values live in scratch too.
+Spilled SGPRs go to lanes of a VGPR; that is a `note`, and only where a hot loop moves them
+back.""",
     check=_check,
 )

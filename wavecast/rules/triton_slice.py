@@ -17,6 +17,10 @@ _BUFFER = re.compile(
     r"(?P<base>%[\w.]+)\[(?P<offsets>%[\w.]+(?:#\d+)?)\](?:, (?P<mask>%[\w.]+(?:#\d+)?))?"
 )
 _NAMED_MASK = re.compile(r" mask (?:= )?(%[\w.]+(?:#\d+)?)")
+_WRAPPERS = frozenset(
+    {"tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.convert_layout", "arith.extsi"}
+    | {"arith.extui", "arith.trunci", "arith.index_cast"}
+)
 _CARRIED = re.compile(r"(%[\w.]+) = (%[\w.]+(?:#\d+)?)")
 
 
@@ -70,6 +74,33 @@ class Slices:
         """The arguments the values depend on, in the order of the signature."""
         names = self.names(values)
         return tuple(arg for arg in self.arguments.values() if f"%{arg.name}" in names)
+
+    def unproven(self, values: Iterable[str]) -> tuple[FunctionArgument, ...]:
+        """The arguments without `tt.divisibility` that keep an address from being aligned.
+
+        Pointers and strides (what is multiplied by an index) come first; other numbers count only
+        when there are none, since a bound or a modulus rarely decides the alignment of a row.
+        """
+        found = [arg for arg in self.of(values) if not arg.has("tt.divisibility")]
+        strides = self._factors(values)
+        decisive = [arg for arg in found if arg.is_pointer or arg.name in strides]
+        return tuple(decisive or found)
+
+    def _factors(self, values: Iterable[str]) -> set[str]:
+        """Names of the arguments that are multiplied with something on the way to the values."""
+        found = set()
+        for operation in self.operations(values):
+            if operation.name == "arith.muli":
+                found |= {self._unwrapped(value).lstrip("%") for value in uses(operation)}
+        return found & set(self.arguments)
+
+    def _unwrapped(self, value: str) -> str:
+        """The value behind splats, extensions and broadcasts."""
+        operation = self._defined.get(value)
+        while operation is not None and operation.name in _WRAPPERS:
+            value = uses(operation)[0]
+            operation = self._defined.get(value)
+        return value
 
     def names(self, values: Iterable[str]) -> frozenset[str]:
         """Every value, arguments included, that the values depend on."""
