@@ -117,3 +117,11 @@ def test_assembly_files_show_the_source_they_were_compiled_from(tmp_path):
     assert (file.name, file.own) == (str(kernel), True)
     assert [line.line for line in file.lines] == list(range(14, 30))
     assert file.lines[0].text == "line 14"
+
+
+def test_without_known_flops_the_headline_says_what_memory_needs():
+    roofline = replace(MATMUL.roofline, bound="unknown", floor_seconds=None)
+    said = words.headline(replace(MATMUL, roofline=roofline))
+    assert said.endswith("Memory alone needs 19 µs.")
+    nothing = replace(roofline, memory_seconds=None)
+    assert "emory" not in words.headline(replace(MATMUL, roofline=nothing))

@@ -32,7 +32,7 @@ class MemoryGroup:
 
 
 def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
-    """The kernel's memory instructions, grouped; those in loops first, then by line."""
+    """The kernel's memory instructions, grouped: in loops first, scalar ones last, by line."""
     found: dict[tuple[object, ...], list[int]] = {}
     for position, access in enumerate(analysis.memory):
         key = (
@@ -74,6 +74,7 @@ def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
         result,
         key=lambda g: (
             not g.in_loop,
+            g.space == "scalar",
             unknown_last if g.line is None else g.line,
             g.space,
             g.kind,

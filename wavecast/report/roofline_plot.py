@@ -26,7 +26,7 @@ def plot(explanations: Sequence[Explanation]) -> Markup | None:
     roofs = [(i, e) for i, e in enumerate(explanations) if e.roofline.compute and e.roofline.memory]
     if not roofs:
         return None
-    frame = Frame(720, 330, 58, 14, 12, 36)
+    frame = Frame(960, 350, 58, 14, 12, 38)
     axes = _Axes.around([e for _, e in roofs], frame)
     parts = [axes.grid()]
     for index, explanation in roofs:

@@ -121,7 +121,7 @@ def _occupancy(explanation: Explanation) -> Text:
     else:
         waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} {say.residency}"
         text = Text(f"{waves} · {units.plural(occupancy.workgroups, say.workgroup)} per {say.unit}")
-    allowed = sorted(occupancy.limits.items(), key=lambda item: item[1])
+    allowed = words.limits(explanation)
     limits = ", ".join(f"{say.resource(name)} {waves}" for name, waves in allowed)
     if limits:
         text.append(f"\neach alone allows: {limits}", style="dim")

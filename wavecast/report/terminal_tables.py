@@ -48,8 +48,9 @@ def _loop_facts(loop: LoopAnalysis) -> Text:
     trips = f"×{units.count(loop.trip_count)}" if loop.trip_count is not None else "trips unknown"
     rows = [
         f"{trips}, {units.plural(sum(loop.instructions.values()), 'instruction')}",
-        f"dependency chain {units.cycles(loop.critical_path)}",
     ]
+    if loop.critical_path:
+        rows.append(f"dependency chain {units.cycles(loop.critical_path)}")
     if loop.matrix_density:
         rows.append(f"{loop.matrix_density:.0%} matrix instructions")
     rows.append(f"{units.size(loop.bytes_global)} global, {units.size(loop.bytes_lds)} LDS")

@@ -117,6 +117,13 @@ def headline(explanation: Explanation) -> str:
     return f"{device.target} ({short_name(device)}): {sentences}."
 
 
+def limits(explanation: Explanation) -> list[tuple[str, int]]:
+    """What each resource the vendor has would allow alone, the tightest first."""
+    words, allowed = of(explanation.device), explanation.analysis.occupancy.limits
+    named = [(name, waves) for name, waves in allowed.items() if name in words.resources]
+    return sorted(named, key=lambda item: item[1])
+
+
 def _fit(explanation: Explanation) -> str:
     occupancy, words = explanation.analysis.occupancy, of(explanation.device)
     if occupancy.fits:
@@ -126,10 +133,11 @@ def _fit(explanation: Explanation) -> str:
 
 
 def _spills(explanation: Explanation) -> str:
-    registers, words = explanation.analysis.registers, of(explanation.device)
-    counts = ((registers.spilled_vgpr, "vgpr"), (registers.spilled_sgpr, "sgpr"))
-    spilled = [_amount(count, words.resource(name)) for count, name in counts if count]
-    return f"spills {' and '.join(spilled)}" if spilled else ""
+    """Spills to memory; scalar registers spill to lanes of vector registers, which is cheap."""
+    spilled = explanation.analysis.registers.spilled_vgpr
+    if not spilled:
+        return ""
+    return f"spills {_amount(spilled, of(explanation.device).resource('vgpr'))} to memory"
 
 
 def _amount(number: int, nouns: str) -> str:
@@ -192,7 +200,8 @@ def _loop(loop: LoopAnalysis) -> str:
 def _bound(explanation: Explanation) -> str:
     roofline = explanation.roofline
     if roofline.floor_seconds is None or roofline.bound == "unknown":
-        return ""
+        alone = roofline.memory_seconds
+        return "" if alone is None else f"memory alone needs {units.seconds(alone)}"
     floor = units.seconds(roofline.floor_seconds)
     words = f"{roofline.bound}-bound, floor {floor}"
     if roofline.sustained_seconds is not None:
