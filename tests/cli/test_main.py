@@ -11,6 +11,19 @@ import pytest
 from wavecast.cli.commands import COMMANDS
 from wavecast.cli.main import run
 
+TYPO = b"""
+	.text
+	.type k,@function
+k:
+	v_ad_f32 v0, v1
+	s_endpgm
+	.amdhsa_kernel k
+		.amdhsa_next_free_vgpr 4
+		.amdhsa_next_free_sgpr 8
+		.amdhsa_accum_offset 4
+	.end_amdhsa_kernel
+"""
+
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command line."""
@@ -75,7 +88,9 @@ def test_bad_use_is_one_line_and_exit_code_2(
         (b"", "empty.s", "empty"),
         (b"\x7fELF\x02\x01\x01", "short.hsaco", "truncated"),
         (b"\x00\x01\x02garbage\xff" * 40, "noise.bin", "noise.bin"),
-        (b"\t.text\n\t.type k,@function\nk:\n\tv_ad_f32 v0, v1\n\ts_endpgm\n", "typo.s", "v_ad_f32"),
+        (TYPO, "typo.s", "unknown instruction 'v_ad_f32'"),
+        (TYPO.replace(b"v_ad_f32", b"v_add_f32"), "short.s", "2 operands, expected 3"),
+        (TYPO.partition(b"\t.amdhsa_kernel")[0], "bare.s", ".amdhsa_kernel"),
     ],
 )
 def test_bad_files_are_one_line_and_exit_code_2(

@@ -144,6 +144,8 @@ def command(
     selection = select(arch.split(","), arch_file)
     with _Progress() as progress:
         report = explain_path(path, selection, options, progress.update)
+    if not report.explanations:
+        return _report_failures(report)
     if output is None:
         _write(report, format_, detail, sys.stdout)
     else:
@@ -232,12 +234,17 @@ def _write_file(report: Any, format_: str, detail: str, output: Path) -> None:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
 
 
+def _report_failures(report: Any) -> int:
+    """Nothing could be explained: one line per failure on stderr."""
+    for failure in report.failures:
+        kernel = f"{failure.kernel} for {failure.target}: " if failure.kernel else ""
+        hint = f" ({failure.hint})" if failure.hint else ""
+        message = " ".join(f"{kernel}{failure.message}{hint}".split())
+        click.echo(f"wavecast: {message}", err=True)
+    return 2
+
+
 def _exit_code(report: Any, fail_on: str | None) -> int:
-    if not report.explanations:
-        for failure in report.failures:
-            where = f"{failure.kernel} for {failure.target}" if failure.kernel else failure.target
-            click.echo(f"wavecast: {where}: {failure.message}", err=True)
-        return 2
     if fail_on is None:
         return 0
     least = SEVERITIES.index(fail_on)
