@@ -161,12 +161,15 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
 
 
 def _waves_cell(explanation: Explanation) -> Text:
-    occupancy = explanation.analysis.occupancy
+    occupancy, device = explanation.analysis.occupancy, explanation.device
+    limiter = occupancy.limiter
+    if device.vendor == "nvidia":
+        limiter = words.of(device).resource(limiter)
     if not occupancy.fits:
-        return Text(f"no fit ({occupancy.limiter})", style="bold red")
+        return Text(f"no fit ({limiter})", style="bold red")
     cell = Text(f"{occupancy.waves_per_simd}/{occupancy.max_waves_per_simd}")
     if occupancy.waves_per_simd < occupancy.max_waves_per_simd:
-        cell.append(f" {occupancy.limiter}", style="dim")
+        cell.append(f" {limiter}", style="dim")
     return cell
 
 
