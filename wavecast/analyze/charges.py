@@ -13,7 +13,7 @@ from wavecast.analyze.dtypes import dtype_of, widest
 from wavecast.analyze.mix import instruction_class
 from wavecast.arch import Device
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import MemoryEffect, MemoryKind, Role, Space
+from wavecast.isa.opcode import MemoryEffect, MemoryKind, Opcode, Role, Space
 
 _GLOBAL_SPACES = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _LDS_SIDES = frozenset({MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS})
@@ -185,8 +185,19 @@ def _idle(decoded: Decoded) -> int:
 
 def _vector_work(decoded: Decoded) -> tuple[str, float]:
     """Element type and useful operations per lane of a vector instruction, both VOPD halves."""
-    opcode = decoded.opcode
-    flops = opcode.flops + (decoded.second.opcode.flops if decoded.second is not None else 0.0)
-    if not flops or not opcode.operands:
+    halves = [half.opcode for half in (decoded, decoded.second) if half is not None]
+    flops = sum(opcode.flops for opcode in halves)
+    if not flops:
         return "", 0.0
-    return dtype_of(opcode.operands[-1].type.partition("x")[0]), flops
+    working = next(opcode for opcode in halves if opcode.flops)
+    return dtype_of(_element_type(working)), flops
+
+
+def _element_type(opcode: Opcode) -> str:
+    """The type a vector opcode computes on: that of its first floating-point source.
+
+    Mixed-precision FMAs choose their source types by modifier; they compute in the result's.
+    """
+    sources = [role.type.partition("x")[0] for role in opcode.operands[1:]]
+    floats = [name for name in sources if name.startswith(("f", "bf"))]
+    return floats[0] if floats else opcode.operands[0].type
