@@ -1,0 +1,149 @@
+"""What the lanes of one memory instruction touch, and how regular that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wavecast.analyze.values.banks import conflict_ways, phases
+from wavecast.analyze.values.domain import Spread, Value, is_known, signed_offsets
+from wavecast.arch import Device
+from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.semantics.integers import Unknown
+
+_STORES = (MemoryKind.STORE, MemoryKind.STORE_FROM_LDS)
+_DERIVED_BANKS = 32
+"""Banks where the device's facts have none: what LLVM assumes for every target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One memory instruction's addresses, the first time a wave executes it.
+
+    `pattern` is `contiguous` (neighbouring lanes touch neighbouring bytes), `strided`, `broadcast`
+    (one address for all lanes), `irregular` (known, no single stride) or `unknown`; `stride` is
+    bytes between neighbouring lanes. `argument` names the kernel parameter the address comes from,
+    "" when none or several could be. `offsets` holds one byte offset per lane, None for lanes that
+    are off: relative to the argument's storage where that is known (`exact`), otherwise to the
+    lowest lane's address. `width` is bytes per lane of one access; an instruction that accesses two
+    places per lane (`ds_read2`) has `parts` 2.
+    """
+
+    pattern: str
+    stride: int | None
+    argument: str
+    arguments: tuple[str, ...]
+    offsets: tuple[int | None, ...] | None
+    exact: bool
+    width: int
+    parts: int
+    kind: MemoryKind
+
+    def lines(self, line_bytes: int) -> int | None:
+        """Cache lines of `line_bytes` a wave touches; the base is taken as aligned to a line
+        unless `exact`. None when the addresses are not known."""
+        if self.offsets is None:
+            return None
+        touched: set[int] = set()
+        for offset in self.offsets:
+            if offset is not None:
+                first, last = offset // line_bytes, (offset + self.width - 1) // line_bytes
+                touched.update(range(first, last + 1))
+        return len(touched) or None
+
+    def ideal_lines(self, line_bytes: int, lane_bytes: int | None = None) -> int | None:
+        """Lines that as many active lanes need when their bytes follow one another."""
+        if self.offsets is None:
+            return None
+        active = sum(offset is not None for offset in self.offsets)
+        width = self.width if lane_bytes is None else lane_bytes
+        return max(1, -(-active * width // line_bytes))
+
+    def conflict_ways(self, device: Device) -> float | None:
+        """LDS passes over passes without bank conflicts; 1 means none. See `banks`."""
+        if self.offsets is None:
+            return None
+        banks = device.get("lds_banks")
+        groups = phases(
+            device.target,
+            self.width,
+            self.kind in _STORES,
+            len(self.offsets),
+            int(banks) if isinstance(banks, (int, float)) else _DERIVED_BANKS,
+        )
+        found = conflict_ways(self.offsets, self.width, groups)
+        return found[0] if found is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The address of a memory instruction as the walk found it, and the lanes it was active in.
+
+    `address` is in bytes, the instruction's constant offset included; `base` what a scalar register
+    or descriptor adds for every lane, or None. `reach` is the first offset beyond the buffer.
+    """
+
+    address: Value
+    mask: int | None
+    reach: int | None
+
+
+def describe(
+    seen: Sighting | None,
+    lanes: int,
+    width: int,
+    parts: int,
+    kind: MemoryKind,
+    arguments: tuple[str, ...],
+    origin: int | None,
+) -> Access:
+    """The access of one instruction; `origin` is the address its argument's storage starts at."""
+    argument = arguments[0] if len(arguments) == 1 else ""
+    offsets: list[int | None] | None = None
+    exact = False
+    if seen is not None:
+        offsets, exact = _offsets(seen, lanes, origin)
+    if offsets is None or all(offset is None for offset in offsets):
+        return Access("unknown", None, argument, arguments, None, False, width, parts, kind)
+    pattern, stride = classify(offsets, width)
+    return Access(pattern, stride, argument, arguments, tuple(offsets), exact, width, parts, kind)
+
+
+def _offsets(
+    seen: Sighting, lanes: int, origin: int | None
+) -> tuple[list[int | None] | None, bool]:
+    """Byte offsets by lane, and whether they are relative to the argument's own storage."""
+    address = seen.address
+    if isinstance(address, (Unknown, int)):
+        values = [0 if isinstance(address, Unknown) else address] * lanes
+    elif isinstance(address, np.ndarray):
+        values = [int(value) for value in np.broadcast_to(address, (lanes,))]
+    elif isinstance(address, Spread):
+        values = [int(value) for value in np.broadcast_to(signed_offsets(address), (lanes,))]
+    else:
+        return None, False
+    mask = (1 << lanes) - 1 if seen.mask is None else seen.mask
+    active = [
+        value if mask >> lane & 1 and (seen.reach is None or 0 <= value < seen.reach) else None
+        for lane, value in enumerate(values)
+    ]
+    known = [value for value in active if value is not None]
+    exact = is_known(address) and origin is not None and all(value >= origin for value in known)
+    start = origin if exact and origin is not None else min(known, default=0)
+    return [None if value is None else value - start for value in active], exact
+
+
+def classify(offsets: list[int | None], width: int) -> tuple[str, int | None]:
+    """Pattern and stride of byte offsets by lane; inactive lanes are skipped."""
+    active = [(lane, offset) for lane, offset in enumerate(offsets) if offset is not None]
+    if len({offset for _, offset in active}) == 1:
+        return "broadcast", 0
+    (lane, offset), (following, next_offset) = active[0], active[1]
+    distance, steps = next_offset - offset, following - lane
+    if distance % steps:
+        return "irregular", None
+    stride = distance // steps
+    if any(value != offset + (number - lane) * stride for number, value in active):
+        return "irregular", None
+    return ("contiguous" if stride == width else "strided"), stride

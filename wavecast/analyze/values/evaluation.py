@@ -1,0 +1,231 @@
+"""From a kernel and a launch to `Values`: sample waves, follow them, put the findings together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wavecast.analyze.values.access import Access, describe
+from wavecast.analyze.values.domain import WaveOps
+from wavecast.analyze.values.execute import Registers, Step, compile_step
+from wavecast.analyze.values.inputs import Inputs, WaveId
+from wavecast.analyze.values.memory_step import (
+    Seen,
+    scalar_load_step,
+    spill_step,
+    vector_step,
+)
+from wavecast.analyze.values.roots import Pointers, Uses, roots, uses
+from wavecast.analyze.values.sample import first_samples, more_samples
+from wavecast.analyze.values.scratch import SLOT_BASE
+from wavecast.analyze.values.slices import Slices, slices
+from wavecast.analyze.values.walk import Outcome, Walk
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.isa.opcode import Space
+from wavecast.isa.program import KernelDescriptor, Program
+
+BUDGET = 200_000
+"""Instructions interpreted per wave before a walk gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What static evaluation found.
+
+    `block_counts[b]` is how often a wave executes block `b`, averaged over the sampled waves, None
+    where it depends on what is not known (`unknown_blocks` says on what). `notes` are assumptions
+    the counts rest on.
+    """
+
+    block_counts: tuple[float | None, ...]
+    trip_counts: tuple[tuple[float | None, str], ...]
+    unknown_blocks: Mapping[int, str]
+    accesses: Mapping[int, Access]
+    uses: Uses
+    notes: tuple[str, ...]
+    sampled_waves: int
+
+    def trip_count(self, loop: int) -> tuple[float | None, str]:
+        """Iterations per entry of a loop, and why they are unknown or what they rest on."""
+        return self.trip_counts[loop]
+
+    def memory(self, instruction: int) -> Access | None:
+        """The access of a memory instruction; None for any other, and for spills."""
+        return self.accesses.get(instruction)
+
+
+def evaluate(
+    program: Program,
+    descriptor: KernelDescriptor,
+    code: CodeObject,
+    launch: Launch | None = None,
+) -> Values:
+    """Evaluate one kernel for one launch; without a launch arguments and grid are unknown."""
+    parts = slices(program, descriptor)
+    inputs = Inputs(code, descriptor, launch)
+    seen: Seen = {}
+    steps = _Steps(program, parts, inputs, seen)
+    waves = first_samples(inputs)
+    outcomes = [_follow(program, parts, inputs, steps, who, not n) for n, who in enumerate(waves)]
+    if any(outcome.counts != outcomes[0].counts for outcome in outcomes):
+        more = more_samples(inputs)
+        waves += more
+        outcomes += [_follow(program, parts, inputs, steps, who, False) for who in more]
+    pointers = Pointers(code, descriptor)
+    arguments = roots(program, descriptor, parts, pointers)
+    reasons = _Reasons(program)
+    return Values(
+        block_counts=_block_counts(outcomes),
+        trip_counts=_trip_counts(program, outcomes, reasons),
+        unknown_blocks={
+            block: reasons.of(origin)
+            for outcome in outcomes
+            for block, origin in outcome.unknown_blocks.items()
+        },
+        accesses=_accesses(program, parts, inputs, seen, arguments),
+        uses=uses(program, arguments),
+        notes=_notes(outcomes, waves, inputs, reasons),
+        sampled_waves=len(waves),
+    )
+
+
+class _Steps:
+    """The compiled effect of every instruction, made when first needed."""
+
+    def __init__(self, program: Program, parts: Slices, inputs: Inputs, seen: Seen) -> None:
+        self._program = program
+        self._spills = parts.spills
+        self._inputs = inputs
+        self._seen = seen
+        self._by_text: dict[int, Step] = {}
+
+    def __call__(self, index: int) -> Step:
+        slots = self._spills.get(index)
+        if slots is not None:
+            return spill_step(slots)
+        decoded = self._program.instructions[index].decoded
+        step = self._by_text.get(id(decoded))
+        if step is None:
+            if decoded.memory is None:
+                step = compile_step(decoded, self._inputs.lanes)
+            elif decoded.memory.space is Space.SCALAR:
+                step = scalar_load_step(decoded, self._inputs)
+            else:
+                step = vector_step(decoded, self._inputs.lanes, self._seen)
+            self._by_text[id(decoded)] = step
+        return step
+
+
+def _follow(
+    program: Program,
+    parts: Slices,
+    inputs: Inputs,
+    steps: _Steps,
+    who: WaveId,
+    see_addresses: bool,
+) -> Outcome:
+    size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
+    state = Registers(WaveOps(inputs.lanes), size)
+    for position, value in inputs.registers(who).items():
+        state.values[position] = value
+    state.exec_changed()
+    start = _entry(program, inputs.descriptor)
+    return Walk(program, parts, state, steps, BUDGET, see_addresses).run(start)
+
+
+def _entry(program: Program, descriptor: KernelDescriptor) -> int:
+    """The first block hardware executes: past the block that loads preloaded arguments for
+    firmware that cannot preload them."""
+    preloads = descriptor.directives.get("user_sgpr_kernarg_preload_length", 0)
+    first = program.blocks[0]
+    return first.successors[0] if preloads and len(first.successors) == 1 else 0
+
+
+def _block_counts(outcomes: Sequence[Outcome]) -> tuple[float | None, ...]:
+    unknown = {block for outcome in outcomes for block in outcome.unknown_blocks}
+    return tuple(
+        None if block in unknown else sum(counts) / len(outcomes)
+        for block, counts in enumerate(zip(*(o.counts for o in outcomes), strict=True))
+    )
+
+
+def _trip_counts(
+    program: Program, outcomes: Sequence[Outcome], reasons: _Reasons
+) -> tuple[tuple[float | None, str], ...]:
+    """Executions of a loop's latches per entry: the iterations that went round."""
+    found: list[tuple[float | None, str]] = []
+    for loop in program.loops:
+        reason = next((o.unknown_loops[loop.index] for o in outcomes
+                       if loop.index in o.unknown_loops), None)  # fmt: skip
+        entries = sum(outcome.entries[loop.index] for outcome in outcomes)
+        rounds = sum(outcome.counts[latch] for outcome in outcomes for latch in loop.latches)
+        if reason is not None:
+            found.append((None, reasons.of(reason)))
+        elif not entries:
+            found.append((0.0, "the sampled waves do not enter this loop"))
+        else:
+            found.append((rounds / entries, ""))
+    return tuple(found)
+
+
+class _Reasons:
+    """Origins of unknown values as words."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def of(self, origin: object) -> str:
+        if not isinstance(origin, int):
+            return str(origin) if origin else "not known"
+        instruction = self._program.instructions[origin]
+        where = (
+            f"line {instruction.location.outermost.line}"
+            if instruction.location is not None
+            else f"assembly line {instruction.line}"
+        )
+        if instruction.decoded.memory is not None:
+            return f"depends on data loaded at {where}"
+        return f"depends on {instruction.mnemonic} at {where}, which is not evaluated"
+
+
+def _accesses(
+    program: Program,
+    parts: Slices,
+    inputs: Inputs,
+    seen: Seen,
+    arguments: Mapping[int, tuple[str, ...]],
+) -> dict[int, Access]:
+    found = {}
+    for instruction in program.instructions:
+        memory = instruction.decoded.memory
+        if memory is None or instruction.index in parts.spills:
+            continue
+        pair = "offset0" in instruction.modifiers or "offset1" in instruction.modifiers
+        names = arguments.get(instruction.index, ())
+        start = 0 if memory.space is Space.BUFFER else inputs.storage(names)
+        if memory.space is Space.LDS:
+            start = 0
+        found[instruction.index] = describe(
+            seen.get(instruction.index),
+            inputs.lanes,
+            max(1, memory.bytes // 2 if pair else memory.bytes),
+            2 if pair else 1,
+            memory.kind,
+            names,
+            start,
+        )
+    return found
+
+
+def _notes(
+    outcomes: Sequence[Outcome], waves: Sequence[WaveId], inputs: Inputs, reasons: _Reasons
+) -> tuple[str, ...]:
+    notes = []
+    grid = inputs.grid
+    if grid is not None and any(o.counts != outcomes[0].counts for o in outcomes):
+        total = grid[0] * grid[1] * grid[2]
+        notes.append(f"block counts are the average of {len(waves)} waves of {total} workgroups")
+    assumed = {origin for outcome in outcomes for origin in outcome.assumed}
+    for reason in sorted(reasons.of(origin) for origin in assumed):
+        notes.append(f"a branch is counted as if some lane took it: {reason}")
+    return tuple(dict.fromkeys(notes))

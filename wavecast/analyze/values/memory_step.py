@@ -1,0 +1,204 @@
+"""Memory instructions applied to the registers of a wave: addresses seen, results made unknown.
+
+Only the kernel argument segment, the dispatch packet and scratch at constant offsets hold values
+this model knows. A load from one address by all lanes gives a value that is the same in all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from wavecast.analyze.values.access import Sighting
+from wavecast.analyze.values.domain import Scattered, Value, WaveOps
+from wavecast.analyze.values.execute import Registers, Step, opaque, operand_reader
+from wavecast.analyze.values.inputs import Inputs
+from wavecast.analyze.values.scratch import Slots
+from wavecast.isa.defuse import bits_of
+from wavecast.isa.instruction import Decoded, Operand, OperandClass
+from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole, Space
+from wavecast.isa.semantics.integers import Unknown
+
+Seen = dict[int, Sighting]
+"""Instruction index -> the address of its first execution."""
+
+_BEYOND_SIGNED = 1 << 31
+"""Buffer offsets from here on are how compilers switch lanes off when the buffer's size is not
+known: no buffer of theirs is that large."""
+
+
+def spill_step(slots: Slots) -> Step:
+    """A store to, or load from, scratch at a constant offset: a move between registers."""
+
+    def step(state: Registers, _index: int) -> None:
+        source, target = slots.register, slots.first
+        if slots.load:
+            source, target = target, source
+        for offset in range(slots.count):
+            state.write_vector(target + offset, state.values[source + offset])
+
+    return step
+
+
+def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
+    """A scalar load: the segment's contents where the address is in it, else unknown."""
+    targets = bits_of(_bits_of_role(decoded, Access.WRITE))
+    operands = decoded.operands
+    if len(operands) < 2 or operands[1].count != 2 or decoded.memory is None:
+        return opaque(decoded)
+    readers = [operand_reader(operands[1], decoded.roles[1], inputs.lanes)]
+    offsets = [operand_reader(o, _OFFSET_ROLE, inputs.lanes) for o in operands[2:]]
+    constant = _offset(decoded)
+    dwords = max(1, decoded.memory.bytes // 4)
+    unknown = opaque(decoded)
+
+    def step(state: Registers, index: int) -> None:
+        base = readers[0](state) if readers[0] is not None else None
+        address: Value = base
+        for read in offsets:
+            if read is not None and address is not None:
+                address = state.ops.add(address, read(state), 64)
+        found = inputs.load(address + constant, dwords) if isinstance(address, int) else None
+        if found is None or len(found) != len(targets):
+            unknown(state, index)
+            return
+        for position, value in zip(targets, found, strict=True):
+            state.values[position] = value
+
+    return step
+
+
+_OFFSET_ROLE = OperandRole(OperandKind.OFFSET, Access.READ, "u32", 1)
+
+
+def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
+    """A vector, LDS or flat access: notes its address the first time, then forgets its results."""
+    memory = decoded.memory
+    assert memory is not None
+    address = _address(decoded, lanes)
+    unknown = opaque(decoded)
+    vectors = bits_of(_bits_of_role(decoded, Access.WRITE))
+    uniform = memory.kind is MemoryKind.LOAD
+
+    def step(state: Registers, index: int) -> None:
+        where = address(state) if address is not None else None
+        if where is not None and index not in seen and state.ops.exec_mask != 0:
+            mask = state.ops.exec_mask
+            seen[index] = Sighting(where[0], mask if isinstance(mask, int) else None, where[1])
+        if uniform and where is not None and isinstance(where[0], (int, Unknown)):
+            for position in vectors:
+                state.write_vector(position, Unknown(0, index))
+        else:
+            unknown(state, index)
+
+    return step
+
+
+Address = Callable[[Registers], tuple[Value, int | None]]
+"""The address of every lane in bytes, and the first offset beyond the buffer where one is known."""
+
+
+def _bits_of_role(decoded: Decoded, access: Access) -> int:
+    bits = 0
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access is access:
+            bits |= operand.bits
+    return bits & decoded.writes
+
+
+def _offset(decoded: Decoded) -> int:
+    """The constant offset in bytes. Pairs (`offset0`, `offset1`) shift every lane alike, which
+    changes neither pattern nor conflicts; their first place counts as offset 0."""
+    text = decoded.modifiers.get("offset") or "0"
+    try:
+        return int(text, 0)
+    except ValueError:
+        return 0
+
+
+def _address(decoded: Decoded, lanes: int) -> Address | None:
+    memory = decoded.memory
+    assert memory is not None
+    by_kind: dict[OperandKind, Operand] = {}
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        by_kind.setdefault(role.kind, operand)
+    vector = by_kind.get(OperandKind.ADDRESS)
+    if vector is None or memory.space in (Space.SCRATCH, Space.SCALAR):
+        return None
+    if memory.space is Space.BUFFER:
+        return _buffer_address(decoded, by_kind, lanes)
+    if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
+        return _lds_address(vector, _offset(decoded), lanes)
+    return _global_address(vector, by_kind.get(OperandKind.SCALAR_ADDRESS), decoded, lanes)
+
+
+def _wide(dwords: int) -> OperandRole:
+    return OperandRole(OperandKind.SOURCE, Access.READ, "u32" if dwords == 1 else "u64", dwords)
+
+
+def _lds_address(vector: Operand, offset: int, lanes: int) -> Address | None:
+    read = operand_reader(vector, _wide(1), lanes)
+    if read is None:
+        return None
+    return lambda state: (_plus(state.ops, read(state), offset, 32), None)
+
+
+def _global_address(
+    vector: Operand, scalar: Operand | None, decoded: Decoded, lanes: int
+) -> Address | None:
+    offset = _offset(decoded)
+    if scalar is not None and scalar.kind in (OperandClass.SGPR, OperandClass.SPECIAL):
+        base = operand_reader(scalar, _wide(2), lanes)
+        index = operand_reader(vector, _wide(1), lanes)
+        if base is None or (index is None and vector.kind is not OperandClass.OFF):
+            return None
+
+        def with_base(state: Registers) -> tuple[Value, int | None]:
+            ops = state.ops
+            lane = ops.zero_extend(index(state), 32, 64) if index is not None else 0
+            return _plus(ops, ops.add(base(state), lane, 64), offset, 64), None
+
+        return with_base
+    read = operand_reader(vector, _wide(2), lanes)
+    if read is None:
+        return None
+    return lambda state: (_plus(state.ops, read(state), offset, 64), None)
+
+
+def _buffer_address(
+    decoded: Decoded, by_kind: dict[OperandKind, Operand], lanes: int
+) -> Address | None:
+    """Byte offsets within the buffer; lanes beyond its end are switched off."""
+    vector, resource = by_kind[OperandKind.ADDRESS], by_kind.get(OperandKind.RESOURCE)
+    scalar = by_kind.get(OperandKind.OFFSET)
+    if "idxen" in decoded.modifiers or resource is None:
+        return None
+    lane = operand_reader(vector, _wide(1), lanes)
+    shared = operand_reader(scalar, _OFFSET_ROLE, lanes) if scalar is not None else None
+    if lane is None and vector.kind is not OperandClass.OFF:
+        return None
+    records = (resource.bits & -resource.bits).bit_length() + 1
+    offset = _offset(decoded)
+
+    def read(state: Registers) -> tuple[Value, int | None]:
+        ops = state.ops
+        where: Value = lane(state) if lane is not None else 0
+        size = state.values[records]
+        reach = min(size, _BEYOND_SIGNED) if isinstance(size, int) and size else _BEYOND_SIGNED
+        where = _plus(ops, where, offset, 32)
+        if shared is not None:
+            added = shared(state)
+            if isinstance(added, int) or isinstance(where, (int, Unknown)):
+                where = ops.add(where, added, 32)
+        return where, reach
+
+    return read
+
+
+def _plus(ops: WaveOps, value: Value, constant: int, bits: int) -> Value:
+    if not constant or isinstance(value, Scattered):
+        return value
+    if constant < 0 and isinstance(value, np.ndarray):
+        return ops.sub(value, -constant, bits)
+    return ops.add(value, constant & ((1 << bits) - 1), bits)

@@ -1,0 +1,145 @@
+"""Backward slices: the instructions that decide where control goes, or form an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wavecast.analyze.values.masks import partial_lanes
+from wavecast.analyze.values.scratch import SLOT_BASE, Slots, scratch_slots
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.opcode import Control, OperandKind
+from wavecast.isa.program import KernelDescriptor, Program
+from wavecast.isa.registers import AGPRS, EXEC, VGPRS
+
+ADDRESS_KINDS = frozenset(
+    {
+        OperandKind.ADDRESS,
+        OperandKind.SCALAR_ADDRESS,
+        OperandKind.RESOURCE,
+        OperandKind.OFFSET,
+    }
+)
+_LANEWISE = VGPRS | AGPRS | -1 << SLOT_BASE
+"""Registers that inactive lanes keep their value of, scratch dwords included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`member[i]` is 1 for instructions of the slice; `needed[b]` the registers it reads from
+    before block `b`."""
+
+    member: bytearray
+    needed: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """The slice of all decisions, the slice of all addresses, and the spills both follow."""
+
+    decisions: Slice
+    addresses: Slice
+    spills: dict[int, Slots]
+
+
+def slices(program: Program, descriptor: KernelDescriptor) -> Slices:
+    """Both slices of one kernel."""
+    spills: dict[int, Slots] = {}
+    by_text: dict[int, Slots | None] = {}
+    decisions: dict[int, int] = {}
+    addresses: dict[int, int] = {}
+    for instruction in program.instructions:
+        decoded = instruction.decoded
+        if decoded.opcode.control is Control.CONDITIONAL:
+            decisions[instruction.index] = decoded.reads
+        if decoded.memory is None:
+            continue
+        key = id(decoded)
+        if key not in by_text:
+            by_text[key] = scratch_slots(decoded, descriptor)
+        slots = by_text[key]
+        if slots is not None:
+            spills[instruction.index] = slots
+        else:
+            addresses[instruction.index] = address_registers(decoded)
+    effects, partial = _effects(program, descriptor.wave_size, spills)
+    return Slices(
+        _slice(program, effects, partial, decisions),
+        _slice(program, effects, partial, addresses),
+        spills,
+    )
+
+
+def address_registers(decoded: Decoded) -> int:
+    """The registers a memory instruction takes its address and its active lanes from."""
+    bits = decoded.reads & EXEC
+    if decoded.opcode.form in ("SMEM", "TENSOR"):
+        return decoded.reads
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.kind in ADDRESS_KINDS:
+            bits |= operand.bits
+    return bits
+
+
+Effect = tuple[int, int, int, int, bool]
+"""Registers read, written, overwritten in every lane, overwritten in the active lanes; whether EXEC
+is written."""
+
+
+def _effects(program: Program, lanes: int, spills: dict[int, Slots]) -> tuple[list[Effect], bytes]:
+    """The effect of every instruction, and where lanes may be switched off before it."""
+    partial = partial_lanes(program, lanes)
+    found = []
+    for instruction in program.instructions:
+        decoded = instruction.decoded
+        reads, writes, kills = decoded.reads, decoded.writes, decoded.kills
+        slots = spills.get(instruction.index)
+        if slots is not None and slots.load:
+            reads |= slots.bits
+        elif slots is not None:
+            writes |= slots.bits
+            kills |= slots.bits
+        everywhere = kills & ~_LANEWISE if partial[instruction.index] else kills
+        found.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
+    return found, bytes(partial)
+
+
+def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[int, int]) -> Slice:
+    """What the seeds (instruction -> registers) depend on.
+
+    Two sets flow backwards: registers needed in the lanes that are active, and registers needed in
+    lanes that are not. A write under a partial EXEC settles only the former; where EXEC was widened
+    afterwards, what is needed there is needed in both.
+    """
+    blocks = program.blocks
+    member = bytearray(len(effects))
+    needed = [(0, 0)] * len(blocks)
+    leaving: list[tuple[int, int] | None] = [None] * len(blocks)
+    pending = list(program.reverse_postorder)
+    while pending:
+        index = pending.pop()
+        block = blocks[index]
+        need = outside = 0
+        for successor in block.successors:
+            need |= needed[successor][0]
+            outside |= needed[successor][1]
+        if (need, outside) == leaving[index]:
+            continue
+        leaving[index] = need, outside
+        for position in range(block.stop - 1, block.start - 1, -1):
+            reads, writes, everywhere, kills, changes_exec = effects[position]
+            if changes_exec:
+                if partial[position]:
+                    outside |= need
+                else:
+                    need, outside = need | outside, 0
+            if writes & (need | outside):
+                member[position] = 1
+                need = (need & ~kills) | reads
+                outside &= ~everywhere
+            seed = seeds.get(position)
+            if seed is not None:
+                need |= seed
+        if (need, outside) != needed[index]:
+            needed[index] = need, outside
+            pending.extend(p for p in block.predecessors if p not in pending)
+    return Slice(member, [need | outside for need, outside in needed])
