@@ -55,9 +55,8 @@ def compile(
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")
-        hide = (f"-ffile-prefix-map={folder}/=", "-fdebug-compilation-dir=.")
         try:
-            found = _compile(text, target, (*flags, *hide), source, cache or Cache(), named=name)
+            found = _compile(text, target, tuple(flags), source, cache or Cache(), named=name)
         except CompileError as error:
             shown = error.message.replace(f"{folder}/", "")
             log = error.log.replace(f"{folder}/", "")
@@ -73,20 +72,21 @@ def _compile(
     cache: Cache,
     named: str = "",
 ) -> list[CodeObject]:
+    """Compile `source`; with `named`, it is a temporary file that stands for one of that name."""
     isa_target(target)
     for flag in flags:
         if flag.split("=", 1)[0] in _OURS_TO_SET:
             raise UsageError(f"compiler flag {flag} cannot be given: wavecast sets it itself")
     tools = toolchain.find()
     shown = named or str(source)
-    visible = tuple(flag for flag in flags if "prefix-map" not in flag)
     signed = toolchain.version(tools.compiler)
     place = "" if named else str(source.absolute())
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest())
-    entry = key("hip", _FORMAT, compiler, target, visible, place, text)
+    entry = key("hip", _FORMAT, compiler, target, flags, place, text)
     stages = _cached(cache, entry)
     if stages is None:
-        stages, dependencies = _run(tools, target, flags, source)
+        hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")
+        stages, dependencies = _run(tools, target, flags + hide if named else flags, source)
         cache.put(entry, {"stages": stages, "dependencies": dependencies})
     descriptors = descriptors_from_assembly(_text(stages["amdgcn"]), target)
     if not descriptors:
@@ -99,7 +99,7 @@ def _compile(
         source=shown,
         source_text=text,
         compiler=f"{tools.name}: {signed}",
-        options={"flags": " ".join(visible)} if visible else {},
+        options={"flags": " ".join(flags)} if flags else {},
     )
     return [_named(code, signatures(text)) for code in found]
 

@@ -15,13 +15,14 @@ from wavecast.compile.codeobject import Parameter
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _GLOBAL = re.compile(r"\b__global__\b")
 _NAME_BEFORE_PARENTHESIS = re.compile(r"(\w+)\s*\(")
-_ATTRIBUTE = re.compile(
-    r"\b(?:__launch_bounds__|__attribute__|__declspec)\s*\((?:[^()]|\([^()]*\))*\)"
-)
+_ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|__attribute__|__declspec)\s*\(")
 _PARAMETER = re.compile(
     r"^(?P<type>.*?[\s*&>])\s*(?P<name>\w+)\s*(?P<array>(?:\[[^\]]*\])*)$", re.S
 )
 _QUALIFIERS = re.compile(r"\b(?:__restrict__|__restrict|restrict|volatile|const)\b")
+
+_LONGEST_HEAD = 4000
+"""Characters a declaration is looked for in, after `__global__`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def signatures(text: str) -> dict[str, Signature]:
 
 
 def _read(plain: str, start: int) -> Signature | None:
-    head = _ATTRIBUTE.sub(lambda m: " " * len(m[0]), plain[start : start + 2000])
+    head = _without_attributes(plain[start : start + _LONGEST_HEAD])
     match = _NAME_BEFORE_PARENTHESIS.search(head)
     if match is None:
         return None
@@ -67,6 +68,17 @@ def _read(plain: str, start: int) -> Signature | None:
         parameters.append((_type(declared["type"] + declared["array"]), declared["name"]))
     line = plain.count("\n", 0, start + match.start()) + 1
     return Signature(match[1], tuple(parameters), line)
+
+
+def _without_attributes(text: str) -> str:
+    """The text with every attribute and its arguments blanked out."""
+    match = _ATTRIBUTE.search(text)
+    while match is not None:
+        close = _closing(text, match.end())
+        stop = close + 1 if close >= 0 else len(text)
+        text = text[: match.start()] + " " * (stop - match.start()) + text[stop:]
+        match = _ATTRIBUTE.search(text, stop)
+    return text
 
 
 def _closing(text: str, start: int) -> int:

@@ -4,8 +4,8 @@
 
 #include <hip/hip_runtime.h>
 
-#define __WC_FN static __device__ __forceinline__
-#define __WC_HD __host__ __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
+#define __WC_HD __host__ __device__ __wc_inline
 
 typedef _Float16 __half;
 typedef _Float16 half;

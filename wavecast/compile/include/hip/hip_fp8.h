@@ -6,7 +6,7 @@
 
 #include <hip/hip_runtime.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 typedef unsigned char __hip_fp8_storage_t;
 
@@ -50,10 +50,10 @@ template <int M, bool FNUZ> __WC_FN float __wc_fp8_decode(unsigned char code) {
 template <int M, bool FNUZ> struct __wc_fp8 {
     __hip_fp8_storage_t __x;
     __wc_fp8() = default;
-    __device__ __forceinline__ __wc_fp8(float x) : __x(from_float(x)) {}
-    __device__ __forceinline__ operator float() const { return to_float(__x); }
+    __device__ __wc_inline __wc_fp8(float x) : __x(from_float(x)) {}
+    __device__ __wc_inline operator float() const { return to_float(__x); }
 
-    static __device__ __forceinline__ unsigned char from_float(float x) {
+    static __device__ __wc_inline unsigned char from_float(float x) {
 #if defined(__WC_FP8_FNUZ) || defined(__WC_FP8_OCP)
         if constexpr (FNUZ == native_fnuz) {
             constexpr float top = M == 3 ? (FNUZ ? 240.0f : 448.0f) : 57344.0f;
@@ -64,7 +64,7 @@ template <int M, bool FNUZ> struct __wc_fp8 {
 #endif
         return __wc_fp8_encode<M, FNUZ>(x);
     }
-    static __device__ __forceinline__ float to_float(unsigned char code) {
+    static __device__ __wc_inline float to_float(unsigned char code) {
 #if defined(__WC_FP8_FNUZ) || defined(__WC_FP8_OCP)
         if constexpr (FNUZ == native_fnuz) {
             return M == 3 ? __builtin_amdgcn_cvt_f32_fp8(code, 0)

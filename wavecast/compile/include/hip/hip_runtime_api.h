@@ -8,7 +8,15 @@
 #define __constant__ __attribute__((constant))
 #define __managed__ __attribute__((managed))
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// Functions of these headers: their code counts for the line that calls them.
+#define __wc_inline __forceinline__ __attribute__((nodebug))
+// As HIP defines it: most threads of a block and, optionally, fewest waves per SIMD.
+#define __WC_BOUNDS_1(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#define __WC_BOUNDS_2(threads, waves) \
+    __attribute__((amdgpu_flat_work_group_size(1, threads), amdgpu_waves_per_eu(waves)))
+#define __WC_BOUNDS_OF(one, two, name, ...) name
+#define __launch_bounds__(...) \
+    __WC_BOUNDS_OF(__VA_ARGS__, __WC_BOUNDS_2, __WC_BOUNDS_1, )(__VA_ARGS__)
 
 #ifndef __HIP_PLATFORM_AMD__
 #define __HIP_PLATFORM_AMD__ 1
@@ -22,7 +30,7 @@
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
 #define HIP_SYMBOL(x) x
 #define HIP_DYNAMIC_SHARED(type, variable) extern __shared__ type variable[];
-#define hipLaunchKernelGGL(kernel, grid, block, shared, stream, ...) \
+#define hipLaunchKernelGGL(kernel, grid, block, shared, stream, ...)                               \
     kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
 
 typedef __SIZE_TYPE__ __wc_size;

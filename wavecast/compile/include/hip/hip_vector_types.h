@@ -3,7 +3,7 @@
 
 #include <hip/hip_runtime_api.h>
 
-#define __WC_FN __host__ __device__ __forceinline__ constexpr
+#define __WC_FN __host__ __device__ __wc_inline constexpr
 
 template <typename T, int N> struct HIP_vector_type;
 
@@ -47,31 +47,31 @@ template <typename T> struct alignas(4 * sizeof(T)) HIP_vector_type<T, 4> {
     __WC_FN HIP_vector_type(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}
 };
 
-#define __WC_VECTOR_OPERATOR(op)                                                                  \
-    template <typename T, int N>                                                                  \
-    __host__ __device__ __forceinline__ HIP_vector_type<T, N> &operator op##=(                     \
+#define __WC_VECTOR_OPERATOR(op)                                                                   \
+    template <typename T, int N>                                                                   \
+    __host__ __device__ __wc_inline HIP_vector_type<T, N> &operator op##=(                         \
         HIP_vector_type<T, N> &a, const HIP_vector_type<T, N> &b) {                                \
         for (int i = 0; i < N; ++i) a.data[i] = static_cast<T>(a.data[i] op b.data[i]);            \
         return a;                                                                                  \
     }                                                                                              \
     template <typename T, int N>                                                                   \
-    __host__ __device__ __forceinline__ HIP_vector_type<T, N> &operator op##=(                     \
+    __host__ __device__ __wc_inline HIP_vector_type<T, N> &operator op##=(                         \
         HIP_vector_type<T, N> &a, T b) {                                                           \
         for (int i = 0; i < N; ++i) a.data[i] = static_cast<T>(a.data[i] op b);                    \
         return a;                                                                                  \
     }                                                                                              \
     template <typename T, int N>                                                                   \
-    __host__ __device__ __forceinline__ HIP_vector_type<T, N> operator op(                         \
+    __host__ __device__ __wc_inline HIP_vector_type<T, N> operator op(                             \
         HIP_vector_type<T, N> a, const HIP_vector_type<T, N> &b) {                                 \
         return a op##= b;                                                                          \
     }                                                                                              \
     template <typename T, int N, typename U>                                                       \
-    __host__ __device__ __forceinline__ HIP_vector_type<T, N> operator op(                         \
+    __host__ __device__ __wc_inline HIP_vector_type<T, N> operator op(                             \
         HIP_vector_type<T, N> a, U b) {                                                            \
         return a op##= static_cast<T>(b);                                                          \
     }                                                                                              \
     template <typename T, int N, typename U>                                                       \
-    __host__ __device__ __forceinline__ HIP_vector_type<T, N> operator op(                         \
+    __host__ __device__ __wc_inline HIP_vector_type<T, N> operator op(                             \
         U a, const HIP_vector_type<T, N> &b) {                                                     \
         return HIP_vector_type<T, N>(static_cast<T>(a)) op##= b;                                   \
     }
@@ -85,19 +85,19 @@ __WC_VECTOR_OPERATOR(^)
 #undef __WC_VECTOR_OPERATOR
 
 template <typename T, int N>
-__host__ __device__ __forceinline__ HIP_vector_type<T, N> operator-(HIP_vector_type<T, N> a) {
+__host__ __device__ __wc_inline HIP_vector_type<T, N> operator-(HIP_vector_type<T, N> a) {
     for (int i = 0; i < N; ++i) a.data[i] = -a.data[i];
     return a;
 }
 template <typename T, int N>
-__host__ __device__ __forceinline__ bool operator==(const HIP_vector_type<T, N> &a,
+__host__ __device__ __wc_inline bool operator==(const HIP_vector_type<T, N> &a,
                                                     const HIP_vector_type<T, N> &b) {
     bool same = true;
     for (int i = 0; i < N; ++i) same = same && a.data[i] == b.data[i];
     return same;
 }
 template <typename T, int N>
-__host__ __device__ __forceinline__ bool operator!=(const HIP_vector_type<T, N> &a,
+__host__ __device__ __wc_inline bool operator!=(const HIP_vector_type<T, N> &a,
                                                     const HIP_vector_type<T, N> &b) {
     return !(a == b);
 }

@@ -1,12 +1,13 @@
 // atomicAdd and its kin, relaxed, at agent scope (_system: all devices; _block: workgroup).
 //
-// As with hipcc, a floating-point atomicAdd on global memory is a compare-and-swap loop unless
-// -munsafe-fp-atomics is given; unsafeAtomicAdd uses the instruction.
+// As with hipcc, a floating-point atomicAdd is a compare-and-swap loop on targets whose instruction
+// is not safe for all memory (gfx90a), unless -munsafe-fp-atomics is given; unsafeAtomicAdd always
+// uses the instruction.
 #pragma once
 
 #include <hip/hip_runtime_api.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 #define __WC_FETCH(name, builtin)                                                                  \
     template <typename T> __WC_FN T name(T *p, __wc_value<T> v) {                                  \

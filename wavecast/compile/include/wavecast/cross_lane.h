@@ -4,7 +4,7 @@
 #include <hip/hip_runtime_api.h>
 #include <wavecast/index.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 __WC_FN unsigned __lane_id() {
     unsigned below = __builtin_amdgcn_mbcnt_lo(-1, 0);

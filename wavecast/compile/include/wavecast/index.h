@@ -13,13 +13,13 @@ constexpr int warpSize = 32;
 
 #define __WC_COORDINATE(name, component, expression)                                               \
     __declspec(property(get = __get_##component)) unsigned component;                              \
-    __device__ __forceinline__ unsigned __get_##component() const { return expression; }
+    __device__ __wc_inline unsigned __get_##component() const { return expression; }
 #define __WC_INDEX(name, ex, ey, ez)                                                               \
     struct __wc_##name##_t {                                                                       \
         __WC_COORDINATE(name, x, ex)                                                               \
         __WC_COORDINATE(name, y, ey)                                                               \
         __WC_COORDINATE(name, z, ez)                                                               \
-        __device__ operator dim3() const { return dim3(ex, ey, ez); }                              \
+        __device__ __wc_inline operator dim3() const { return dim3(ex, ey, ez); }                  \
     };                                                                                             \
     extern const __device__ __attribute__((weak)) __wc_##name##_t name;
 

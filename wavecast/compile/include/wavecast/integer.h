@@ -3,7 +3,7 @@
 
 #include <hip/hip_runtime_api.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 __WC_FN int __popc(unsigned x) { return __builtin_popcount(x); }
 __WC_FN int __popcll(unsigned long long x) { return __builtin_popcountll(x); }

@@ -9,7 +9,7 @@
 #include <wavecast/math_double.h>
 #include <wavecast/math_float.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 // Single precision under the plain names, and whole numbers as double
 #define __WC_PLAIN(name) __WC_FN float name(float x) { return name##f(x); }

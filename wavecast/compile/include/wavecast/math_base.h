@@ -1,7 +1,9 @@
 // Math that LLVM or the hardware does: exact functions, exp and log of floats, approximations.
 #pragma once
 
-#define __WC_FN static __device__ __forceinline__
+#include <hip/hip_runtime_api.h>
+
+#define __WC_FN static __device__ __wc_inline
 
 template <bool B> struct __wc_when {};
 template <> struct __wc_when<true> { typedef double type; };

@@ -3,24 +3,31 @@
 
 #include <wavecast/math_base.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
+__WC_FN double __wc_exp_part(double r) {
+    const double c[] = {
+        1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+        1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+    return __wc_horner(r, c);
+}
 __WC_FN double exp(double x) {
-    const double c[] = {1.0, 1.0, 
-        1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
-        1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
     double n = __builtin_rint(x * __WC_LOG2E);
     double r = __builtin_fma(n, -6.93147180369123816490e-01, x);
     r = __builtin_fma(n, -1.90821492927058770002e-10, r);
-    double y = __builtin_ldexp(__wc_horner(r, c), (int)n);
+    double y = __builtin_ldexp(__wc_exp_part(r), (int)n);
     return x > 709.8 ? __builtin_inf() : x < -745.2 ? 0.0 : y;
 }
-__WC_FN double exp2(double x) { return exp(x * __WC_LN2); }
+__WC_FN double exp2(double x) {
+    double n = __builtin_rint(x);
+    double y = __builtin_ldexp(__wc_exp_part((x - n) * __WC_LN2), (int)n);
+    return x >= 1024.0 ? __builtin_inf() : x < -1075.0 ? 0.0 : y;
+}
 __WC_FN double exp10(double x) { return exp(x * 2.30258509299404568402); }
 __WC_FN double expm1(double x) {
-    const double c[] = {1.0, 
-        1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
-        1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+    const double c[] = {
+        1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+        1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
     return __builtin_fabs(x) < 0.35 ? x * __wc_horner(x, c) : exp(x) - 1.0;
 }
 // log(m 2^e) = e ln2 + 2 atanh((m - 1) / (m + 1)).

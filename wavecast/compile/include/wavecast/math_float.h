@@ -3,7 +3,7 @@
 
 #include <wavecast/math_base.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 // x minus the nearest multiple of pi/2, and that multiple. pi/2 is split in three.
 __WC_FN float __wc_reduce(float x, int *quadrant) {
@@ -127,13 +127,15 @@ __WC_FN float tanhf(float x) {
 __WC_FN float sinhf(float x) {
     const float c[] = {
         1.000000000e+00f, 1.666666642e-01f, 8.333353218e-03f, 1.983571183e-04f, 2.819029001e-06f};
-    float a = __builtin_fabsf(x), e = __builtin_expf(a - (float)__WC_LN2);
-    float y = a < 1.0f ? a * __wc_horner(a * a, c) : e - 0.25f / e;
+    float a = __builtin_fabsf(x), root = __builtin_expf(0.5f * a);
+    float half = 0.5f * root * root;
+    float y = a < 1.0f ? a * __wc_horner(a * a, c) : half - 0.25f / half;
     return __builtin_copysignf(y, x);
 }
 __WC_FN float coshf(float x) {
-    float e = __builtin_expf(__builtin_fabsf(x) - (float)__WC_LN2);
-    return e + 0.25f / e;
+    float root = __builtin_expf(0.5f * __builtin_fabsf(x));
+    float half = 0.5f * root * root;
+    return half + 0.25f / half;
 }
 __WC_FN float asinhf(float x) {
     float a = __builtin_fabsf(x);
@@ -150,7 +152,7 @@ __WC_FN float __wc_erfc_exponent(float a) {
         -4.005004029e-04f, 1.130604469e+00f, 6.310888688e-01f, 1.109074162e-01f,
         -2.699949656e-02f, 5.021044523e-03f, -6.733374851e-04f, 6.006878470e-05f,
         -3.095203551e-06f, 6.582853227e-08f};
-    return __wc_horner(__builtin_fminf(a, 4.0f), c);
+    return __wc_horner(a > 4.0f ? 4.0f : a, c);
 }
 __WC_FN float erff(float x) {
     const float c[] = {
@@ -164,9 +166,10 @@ __WC_FN float erff(float x) {
 __WC_FN float erfcf(float x) {
     float a = __builtin_fabsf(x);
     if (a < 1.0f) return 1.0f - erff(x);
-    float far = __builtin_expf(-a * a) * 0.564189583548f /
+    float square = a * a, rest = __builtin_fmaf(a, a, -square);
+    float far = __builtin_expf(-square) * (1.0f - rest) * 0.564189583548f /
                 (a + 0.5f / (a + 1.0f / (a + 1.5f / (a + 2.0f / (a + 2.5f / a)))));
-    float y = a < 4.0f ? __builtin_expf(-__wc_erfc_exponent(a)) : far;
+    float y = a < 4.0f ? __builtin_expf(-__wc_erfc_exponent(a)) : a > 11.0f ? 0.0f : far;
     return x < 0.0f ? 2.0f - y : y;
 }
 __WC_FN float cbrtf(float x) {

@@ -3,7 +3,7 @@
 
 #include <hip/hip_runtime_api.h>
 
-#define __WC_FN static __device__ __forceinline__
+#define __WC_FN static __device__ __wc_inline
 
 __WC_FN void __syncthreads() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");

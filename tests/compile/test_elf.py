@@ -1,0 +1,245 @@
+"""Code objects, bundles and fat binaries, made here with the HIP compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+from wavecast.compile import bundle, disassemble, elf, load, toolchain
+from wavecast.compile.codeobject import CodeObject
+from wavecast.errors import InputError, MissingTool, WavecastError
+from wavecast.isa import elf as elf_file
+from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_elf
+from wavecast.isa.targets import TARGETS
+
+DATA = Path(__file__).parent / "data"
+
+pytestmark = [
+    pytest.mark.hip,
+    pytest.mark.llvm,
+    pytest.mark.usefixtures("hip_compiler", "objdump"),
+]
+
+
+def _compiled(target: str, source: str = "program.hip") -> list[CodeObject]:
+    return load(DATA / source, target)
+
+
+def _hsaco(target: str, source: str = "saxpy.hip") -> bytes:
+    stage = _compiled(target, source)[0].stages.get("hsaco")
+    if not isinstance(stage, bytes):
+        pytest.skip("the HIP compiler here has no linker")
+    return stage
+
+
+def _body(text: str, kernel: str) -> list[tuple[str, tuple[str, str] | None]]:
+    """(instruction, (line, column)) of one kernel, labels made equal, padding left out."""
+    start = text.index(f"\n{kernel}:")
+    found: list[tuple[str, tuple[str, str] | None]] = []
+    place = None
+    for raw in text[start:].splitlines()[2:]:
+        line = re.split(r";|//", raw)[0].strip()
+        if line.startswith(".Lfunc_end"):
+            break
+        if line.startswith(".loc"):
+            words = line.split()
+            place = None if words[2] == "0" else (words[2], words[3])
+        elif line and line[0] != "." and not line.endswith(":") and "s_nop" not in line:
+            spelled = re.sub(r"\.L\w+", "label", " ".join(line.split()))
+            spelled = re.sub(r"lit\((\w+)\)", r"\1", spelled)
+            found.append((re.sub(r"\b0xffff\b", "-1", spelled), place))
+    return found
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_a_code_object_reads_like_the_assembly_it_came_from(target: str) -> None:
+    compiled = _compiled(target)
+    loaded = elf.load(_hsaco(target, "program.hip"))
+    assert {code.kernel for code in loaded} == {code.kernel for code in compiled}
+    for code in compiled:
+        ours = _body(loaded[0].assembly, code.kernel)
+        theirs = _body(code.assembly, code.kernel)
+        assert len(ours) == len(theirs)
+        mnemonics = [(a[0].split()[0], b[0].split()[0]) for a, b in zip(ours, theirs, strict=True)]
+        assert [a for a, b in mnemonics if a != b] == []
+        assert [(a, b) for a, b in zip(ours, theirs, strict=True) if a[1] != b[1]] == []
+        branches = [(a, b) for (a, _), (b, _) in zip(ours, theirs, strict=True) if "label" in b]
+        assert [(a, b) for a, b in branches if a != b] == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_descriptors_agree_with_the_assembly(target: str) -> None:
+    compiled = _compiled(target)
+    from_text = descriptors_from_assembly(compiled[0].assembly, target)
+    from_elf = descriptors_from_elf(_hsaco(target, "program.hip"))
+    assert from_text.keys() == from_elf.keys()
+    for name, expected in from_text.items():
+        found = from_elf[name]
+        for field in type(expected).__dataclass_fields__:
+            if field != "directives":
+                assert getattr(found, field) == getattr(expected, field), (name, field)
+        folded = {"next_free_sgpr", "reserve_vcc", "reserve_xnack_mask", "reserve_flat_scratch"}
+        known = {k: v for k, v in expected.directives.items() if k not in folded}
+        assert {k: found.directives.get(k) for k in known} == known
+
+
+def test_the_text_carries_its_own_descriptors() -> None:
+    (code,) = elf.load(_hsaco("gfx942"))
+    assert descriptors_from_assembly(code.assembly) == descriptors_from_elf(_hsaco("gfx942"))
+    assert (code.origin, code.target) == ("elf", "gfx942")
+    assert "clang" in code.compiler
+    assert [p.offset for p in code.parameters] == [0, 8, 16, 24]
+
+
+def test_truncation_at_any_length_is_one_clear_error(tmp_path: Path) -> None:
+    data = _hsaco("gfx942")
+    path = tmp_path / "cut.hsaco"
+    lengths = sorted({*range(1, 128, 9), *range(128, len(data), 257), len(data) - 1})
+    for length in lengths:
+        path.write_bytes(data[:length])
+        with pytest.raises(InputError) as caught:
+            load(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_damage_never_escapes_the_error_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flipped bytes in the header, section table, notes, and descriptor; the disassembler's
+    own work is left out, as one run of it per case would be slow."""
+    monkeypatch.setattr(disassemble, "disassemble", lambda *_: "\n")
+    data = _hsaco("gfx942")
+    path = tmp_path / "damaged.hsaco"
+    header = list(range(4, 64))
+    sections = list(range(int.from_bytes(data[40:48], "little"), len(data), 5))
+    notes = list(range(0x200, 0x500, 3))
+    for place in header + sections + notes:
+        damaged = bytearray(data)
+        damaged[place] ^= 0x55
+        path.write_bytes(bytes(damaged))
+        with contextlib.suppress(WavecastError):
+            load(path)
+
+
+def _bundle(members: dict[str, bytes]) -> bytes:
+    head = bundle.MAGIC + struct.pack("<Q", len(members))
+    size = len(head) + sum(24 + len(triple) for triple in members)
+    offset, body = size, b""
+    for triple, data in members.items():
+        head += struct.pack("<QQQ", offset, len(data), len(triple)) + triple.encode()
+        offset += len(data)
+        body += data
+    return head + body
+
+
+def _two_targets() -> bytes:
+    return _bundle(
+        {
+            "host-x86_64-unknown-linux--": b"",
+            "hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-": _hsaco("gfx942"),
+            "hipv4-amdgcn-amd-amdhsa--gfx1100": _hsaco("gfx1100"),
+        }
+    )
+
+
+def test_a_bundle_gives_every_target_or_the_one_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.co"
+    path.write_bytes(_two_targets())
+    assert [code.target for code in load(path)] == ["gfx942", "gfx1100"]
+    assert [code.target for code in load(path, "gfx1100")] == ["gfx1100"]
+    with pytest.raises(InputError, match=r"holds no code for gfx950.*gfx942, gfx1100"):
+        load(path, "gfx950")
+
+
+def test_a_broken_member_does_not_lose_the_others(tmp_path: Path) -> None:
+    data = {"hip-amdgcn-amd-amdhsa--gfx942": _hsaco("gfx942")}
+    path = tmp_path / "kernels.co"
+    path.write_bytes(_bundle({**data, "hip-amdgcn-amd-amdhsa--gfx1100": b"\x7fELF nonsense"}))
+    assert [code.target for code in load(path)] == ["gfx942"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_compressed_bundles(version: int) -> None:
+    plain = _two_targets()
+    body = zlib.compress(plain)
+    sizes = {
+        1: struct.pack("<IQ", len(plain), 0),
+        2: struct.pack("<IIQ", 24 + len(body), len(plain), 0),
+        3: struct.pack("<QQQ", 32 + len(body), len(plain), 0),
+    }
+    data = b"CCOB" + struct.pack("<HH", version, 0) + sizes[version] + body
+    assert [member.target for member in bundle.members(data)] == ["gfx942", "gfx1100"]
+    with pytest.raises(InputError, match="truncated or damaged"):
+        bundle.members(data[:-40])
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_bundles_of_llvm_s_own_bundler(compress: bool, tmp_path: Path) -> None:
+    bundler = shutil.which("clang-offload-bundler-22") or shutil.which("clang-offload-bundler")
+    if bundler is None:
+        pytest.skip("needs clang-offload-bundler")
+    device, host, out = tmp_path / "d.hsaco", tmp_path / "host", tmp_path / "out.hipfb"
+    device.write_bytes(_hsaco("gfx942"))
+    host.write_bytes(b"")
+    words = [bundler, "-type=o", "-bundle-align=4096", f"-output={out}"]
+    words += ["-targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx942"]
+    words += [f"-input={host}", f"-input={device}", *(["-compress"] if compress else [])]
+    subprocess.run(words, check=True)
+    try:
+        (code,) = load(out)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    assert (code.kernel, code.target) == ("saxpy", "gfx942")
+
+
+def test_a_host_program_with_device_code(hip_compiler: toolchain.Toolchain, tmp_path: Path) -> None:
+    fat = tmp_path / "fat.bin"
+    fat.write_bytes(_two_targets() + bytes(4096) + _two_targets())
+    source, out = tmp_path / "host.s", tmp_path / "host.o"
+    source.write_text(f'.section .hip_fatbin,"a"\n.incbin "{fat}"\n')
+    words = [*hip_compiler.compiler, "-c", "-x", "assembler", "-target", "x86_64-linux-gnu"]
+    subprocess.run([*words, str(source), "-o", str(out)], check=True)
+    found = load(out, "gfx942")
+    assert [code.kernel for code in found] == ["saxpy", "saxpy"]
+
+
+def test_an_older_disassembler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "llvm-objdump"
+    old.write_text("#!/bin/sh\necho 'LLVM version 17.0.6'\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
+    with pytest.raises(MissingTool, match=r"LLVM version 17\.0\.6, too old.*llvm-22"):
+        disassemble.objdump()
+    monkeypatch.setenv("WAVECAST_LLVM_OBJDUMP", str(old))
+    assert disassemble.objdump() == str(old)
+    monkeypatch.setenv("WAVECAST_LLVM_OBJDUMP", "absent")
+    with pytest.raises(MissingTool, match="absent"):
+        disassemble.objdump()
+
+
+def test_processor_numbers_are_those_of_the_assembler(tmp_path: Path) -> None:
+    assembler = shutil.which("llvm-mc-22")
+    if assembler is None:
+        pytest.skip("needs llvm-mc-22")
+    known = subprocess.run(
+        [assembler, "-triple=amdgcn-amd-amdhsa", "-mcpu=help"],
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr
+    for processor in elf_file.PROCESSORS.values():
+        if f"  {processor} " not in known:
+            continue
+        out = tmp_path / f"{processor}.o"
+        words = [assembler, "-triple=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-filetype=obj"]
+        subprocess.run([*words, "-o", str(out)], input="s_endpgm\n", text=True, check=True)
+        assert elf_file.processor(elf_file.read(out.read_bytes())) == processor
