@@ -45,6 +45,26 @@ class Values:
     notes: tuple[str, ...]
     sampled_waves: int
 
+    @property
+    def arguments_read(self) -> frozenset[str]:
+        """Parameters the kernel loads from."""
+        return self.uses.read
+
+    @property
+    def arguments_written(self) -> frozenset[str]:
+        """Parameters the kernel stores to."""
+        return self.uses.written
+
+    @property
+    def arguments_updated(self) -> frozenset[str]:
+        """Parameters the kernel updates atomically."""
+        return self.uses.updated
+
+    @property
+    def complete(self) -> bool:
+        """Every access to global memory was traced to a parameter (see `Uses`)."""
+        return self.uses.complete
+
     def trip_count(self, loop: int) -> tuple[float | None, str]:
         """Iterations per entry of a loop, and why they are unknown or what they rest on."""
         return self.trip_counts[loop]

@@ -32,7 +32,6 @@ from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.scalar import SCALAR, Function
 from wavecast.isa.semantics.vector import MODIFIERS, VECTOR
 
-
 _DUAL = (
     *("add_f32", "sub_f32", "subrev_f32", "mul_f32", "fma_f32", "fmac_f32", "fmaak_f32"),
     *("fmamk_f32", "mov_b32", "cndmask_b32", "add_nc_u32", "sub_nc_u32", "and_b32"),
