@@ -23,9 +23,14 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     def any_device_op(name: Any, fn: Any = None, /, **kwargs: Any) -> Any:
         if kwargs.get("device_types") is not None:
             kwargs["device_types"] = _cpu_types(kwargs["device_types"])
-        if fn is not None:
-            return custom_op(name, inside(fn), **kwargs)
-        return lambda function: custom_op(name, **kwargs)(inside(function))
+
+        def define(function: Callable) -> Any:
+            # The wrapper's globals do not know the names of the function's annotations.
+            writes = kwargs.get("mutates_args", ())
+            schema = kwargs.get("schema") or library.infer_schema(function, mutates_args=writes)
+            return custom_op(name, inside(function), **{**kwargs, "schema": schema})
+
+        return define if fn is None else define(fn)
 
     patches.attribute(library, "custom_op", any_device_op)
 

@@ -134,15 +134,11 @@ def _is_meta(args: tuple) -> bool:
 
 
 def _without_gpu(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """Arguments of `Tensor.to` without the GPU they name."""
+    """Arguments of `Tensor.to` without the GPU they name and how to get there."""
     tensor, rest = args[0], args[1:]
-    if rest and (is_cuda(rest[0]) or (isinstance(rest[0], int) and not isinstance(rest[0], bool))):
-        rest = rest[1:]
-        if rest and isinstance(rest[0], bool):  # Tensor.to(device, non_blocking)
-            rest = rest[1:]
-    kwargs = {name: value for name, value in kwargs.items() if name != "non_blocking"}
-    if is_cuda(kwargs.get("device")) or isinstance(kwargs.get("device"), int):
-        kwargs = {name: value for name, value in kwargs.items() if name != "device"}
-    if rest and rest[0] is None:
-        rest = rest[1:]
-    return (tensor, *rest), kwargs
+    if rest and on_cpu(rest[0]) == "cpu":
+        rest = tuple(item for item in rest[1:2] if item is not None and not isinstance(item, bool))
+    dropped = {"non_blocking"}
+    if on_cpu(kwargs.get("device")) == "cpu":
+        dropped.add("device")
+    return (tensor, *rest), {name: kwargs[name] for name in kwargs if name not in dropped}

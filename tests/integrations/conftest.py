@@ -1,0 +1,56 @@
+"""Devices and scripts for the capture tests, and a Triton cache of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wavecast.integrations.devices import DeviceFacts
+
+GFX942 = DeviceFacts("gfx942", "AMD Instinct MI300X", 304, 64, 65536, 2048, 192 << 30)
+GFX1100 = DeviceFacts("gfx1100", "AMD Radeon RX 7900 XTX", 48, 32, 65536, 2048, 24 << 30)
+SM_90 = DeviceFacts("sm_90", "NVIDIA H100", 132, 32, 232448, 2048, 80 << 30)
+
+ADD = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offset = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offset < n
+    total = tl.load(x_ptr + offset, mask=inside) + tl.load(y_ptr + offset, mask=inside)
+    tl.store(out_ptr + offset, total, mask=inside)
+
+
+def launch(n, block=256):
+    x, y = torch.rand(n, device="cuda"), torch.rand(n, device="cuda")
+    out = torch.empty_like(x)
+    add[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=block)
+    return x, y, out
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path):
+    """Writes a script that starts with the `add` kernel and ends with the given lines."""
+
+    def write(body: str, name: str = "script.py") -> Path:
+        path = tmp_path / name
+        path.write_text(ADD + "\n\n" + body)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session", autouse=True)
+def triton_cache(tmp_path_factory: pytest.TempPathFactory):
+    """Compile anew, away from the user's cache."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
+    patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
+    yield
+    patch.undo()

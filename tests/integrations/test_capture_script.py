@@ -1,0 +1,120 @@
+"""Scripts run for several targets in processes of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from tests.integrations.conftest import GFX942, GFX1100, SM_90
+from wavecast.errors import CaptureError, InputError, NothingAnalysed, UsageError
+from wavecast.integrations.triton import capture_script
+
+pytestmark = pytest.mark.torch
+
+
+def test_each_target_gets_its_distinct_launches_with_counts(script):
+    path = script(
+        """
+import sys
+assert __name__ == "__main__" and sys.argv[1:] == ["7", "--flag"]
+for _ in range(3):
+    x, y, out = launch(1000)
+launch(500)
+assert x.is_cuda and x.device == torch.device("cuda:0")
+torch.testing.assert_close(out, x + y)
+launch(2000)
+"""
+    )
+    found = capture_script(path, ["7", "--flag"], [GFX942, SM_90], quiet=True)
+    assert not found.failures
+    for target, threads in (("gfx942", 256), ("sm_90", 128)):
+        launches = found.launches[target]
+        assert [(item.grid, item.count) for item in launches] == [
+            ((4, 1, 1), 3),
+            ((2, 1, 1), 1),
+            ((8, 1, 1), 1),
+        ]
+        assert {item.code.target for item in launches} == {target}
+        assert launches[0].block == (threads, 1, 1)
+        assert launches[0].scalars == {"n": 1000, "BLOCK": 256}
+        assert launches[0].code.source == str(path)
+    assert "buffer_load" in found.launches["gfx942"][0].code.assembly
+    assert any("not executed" in note for note in found.notes)
+    assert any("assert_close" in note for note in found.notes)
+
+
+def test_a_script_that_raises_keeps_what_it_launched(script):
+    path = script("launch(1000)\nraise ValueError('no such model')\n")
+    found = capture_script(path, [], [GFX942], quiet=True)
+    assert len(found.launches["gfx942"]) == 1
+    line = len(path.read_text().splitlines())
+    assert any(f"ValueError: no such model (script.py:{line})" in note for note in found.notes)
+
+
+def test_a_crash_in_one_target_is_that_targets_alone(script):
+    path = script(
+        """
+launch(1000)
+if torch.version.hip:
+    import ctypes
+    ctypes.string_at(0)
+launch(500)
+"""
+    )
+    found = capture_script(path, [], [GFX942, SM_90], quiet=True)
+    assert [len(found.launches[target]) for target in ("gfx942", "sm_90")] == [1, 2]
+    assert any("SIGSEGV (script.py:" in note and "gfx942" in note for note in found.notes)
+
+
+def test_a_kernel_that_does_not_compile_is_skipped_and_named(script):
+    path = script(
+        """
+@triton.jit
+def refused(x_ptr):
+    tl.static_assert(False, "never on any GPU")
+    tl.store(x_ptr, 0.0)
+
+refused[(1,)](torch.empty(1, device="cuda"))
+launch(1000)
+"""
+    )
+    found = capture_script(path, [], [GFX942], quiet=True)
+    assert [item.code.kernel for item in found.launches["gfx942"]] == ["add"]
+    (failure,) = found.failures
+    assert (failure.kernel, failure.target, failure.stage) == ("refused", "gfx942", "compile")
+    assert "never on any GPU" in failure.message
+    assert f"{path}:" in failure.message
+
+
+def test_time_limit_keeps_what_was_launched(script):
+    path = script("launch(1000)\nwhile True: pass\n")
+    found = capture_script(path, [], [GFX942], quiet=True, timeout=20)
+    assert len(found.launches["gfx942"]) == 1
+    assert any("stopped after 20 s" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("body", "kernels", "error", "message"),
+    [
+        ("raise RuntimeError('too early')", "", CaptureError, "RuntimeError: too early (script.py"),
+        ("import nosuchmodule", "", CaptureError, "No module named 'nosuchmodule'"),
+        ("input()", "", CaptureError, "EOFError"),
+        ("import os; os._exit(3)", "", CaptureError, "os._exit(3)"),
+        ("print('hello')", "", NothingAnalysed, "without launching a Triton kernel"),
+        ("launch(1000)", "matmul", NothingAnalysed, "no launched kernel matches 'matmul'"),
+    ],
+)
+def test_nothing_captured_says_why_in_one_line(script, body, kernels, error, message):
+    with pytest.raises(error) as caught:
+        capture_script(script(body), [], [GFX1100], kernels=kernels, quiet=True)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_requests_fail_before_anything_runs(script, tmp_path):
+    with pytest.raises(InputError, match="no such script"):
+        capture_script(tmp_path / "absent.py", [], [GFX942])
+    with pytest.raises(UsageError, match="regular expression"):
+        capture_script(script("launch(1)"), [], [GFX942], kernels="(")

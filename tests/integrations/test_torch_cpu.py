@@ -1,0 +1,173 @@
+"""`cuda` on the CPU: what a program sees inside, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.integrations.conftest import GFX942, SM_90
+from wavecast.errors import CaptureError
+from wavecast.integrations.torch_cpu import emulated_cuda
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:.*:UserWarning"),
+]
+
+HERE = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def cuda():
+    with emulated_cuda(GFX942, lambda text: None):
+        yield
+
+
+MAKERS = {
+    "factory": lambda: torch.empty(4, device="cuda"),
+    "ordinal": lambda: torch.zeros(4, device="cuda:0"),
+    "device object": lambda: torch.randn(4, device=torch.device("cuda")),
+    "from a list": lambda: torch.tensor([1, 2], device="cuda"),
+    "like": lambda: torch.empty_like(torch.ones(2), device="cuda"),
+    "new": lambda: torch.ones(2).new_empty((3,), device=HERE),
+    "to a name": lambda: torch.ones(2).to("cuda"),
+    "to an ordinal": lambda: torch.ones(2).to(0),
+    "to a device and type": lambda: torch.ones(2).to(HERE, torch.float16),
+    "to another's device": lambda: torch.ones(2).to(torch.ones(1).device, non_blocking=True),
+    "cuda()": lambda: torch.ones(2).cuda(),
+    "pinned": lambda: torch.ones(2, pin_memory=True).cuda(non_blocking=True),
+    "generator": lambda: torch.rand(
+        2, device="cuda", generator=torch.Generator(device="cuda").manual_seed(1)
+    ),
+    "module": lambda: next(torch.nn.Linear(2, 2).to("cuda").parameters()),
+    "module made there": lambda: next(torch.nn.Linear(2, 2, device="cuda").parameters()),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_every_way_to_a_gpu_tensor(cuda, make):
+    tensor = make()
+    assert tensor.is_cuda
+    assert tensor.device == HERE
+    assert tensor.get_device() == 0
+    assert not tensor.is_cpu
+    assert tensor.data_ptr()
+
+
+def test_device_contexts_and_defaults(cuda):
+    with torch.device("cuda"):
+        assert torch.ones(2).is_cuda
+    torch.set_default_device("cuda")
+    try:
+        assert torch.ones(2).sum() == 2
+    finally:
+        torch.set_default_device(None)
+    with torch.cuda.device(0), torch.autocast("cuda", dtype=torch.bfloat16):
+        product = torch.ones(4, 4, device="cuda") @ torch.ones(4, 4, device="cuda")
+    assert product.dtype == torch.bfloat16
+
+
+def test_backward_of_custom_functions_runs_on_the_emulated_gpu(cuda):
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            assert gradient.is_cuda
+            return torch.full(gradient.shape, 2.0, device="cuda") * gradient
+
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+    (again,) = torch.autograd.grad(Double.apply(x).sum(), x)
+    assert again.tolist() == [2, 2, 2]
+
+
+def test_custom_operators_for_cuda_run(cuda):
+    @torch.library.custom_op("wavecast_test::twice", mutates_args=(), device_types="cuda")
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        assert x.is_cuda
+        return torch.empty_like(x, device="cuda").copy_(x * 2)
+
+    assert twice(torch.ones(2, device="cuda")).tolist() == [2, 2]
+
+
+def test_queries_describe_the_target(cuda):
+    properties = torch.cuda.get_device_properties("cuda")
+    assert torch.cuda.is_available()
+    assert torch.cuda.get_device_name() == "AMD Instinct MI300X"
+    assert (properties.multi_processor_count, properties.warp_size) == (304, 64)
+    assert properties.gcnArchName == "gfx942"
+    assert torch.cuda.get_device_capability() == (9, 4)
+    assert torch.version.hip
+    assert torch.version.cuda is None
+
+
+def test_nvidia_looks_like_nvidia():
+    with emulated_cuda(SM_90, lambda text: None):
+        assert torch.version.hip is None
+        assert torch.version.cuda
+        assert torch.cuda.get_device_capability() == (9, 0)
+        assert not hasattr(torch.cuda.get_device_properties(0), "gcnArchName")
+
+
+def test_streams_events_and_memory_do_nothing(cuda):
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        start.record()
+        end.record()
+    torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.manual_seed_all(0)
+    torch.manual_seed(0)
+    assert math.isnan(start.elapsed_time(end))
+    assert torch.cuda.max_memory_allocated() == 0
+
+
+def test_graphs_are_refused_clearly(cuda):
+    with pytest.raises(CaptureError, match="CUDA graphs"):
+        torch.cuda.CUDAGraph()
+
+
+def test_everything_is_put_back():
+    names = [name for name in dir(torch.cuda) if not name.startswith("__")]
+    owners = [
+        *((torch.cuda, name) for name in names),
+        (torch, "Generator"),
+        (torch, "load"),
+        (torch, "allclose"),
+        (torch.version, "hip"),
+        (torch.version, "cuda"),
+        (torch.library, "custom_op"),
+        (torch.testing, "assert_close"),
+        (torch.autograd, "_engine_run_backward"),
+        (torch.Tensor, "allclose"),
+    ]
+    before = [getattr(owner, name) for owner, name in owners]
+    with pytest.raises(KeyError), emulated_cuda(GFX942, lambda text: None):
+        raise KeyError
+    after = [getattr(owner, name) for owner, name in owners]
+    assert all(one is other for one, other in zip(before, after, strict=True))
+    assert torch.ones(2).device.type == "cpu"
+    assert "is_cuda" in dir(torch.ones(2))
+
+
+def test_comparisons_hold_until_something_was_not_computed():
+    launched = []
+    notes = []
+    with emulated_cuda(GFX942, notes.append, lambda: bool(launched)):
+        with pytest.raises(AssertionError):
+            torch.testing.assert_close(torch.ones(2), torch.zeros(2))
+        launched.append(1)
+        torch.testing.assert_close(torch.ones(2), torch.zeros(2))
+        assert torch.allclose(torch.ones(2), torch.zeros(2))
+    assert len(set(notes)) == 1
+    assert "taken as passed" in notes[0]
