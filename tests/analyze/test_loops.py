@@ -40,6 +40,9 @@ class KnownAccess:
     def lines(self, line_bytes: int) -> int | None:
         return self.touched
 
+    def ideal_lines(self, line_bytes: int) -> int | None:
+        return 64 * 4 // line_bytes
+
     def conflict_ways(self, device: Device) -> float | None:
         return self.ways
 

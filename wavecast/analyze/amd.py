@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from wavecast.analyze import values
 from wavecast.analyze.charges import Charge, Charges
 from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
@@ -31,24 +32,6 @@ _WITH_RESULT = frozenset(
 """Classes whose instructions write registers, so that their latency matters to a chain."""
 
 
-class _Unknown:
-    """Values of a program nobody evaluated: no trip counts, no addresses."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def trip_count(self, loop: int) -> tuple[float | None, str]:
-        del loop
-        return None, "not evaluated"
-
-    def block_counts(self) -> tuple[float | None, ...]:
-        loops = self._program.innermost_loop
-        return tuple(1.0 if loop is None else None for loop in loops)
-
-    def memory(self, instruction: int) -> None:
-        del instruction
-
-
 def analyze(
     code: CodeObject,
     device: Device,
@@ -69,14 +52,14 @@ def analyze(
     occupied = _occupancy(device, descriptor, lds_bytes, threads)
     rates = Charges(device, descriptor.wave_size)
     charges = [rates.of(instruction.decoded) for instruction in program.instructions]
-    known = _Unknown(program)
+    known = values.evaluate(program, descriptor, code, launch)
     memory = memory_instructions(program, rates, known)
     blocks = [tally(charges[b.start : b.stop]) for b in program.blocks]
     whole = _sum(blocks)
     charge_patterns(program, memory, charges, rates, blocks)
     resident = residency(device, occupied)
     waited = waits(program)
-    executed = known.block_counts()
+    executed = known.block_counts
     waves = waves_of(launch, occupied.waves_per_workgroup)
     body, inlined = line_costs(program.instructions, charges, resident)
     return CodeAnalysis(
@@ -94,9 +77,13 @@ def analyze(
         lines=body,
         matrix_kinds=whole.matrix_kinds(),
         matrix_flops_static=whole.matrix_flops(),
-        executed=tuple(executed),
+        executed=executed,
         executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
-        not_modelled=(*assumed, *_not_modelled(rates, charges)),
+        not_modelled=(*assumed, *known.notes, *_not_modelled(rates, charges)),
+        arguments_read=known.arguments_read,
+        arguments_written=known.arguments_written,
+        arguments_updated=known.arguments_updated,
+        arguments_complete=known.complete,
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
         executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),

@@ -26,6 +26,7 @@ class Access(Protocol):
     @property
     def argument(self) -> str: ...
     def lines(self, line_bytes: int) -> int | None: ...
+    def ideal_lines(self, line_bytes: int) -> int | None: ...
     def conflict_ways(self, device: Device) -> float | None: ...
 
 
@@ -64,7 +65,7 @@ def _describe(
     lines = ideal = ways = None
     if access is not None and memory.space in _CACHED and line_bytes is not None:
         lines = access.lines(line_bytes)
-        ideal = max(1, -(-memory.bytes * charges.wave_lanes // line_bytes))
+        ideal = access.ideal_lines(line_bytes)
     elif access is not None and memory.space is Space.LDS:
         ways = access.conflict_ways(charges.device)
     return MemoryInstruction(

@@ -233,5 +233,12 @@ class CodeAnalysis:
     """NVIDIA: matrix instructions by PTX family: `mma.sync`, `wgmma`, `tcgen05`."""
     async_copies: Mapping[str, int] = field(default_factory=dict)
     """NVIDIA: copies to or from shared memory past the registers: `cp.async`, `tma`."""
+    arguments_read: frozenset[str] = frozenset()
+    """Kernel parameters whose memory the code reads; empty where addresses are not traced."""
+    arguments_written: frozenset[str] = frozenset()
+    arguments_updated: frozenset[str] = frozenset()
+    """Parameters whose memory atomics update."""
+    arguments_complete: bool = False
+    """Every access to global memory was traced to a parameter."""
     instruction_cycles: tuple[float, ...] = ()
     """Per instruction, the clock cycles one execution by one wave takes its pipe; () if unknown."""
