@@ -14,7 +14,7 @@ from wavecast.isa.program import Loop, Program
 from wavecast.isa.waits import wait_counters
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import hot_loops, loop_analysis
-from wavecast.rules.rates import bytes_per_clock
+from wavecast.rules.rates import bytes_per_clock, placement
 from wavecast.rules.triton_pipeline import dot_loops
 from wavecast.rules.triton_stages import module
 from wavecast.rules.wording import at_line, count, size
@@ -118,7 +118,7 @@ def _others(subject: Subject, loop: LoopAnalysis) -> float:
     workgroups fill the time.
     """
     occupancy = subject.analysis.occupancy
-    together = -(-occupancy.waves_per_workgroup // subject.device.simds_per_cu)
+    together = -(-occupancy.waves_per_workgroup // placement(subject).simds)
     groups = loop.waves_per_simd // together if loop.barriers else loop.waves_per_simd
     if groups < 2 or not loop.cycles:
         return 0.0
@@ -169,7 +169,7 @@ def _advice(subject: Subject, matrix: bool) -> str:
 
 
 def _pipeline_advice(subject: Subject) -> str:
-    """For a loop with a dot: pipeline it, or let the compiler keep the loads where Triton put them."""
+    """For a loop with a dot: pipeline it, or help the compiler keep the loads early."""
     stages, found = subject.code.options.get("num_stages"), module(subject, "ttgir")
     loops = dot_loops(found) if found is not None else []
     if not isinstance(stages, int) or stages < 2:
@@ -197,11 +197,11 @@ RULE = Rule(
 it, nothing is prefetched: each iteration stands still for a trip to memory, unless other waves
 fill the gap.
 
-Looked at is the work between the youngest load and the wait, plus what the other resident
-waves have to do meanwhile (only those of other workgroups when the loop has a barrier). A loop
-with matrix instructions is reported (`warning`) when that is less than the L2 latency of the
-device; another loop (`note`) when it is less than the main-memory latency and the resident
-waves together have fewer bytes in flight than bandwidth times latency. Latencies are measured
-ones; where none is published, 200 and 500 clocks.""",
+Fires when the work between the youngest load and the wait, plus what the other resident waves
+have to do meanwhile (only those of other workgroups when the loop has a barrier), does not
+cover the latency: that of L2 for a loop with matrix instructions (`warning`), that of main
+memory for another loop (`note`), unless the resident waves together have bandwidth times
+latency bytes in flight. Latencies are measured ones; where none is published, 200 and 500
+clocks.""",
     check=_check,
 )

@@ -9,7 +9,7 @@ from wavecast.analyze.result import NextStep
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import hot_loop_analyses
 from wavecast.rules.rates import placement
-from wavecast.rules.wording import size
+from wavecast.rules.wording import listed, size
 
 NAME = "occupancy-one-step-away"
 
@@ -25,8 +25,8 @@ def _check(subject: Subject) -> Iterator[Finding]:
     step = occupancy.next
     if step is None or not occupancy.fits or _is_full(subject):
         return
-    used = step.target + step.delta
-    if step.delta > SMALL_SHARE * used:
+    steps = (step, *step.also)
+    if any(item.delta > SMALL_SHARE * (item.target + item.delta) for item in steps):
         return
     if step.waves_per_simd < WORTHWHILE_GAIN * occupancy.waves_per_simd:
         return
@@ -34,16 +34,22 @@ def _check(subject: Subject) -> Iterator[Finding]:
         return
     pressure = subject.analysis.pressure
     location = pressure.peak_location if pressure is not None else None
-    amount = _amount(step)
     yield Finding(
         rule=NAME,
         severity="note",
-        message=f"{amount} fewer would give {step.waves_per_simd} waves per SIMD instead of "
-        f"{occupancy.waves_per_simd}",
-        evidence=f"{step.resource} is what limits occupancy: {used:,} used, {step.target:,} would "
-        f"do, a saving of {100 * step.delta / used:.0f} %",
-        advice=_advice(subject, step),
-        location=location if step.resource in ("vgpr", "agpr") else None,
+        message=f"{listed(_amount(item) for item in steps)} fewer would give "
+        f"{step.waves_per_simd} waves per SIMD instead of {occupancy.waves_per_simd}",
+        evidence="; ".join(_share(item) for item in steps),
+        advice=" ".join(dict.fromkeys(_advice(subject, item) for item in steps)),
+        location=location if step.resource == "vgpr" else subject.kernel_location,
+    )
+
+
+def _share(step: NextStep) -> str:
+    used = step.target + step.delta
+    return (
+        f"{step.resource.upper()} limits occupancy: {used:,} used, {step.target:,} would do, "
+        f"{100 * step.delta / used:.0f} % less"
     )
 
 

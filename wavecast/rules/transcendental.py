@@ -10,27 +10,29 @@ from wavecast.rules.wording import at_line, count
 
 NAME = "transcendental-bound-loop"
 
-MARGIN = 1.2
-"""How much more than any other pipe the transcendental one must need."""
+SHARE = 0.5
+"""Share of the binding pipe's cycles that transcendental instructions must take."""
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
+    if not subject.code.is_amd:
+        return
+    each = subject.device.cost("trans").issue_cycles
     for loop in hot_loop_analyses(subject):
-        trans = loop.cycles.get("trans", 0.0)
-        others = max((c for pipe, c in loop.cycles.items() if pipe != "trans"), default=0.0)
-        if loop.limiter != "trans" or trans < MARGIN * others:
-            continue
         number = loop.instructions.get("trans", 0)
+        binding = loop.cycles.get(loop.limiter, 0.0)
+        taken = number * each * loop.waves_per_simd
+        if loop.limiter not in ("valu", "trans") or taken < SHARE * binding:
+            continue
         yield Finding(
             rule=NAME,
             severity="note",
             message=f"transcendental instructions bind the loop{at_line(loop.location)}",
-            evidence=f"{count(number, 'instruction')} per iteration take {trans:,.0f} cycles per "
-            f"SIMD, the next pipe {others:,.0f}",
+            evidence=f"{count(number, 'instruction')} per iteration take {taken:,.0f} of the "
+            f"{binding:,.0f} cycles of the busiest pipe, {each:g} each",
             advice="Fold constants so that exp becomes one exp2 (multiply the scale by log2(e) "
-            "outside the loop), divide once by multiplying with a reciprocal, drop "
-            "recomputed terms, or evaluate part of them as polynomials on the vector "
-            "pipe.",
+            "outside the loop), divide once by multiplying with a reciprocal, drop recomputed "
+            "terms, or evaluate part of them as polynomials on the vector pipe.",
             location=loop.location,
         )
 
@@ -40,9 +42,11 @@ RULE = Rule(
     severity="note",
     title="Transcendental instructions bind a loop",
     explanation=f"""\
-exp2, log2, reciprocal, square root and sine run at a quarter of the vector rate (an eighth and
-less on some targets). Softmax-like loops can be bound by them while every other pipe has room.
+exp2, log2, reciprocal, square root and sine run at a quarter of the vector rate or less. On CDNA
+they hold the vector pipe meanwhile, on RDNA they have one of their own. Softmax-like loops can
+be bound by them while every other pipe has room.
 
-Fires when the transcendental pipe needs at least {MARGIN:g} times the cycles of any other.""",
+Fires for AMD targets when the vector or transcendental pipe binds an innermost loop and
+transcendental instructions take at least {SHARE:.0%} of its cycles.""",
     check=_check,
 )

@@ -1,0 +1,136 @@
+"""Rules about single memory instructions, on analyses put together by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.rules.support import LINE, assembly_subject, find, memory, the_one, with_memory
+from wavecast.analyze.result import MemoryInstruction
+from wavecast.rules import Subject
+
+TTIR = """
+#loc = loc("kernel.py":1:0)
+#loc1 = loc("kernel.py":7:4)
+module {
+  tt.func public @k(%x: !tt.ptr<bf16> {tt.divisibility = 16 : i32} loc("x"(#loc)), %stride: i32 loc("stride"(#loc)), %n: i32 loc("n"(#loc))) attributes {noinline = false} {
+    %0 = tt.get_program_id x : i32 loc(#loc)
+    %1 = arith.muli %0, %stride : i32 loc(#loc)
+    %2 = tt.addptr %x, %1 : !tt.ptr<bf16>, i32 loc(#loc)
+    %3 = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32> loc(#loc)
+    %4 = tt.splat %2 : !tt.ptr<bf16> -> tensor<1024x!tt.ptr<bf16>> loc(#loc)
+    %5 = tt.addptr %4, %3 : tensor<1024x!tt.ptr<bf16>>, tensor<1024xi32> loc(#loc)
+    %6 = tt.splat %n : i32 -> tensor<1024xi32> loc(#loc)
+    %7 = arith.cmpi slt, %3, %6 : tensor<1024xi32> loc(#loc)
+    %8 = tt.load %5, %7 : tensor<1024x!tt.ptr<bf16>> loc(#loc1)
+    tt.return loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+"""  # noqa: E501
+
+
+def narrow(count: int = 4, **changes: Any) -> list[MemoryInstruction]:
+    """Loads of two bytes per lane from one source line."""
+    values = {"mnemonic": "global_load_ushort", "bytes_per_lane": 2, "stride": 2, **changes}
+    return [memory(index, **values) for index in range(count)]
+
+
+def kernel(**stages: str) -> Subject:
+    return assembly_subject("s_nop 0", stages=stages if stages else None)
+
+
+def test_two_byte_loads_of_neighbouring_elements() -> None:
+    found = the_one(with_memory(kernel(), *narrow(8)), "narrow-global-access")
+    assert found.severity == "warning"
+    assert "move 2 bytes per lane where 16 are possible" in found.message
+    assert "8 global_load_ushort for 16 bytes per lane; 1 16-byte" in found.evidence
+    assert found.location == LINE
+
+
+def test_the_pieces_of_one_lane_side_by_side_count_too() -> None:
+    pieces = narrow(8, pattern="strided", stride=16)
+    assert find(with_memory(kernel(), *pieces), "narrow-global-access")
+
+
+def test_the_argument_without_divisibility_is_named() -> None:
+    found = the_one(with_memory(kernel(ttir=TTIR), *narrow(8)), "narrow-global-access")
+    assert "its address depends on stride, not known to divide by 16" in found.evidence
+    assert "stride is a multiple of 16" in found.advice
+    known = TTIR.replace("%stride: i32 loc", "%stride: i32 {tt.divisibility = 16 : i32} loc")
+    masked = the_one(with_memory(kernel(ttir=known), *narrow(8)), "narrow-global-access")
+    assert "its mask depends on n" in masked.evidence
+    proven = known.replace("%n: i32 loc", "%n: i32 {tt.divisibility = 16 : i32} loc")
+    hint = the_one(with_memory(kernel(ttir=proven), *narrow(8)), "narrow-global-access")
+    assert "tl.max_contiguous" in hint.advice
+
+
+def test_gathers_wide_loads_and_single_loads_are_no_narrow_access() -> None:
+    for pieces in (
+        narrow(8, pattern="irregular", stride=None),
+        narrow(8, pattern="strided", stride=8192),
+        narrow(8, bytes_per_lane=8),
+        narrow(2),
+        narrow(8, space="lds"),
+    ):
+        assert not find(with_memory(kernel(), *pieces), "narrow-global-access")
+
+
+def test_narrow_access_before_the_loop_does_not_matter() -> None:
+    wide_in_loop = memory(100, loop=0)
+    assert not find(with_memory(kernel(), *narrow(8), wide_in_loop), "narrow-global-access")
+    in_loop = narrow(8, loop=0)
+    assert find(with_memory(kernel(), *in_loop, wide_in_loop), "narrow-global-access")
+
+
+def test_lanes_a_row_apart() -> None:
+    scattered = memory(pattern="strided", stride=8192, lines=64, transactions_ideal=8)
+    found = the_one(with_memory(kernel(), scattered), "uncoalesced-global")
+    assert found.severity == "warning"
+    assert "64 cache lines per wave, 8 would do" in found.message
+    assert "8,192 bytes apart" in found.evidence
+
+
+def test_a_gather_is_a_note_and_contiguous_access_is_nothing() -> None:
+    gather = memory(pattern="irregular", stride=None, lines=64, transactions_ideal=8)
+    assert the_one(with_memory(kernel(), gather), "uncoalesced-global").severity == "note"
+    assert not find(with_memory(kernel(), memory()), "uncoalesced-global")
+    halved = memory(pattern="strided", stride=32, lines=16, transactions_ideal=8)
+    assert not find(with_memory(kernel(), halved), "uncoalesced-global")
+
+
+def test_bank_conflicts_in_a_loop_warn() -> None:
+    read = {"mnemonic": "ds_read_b64", "space": "lds", "bytes_per_lane": 8, "argument": ""}
+    slow = memory(**read, stride=256, conflict_ways=8.0, loop=0)
+    found = the_one(with_memory(kernel(), slow), "lds-bank-conflicts")
+    assert found.severity == "warning"
+    assert "8 times as long" in found.message
+    assert "lanes 256 bytes apart" in found.evidence
+    assert "swizzle" in found.advice
+    fine = memory(**read, stride=8, conflict_ways=1.0, loop=0)
+    assert not find(with_memory(kernel(), fine), "lds-bank-conflicts")
+    unknown = memory(**read, stride=None, conflict_ways=None, loop=0)
+    assert not find(with_memory(kernel(), unknown), "lds-bank-conflicts")
+
+
+LDS_LOOP = """
+.LBB0_1:
+{reads}
+\tv_mfma_f32_32x32x8_bf16 v[0:15], v[16:17], v[18:19], v[0:15]
+\ts_add_i32 s4, s4, 1
+\ts_cmp_lt_i32 s4, s5
+\ts_cbranch_scc1 .LBB0_1
+"""
+
+
+def test_narrow_lds_reads_in_a_matrix_loop() -> None:
+    reads = "\n".join(f"\tds_read_u16 v{20 + n}, v60 offset:{128 * n}" for n in range(16))
+    found = the_one(assembly_subject(LDS_LOOP.format(reads=reads)), "narrow-lds-access")
+    assert found.severity == "warning"
+    assert "LDS loads move 2 bytes per lane" in found.message
+    assert "16 ds_read_u16 per iteration for 32 bytes per lane" in found.evidence
+
+
+def test_wide_lds_reads_and_narrow_ones_outside_loops_are_fine() -> None:
+    wide = "\n".join(f"\tds_read_b128 v[{20 + 4 * n}:{23 + 4 * n}], v60" for n in range(8))
+    assert not find(assembly_subject(LDS_LOOP.format(reads=wide)), "narrow-lds-access")
+    before = "\n".join(f"\tds_read_u16 v{20 + n}, v60 offset:{128 * n}" for n in range(16))
+    assert not find(assembly_subject(before + LDS_LOOP.format(reads="")), "narrow-lds-access")
