@@ -58,14 +58,12 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
     """
     processor = target or target_from_assembly(text)
     documents = _kernel_documents(_yaml_metadata(text))
-    directives = {
-        match[1]: _integers(text, match[2], match.start()) for match in _DIRECTIVES.finditer(text)
-    }
+    directives = {match[1]: _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)}
     found = {}
     for name in dict.fromkeys((*directives, *documents)):
-        counts = symbols.RegisterCounts(text, name)
+        exact = symbols.stated(text, name, "num_vgpr")
         found[name] = _descriptor(
-            name, documents.get(name, {}), directives.get(name, {}), counts.vgprs, processor
+            name, documents.get(name, {}), directives.get(name, {}), exact, processor
         )
     return found
 
@@ -165,7 +163,7 @@ def _symbol(document: Document) -> str:
     return str(document.get(".symbol", document[".name"])).removesuffix(".kd")
 
 
-def _integers(text: str, body: str, start: int) -> dict[str, int]:
+def _integers(text: str, body: str) -> dict[str, int]:
     """The directives of one kernel whose value is an integer or an expression of `.set` symbols."""
     found = {}
     for match in _DIRECTIVE.finditer(body):
@@ -173,7 +171,7 @@ def _integers(text: str, body: str, start: int) -> dict[str, int]:
         try:
             found[match[1]] = int(value, 0)
         except ValueError:
-            number = symbols.evaluate(value, text, start)
+            number = symbols.evaluate(value, text)
             if number is not None:
                 found[match[1]] = number
     return found

@@ -36,14 +36,8 @@ _BINARY: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-class RegisterCounts:
-    """The register counts LLVM's assembly states for one function, None where it states none."""
-
-    def __init__(self, text: str, function: str) -> None:
-        self.vgprs = _stated(text, function, "num_vgpr")
-
-
-def _stated(text: str, function: str, what: str) -> int | None:
+def stated(text: str, function: str, what: str) -> int | None:
+    """What LLVM's assembly states about a function (`num_vgpr`), None where it states nothing."""
     for prefix in (".L", ""):
         value = _value(f"{prefix}{function}.{what}", text, 0)
         if value is not None:
@@ -51,7 +45,7 @@ def _stated(text: str, function: str, what: str) -> int | None:
     return None
 
 
-def evaluate(expression: str, text: str, _start: int = 0) -> int | None:
+def evaluate(expression: str, text: str) -> int | None:
     """The value of an assembler expression over `.set` symbols of `text`, None if unknown."""
     return _evaluate(expression, text, 0)
 
