@@ -36,6 +36,8 @@ class KnownAccess:
     argument: str = "x"
     touched: int | None = None
     ways: float | None = None
+    offsets: tuple[int | None, ...] | None = (0, 128)
+    width: int = 4
 
     def lines(self, line_bytes: int) -> int | None:
         return self.touched

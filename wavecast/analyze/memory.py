@@ -13,6 +13,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
 
+_PERIOD = 1024
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 
 
@@ -25,6 +26,10 @@ class Access(Protocol):
     def stride(self) -> int | None: ...
     @property
     def argument(self) -> str: ...
+    @property
+    def offsets(self) -> tuple[int | None, ...] | None: ...
+    @property
+    def width(self) -> int: ...
     def lines(self, line_bytes: int) -> int | None: ...
     def ideal_lines(self, line_bytes: int) -> int | None: ...
     def conflict_ways(self, device: Device) -> float | None: ...
@@ -40,8 +45,7 @@ def memory_instructions(
     program: Program, charges: Charges, accesses: Accesses
 ) -> tuple[MemoryInstruction, ...]:
     """Every instruction of a program that moves data to or from memory, in order."""
-    line = charges.device.get("l1v_line")
-    line_bytes = int(line) if isinstance(line, (int, float)) else None
+    measured = _Measured(charges.device)
     found = []
     for block in program.blocks:
         loop = program.innermost_loop[block.index]
@@ -49,25 +53,67 @@ def memory_instructions(
             memory = instruction.decoded.memory
             if memory is not None and memory.kind is not MemoryKind.PERMUTE:
                 access = accesses.memory(instruction.index)
-                found.append(_describe(instruction, access, charges, line_bytes, loop))
+                found.append(_describe(instruction, access, measured, loop))
     return tuple(found)
+
+
+class _Measured:
+    """Cache lines and bank conflicts, worked out once per shape of access.
+
+    Accesses whose lanes differ by the same multiple of `_PERIOD` bytes, a multiple of every cache
+    line and of every row of banks, touch equally many lines and conflict equally.
+    """
+
+    def __init__(self, device: Device) -> None:
+        line = device.get("l1v_line")
+        self._line_bytes = int(line) if isinstance(line, (int, float)) else None
+        self._device = device
+        self._lines: dict[object, tuple[int | None, int | None]] = {}
+        self._ways: dict[object, float | None] = {}
+
+    def lines(self, access: Access) -> tuple[int | None, int | None]:
+        """Lines touched and lines needed; None where addresses or the line are not known."""
+        if self._line_bytes is None or access.offsets is None:
+            return None, None
+        key = _shape(access)
+        if key not in self._lines:
+            self._lines[key] = (
+                access.lines(self._line_bytes),
+                access.ideal_lines(self._line_bytes),
+            )
+        return self._lines[key]
+
+    def conflict_ways(self, access: Access, kind: MemoryKind) -> float | None:
+        """Passes through the banks over passes without conflicts."""
+        if access.offsets is None:
+            return None
+        key = (kind, _shape(access))
+        if key not in self._ways:
+            self._ways[key] = access.conflict_ways(self._device)
+        return self._ways[key]
+
+
+def _shape(access: Access) -> tuple[int, tuple[int | None, ...]]:
+    """Width and lane offsets, moved down by a multiple of `_PERIOD`."""
+    offsets = access.offsets or ()
+    lowest = min((offset for offset in offsets if offset is not None), default=0)
+    base = lowest // _PERIOD * _PERIOD
+    return access.width, tuple(None if o is None else o - base for o in offsets)
 
 
 def _describe(
     instruction: Instruction,
     access: Access | None,
-    charges: Charges,
-    line_bytes: int | None,
+    measured: _Measured,
     loop: int | None,
 ) -> MemoryInstruction:
     memory = instruction.decoded.memory
     assert memory is not None
     lines = ideal = ways = None
-    if access is not None and memory.space in _CACHED and line_bytes is not None:
-        lines = access.lines(line_bytes)
-        ideal = access.ideal_lines(line_bytes)
+    if access is not None and memory.space in _CACHED:
+        lines, ideal = measured.lines(access)
     elif access is not None and memory.space is Space.LDS:
-        ways = access.conflict_ways(charges.device)
+        ways = measured.conflict_ways(access, memory.kind)
     return MemoryInstruction(
         index=instruction.index,
         mnemonic=instruction.mnemonic,
