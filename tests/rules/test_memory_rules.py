@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.rules.support import LINE, assembly_subject, find, memory, the_one, with_memory
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.isa.instruction import SourceLocation
 from wavecast.rules import Subject
 
 TTIR = """
@@ -63,6 +64,11 @@ def test_the_argument_without_divisibility_is_named() -> None:
     assert "tl.max_contiguous" in hint.advice
 
 
+def test_loads_the_source_does_not_have_are_left_out() -> None:
+    elsewhere = narrow(8, location=SourceLocation("kernel.py", 9))
+    assert not find(with_memory(kernel(ttir=TTIR), *elsewhere), "narrow-global-access")
+
+
 def test_gathers_wide_loads_and_single_loads_are_no_narrow_access() -> None:
     for pieces in (
         narrow(8, pattern="irregular", stride=None),
@@ -93,22 +99,12 @@ def test_a_gather_is_a_note_and_contiguous_access_is_nothing() -> None:
     gather = memory(pattern="irregular", stride=None, lines=64, transactions_ideal=8)
     assert the_one(with_memory(kernel(), gather), "uncoalesced-global").severity == "note"
     assert not find(with_memory(kernel(), memory()), "uncoalesced-global")
+    together = [
+        memory(n, stride=16, bytes_per_lane=4, lines=8, transactions_ideal=2) for n in range(4)
+    ]
+    assert not find(with_memory(kernel(), *together), "uncoalesced-global")
     halved = memory(pattern="strided", stride=32, lines=16, transactions_ideal=8)
     assert not find(with_memory(kernel(), halved), "uncoalesced-global")
-
-
-def test_bank_conflicts_in_a_loop_warn() -> None:
-    read = {"mnemonic": "ds_read_b64", "space": "lds", "bytes_per_lane": 8, "argument": ""}
-    slow = memory(**read, stride=256, conflict_ways=8.0, loop=0)
-    found = the_one(with_memory(kernel(), slow), "lds-bank-conflicts")
-    assert found.severity == "warning"
-    assert "8 times as long" in found.message
-    assert "lanes 256 bytes apart" in found.evidence
-    assert "swizzle" in found.advice
-    fine = memory(**read, stride=8, conflict_ways=1.0, loop=0)
-    assert not find(with_memory(kernel(), fine), "lds-bank-conflicts")
-    unknown = memory(**read, stride=None, conflict_ways=None, loop=0)
-    assert not find(with_memory(kernel(), unknown), "lds-bank-conflicts")
 
 
 LDS_LOOP = """
@@ -119,6 +115,34 @@ LDS_LOOP = """
 \ts_cmp_lt_i32 s4, s5
 \ts_cbranch_scc1 .LBB0_1
 """
+
+
+def test_bank_conflicts_of_known_groups_warn_in_an_lds_bound_loop() -> None:
+    reads = "\n".join(f"\tds_read_b128 v[{20 + 4 * n}:{23 + 4 * n}], v60" for n in range(8))
+    loop = assembly_subject(LDS_LOOP.format(reads=reads))
+    read = {"mnemonic": "ds_read_b128", "space": "lds", "argument": "", "loop": 0, "stride": 256}
+    found = the_one(with_memory(loop, memory(**read, conflict_ways=2.0)), "lds-bank-conflicts")
+    assert found.severity == "warning"
+    assert "2 times as long" in found.message
+    assert "lanes 256 bytes apart" in found.evidence
+    assert "documented" in found.evidence
+    assert "swizzle" in found.advice
+    for fine in (
+        memory(**read, conflict_ways=1.0),
+        memory(**read, conflict_ways=None),
+        memory(**{**read, "loop": None}, conflict_ways=8.0),
+    ):
+        assert not find(with_memory(loop, fine), "lds-bank-conflicts")
+
+
+def test_conflicts_of_derived_groups_need_more_and_only_note() -> None:
+    reads = "\n".join(f"\tds_read_b32 v{20 + n}, v60" for n in range(32))
+    loop = assembly_subject(LDS_LOOP.format(reads=reads))
+    read = {"mnemonic": "ds_read_b32", "space": "lds", "bytes_per_lane": 4, "loop": 0}
+    assert not find(with_memory(loop, memory(**read, conflict_ways=2.0)), "lds-bank-conflicts")
+    found = the_one(with_memory(loop, memory(**read, conflict_ways=8.0)), "lds-bank-conflicts")
+    assert found.severity == "note"
+    assert "derived" in found.evidence
 
 
 def test_narrow_lds_reads_in_a_matrix_loop() -> None:

@@ -5,47 +5,80 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.analyze.values.banks import phases
+from wavecast.isa.opcode import Opcode
 from wavecast.rules.accesses import group
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.loops import matters
+from wavecast.rules.loops import hot_loops, pipe_share
 
 NAME = "lds-bank-conflicts"
 
-CONFLICT_WAYS = 2.0
-"""Slow-down of one instruction from which on the rule speaks."""
+KNOWN_WAYS = 2.0
+"""Slow-down from which on the rule speaks where it is known which lanes are served together."""
+
+DERIVED_WAYS = 4.0
+"""The same where that is derived, not measured or documented."""
+
+RELEVANT = 0.25
+BINDING = 0.5
+"""LDS cycles as a share of the busiest pipe's, from which on the rule speaks, and warns."""
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
-    for found in group(subject.analysis.memory, _conflicts):
-        if not matters(subject, found.first):
+    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject.program)}
+    for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
+        share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
+        if share < RELEVANT:
             continue
         worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
         stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
+        status = _status(subject, worst)
+        sure = status != "derived"
         yield Finding(
             rule=NAME,
-            severity="warning" if found.first.loop is not None else "note",
+            severity="warning" if share >= BINDING and sure else "note",
             message=f"LDS {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
             "bank conflicts",
-            evidence=f"{found.mnemonics}{stride}",
+            evidence=f"{found.mnemonics}{stride}; which lanes are served together is {status}; the "
+            f"LDS pipe needs {100 * share:.0f} % of the cycles of the busiest pipe",
             advice=_advice(subject),
             location=found.location,
             instruction=worst.index,
         )
 
 
-def _conflicts(item: MemoryInstruction) -> bool:
-    return (
-        item.space == "lds"
-        and item.conflict_ways is not None
-        and item.conflict_ways >= CONFLICT_WAYS
-    )
+def _conflicts(subject: Subject, item: MemoryInstruction) -> bool:
+    if item.space != "lds" or item.conflict_ways is None or item.loop is None:
+        return False
+    least = DERIVED_WAYS if _status(subject, item) == "derived" else KNOWN_WAYS
+    return item.conflict_ways >= least
+
+
+def _status(subject: Subject, item: MemoryInstruction) -> str:
+    """Whether the groups of lanes served together are measured, documented or derived.
+
+    Known are those of plain reads and writes, which every target of a family has; not those of
+    two-address forms and of the transposing reads only one target has.
+    """
+    if subject.program is None or not _is_plain(subject.program.instructions[item.index].opcode):
+        return "derived"
+    banks = subject.device.get("lds_banks")
+    known = int(banks) if isinstance(banks, (int, float)) else 32
+    write = item.kind == "store"
+    lanes = subject.device.wave_lanes
+    return phases(subject.code.target, item.bytes_per_lane, write, lanes, known).status
+
+
+def _is_plain(opcode: Opcode) -> bool:
+    two_addresses = any(role.type.endswith("x2") for role in opcode.operands)
+    return len(opcode.mnemonics) > 1 and not two_addresses
 
 
 def _advice(subject: Subject) -> str:
     if subject.code.origin == "triton":
         return (
             "Change what decides the shared layout: a BLOCK_K whose row fills all banks (128 bytes "
-            "or a multiple), the operand order that is contiguous in K, or kpack on gfx942."
+            "or a multiple), operands that are contiguous in K, or kpack on gfx942."
         )
     return (
         "Pad each row of the shared array by 16 bytes, or XOR the column with the row number "
@@ -60,10 +93,11 @@ RULE = Rule(
     explanation=f"""\
 LDS is built of banks that serve one 4-byte word each per clock. Lanes that want different words
 of one bank at the same time wait for each other. Which lanes are served together depends on the
-instruction's width and the chip; the analysis uses the measured groups where they are known.
+instruction's width and the chip; it is measured or documented for wide reads of CDNA and derived
+elsewhere.
 
-Fires when the addresses of an instruction could be derived and it takes at least
-{CONFLICT_WAYS:g} times as long as without conflicts, in loops (elsewhere only when the kernel
-has none, as a `note`).""",
+Fires in innermost loops when an access takes at least {KNOWN_WAYS:g} times as long as without
+conflicts ({DERIVED_WAYS:g} times where the groups are derived) and the LDS pipe needs at least
+a quarter of the cycles of the busiest pipe; `warning` from half, where the groups are known.""",
     check=_check,
 )

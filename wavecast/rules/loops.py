@@ -56,6 +56,14 @@ def loop_analysis(subject: Subject, loop: Loop) -> LoopAnalysis | None:
     return None
 
 
+def pipe_share(subject: Subject, loop: Loop, pipe: str) -> float:
+    """Cycles a pipe needs in a loop as a share of those of its busiest pipe, 0 when unknown."""
+    analysis = loop_analysis(subject, loop)
+    if analysis is None or not any(analysis.cycles.values()):
+        return 0.0
+    return analysis.cycles.get(pipe, 0.0) / max(analysis.cycles.values())
+
+
 def hot_loop_analyses(subject: Subject) -> tuple[LoopAnalysis, ...]:
     """The analyses of the hot loops; without a program, of every loop."""
     if subject.program is None:

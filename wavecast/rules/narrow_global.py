@@ -8,10 +8,10 @@ from wavecast.analyze.result import MemoryInstruction
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import GLOBAL_SPACES, matters
-from wavecast.rules.triton_ir import Operation
+from wavecast.rules.triton_ir import Module, Operation
 from wavecast.rules.triton_slice import FunctionArgument, access
 from wavecast.rules.triton_stages import module, module_slices
-from wavecast.rules.wording import listed
+from wavecast.rules.wording import count, listed
 
 NAME = "narrow-global-access"
 
@@ -26,7 +26,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, _is_narrow):
         if found.count < REPEATS or not matters(subject, found.first):
             continue
-        if not _could_be_wide(found):
+        if not _could_be_wide(found) or _is_synthetic(subject, found):
             continue
         yield _finding(subject, found)
 
@@ -53,6 +53,24 @@ def _could_be_wide(found: AccessGroup) -> bool:
     return all(item.pattern == "contiguous" or item.stride in side_by_side for item in known)
 
 
+def _is_synthetic(subject: Subject, found: AccessGroup) -> bool:
+    """Whether the source has no such access here: the loads of an atomic's retry loop, say."""
+    parsed, place = module(subject, "ttir"), found.location
+    return parsed is not None and place is not None and not _candidates(parsed, found)
+
+
+def _candidates(parsed: Module, found: AccessGroup) -> list[Operation]:
+    """The loads or stores of TTIR on the line of a group."""
+    place = found.location
+    return [
+        operation
+        for operation in parsed.named(f"tt.{found.first.kind}")
+        if place is not None
+        and operation.location is not None
+        and (operation.location.file, operation.location.line) == (place.file, place.line)
+    ]
+
+
 def _finding(subject: Subject, found: AccessGroup) -> Finding:
     verb = found.first.kind
     what = f" of {found.first.argument}" if found.first.argument else ""
@@ -62,7 +80,7 @@ def _finding(subject: Subject, found: AccessGroup) -> Finding:
         severity="warning",
         message=f"{verb}s{what} move {found.widest} bytes per lane where 16 are possible",
         evidence=f"{found.mnemonics} for {found.bytes_per_lane} bytes per lane; "
-        f"{-(-found.bytes_per_lane // 16)} 16-byte instructions would do{reason}",
+        f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do{reason}",
         advice=advice,
         location=found.location,
         instruction=found.first.index,
@@ -95,16 +113,10 @@ def _cause(subject: Subject, found: AccessGroup) -> tuple[str, str]:
 
 def _operation(subject: Subject, found: AccessGroup) -> Operation | None:
     """The TTIR operation on the group's line (and of its argument) that the instructions are of."""
-    parsed, place = module(subject, "ttir"), found.location
-    sliced = module_slices(subject, "ttir")
-    if parsed is None or sliced is None or place is None:
+    parsed, sliced = module(subject, "ttir"), module_slices(subject, "ttir")
+    if parsed is None or sliced is None:
         return None
-    candidates = [
-        operation
-        for operation in parsed.named(f"tt.{found.first.kind}")
-        if operation.location is not None
-        and (operation.location.file, operation.location.line) == (place.file, place.line)
-    ]
+    candidates = _candidates(parsed, found)
     for operation in candidates:
         names = {arg.name for arg in sliced.of(access(operation).address) if arg.is_pointer}
         if found.first.argument in names:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
-from wavecast.isa.program import Loop
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, loop_analysis
+from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, pipe_share
 from wavecast.rules.triton_stages import module
 from wavecast.rules.wording import count
 
@@ -27,7 +26,7 @@ BINDING = 0.75
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
-    shares = {loop.index: _share(subject, loop) for loop in hot_loops(subject.program)}
+    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject.program)}
     for found in group(subject.analysis.memory, _is_narrow):
         share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
         if share < RELEVANT or found.count < REPEATS:
@@ -47,14 +46,6 @@ def _check(subject: Subject) -> Iterator[Finding]:
             location=found.location,
             instruction=found.first.index,
         )
-
-
-def _share(subject: Subject, loop: Loop) -> float:
-    """Cycles of the LDS pipe as a share of those of the loop's busiest pipe."""
-    analysis = loop_analysis(subject, loop)
-    if analysis is None or not analysis.cycles:
-        return 0.0
-    return analysis.cycles.get("lds", 0.0) / max(analysis.cycles.values())
 
 
 def _is_narrow(item: MemoryInstruction) -> bool:
