@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
 from wavecast.compile import triton as reading
 from wavecast.errors import CompileError
 
+pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

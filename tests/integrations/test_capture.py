@@ -6,14 +6,13 @@ import struct
 
 import pytest
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton")
-
-from tests.integrations import kernels
 from tests.integrations.conftest import GFX942, GFX1100, SM_90
 from wavecast.errors import CompileError, UsageError
 from wavecast.integrations.triton import capture, capture_call
 
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:.*:DeprecationWarning"),
@@ -77,7 +76,10 @@ def test_a_second_target_never_sees_the_first_ones_code():
 @pytest.mark.parametrize(("choice", "count"), [("first", 1), ("all", 2)])
 def test_autotuned_kernels_give_the_first_configuration_that_fits_or_all(choice, count):
     x, out = torch.rand(4096), torch.empty(4096)
-    grid = lambda meta: (triton.cdiv(4096, meta["BLOCK"]),)
+
+    def grid(meta):
+        return (triton.cdiv(4096, meta["BLOCK"]),)
+
     with capture(GFX942, configs=choice) as launches:
         kernels.tuned[grid](x, out, 4096)
         kernels.tuned[grid](x, out, 4096)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("triton")
-
 from tests.integrations.conftest import GFX942, GFX1100, SM_90
 from wavecast.errors import CaptureError, InputError, NothingAnalysed, UsageError
 from wavecast.integrations.triton import capture_script
 
+pytest.importorskip("torch")
+pytest.importorskip("triton")
 pytestmark = pytest.mark.torch
 
 

@@ -6,12 +6,11 @@ import math
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 from tests.integrations.conftest import GFX942, SM_90
 from wavecast.errors import CaptureError
 from wavecast.integrations.torch_cpu import emulated_cuda
 
+torch = pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:.*:DeprecationWarning"),

@@ -34,14 +34,14 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
 
     patches.attribute(library, "custom_op", any_device_op)
 
-    register = library.register_kernel
+    register: Any = library.register_kernel
 
     @functools.wraps(register)
     def register_kernel(op: Any, device_types: Any, func: Any = None, /, **kwargs: Any) -> Any:
         types = _cpu_types(device_types)
         if func is not None:
             return register(op, types, inside(func), **kwargs)
-        return lambda function: register(op, types, **kwargs)(inside(function))
+        return lambda function: register(op, types, inside(function), **kwargs)
 
     patches.attribute(library, "register_kernel", register_kernel)
 

@@ -9,8 +9,11 @@ class Refused(Exception):
     """A configuration the compiler refused while an autotuner was choosing."""
 
 
-def explain(error: BaseException, function: Any) -> str:
-    """`message (file.py:12)` for an exception raised while compiling a JITFunction."""
+def explain(error: BaseException, function: Any, printed: str = "") -> str:
+    """`message (file.py:12)` for an exception raised while compiling a JITFunction.
+
+    `printed` is what the compiler said on the way, "" when nothing.
+    """
     innermost = error
     while innermost.__cause__ is not None and hasattr(innermost.__cause__, "src"):
         innermost = innermost.__cause__
@@ -20,7 +23,8 @@ def explain(error: BaseException, function: Any) -> str:
     line = " ".join(message.split()) or type(innermost).__name__
     if not hasattr(innermost, "error_message") and type(innermost) is not RuntimeError:
         line = line if ":" in line else f"{type(innermost).__name__}: {line}"
-    return line + _where(error, function)
+    said = f": {printed}" if printed and printed not in line else ""
+    return line + said + _where(error, function)
 
 
 def _where(error: BaseException, function: Any) -> str:

@@ -18,7 +18,7 @@ from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import benchmarks, complaints
 from wavecast.integrations.triton.autotuning import AutotunerWatch
 from wavecast.integrations.triton.driver import CaptureDriver
-from wavecast.integrations.triton.isolation import rehearse
+from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
 from wavecast.integrations.triton.recorder import Recorder
 
@@ -83,12 +83,13 @@ class Hooks:
             identity = (id(function), key)
             if identity in self._refused:
                 return None
+            printed = ""
             try:
                 if self._isolate:
-                    rehearse(lambda: original(function, key, *rest, **named))
+                    printed = rehearse(lambda: original(function, key, *rest, **named))
                 return original(function, key, *rest, **named)
             except Exception as error:
-                complaint = complaints.explain(error, function)
+                complaint = complaints.explain(error, function, diagnostic(printed))
                 if self.autotuners.trying:
                     raise complaints.Refused(complaint) from error
                 self._refused.add(identity)

@@ -6,6 +6,7 @@ where the same call in this process takes them.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
 import signal
@@ -18,15 +19,15 @@ from wavecast.errors import CompileError
 _DIAGNOSTIC = re.compile(r"(?:fatal )?error: .*|.*LLVM ERROR: .*|.*Assertion .* failed.*")
 
 
-def rehearse(compile_kernel: Callable[[], object]) -> None:
-    """Run `compile_kernel` in a forked child. Raises CompileError when the child dies of a signal.
+def rehearse(compile_kernel: Callable[[], object]) -> str:
+    """Run `compile_kernel` in a forked child; what it printed on stderr is returned.
 
     An exception in the child is not reported: the call in this process will raise it again.
-    What the compiler printed goes to stderr unless it crashed, then into the error's `log`.
+    Raises CompileError when the child dies of a signal.
     """
     with tempfile.TemporaryFile() as output:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads; no thread used
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads
             child = os.fork()
         if child == 0:
             _run_child(compile_kernel, output.fileno())
@@ -37,6 +38,7 @@ def rehearse(compile_kernel: Callable[[], object]) -> None:
         name = signal.Signals(os.WTERMSIG(status)).name
         said = diagnostic(log)
         raise CompileError(f"the compiler crashed ({name}){': ' + said if said else ''}", log=log)
+    return log
 
 
 def diagnostic(log: str) -> str:
@@ -51,6 +53,7 @@ def diagnostic(log: str) -> str:
 def _run_child(compile_kernel: Callable[[], object], output: int) -> None:
     status = 1
     try:
+        faulthandler.disable()  # its stack would be taken for a crash of the script
         os.dup2(output, 2)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         compile_kernel()
