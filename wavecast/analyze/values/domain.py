@@ -234,6 +234,9 @@ def _select(condition: Value, a: Value, b: Value, bits: int) -> Value | None:
     return None
 
 
+Comparison = tuple[Value, Value, int]
+"""The operands of a comparison and their width."""
+
 Rule = Callable[..., Value | None]
 
 
@@ -273,6 +276,18 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
     return method
 
 
+def _comparison(name: str) -> Any:
+    """A comparison: as any operation, but noted where somebody follows decisions."""
+    operation = _operation(name, 2)
+
+    def method(self: WaveOps, a: Value, b: Value, bits: int) -> Value:
+        if self.noting:
+            self.comparisons.append((a, b, bits))
+        return operation(self, a, b, bits)
+
+    return method
+
+
 def _ruled(operands: tuple[Value, ...], selects: bool) -> bool:
     return not any(isinstance(v, (Scattered, Slots)) for v in operands[1 if selects else 0 :])
 
@@ -292,6 +307,9 @@ class WaveOps(Ops[Value]):
         self.full_mask = (1 << lanes) - 1
         self.on_lanes = LaneOps(lanes)
         self.exec_mask: Integer = self.full_mask
+        self.comparisons: list[Comparison] = []
+        """Comparisons made while `noting`."""
+        self.noting = False
 
     def set_exec(self, mask: Integer) -> None:
         """Change the lanes that are active."""
@@ -315,9 +333,9 @@ class WaveOps(Ops[Value]):
     shl = _operation("shl", 2, _shl)
     lshr = _operation("lshr", 2, _lshr)
     ashr = _operation("ashr", 2, _lshr)
-    eq = _operation("eq", 2)
-    less_unsigned = _operation("less_unsigned", 2)
-    less_signed = _operation("less_signed", 2)
+    eq = _comparison("eq")
+    less_unsigned = _comparison("less_unsigned")
+    less_signed = _comparison("less_signed")
     select = _operation("select", 3, _select)
     zero_extend = _operation("zero_extend", 1, _widen)
     sign_extend = _operation("sign_extend", 1, _widen)

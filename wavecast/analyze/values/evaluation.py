@@ -24,7 +24,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import KernelDescriptor, Program
 
-BUDGET = 200_000
+BUDGET = 50_000
 """Instructions interpreted per wave before a walk gives up."""
 
 

@@ -26,10 +26,11 @@ _LANEWISE = VGPRS | AGPRS | -1 << SLOT_BASE
 @dataclass(frozen=True, slots=True)
 class Slice:
     """`member[i]` is 1 for instructions of the slice; `needed[b]` the registers it reads from
-    before block `b`."""
+    before block `b`; `results[i]` the registers of instruction `i` that something depends on."""
 
     member: bytearray
     needed: list[int]
+    results: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
     """
     blocks = program.blocks
     member = bytearray(len(effects))
+    results: dict[int, int] = {}
     needed = [(0, 0)] * len(blocks)
     leaving: list[tuple[int, int] | None] = [None] * len(blocks)
     pending = list(program.reverse_postorder)
@@ -132,8 +134,10 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
                     outside |= need
                 else:
                     need, outside = need | outside, 0
-            if writes & (need | outside):
+            wanted = writes & (need | outside)
+            if wanted:
                 member[position] = 1
+                results[position] = results.get(position, 0) | wanted
                 need = (need & ~kills) | reads
                 outside &= ~everywhere
             seed = seeds.get(position)
@@ -142,4 +146,4 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
         if (need, outside) != needed[index]:
             needed[index] = need, outside
             pending.extend(p for p in block.predecessors if p not in pending)
-    return Slice(member, [need | outside for need, outside in needed])
+    return Slice(member, [need | outside for need, outside in needed], results)

@@ -2,11 +2,9 @@
 
 Only the slice of instructions that decisions depend on runs; the slice of addresses runs as well
 the first times a block is reached, when a walk is to see addresses. Loops whose state changes by
-the same amount every iteration are skipped ahead: the walk jumps n iterations, executes one there,
-and accepts the jump when that one took the same path and changed the state by the same amount; n
-doubles while this holds and halves where it does not, so a loop of T iterations costs about
-2 log2(T) of them. A condition that holds now and at the landing point is taken to hold in between,
-which is true of comparisons with a counter.
+the same amount every iteration are skipped ahead (`steady`): the walk jumps n iterations, executes
+one there, and accepts the jump when that one took the same path with the same changes; n doubles
+while this holds and halves where it does not, so a loop of T iterations costs about 2 log2(T).
 
 Decisions on values that are not known: a branch on EXEC is taken as "some lane is active"; a loop
 that ends on an unknown value has an unknown trip count; an early return is taken as not taken; of
@@ -18,16 +16,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from wavecast.analyze.values.domain import Scattered, Value, origin_of
+from wavecast.analyze.values.domain import Comparison, Scattered, Value, origin_of
 from wavecast.analyze.values.execute import Registers, Step, special_position
 from wavecast.analyze.values.slices import Slices
+from wavecast.analyze.values.steady import (
+    Change,
+    Snapshot,
+    Trend,
+    agree,
+    change,
+    differences,
+    trend,
+)
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.opcode import Control
 from wavecast.isa.program import Loop, Program
-from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
+from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, SCC, VCC, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
 
 FULL_VISITS = 2
@@ -35,7 +40,13 @@ FULL_VISITS = 2
 
 _FIRST_JUMP = 8
 _VECTOR_END = AGPR_BASE + AGPR_COUNT
-_WORD = 1 << 32
+
+
+_FLAGS = SCC | VCC
+_COMPARING_FORMS = frozenset({"VOPC"})
+
+_Planned = tuple[Step, int, bool]
+"""An instruction's effect, its index, and whether its comparisons are decisions."""
 
 
 class OverBudget(Exception):
@@ -53,24 +64,6 @@ class Outcome:
     unknown_loops: dict[int, object] = field(default_factory=dict)
     assumed: set[object] = field(default_factory=set)
     """Origins of EXEC masks taken to have some lane active, and of returns taken as not taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """The state at a loop's header."""
-
-    values: tuple[Value, ...]
-    counts: tuple[float, ...]
-    entries: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What one iteration did to the state; `steps` are added to the values."""
-
-    steps: tuple[object, ...]
-    counts: tuple[float, ...]
-    entries: tuple[float, ...]
 
 
 class Walk:
@@ -92,8 +85,8 @@ class Walk:
         self.outcome = Outcome([0.0] * len(program.blocks), [0.0] * len(program.loops))
         self._slices = slices
         self._step_of = step_of
-        self._decisions: dict[int, list[tuple[Step, int]]] = {}
-        self._everything: dict[int, list[tuple[Step, int]]] = {}
+        self._decisions: dict[int, list[_Planned]] = {}
+        self._everything: dict[int, list[_Planned]] = {}
         self._loop_at = {loop.header: loop for loop in program.loops}
         self._order = {block: n for n, block in enumerate(program.reverse_postorder)}
         self._forget: dict[int, tuple[frozenset[int], object]] = {}
@@ -132,11 +125,13 @@ class Walk:
         self.budget -= len(steps) + 1
         if self.budget < 0:
             raise OverBudget
-        for step, position in steps:
+        ops = state.ops
+        for step, position, ops.noting in steps:
             step(state, position)
+        ops.noting = False
         return self._successor(index)
 
-    def _steps(self, index: int, full: bool) -> list[tuple[Step, int]]:
+    def _steps(self, index: int, full: bool) -> list[_Planned]:
         cache = self._everything if full else self._decisions
         found = cache.get(index)
         if found is None:
@@ -145,13 +140,20 @@ class Walk:
             addresses = self._slices.addresses.member
             instructions = self.program.instructions
             found = [
-                (self._step_of(position), position)
+                (self._step_of(position), position, self._decides(position))
                 for position in range(block.start, block.stop)
                 if decisions[position]
                 or (full and (addresses[position] or instructions[position].decoded.memory))
             ]
             cache[index] = found
         return found
+
+    def _decides(self, position: int) -> bool:
+        """The outcome of a comparison this instruction makes may decide where control goes."""
+        wanted = self._slices.decisions.results.get(position, 0)
+        return bool(wanted & _FLAGS) or (
+            bool(wanted) and self.program.instructions[position].opcode.form in _COMPARING_FORMS
+        )
 
     def _successor(self, index: int) -> int | None:
         block = self.program.blocks[index]
@@ -272,118 +274,100 @@ class Walk:
         """Run a loop from its header until it is left; returns the block after it."""
         self.outcome.entries[loop.index] += 1
         live = bits_of(self._slices.decisions.needed[loop.header])
-        previous = self._snapshot(live)
-        change: _Change | None = None
+        now = self._snapshot(live)
+        changes: list[Change | None] = [None]
+        noted: list[list[Comparison]] = []
         while True:
-            block = self._iteration(loop)
+            block, comparisons = self._iteration(loop)
             if block != loop.header:
                 break
-            current = self._snapshot(live)
-            latest = _difference(previous, current)
-            if latest is not None and change is not None and _equal(latest, change):
-                current = self._skip_ahead(loop, live, current, latest)
-                latest = None
-            previous, change = current, latest
+            before, now = now, self._snapshot(live)
+            changes = [changes[-1], change(before, now)]
+            noted = [*noted[-2:], comparisons]
+            first, second = changes
+            if len(noted) == 3 and first is not None and second is not None and first.same(second):
+                heading = trend(*noted)
+                if heading is not None:
+                    now = self._skip_ahead(loop, live, now, second, heading)
+                    changes, noted = [None], []
         if loop.index in self.outcome.unknown_loops:
             self._forget_writes(loop.blocks, self.outcome.unknown_loops[loop.index])
         return block
 
-    def _iteration(self, loop: Loop) -> int | None:
+    def _iteration(self, loop: Loop) -> tuple[int | None, list[Comparison]]:
+        """One iteration from the header: the block reached, and the comparisons it made."""
+        ops = self.state.ops
+        outer, ops.comparisons = ops.comparisons, []
         block = self._block(loop.header)
-        if block is None or block == loop.header or block not in loop.blocks:
-            return block
-        return self._region(block, loop)
+        if block is not None and block != loop.header and block in loop.blocks:
+            block = self._region(block, loop)
+        made, ops.comparisons = ops.comparisons, outer
+        outer.extend(made)
+        return block, made
 
-    def _snapshot(self, live: list[int]) -> _Snapshot:
+    def _snapshot(self, live: list[int]) -> Snapshot:
         values = self.state.values
         outcome = self.outcome
-        return _Snapshot(
+        return Snapshot(
             tuple([values[position] for position in live]),
             tuple(outcome.counts),
             tuple(outcome.entries),
         )
 
     def _skip_ahead(
-        self, loop: Loop, live: list[int], now: _Snapshot, change: _Change
-    ) -> _Snapshot:
-        """Jump over iterations that repeat `change`; returns the state at the header afterwards."""
+        self, loop: Loop, live: list[int], now: Snapshot, steady: Change, heading: Trend
+    ) -> Snapshot:
+        """Jump over iterations that repeat `steady`; returns the state at the header afterwards."""
         jump, growing = _FIRST_JUMP, True
-        while jump:
-            jump = min(jump, _room(now.values, change.steps))
-            if not jump:
-                break
-            saved = list(self.state.values), dict(self._forget), dict(self.state.masked)
-            marks = dict(self.outcome.unknown_blocks), dict(self.outcome.unknown_loops)
-            self._advance(live, now, change, jump)
+        while True:
+            # the iteration executed after the jump must come before any operands meet
+            jump = min(jump, steady.room(now.values) - 1, heading.meets() - 2)
+            if jump < 1:
+                return now
+            saved = self._save()
+            self._advance(live, now, steady, jump)
             before = self._snapshot(live)
-            block = self._iteration(loop)
+            block, comparisons = self._iteration(loop)
             after = self._snapshot(live) if block == loop.header else None
-            made = _difference(before, after) if after is not None else None
-            if after is not None and made is not None and _equal(made, change):
-                now = after
+            made = change(before, after) if after is not None else None
+            expected = heading.after(jump + 1)
+            if (
+                after is not None
+                and made is not None
+                and made.same(steady)
+                and agree(differences(comparisons), expected)
+            ):
+                now, heading = after, Trend(expected, heading.steps)
                 jump = jump * 2 if growing else jump
                 continue
-            self.state.values, self._forget, self.state.masked = saved
-            self.state.exec_changed()
-            self.outcome.unknown_blocks, self.outcome.unknown_loops = marks
-            self.outcome.counts[:] = now.counts
-            self.outcome.entries[:] = now.entries
+            self._restore(saved, now)
             growing = False
             jump //= 2
-        return now
 
-    def _advance(self, live: list[int], now: _Snapshot, change: _Change, times: int) -> None:
-        for position, value, step in zip(live, now.values, change.steps, strict=True):
-            if isinstance(step, int):
-                if step:
-                    self.state.values[position] = (value + times * step) % _WORD
-            elif isinstance(step, np.ndarray):
-                self.state.values[position] = value + step * np.uint32(times % _WORD)
+    def _save(self) -> tuple[list[Value], dict, dict, dict, dict, set]:
+        outcome, state = self.outcome, self.state
+        return (
+            list(state.values),
+            dict(state.masked),
+            dict(self._forget),
+            dict(outcome.unknown_blocks),
+            dict(outcome.unknown_loops),
+            set(outcome.assumed),
+        )
+
+    def _restore(
+        self, saved: tuple[list[Value], dict, dict, dict, dict, set], now: Snapshot
+    ) -> None:
+        outcome, state = self.outcome, self.state
+        state.values, state.masked, self._forget = saved[:3]
+        outcome.unknown_blocks, outcome.unknown_loops, outcome.assumed = saved[3:]
+        outcome.counts[:] = now.counts
+        outcome.entries[:] = now.entries
+        state.exec_changed()
+
+    def _advance(self, live: list[int], now: Snapshot, steady: Change, times: int) -> None:
+        for position, value, step in zip(live, now.values, steady.steps, strict=True):
+            self.state.values[position] = steady.applied(value, step, times)
         counts, entries = self.outcome.counts, self.outcome.entries
-        counts[:] = [a + times * b for a, b in zip(now.counts, change.counts, strict=True)]
-        entries[:] = [a + times * b for a, b in zip(now.entries, change.entries, strict=True)]
-
-
-def _difference(before: _Snapshot, after: _Snapshot) -> _Change | None:
-    """What changed from one header to the next; None when some value did not change evenly."""
-    steps: list[object] = []
-    for a, b in zip(before.values, after.values, strict=True):
-        if a is b or (type(a) is int and a == b):
-            steps.append(0)
-        elif type(a) is int and type(b) is int:
-            steps.append((b - a) % _WORD)
-        elif type(a) is np.ndarray and type(b) is np.ndarray:
-            steps.append(b - a)
-        elif isinstance(a, (Unknown, Scattered)) and type(a) is type(b):
-            steps.append(0)
-        else:
-            return None
-    return _Change(
-        tuple(steps),
-        tuple([b - a for a, b in zip(before.counts, after.counts, strict=True)]),
-        tuple([b - a for a, b in zip(before.entries, after.entries, strict=True)]),
-    )
-
-
-def _equal(a: _Change, b: _Change) -> bool:
-    if a.counts != b.counts or a.entries != b.entries:
-        return False
-    for x, y in zip(a.steps, b.steps, strict=True):
-        if type(x) is int and type(y) is int:
-            if x != y:
-                return False
-        elif not np.array_equal(np.asarray(x), np.asarray(y)):
-            return False
-    return True
-
-
-def _room(values: tuple[Value, ...], steps: tuple[object, ...]) -> int:
-    """How many iterations no counter wraps around for, the one executed afterwards included."""
-    room = 1 << 40
-    for value, step in zip(values, steps, strict=True):
-        if not isinstance(step, int) or not step:
-            continue
-        signed = step - _WORD if step >= _WORD // 2 else step
-        left = (_WORD - 1 - value) // signed if signed > 0 else value // -signed
-        room = min(room, left)
-    return max(0, room - 1)
+        counts[:] = [a + times * b for a, b in zip(now.counts, steady.counts, strict=True)]
+        entries[:] = [a + times * b for a, b in zip(now.entries, steady.entries, strict=True)]
