@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from wavecast.api import explain
     from wavecast.integrations.triton import capture
-    from wavecast.pipeline import explain
 
 _LAZY = {
-    "explain": "wavecast.pipeline",
+    "explain": "wavecast.api",
     "capture": "wavecast.integrations.triton",
 }
 

@@ -24,6 +24,7 @@ FLOORS = {
     "pipeline": 8,
     "report": 9,
     "cli": 10,
+    "api": 10,
 }
 TOP = {"__init__": 99, "__main__": 99}
 
@@ -32,7 +33,7 @@ OPTIONAL = {
     "triton": {"compile", "integrations"},
     "ziglang": {"compile"},
     "jinja2": {"report"},
-    "rich": {"report", "cli"},
+    "rich": {"report", "cli", "api"},
     "click": {"cli"},
 }
 

@@ -214,9 +214,10 @@ def _document(report: Any, format_: str) -> str:
     import json
 
     if format_ == "sarif":
+        from wavecast import rules
         from wavecast.report import sarif
 
-        document = sarif.document(report)
+        document = sarif.document(report, rules.all_rules())
     else:
         from wavecast.report import json as json_report
 

@@ -1,6 +1,5 @@
 """The steps from an input to a `Report`, for every launch and every device."""
 
-from wavecast.pipeline.api import explain
 from wavecast.pipeline.run import Options, explain_launches, explain_path
 from wavecast.pipeline.selection import Selection, select
 from wavecast.pipeline.steps import Given
@@ -9,7 +8,6 @@ __all__ = [
     "Given",
     "Options",
     "Selection",
-    "explain",
     "explain_launches",
     "explain_path",
     "select",

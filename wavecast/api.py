@@ -1,4 +1,4 @@
-"""`wavecast.explain`: the same as the command, for a kernel at hand."""
+"""`wavecast.explain`: the same as the command, for a kernel at hand, with a result that shows itself."""
 
 from __future__ import annotations
 
@@ -6,11 +6,46 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from wavecast.errors import UsageError
+from wavecast.errors import UsageError, WavecastError
 from wavecast.pipeline.result import Failure, Report
 from wavecast.pipeline.run import Options, explain_launches, explain_path
 from wavecast.pipeline.selection import select
 from wavecast.pipeline.steps import Given
+
+
+class Explained(Report):
+    """A `Report` that notebooks and programs can show and store."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready values, schema `wavecast.explain/1`."""
+        from wavecast.report import json
+
+        return json.document(self)
+
+    def to_html(self) -> str:
+        """The report as one self-contained page."""
+        from wavecast.report import html
+
+        return html.render(self)
+
+    def _repr_html_(self) -> str:
+        from wavecast.report import html
+
+        return html.fragment(self)
+
+    def __str__(self) -> str:
+        """What `wavecast explain` prints, without colours."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from wavecast.report import terminal
+
+        out = StringIO()
+        terminal.render(self, Console(file=out, width=100))
+        return out.getvalue()
 
 
 def explain(
@@ -22,7 +57,7 @@ def explain(
     flops: float | None = None,
     bytes: float | None = None,
     **kwargs: Any,
-) -> Report:
+) -> Explained:
     """Explain a Triton kernel as `kernel[grid](*args, **kwargs)` would launch it, or a file.
 
     `kernel` is a `triton.jit` (or autotuned) function, or the path of a script, HIP file, assembly
@@ -39,16 +74,27 @@ def explain(
         if kwargs:
             raise UsageError(f"unknown argument {next(iter(kwargs))!r} for a file")
         options = Options(script_args=tuple(map(str, args)), given=given)
-        return explain_path(kernel, selection, options)
+        return _explained(explain_path(kernel, selection, options))
     if grid is None:
         raise UsageError("a kernel needs a grid", hint="explain(kernel, …, grid=(64,))")
     from wavecast.integrations.triton import capture_call
 
+    name = getattr(kernel, "__name__", str(kernel))
     launches = []
     failures: list[Failure] = []
+    errors: list[WavecastError] = []
     for target in selection.targets:
         device = selection.on(target)[0]
-        launches += capture_call(kernel, args, kwargs, grid=grid, device=device)
+        try:
+            launches += capture_call(kernel, args, kwargs, grid=grid, device=device)
+        except WavecastError as error:
+            errors.append(error)
+            failures.append(Failure(name, target, "compile", error.message, error.hint))
+    if len(errors) == len(selection.targets):
+        raise errors[0]
     explanations, more = explain_launches(launches, selection, given)
-    name = getattr(kernel, "__name__", str(kernel))
-    return Report(explanations, (*failures, *more), selection.notes, (name,))
+    return Explained(explanations, (*failures, *more), selection.notes, (name,))
+
+
+def _explained(report: Report) -> Explained:
+    return Explained(report.explanations, report.failures, report.notes, report.inputs)

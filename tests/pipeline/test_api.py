@@ -1,0 +1,58 @@
+"""`wavecast.explain` on a kernel at hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+import wavecast
+from tests.pipeline import kernels
+from wavecast.errors import CompileError, UnknownName, UsageError
+
+pytestmark = pytest.mark.torch
+SIZE = 1000
+
+
+@pytest.fixture(scope="module")
+def report():
+    x, y, out = (torch.empty(SIZE) for _ in range(3))
+    arch = "gfx942,gfx1100,sm_90"
+    return wavecast.explain(kernels.add, x, y, out, SIZE, BLOCK=256, grid=(4,), arch=arch)
+
+
+def test_every_target_is_explained(report) -> None:
+    assert [e.device.target for e in report.explanations] == ["gfx942", "gfx1100", "sm_90"]
+    assert not report.failures
+
+
+def test_least_bytes_are_the_tensors_once(report) -> None:
+    for explanation in report.explanations:
+        if explanation.code.is_amd:
+            work = explanation.roofline.work
+            assert (work.bytes_read, work.bytes_written) == (2 * 4 * SIZE, 4 * SIZE)
+            assert explanation.roofline.bound == "memory"
+
+
+def test_what_it_shows(report) -> None:
+    document = report.to_dict()
+    assert document["schema"] == "wavecast.explain/1"
+    json.dumps(document, allow_nan=False)
+    assert "gfx942" in str(report)
+    assert "<table" in report._repr_html_()
+    assert report.to_html().startswith("<!doctype html>")
+
+
+def test_what_cannot_be_explained() -> None:
+    x = torch.empty(16)
+    with pytest.raises(UsageError, match="needs a grid"):
+        wavecast.explain(kernels.add, x, x, x, 16, BLOCK=16)
+    with pytest.raises(UsageError, match="not a Triton kernel"):
+        wavecast.explain(len, x, grid=(1,))
+    with pytest.raises(UnknownName, match="gfx942"):
+        wavecast.explain(kernels.add, x, x, x, 16, BLOCK=16, grid=(1,), arch="gfx924")
+    with pytest.raises(CompileError, match="BLOCK is too small"):
+        wavecast.explain(kernels.broken, x, BLOCK=16, grid=(1,), arch="gfx942")
