@@ -52,6 +52,11 @@ def test_the_pieces_of_one_lane_side_by_side_count_too() -> None:
     assert find(with_memory(kernel(), *pieces), "narrow-global-access")
 
 
+def test_rows_of_a_tile_narrower_than_the_wave_count_too() -> None:
+    rows = narrow(8, pattern="irregular", stride=None, lines=4, transactions_ideal=1)
+    assert find(with_memory(kernel(), *rows), "narrow-global-access")
+
+
 def test_the_argument_without_divisibility_is_named() -> None:
     found = the_one(with_memory(kernel(ttir=TTIR), *narrow(8)), "narrow-global-access")
     assert "its address depends on stride, not known to divide by 16" in found.evidence
@@ -71,7 +76,7 @@ def test_loads_the_source_does_not_have_are_left_out() -> None:
 
 def test_gathers_wide_loads_and_single_loads_are_no_narrow_access() -> None:
     for pieces in (
-        narrow(8, pattern="irregular", stride=None),
+        narrow(8, pattern="irregular", stride=None, lines=64, transactions_ideal=1),
         narrow(8, pattern="strided", stride=8192),
         narrow(8, bytes_per_lane=8),
         narrow(2),

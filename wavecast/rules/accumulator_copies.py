@@ -21,7 +21,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return
-    for loop in hot_loops(program):
+    for loop in hot_loops(subject):
         body = loop_instructions(program, loop)
         copies = [item for item in body if item.opcode.cost_class == "accvgpr"]
         if len(copies) < max(COPIES, SHARE * len(body)):

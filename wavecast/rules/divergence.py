@@ -24,7 +24,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return
-    for loop in hot_loops(program):
+    for loop in hot_loops(subject):
         branches = _branches(program, loop)
         if len(branches) < BRANCHES:
             continue

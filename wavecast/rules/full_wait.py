@@ -45,7 +45,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     if program is None:
         return
     charges = Charges(subject.device, subject.device.wave_lanes)
-    for loop in hot_loops(program):
+    for loop in hot_loops(subject):
         analysis = loop_analysis(subject, loop)
         exposure = _worst(program, loop, charges)
         if analysis is None or exposure is None:

@@ -25,7 +25,7 @@ BINDING = 0.5
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
-    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject.program)}
+    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
     for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
         share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
         if share < RELEVANT:

@@ -25,15 +25,26 @@ def loop_instructions(program: Program, loop: Loop) -> list[Instruction]:
     ]
 
 
-def hot_loops(program: Program | None) -> tuple[Loop, ...]:
-    """Innermost loops that compute or move data.
+def hot_loops(subject: Subject) -> tuple[Loop, ...]:
+    """Innermost loops that compute or move data, in the order of the program.
 
     Loops that only spin on an atomic, or hold nothing but scalar code, are left out: their
-    iteration count says nothing about the kernel's time.
+    iteration count says nothing about the kernel's time. So are loops the launch does not enter,
+    such as the remainder of an unrolled one.
     """
+    program = subject.program
     if program is None:
         return ()
-    return tuple(loop for loop in program.loops if not loop.children and _works(program, loop))
+    return tuple(
+        loop
+        for loop in program.loops
+        if not loop.children and _works(program, loop) and not _is_skipped(subject, loop)
+    )
+
+
+def _is_skipped(subject: Subject, loop: Loop) -> bool:
+    analysis = loop_analysis(subject, loop)
+    return analysis is not None and analysis.trip_count == 0
 
 
 def _works(program: Program, loop: Loop) -> bool:
@@ -68,7 +79,7 @@ def hot_loop_analyses(subject: Subject) -> tuple[LoopAnalysis, ...]:
     """The analyses of the hot loops; without a program, of every loop."""
     if subject.program is None:
         return subject.analysis.loops
-    found = (loop_analysis(subject, loop) for loop in hot_loops(subject.program))
+    found = (loop_analysis(subject, loop) for loop in hot_loops(subject))
     return tuple(analysis for analysis in found if analysis is not None)
 
 

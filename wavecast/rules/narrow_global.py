@@ -18,6 +18,9 @@ NAME = "narrow-global-access"
 NARROW_BYTES = 4
 """An access of at most this many bytes per lane is narrow; 16 is the widest."""
 
+ROWS = 4
+"""Cache lines per ideal one up to which an irregular access is rows of a tile, not a gather."""
+
 REPEATS = 4
 """Narrow instructions of one source line from which on the rule speaks."""
 
@@ -27,6 +30,8 @@ def _check(subject: Subject) -> Iterator[Finding]:
         if found.count < REPEATS or not matters(subject, found.first):
             continue
         if not _could_be_wide(found) or _is_synthetic(subject, found):
+            continue
+        if found.first.pattern == "irregular" and _is_gather(subject, found):
             continue
         yield _finding(subject, found)
 
@@ -46,17 +51,33 @@ def _could_be_wide(found: AccessGroup) -> bool:
     the lanes' do (each instruction is contiguous over the wave), so that a lane could take a
     longer piece. A gather or a broadcast could not.
     """
-    known = [item for item in found.instructions if item.pattern in ("contiguous", "strided")]
-    if len(known) < REPEATS:
-        return False
     side_by_side = {found.bytes_per_lane, *(2**power for power in range(1, 5))}
-    return all(item.pattern == "contiguous" or item.stride in side_by_side for item in known)
+    return all(
+        item.pattern == "contiguous" or item.stride in side_by_side or _fills_lines(item)
+        for item in found.instructions
+    )
+
+
+def _fills_lines(item: MemoryInstruction) -> bool:
+    """Whether the lanes lie in a few rows (of a tile narrower than the wave), each contiguous."""
+    if item.pattern != "irregular" or item.lines is None or not item.transactions_ideal:
+        return False
+    return item.lines <= ROWS * item.transactions_ideal
 
 
 def _is_synthetic(subject: Subject, found: AccessGroup) -> bool:
     """Whether the source has no such access here: the loads of an atomic's retry loop, say."""
     parsed, place = module(subject, "ttir"), found.location
     return parsed is not None and place is not None and not _candidates(parsed, found)
+
+
+def _is_gather(subject: Subject, found: AccessGroup) -> bool:
+    """Whether the address comes from another load."""
+    operation, sliced = _operation(subject, found), module_slices(subject, "ttir")
+    if operation is None or sliced is None:
+        return False
+    address = access(operation).address
+    return any(item.name == "tt.load" for item in sliced.operations(address))
 
 
 def _candidates(parsed: Module, found: AccessGroup) -> list[Operation]:

@@ -43,7 +43,7 @@ def _scalar_spills(subject: Subject) -> Iterator[Finding]:
     spilled = subject.analysis.registers.spilled_sgpr
     if not spilled or subject.program is None:
         return
-    for loop in hot_loops(subject.program):
+    for loop in hot_loops(subject):
         body = loop_instructions(subject.program, loop)
         moves = [item for item in body if item.opcode.cost_class == "valu_lane"]
         if len(moves) < LANE_MOVES:
