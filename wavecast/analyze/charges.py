@@ -78,6 +78,7 @@ class Charges:
         self.wave_lanes = wave_lanes
         self.simds = device.simds_per_cu
         self.lds_rate = _rate(device, "lds_bytes_per_clk_cu")
+        self.lds_write_rate = _rate(device, "lds_write_bytes_per_clk_cu") or self.lds_rate
         self.cache_rate = _rate(device, "l1v_bytes_per_clk_cu")
         self._by_kind: dict[object, Charge] = {}
 
@@ -115,7 +116,7 @@ class Charges:
             klass=instruction_class(decoded),
             pipe=cost.pipe,
             cycles=cost.issue_cycles * cost.shared_by,
-            shared_cycles=self._shared_cycles(cost.pipe, to_global, to_lds),
+            shared_cycles=self._shared_cycles(cost.pipe, decoded.memory, to_global, to_lds),
             slots=0 if opcode.role in (Role.HINT, Role.NOP) else 1,
             idle=_idle(decoded),
             latency=cost.latency_cycles,
@@ -154,9 +155,14 @@ class Charges:
         in_lds = memory.space is Space.LDS or memory.kind in _LDS_SIDES
         return to_global, memory.bytes * lanes if in_lds else 0
 
-    def _shared_cycles(self, pipe: str, to_global: int, to_lds: int) -> float | None:
+    def _shared_cycles(
+        self, pipe: str, memory: MemoryEffect | None, to_global: int, to_lds: int
+    ) -> float | None:
+        """Cycles the data takes on a pipe the SIMDs share; None where the rate is not known."""
         if pipe == "lds":
-            return to_lds / self.lds_rate if self.lds_rate else None
+            writes = memory is not None and memory.kind is MemoryKind.STORE
+            rate = self.lds_write_rate if writes else self.lds_rate
+            return to_lds / rate if rate else None
         if pipe == "vmem":
             return to_global / self.cache_rate if self.cache_rate else None
         return 0.0
