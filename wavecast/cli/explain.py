@@ -91,6 +91,8 @@ class _Quantity(click.ParamType):
               help="How much the text format shows.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop a script after this time; what was captured is explained.")  # fmt: skip
+@click.option("--show-output", is_flag=True,
+              help="Show what the script prints (on stderr); its numbers are not computed.")  # fmt: skip
 @click.option("--disable", default="", metavar="RULE[,RULE…]", help="Rules not to run (see wavecast rules).")
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default=None,
               help="Exit with 1 when a finding is at least this severe.")  # fmt: skip
@@ -112,6 +114,7 @@ def command(
     output: Path | None,
     detail: str,
     timeout: float | None,
+    show_output: bool,
     disable: str,
     fail_on: str | None,
 ) -> int:
@@ -135,6 +138,7 @@ def command(
         kernels=kernels,
         configs=configs,
         timeout=timeout,
+        show_output=show_output,
         grid=grid,
         block=block,
         dynamic_lds=lds,

@@ -23,6 +23,7 @@ class Options:
     kernels: str = ""
     configs: str = "first"
     timeout: float | None = None
+    show_output: bool = False
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     dynamic_lds: int = 0
@@ -96,6 +97,7 @@ def _explain_script(
         kernels=options.kernels,
         configs=options.configs,
         timeout=options.timeout,
+        quiet=not options.show_output,
     )
     failures = [Failure(f.kernel, f.target, f.stage, f.message, f.hint) for f in capture.failures]
     launches = [launch for found in capture.launches.values() for launch in found]

@@ -88,8 +88,9 @@ def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
         flops_hint=given.flops_hint or None,
     )
     roofline = model.roofline(work, device)
+    stated = launch if all(launch.grid) else None
     subject = Subject(
-        code, device, analysis, roofline, kernel.program if kernel else None, launch
+        code, device, analysis, roofline, kernel.program if kernel else None, stated
     )
     findings = rules.check(subject, disabled=given.disabled_rules)
     return Explanation(code, device, launch, analysis, roofline, findings, subject.program)

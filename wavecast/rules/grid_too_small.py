@@ -10,13 +10,16 @@ from wavecast.rules.rates import placement
 
 NAME = "grid-too-small"
 
+ENOUGH = 0.75
+"""Workgroups per unit from which on the rule stays silent."""
+
 
 def _check(subject: Subject) -> Iterator[Finding]:
     limits = placement(subject)
     if subject.launch is None or limits.units is None:
         return
     workgroups = math.prod(subject.launch.grid)
-    if workgroups >= limits.units:
+    if workgroups >= ENOUGH * limits.units:
         return
     loops = any(loop.matrix_density > 0 for loop in subject.analysis.loops)
     split = (
@@ -39,12 +42,12 @@ RULE = Rule(
     name=NAME,
     severity="warning",
     title="Too few workgroups for the device",
-    explanation="""\
+    explanation=f"""\
 A workgroup stays on one compute unit (a WGP on RDNA, an SM on NVIDIA). With fewer workgroups
 than units, the rest of the device idles and neither peak compute nor, usually, peak bandwidth is
 reached, whatever the code of one workgroup does.
 
-Fires when the launch's grid has fewer workgroups than the device has units; `warning` below
-half.""",
+Fires when the launch's grid has fewer workgroups than {ENOUGH:.0%} of the device's units;
+`warning` below half.""",
     check=_check,
 )

@@ -18,6 +18,9 @@ NAME = "narrow-global-access"
 NARROW_BYTES = 4
 """An access of at most this many bytes per lane is narrow; 16 is the widest."""
 
+SHARE = 0.1
+"""Least share of the bytes its loop moves."""
+
 ROWS = 4
 """Cache lines per ideal one up to which an irregular access is rows of a tile, not a gather."""
 
@@ -29,11 +32,23 @@ def _check(subject: Subject) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, _is_narrow):
         if found.count < REPEATS or not matters(subject, found.first):
             continue
+        if _share(subject, found) < SHARE:
+            continue
         if not _could_be_wide(found) or _is_synthetic(subject, found):
             continue
         if found.first.pattern == "irregular" and _is_gather(subject, found):
             continue
         yield _finding(subject, found)
+
+
+def _share(subject: Subject, found: AccessGroup) -> float:
+    """Bytes of the group as a share of all global traffic of its loop (or outside of loops)."""
+    total = sum(
+        item.bytes_per_lane
+        for item in subject.analysis.memory
+        if item.space in GLOBAL_SPACES and item.loop == found.first.loop
+    )
+    return found.bytes_per_lane / total
 
 
 def _is_narrow(item: MemoryInstruction) -> bool:
@@ -128,7 +143,10 @@ def _cause(subject: Subject, found: AccessGroup) -> tuple[str, str]:
             "modulo or a table."
         )
     role = "address" if unknown else "mask"
-    reason = f"; its {role} depends on {_values(subject, suspects)}, not known to divide by 16"
+    reason = (
+        f"; its {role} depends on {_values(subject, suspects)}, not known to be "
+        f"{'a multiple' if len(suspects) == 1 else 'multiples'} of 16"
+    )
     return reason, _divisibility_advice(suspects, role)
 
 
@@ -186,6 +204,7 @@ stride or a bound that is not a multiple of 16 and so gets no `tt.divisibility`.
 
 Fires when one source line became at least {REPEATS} loads or stores of at most {NARROW_BYTES}
 bytes per lane whose lanes touch neighbouring bytes, in the kernel's loops (anywhere when it
-has none). Names the arguments whose specialisation is missing.""",
+has none), and they are at least {SHARE:.0%} of the bytes moved there. Names the arguments
+whose specialisation is missing.""",
     check=_check,
 )

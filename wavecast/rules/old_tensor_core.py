@@ -13,6 +13,9 @@ NAME = "old-tensor-core-path"
 _NATIVE = {"hopper": (3, "wgmma"), "blackwell": (5, "tcgen05.mma")}
 """Generation -> (major version of its own layout in TTGIR, PTX instruction)."""
 
+SMALLEST_M = 64
+"""Rows of the smallest wgmma and tcgen05.mma tile (PTX ISA)."""
+
 _VERSION = re.compile(r"versionMajor = (\d+)")
 
 
@@ -31,7 +34,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         kinds = ", ".join(f"{name} x {count}" for name, count in _kinds(subject))
         yield Finding(
             rule=NAME,
-            severity="warning",
+            severity="note" if dot.result.shape[-2] < SMALLEST_M else "warning",
             message=f"the {dot.shape} dot uses mma.sync, not {instruction}",
             evidence=f"{reason}{f'; tensor-core instructions: {kinds}' if kinds else ''}",
             advice=advice,
@@ -51,9 +54,9 @@ def _reason(subject: Subject, dot: Dot, instruction: str) -> tuple[str, str]:
             f"num_warps is {warps}; {instruction} is issued by four warps together",
             "Use num_warps=4 or a multiple of it.",
         )
-    if m < 64:
+    if m < SMALLEST_M:
         return (
-            f"M of the tile is {m}; {instruction} takes at least 64 rows",
+            f"M of the tile is {m}; {instruction} takes at least {SMALLEST_M} rows",
             "Use BLOCK_M of 64 or more, or swap the operands so that the long side becomes M.",
         )
     return (
@@ -72,6 +75,7 @@ Hopper and data-centre Blackwell reach their peak only through their own asynchr
 instructions (wgmma, tcgen05.mma), which read operands from shared memory. `mma.sync` still works
 there but stops at roughly 60 % of Hopper's peak, and less on Blackwell.
 
-Fires for a dot whose TTGIR layout is of an older major version than the device's generation.""",
+Fires for a dot whose TTGIR layout is of an older major version than the device's generation; a
+`note` where the tile is too short for the newer one.""",
     check=_check,
 )

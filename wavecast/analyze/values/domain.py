@@ -257,6 +257,8 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
                 known = False
             elif kind is np.ndarray:
                 uniform = False
+            elif kind is Scattered and not selects:
+                return value
             else:
                 uniform = known = False
         if uniform:

@@ -24,8 +24,8 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import KernelDescriptor, Program
 
-BUDGET = 50_000
-"""Instructions interpreted per wave before a walk gives up."""
+BUDGET = 60_000
+"""Instructions interpreted over all sampled waves before a walk gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,22 @@ def evaluate(
     inputs = Inputs(code, descriptor, launch)
     seen: Seen = {}
     steps = _Steps(program, parts, inputs, seen)
-    waves = first_samples(inputs)
-    outcomes = [_follow(program, parts, inputs, steps, who, not n) for n, who in enumerate(waves)]
+    waves: list[WaveId] = []
+    outcomes: list[Outcome] = []
+    budget = BUDGET
+
+    def follow(sample: list[WaveId]) -> None:
+        nonlocal budget
+        for who in sample:
+            if budget > 0:
+                outcome = _follow(program, parts, inputs, steps, who, budget, not outcomes)
+                budget -= outcome.interpreted
+                waves.append(who)
+                outcomes.append(outcome)
+
+    follow(first_samples(inputs))
     if any(outcome.counts != outcomes[0].counts for outcome in outcomes):
-        more = more_samples(inputs)
-        waves += more
-        outcomes += [_follow(program, parts, inputs, steps, who, False) for who in more]
+        follow(more_samples(inputs))
     pointers = Pointers(code, descriptor)
     arguments = roots(program, descriptor, parts, pointers)
     reasons = _Reasons(program)
@@ -142,6 +152,7 @@ def _follow(
     inputs: Inputs,
     steps: _Steps,
     who: WaveId,
+    budget: int,
     see_addresses: bool,
 ) -> Outcome:
     size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
@@ -150,7 +161,7 @@ def _follow(
         state.values[position] = value
     state.exec_changed()
     start = _entry(program, inputs.descriptor)
-    return Walk(program, parts, state, steps, BUDGET, see_addresses).run(start)
+    return Walk(program, parts, state, steps, budget, see_addresses).run(start)
 
 
 def _entry(program: Program, descriptor: KernelDescriptor) -> int:

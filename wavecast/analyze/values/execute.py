@@ -119,6 +119,17 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
     return step
 
 
+def is_modelled(decoded: Decoded) -> bool:
+    """False for instructions whose results are taken as unknown whatever they read."""
+    parts = [decoded] if decoded.second is None else [decoded, decoded.second]
+    return all(
+        semantics.of(part.opcode) is not None
+        and part.encoding in _PLAIN_ENCODINGS
+        and _HARMLESS.issuperset(part.modifiers)
+        for part in parts
+    )
+
+
 def opaque(decoded: Decoded) -> Step:
     """An instruction whose results are not known."""
     vector, scalar = [], []
@@ -141,9 +152,7 @@ def _half(
     decoded: Decoded, lanes: int
 ) -> tuple[Callable[..., tuple[Any, ...]], list[Reader], list[Writer]] | None:
     meaning = semantics.of(decoded.opcode)
-    if meaning is None or decoded.encoding not in _PLAIN_ENCODINGS:
-        return None
-    if any(name not in _HARMLESS for name in decoded.modifiers):
+    if meaning is None or not is_modelled(decoded):
         return None
     readers: list[Reader] = []
     writers: list[Writer] = []

@@ -93,7 +93,7 @@ class Inputs:
         if block == (1, 1, 1):
             block = (threads, 1, 1)
         self.block = block
-        self.grid = launch.grid if launch is not None else None
+        self.grid = launch.grid if launch is not None and all(launch.grid) else None
         self._parameters = {
             parameter.offset: parameter
             for parameter in code.parameters

@@ -126,7 +126,7 @@ class _Roots:
             for block in program.blocks
         ]
         self.entry = self._entry(descriptor)
-        self.plans: dict[int, tuple[list[int], list[int]]] = {}
+        self.plans: dict[int, list[_Flow]] = {}
 
     def _is_access(self, index: int) -> bool:
         return self.program.instructions[index].decoded.memory is not None
@@ -175,40 +175,41 @@ class _Roots:
         if decoded.memory is not None:
             self._load(decoded, state)
             return
-        reads, writes = self._plan(decoded)
-        root = 0
-        for position in reads:
-            root |= state.get(position, 0)
-        if len(reads) != len(writes):
-            # no plain move: an offset may have been added to the segment's address
-            root &= ~_SEGMENT
-        for position in writes:
-            if root:
-                state[position] = root
-            else:
-                state.pop(position, None)
+        found = []
+        for reads, writes in self._plan(decoded):
+            root = 0
+            for position in reads:
+                root |= state.get(position, 0)
+            if len(reads) != len(writes):
+                # no plain move: an offset may have been added to the segment's address
+                root &= ~_SEGMENT
+            found.append((root, writes))
+        for root, writes in found:
+            for position in writes:
+                if root:
+                    state[position] = root
+                else:
+                    state.pop(position, None)
 
-    def _plan(self, decoded: Decoded) -> tuple[list[int], list[int]]:
-        """Registers that pass roots on, and those that receive them."""
+    def _plan(self, decoded: Decoded) -> list[_Flow]:
+        """What passes roots on to what: registers read, registers written."""
         key = id(decoded)
         known = self.plans.get(key)
         if known is None:
-            known = _moved_lane(decoded)
-            if known is None:
-                passes = 0 if decoded.opcode.form in _COMPARISONS else decoded.reads & ~EXEC
-                known = bits_of(passes), bits_of(decoded.writes & ~EXEC)
+            moved = _moved_lane(decoded)
+            known = [moved] if moved is not None else _flows(decoded)
             self.plans[key] = known
         return known
 
     def _load(self, decoded: Decoded, state: State) -> None:
         memory = decoded.memory
         assert memory is not None
-        _, writes = self._plan(decoded)
+        writes = bits_of(decoded.writes)
+        offset = None
+        if memory.space is Space.SCALAR and memory.kind is MemoryKind.LOAD:
+            offset = self._segment_offset(decoded, state)
         for position in writes:
             state.pop(position, None)
-        if memory.space is not Space.SCALAR or memory.kind is not MemoryKind.LOAD:
-            return
-        offset = self._segment_offset(decoded, state)
         if offset is None:
             return
         for number, position in enumerate(writes):
@@ -230,7 +231,32 @@ class _Roots:
         return offset
 
 
-def _moved_lane(decoded: Decoded) -> tuple[list[int], list[int]] | None:
+_Flow = tuple[list[int], list[int]]
+
+
+def _flows(decoded: Decoded) -> list[_Flow]:
+    """By register: everything read reaches everything written, but for 64-bit arithmetic, whose
+    low half depends on low halves alone (compilers leave rubbish in high halves they ignore)."""
+    if decoded.opcode.form in _COMPARISONS:
+        return [([], bits_of(decoded.writes & ~EXEC))]
+    reads, writes = decoded.reads & ~EXEC, decoded.writes & ~EXEC
+    wide = [
+        (operand.bits, role.access)
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True)
+        if role.type == "u64" and operand.count == 2
+    ]
+    results = [bits for bits, access in wide if access is Access.WRITE]
+    if len(results) != 1 or decoded.second is not None:
+        return [(bits_of(reads), bits_of(writes))]
+    (low,) = (bits & -bits for bits in results)
+    low_reads = reads
+    for bits, access in wide:
+        if access is Access.READ:
+            low_reads &= ~(bits & (bits - 1))
+    return [(bits_of(low_reads), bits_of(low)), (bits_of(reads), bits_of(writes & ~low))]
+
+
+def _moved_lane(decoded: Decoded) -> _Flow | None:
     """The registers of a scalar parked in, or fetched from, a constant lane of a vector register.
 
     Every such lane counts as a register of its own. None for any other instruction.

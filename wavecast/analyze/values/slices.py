@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wavecast.analyze.values.execute import is_modelled
 from wavecast.analyze.values.masks import partial_lanes
 from wavecast.analyze.values.scratch import SLOT_BASE, Slots, scratch_slots
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import Control, OperandKind
+from wavecast.isa.opcode import Control, OperandKind, Space
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import AGPRS, EXEC, VGPRS
 
@@ -62,12 +63,16 @@ def slices(program: Program, descriptor: KernelDescriptor) -> Slices:
             spills[instruction.index] = slots
         else:
             addresses[instruction.index] = address_registers(decoded)
-    effects, partial = _effects(program, descriptor.wave_size, spills)
-    return Slices(
-        _slice(program, effects, partial, decisions),
-        _slice(program, effects, partial, addresses),
-        spills,
-    )
+    partial = bytes(partial_lanes(program, descriptor.wave_size))
+    effects = _effects(program, partial, spills)
+    seen = _slice(program, effects, partial, addresses)
+    # what a vector load returns is unknown to a decision wherever it was loaded from
+    for index in addresses:
+        memory = program.instructions[index].decoded.memory
+        if memory is not None and memory.space is not Space.SCALAR:
+            reads, writes, everywhere, kills, changes_exec = effects[index]
+            effects[index] = reads & EXEC, writes, everywhere, kills, changes_exec
+    return Slices(_slice(program, effects, partial, decisions), seen, spills)
 
 
 def address_registers(decoded: Decoded) -> int:
@@ -86,10 +91,13 @@ Effect = tuple[int, int, int, int, bool]
 is written."""
 
 
-def _effects(program: Program, lanes: int, spills: dict[int, Slots]) -> tuple[list[Effect], bytes]:
-    """The effect of every instruction, and where lanes may be switched off before it."""
-    partial = partial_lanes(program, lanes)
-    found = []
+def _effects(program: Program, partial: bytes, spills: dict[int, Slots]) -> list[Effect]:
+    """The effect of every instruction; `partial` says where lanes may be switched off before it.
+
+    An instruction whose results are unknown whatever it reads depends on nothing but EXEC.
+    """
+    found: list[Effect] = []
+    modelled: dict[int, bool] = {}
     for instruction in program.instructions:
         decoded = instruction.decoded
         reads, writes, kills = decoded.reads, decoded.writes, decoded.kills
@@ -99,9 +107,15 @@ def _effects(program: Program, lanes: int, spills: dict[int, Slots]) -> tuple[li
         elif slots is not None:
             writes |= slots.bits
             kills |= slots.bits
+        elif decoded.memory is None:
+            key = id(decoded)
+            if key not in modelled:
+                modelled[key] = is_modelled(decoded)
+            if not modelled[key]:
+                reads &= EXEC
         everywhere = kills & ~_LANEWISE if partial[instruction.index] else kills
         found.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
-    return found, bytes(partial)
+    return found
 
 
 def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[int, int]) -> Slice:

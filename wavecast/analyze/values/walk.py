@@ -60,6 +60,8 @@ class Outcome:
     counts: list[float]
     entries: list[float]
     """Per loop, how often it was entered from outside."""
+    interpreted: int = 0
+    """Instructions this walk executed."""
     unknown_blocks: dict[int, object] = field(default_factory=dict)
     unknown_loops: dict[int, object] = field(default_factory=dict)
     assumed: set[object] = field(default_factory=set)
@@ -89,10 +91,12 @@ class Walk:
         self._everything: dict[int, list[_Planned]] = {}
         self._loop_at = {loop.header: loop for loop in program.loops}
         self._order = {block: n for n, block in enumerate(program.reverse_postorder)}
+        self._written: dict[frozenset[int], list[int]] = {}
         self._forget: dict[int, tuple[frozenset[int], object]] = {}
 
     def run(self, start: int = 0) -> Outcome:
         """Walk from a block to the end of the program, or until the budget is spent."""
+        allowed = self.budget
         try:
             self._region(start, None)
         except OverBudget:
@@ -101,6 +105,7 @@ class Walk:
                 self.outcome.unknown_loops.setdefault(loop.index, reason)
             for block in self.program.blocks:
                 self.outcome.unknown_blocks.setdefault(block.index, reason)
+        self.outcome.interpreted = allowed - self.budget
         return self.outcome
 
     # blocks
@@ -258,13 +263,15 @@ class Walk:
 
     def _forget_writes(self, blocks: frozenset[int], reason: object) -> None:
         """Make unknown what blocks that may or may not have run write."""
-        written = 0
-        for index in blocks:
-            block = self.program.blocks[index]
-            for position in range(block.start, block.stop):
-                if self._slices.decisions.member[position]:
-                    written |= self.program.instructions[position].decoded.writes
-        for position in bits_of(written & ~EXEC):
+        positions = self._written.get(blocks)
+        if positions is None:
+            written = 0
+            for index in blocks:
+                block = self.program.blocks[index]
+                for position in range(block.start, block.stop):
+                    written |= self._slices.decisions.results.get(position, 0)
+            positions = self._written[blocks] = bits_of(written & ~EXEC)
+        for position in positions:
             vector = VGPR_BASE <= position < _VECTOR_END
             self.state.values[position] = Scattered(reason) if vector else Unknown(0, reason)
 
