@@ -4,9 +4,8 @@
     semantics.of(opcode).evaluate(ops, *inputs) -> outputs
 
 `inputs` are the values of the operands the row reads (labels are no values), in printed order, then
-of its implicit reads;
-`outputs` those of the operands it writes, in printed order, then of its implicit writes. EXEC is
-among them for scalar rows only: vector rows describe one lane. Widths:
+of its implicit reads; `outputs` those of the operands it writes, in printed order, then of its
+implicit writes. EXEC is among them for scalar rows only: vector rows describe one lane. Widths:
 
 - an operand has `32 * dwords` bits of its role (16-bit types too: the low half counts);
 - a lane mask is a condition (1 bit) per lane, and so is `vcc` read or written implicitly by a
@@ -26,6 +25,7 @@ from typing import Any
 
 from wavecast.isa.opcode import Opcode
 from wavecast.isa.semantics.floats import FLOATS
+from wavecast.isa.semantics.halves import HALVES
 from wavecast.isa.semantics.integers import IntegerOps, Unknown
 from wavecast.isa.semantics.lanes import LaneOps
 from wavecast.isa.semantics.ops import Ops
@@ -60,7 +60,7 @@ def registry() -> dict[str, Semantics]:
     """Row name -> semantics, all of them."""
     return {
         name: Semantics(name, function, MODIFIERS.get(name, ()))
-        for name, function in (SCALAR | VECTOR | FLOATS | _dual(VECTOR | FLOATS)).items()
+        for name, function in (SCALAR | VECTOR | HALVES | FLOATS | _dual(VECTOR | FLOATS)).items()
     }
 
 
