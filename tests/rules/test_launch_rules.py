@@ -74,6 +74,7 @@ def test_a_grid_smaller_than_the_device() -> None:
 
 def test_a_grid_that_fills_the_device_or_none_at_all() -> None:
     assert not find(assembly_subject("s_nop 0", grid=(304, 1, 1)), "grid-too-small")
+    assert not find(assembly_subject("s_nop 0", grid=(280, 1, 1)), "grid-too-small")
     assert not find(assembly_subject("s_nop 0"), "grid-too-small")
 
 

@@ -155,3 +155,24 @@ def test_a_loop_bound_by_exponentials() -> None:
     assert "16 instructions per iteration" in found.evidence
     adds = "".join(f"\tv_add_f32_e32 v{30 + n}, v1, v2\n" for n in range(128))
     assert not find(assembly_subject(loop(exps, adds)), "transcendental-bound-loop")
+
+
+def test_vgprs_spilled_to_agprs_are_no_memory_traffic() -> None:
+    assert not find(assembly_subject(loop(MFMA), vgprs=256, vgpr_spills=9), "register-spills")
+
+
+def test_waves_per_eu_is_blamed_only_where_it_caps_registers() -> None:
+    body = loop("\tscratch_load_b32 v1, off, off offset:16\n", "\tv_add_f32_e32 v0, v0, v1\n")
+    roomy = assembly_subject(
+        body, "gfx1100", vgprs=256, vgpr_spills=12, scratch_bytes=48, stages={},
+        options={"waves_per_eu": 2, "num_warps": 8},
+    )  # fmt: skip
+    assert "waves_per_eu" not in the_one(roomy, "register-spills").advice
+
+
+def test_gfx90a_spills_through_a_buffer_descriptor() -> None:
+    reload = "\tbuffer_load_dword v1, off, s[92:95], 0 offset:16\n"
+    spilled = assembly_subject(loop(reload, MFMA), vgprs=256, vgpr_spills=4, scratch_bytes=16)
+    assert the_one(spilled, "register-spills").severity == "warning"
+    tensor = loop("\tbuffer_load_dword v1, v2, s[92:95], 0 offen\n", MFMA)
+    assert not find(assembly_subject(tensor, vgprs=256, scratch_bytes=16), "register-spills")

@@ -59,7 +59,7 @@ def test_rows_of_a_tile_narrower_than_the_wave_count_too() -> None:
 
 def test_the_argument_without_divisibility_is_named() -> None:
     found = the_one(with_memory(kernel(ttir=TTIR), *narrow(8)), "narrow-global-access")
-    assert "its address depends on stride, not known to divide by 16" in found.evidence
+    assert "its address depends on stride, not known to be a multiple of 16" in found.evidence
     assert "stride is a multiple of 16" in found.advice
     known = TTIR.replace("%stride: i32 loc", "%stride: i32 {tt.divisibility = 16 : i32} loc")
     masked = the_one(with_memory(kernel(ttir=known), *narrow(8)), "narrow-global-access")
@@ -163,3 +163,10 @@ def test_wide_lds_reads_and_narrow_ones_outside_loops_are_fine() -> None:
     assert not find(assembly_subject(LDS_LOOP.format(reads=wide)), "narrow-lds-access")
     before = "\n".join(f"\tds_read_u16 v{20 + n}, v60 offset:{128 * n}" for n in range(16))
     assert not find(assembly_subject(before + LDS_LOOP.format(reads="")), "narrow-lds-access")
+
+
+def test_a_small_part_of_the_traffic_is_left_alone() -> None:
+    indices = narrow(4, loop=0)
+    tiles = [memory(100 + number, loop=0) for number in range(8)]
+    assert find(with_memory(kernel(), *indices, *tiles[:1]), "narrow-global-access")
+    assert not find(with_memory(kernel(), *indices, *tiles), "narrow-global-access")

@@ -1,4 +1,4 @@
-"""The rules on real Triton kernels: each with a launch that shows the problem and one that does not.
+"""The rules on real Triton kernels: each with a launch that shows the problem, and one without.
 
 A kernel is compiled through the captured launch, so that its specialisation is the launch's own.
 """

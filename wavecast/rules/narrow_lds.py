@@ -25,6 +25,9 @@ BINDING = 0.75
 """LDS cycles as a share of the busiest pipe's, from which on the rule speaks, and warns."""
 
 
+_LAYOUT_CHANGES = ("ttg.convert_layout", "ttg.local_alloc")
+
+
 def _check(subject: Subject) -> Iterator[Finding]:
     shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
     for found in group(subject.analysis.memory, _is_narrow):
@@ -58,14 +61,21 @@ def _is_narrow(item: MemoryInstruction) -> bool:
 
 
 def _is_computed(subject: Subject, found: AccessGroup) -> bool:
-    """Whether the source line loads nothing: the tile goes from one dot to another through LDS."""
-    parsed, place = module(subject, "ttir"), found.location
+    """Whether the line takes a computed tile through LDS: it changes a layout and loads nothing."""
+    return _has(subject, "ttgir", found, *_LAYOUT_CHANGES) and not _has(
+        subject, "ttir", found, "tt.load"
+    )
+
+
+def _has(subject: Subject, stage: str, found: AccessGroup, *names: str) -> bool:
+    """Whether a stage has one of these operations on the group's line."""
+    parsed, place = module(subject, stage), found.location
     if parsed is None or place is None:
         return False
-    return not any(
+    return any(
         operation.location is not None
         and (operation.location.file, operation.location.line) == (place.file, place.line)
-        for operation in parsed.named("tt.load")
+        for operation in parsed.named(*names)
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.isa.instruction import OperandClass
+from wavecast.isa.opcode import OperandKind
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import hot_loops, loop_instructions
 from wavecast.rules.rates import placement
@@ -18,8 +20,8 @@ LANE_MOVES = 4
 
 def _check(subject: Subject) -> Iterator[Finding]:
     registers = subject.analysis.registers
-    scratch = [item for item in subject.analysis.memory if item.space == "scratch"]
-    if not registers.spilled_vgpr and not scratch:
+    scratch = [item for item in subject.analysis.memory if _is_scratch(subject, item)]
+    if not scratch and (subject.program is not None or not registers.spilled_vgpr):
         yield from _scalar_spills(subject)
         return
     in_loop = [item for item in scratch if item.loop is not None]
@@ -36,6 +38,22 @@ def _check(subject: Subject) -> Iterator[Finding]:
         location=location or subject.kernel_location,
         instruction=(in_loop or scratch)[0].index if scratch else None,
     )
+
+
+def _is_scratch(subject: Subject, item: MemoryInstruction) -> bool:
+    """Whether an access is to private memory.
+
+    gfx90a reaches it through a buffer descriptor and no address of the lane's own: `off`, which
+    no access to a tensor has.
+    """
+    if item.space != "buffer" or subject.program is None:
+        return item.space == "scratch"
+    instruction = subject.program.instructions[item.index]
+    own_address = any(
+        role.kind is OperandKind.ADDRESS and operand.kind is not OperandClass.OFF
+        for role, operand in zip(instruction.opcode.operands, instruction.operands, strict=False)
+    )
+    return subject.analysis.registers.scratch_bytes > 0 and not own_address
 
 
 def _scalar_spills(subject: Subject) -> Iterator[Finding]:
@@ -97,7 +115,7 @@ def _evidence(
 def _advice(subject: Subject) -> str:
     options = subject.code.options
     waves, cap = options.get("waves_per_eu"), options.get("maxnreg")
-    if isinstance(waves, int) and waves > 1:
+    if isinstance(waves, int) and _caps_registers(subject, waves):
         return (
             f"Remove waves_per_eu={waves}: it caps a wave at 1/{waves} of the register file. If it "
             "still spills, use a smaller tile."
@@ -124,6 +142,13 @@ def _advice(subject: Subject) -> str:
     )
 
 
+def _caps_registers(subject: Subject, waves: int) -> bool:
+    """Whether room for this many waves per SIMD leaves a wave fewer registers than it can use."""
+    limits = placement(subject)
+    most = limits.vgpr_total if limits.unified_agpr else limits.vgpr_addressable
+    return waves > 1 and limits.vgpr_total // waves < most
+
+
 def _workgroup_fills_file(subject: Subject) -> bool:
     """Whether a wave already has all registers that the waves of its own workgroup leave it."""
     limits = placement(subject)
@@ -142,9 +167,9 @@ A value that finds no register is stored to scratch (private memory behind the c
 back: hundreds of cycles of latency per use, and memory traffic that nothing in the source shows.
 In a loop it is paid every iteration.
 
-Fires when the compiler spilled VGPRs or the code accesses scratch; `warning` when that happens
-inside a loop, `note` otherwise. Arrays indexed with run-time values live in scratch too.
-Spilled SGPRs go to lanes of a VGPR; that is a `note`, and only where a hot loop moves them
-back.""",
+Fires when the code accesses scratch (VGPRs that CDNA spills to AGPRs cost copies instead, see
+accumulator-copies); `warning` when that happens inside a loop, `note` otherwise. Arrays
+indexed with run-time values live in scratch too. Spilled SGPRs go to lanes of a VGPR; that is
+a `note`, and only where a hot loop moves them back.""",
     check=_check,
 )
