@@ -36,10 +36,7 @@ def roofline(work: Work, device: Device) -> Roofline:
     elif memory is None:
         notes.append(f"{device.id} has no known memory bandwidth")
     memory_seconds = _over(work.bytes, memory)
-    sustained_memory = device.sustained_bandwidth() or memory
-    sustained_compute = _compute_time(
-        flops, lambda name: device.sustained_flops(name) or device.peak_flops(name)
-    )
+    bound = _bound(compute_seconds, memory_seconds)
     peak = device.peak_flops(dtype) if dtype else None
     sustained = device.sustained_flops(dtype) if dtype else None
     total = sum(flops.values())
@@ -52,15 +49,12 @@ def roofline(work: Work, device: Device) -> Roofline:
         memory_sustained=_ceiling("memory", device.sustained_bandwidth()),
         intensity=total / work.bytes if work.bytes and work.flops is not None else None,
         ridge=_ratio(peak, memory),
-        ridge_sustained=_ratio(sustained or peak, sustained_memory),
+        ridge_sustained=_ratio(sustained, device.sustained_bandwidth()),
         compute_seconds=compute_seconds,
         memory_seconds=memory_seconds,
         floor_seconds=_later(compute_seconds, memory_seconds),
-        sustained_seconds=_later(
-            sustained_compute if compute_seconds is not None else None,
-            _over(work.bytes, sustained_memory),
-        ),
-        bound=_bound(compute_seconds, memory_seconds),
+        sustained_seconds=_sustained(flops, work.bytes, device, bound),
+        bound=bound,
         note="; ".join(notes),
     )
 
@@ -73,6 +67,21 @@ def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
             return None
         seconds += count / float(peak.value)
     return seconds
+
+
+def _sustained(
+    flops: Mapping[str, float], amount: float | None, device: Device, bound: str
+) -> float | None:
+    """The floor at sustained rates. A side without one keeps its peak, unless it is the side that
+    binds: then nothing is known beyond the datasheet's floor."""
+    slower = device.sustained_flops
+    if bound == "unknown" or (bound == "memory" and device.sustained_bandwidth() is None):
+        return None
+    if bound == "compute" and any(slower(name) is None for name in flops):
+        return None
+    compute = _compute_time(flops, lambda name: slower(name) or device.peak_flops(name))
+    memory = _over(amount, device.sustained_bandwidth() or device.peak_bandwidth())
+    return _later(compute, memory)
 
 
 def _over(amount: float | None, rate: Quantity | None) -> float | None:
