@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wavecast.report import summary, units
@@ -62,6 +62,9 @@ AMD = Words(
         "workgroups": "workgroup slots",
     },
 )
+WGP = replace(AMD, unit="WGP")
+"""RDNA: a workgroup spreads over the two compute units of a WGP."""
+
 NVIDIA = Words(
     residency="warps/scheduler",
     wave="warp",
@@ -81,7 +84,9 @@ _VENDOR = re.compile(r"^(AMD|NVIDIA)\s+(Instinct\s+|Radeon\s+|Ryzen\s+)?")
 
 def of(device: Device) -> Words:
     """The words for a device."""
-    return NVIDIA if device.vendor == "nvidia" else AMD
+    if device.vendor == "nvidia":
+        return NVIDIA
+    return WGP if device.limits().unit == "WGP" else AMD
 
 
 def names_of(limiter: str) -> list[str]:
