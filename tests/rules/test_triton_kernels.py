@@ -73,6 +73,8 @@ def test_a_type_without_matrix_instructions() -> None:
     found = the_one(matmul("float32", device="rx7900xtx"), "no-matrix-instructions")
     assert "gfx1100 has no matrix instruction for fp32" in found.evidence
     assert not find(matmul("float32"), "no-matrix-instructions")
+    nvidia = the_one(matmul("float32", device="h100_sxm"), "no-matrix-instructions")
+    assert "tf32" in nvidia.advice
 
 
 def test_fp32_products_and_the_faster_ways() -> None:
@@ -106,6 +108,9 @@ def test_a_tensor_over_2_gib_loses_buffer_loads_and_gains_branches() -> None:
     assert "accesses to a use 64-bit addresses" in found.message
     assert "it spans 2.289 GiB" in found.evidence
     assert the_one(subject, "divergence-in-hot-loop").location is not None
+    asynchronous = matmul(shape=OVER_2_GIB, tile=(128, 128, 64), device="mi355x")
+    assert find(asynchronous, "no-buffer-loads")
+    assert not find(matmul(tile=(128, 128, 64), device="mi455x"), "no-buffer-loads")
     for rule in ("no-buffer-loads", "divergence-in-hot-loop"):
         assert not find(matmul(tile=(128, 128, 64)), rule)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.isa.table import rows
+from wavecast.isa.targets import isa_target
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.triton_ir import Module, Operation, tensors
 from wavecast.rules.triton_slice import FunctionArgument, Slices, access
@@ -15,7 +18,8 @@ NAME = "no-buffer-loads"
 POINTER_RANGE = 2**31 - 1
 """Largest storage in bytes for which Triton specialises `tt.pointer_range=32`."""
 
-_ACCESSES = ("tt.load", "tt.store", "ttg.async_copy_global_to_local")
+_ACCESSES = ("tt.load", "tt.store")
+_ASYNC_COPY = "ttg.async_copy_global_to_local"
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
@@ -23,12 +27,25 @@ def _check(subject: Subject) -> Iterator[Finding]:
     if not subject.code.is_amd or found is None or sliced is None:
         return
     by_argument: dict[str, list[Operation]] = {}
-    for operation in found.named(*_ACCESSES):
+    copies = (_ASYNC_COPY,) if _copies_through_buffers(subject.code.target) else ()
+    for operation in found.named(*_ACCESSES, *copies):
         pointers = [arg for arg in sliced.of(access(operation).address) if arg.is_pointer]
         if len(pointers) == 1 and _moves_tile(operation) and _gains(found, operation):
             by_argument.setdefault(pointers[0].name, []).append(operation)
     for name, operations in by_argument.items():
         yield _finding(subject, found, sliced, sliced.arguments[name], operations)
+
+
+def _copies_through_buffers(target: str) -> bool:
+    """Whether the target has buffer instructions that load to LDS (gfx1250 has global ones)."""
+    name = isa_target(target)
+    return any(
+        row.memory is not None
+        and row.memory.space is Space.BUFFER
+        and row.memory.kind is MemoryKind.LOAD_TO_LDS
+        and name in row.mnemonics
+        for row in rows()
+    )
 
 
 def _moves_tile(operation: Operation) -> bool:

@@ -70,6 +70,12 @@ def _reason(subject: Subject, dot: Dot) -> tuple[str, str]:
                 "value into two or three bf16 parts (input_precision='bf16x3').",
             )
         smallest = smallest_tile(target)
+    elif dot.a.element == "f32" and "inputPrecision" not in dot.operation.text:
+        return (
+            "tensor cores multiply tf32, and the dot asks for input_precision='ieee'",
+            "Pass input_precision='tf32' if 10 bits of mantissa are enough, or 'tf32x3' for nearly "
+            "all of fp32 at a third of the rate.",
+        )
     else:
         smallest = 16
     if min(m, n) < smallest:

@@ -84,7 +84,9 @@ def _message(subject: Subject, in_loop: list[MemoryInstruction]) -> str:
     if registers.spilled:
         kinds = []
         if registers.spilled_vgpr:
-            kinds.append(count(registers.spilled_vgpr, "VGPR"))
+            kinds.append(
+                count(registers.spilled_vgpr, "VGPR" if subject.code.is_amd else "register")
+            )
         if registers.spilled_sgpr:
             kinds.append(count(registers.spilled_sgpr, "SGPR"))
         what = f"{listed(kinds)} spilled"
