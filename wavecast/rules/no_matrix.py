@@ -96,9 +96,9 @@ RULE = Rule(
     severity="warning",
     title="A dot that does not use matrix instructions",
     explanation="""\
-Matrix instructions (MFMA, WMMA, mma) give ten to thirty times the throughput of vector FMAs.
-Triton falls back to FMAs in silence when the tile is smaller than the smallest matrix
-instruction or the target has none for the element type.
+Matrix instructions (MFMA, WMMA, mma) give several times the throughput of vector FMAs. Triton
+falls back to FMAs in silence when the tile is smaller than the smallest matrix instruction or
+the target has none for the element type.
 
 Fires for every `tl.dot` whose result does not have a matrix layout in TTGIR, and names the
 reason: compared are the tile with the smallest matrix instruction of the target and the input

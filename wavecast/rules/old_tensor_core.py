@@ -73,7 +73,7 @@ RULE = Rule(
     explanation="""\
 Hopper and data-centre Blackwell reach their peak only through their own asynchronous
 instructions (wgmma, tcgen05.mma), which read operands from shared memory. `mma.sync` still works
-there but stops at roughly 60 % of Hopper's peak, and less on Blackwell.
+there, but takes its operands from registers and cannot reach that peak.
 
 Fires for a dot whose TTGIR layout is of an older major version than the device's generation; a
 `note` where the tile is too short for the newer one.""",
