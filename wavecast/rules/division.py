@@ -35,8 +35,8 @@ def _check(subject: Subject) -> Iterator[Finding]:
         severity="note",
         message=f"{count(len(divisions), 'integer division')} by {names} in a loop",
         evidence=f"at {lines(operation.location for operation in divisions)}, per element of a "
-        "tile; GPUs have no integer divider: each takes some twenty vector instructions "
-        "for 32 bits and over a hundred for 64",
+        "tile; GPUs have no integer divider: each becomes dozens of "
+        "vector instructions, more for 64 bits",
         advice=f"Make {names} a tl.constexpr (a constant divisor becomes a multiply), or step "
         "quotient and remainder along with the loop instead of dividing anew.",
         location=divisions[0].location,
@@ -57,8 +57,8 @@ RULE = Rule(
     title="Integer division in a loop",
     explanation="""\
 Integer division and remainder are software on every GPU: a reciprocal, multiplies and
-corrections, about twenty instructions for 32 bits. On a whole tile in every iteration they can
-cost more than the loads whose addresses they compute.
+corrections, dozens of instructions. On a whole tile in every iteration they can cost more than
+the loads whose addresses they compute.
 
 Fires for a division of a tile inside a loop whose divisor is not a compile-time constant.""",
     check=_check,
