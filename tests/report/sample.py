@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tests.report import sample_code
+from wavecast import arch
 from wavecast.analyze.result import (
     CodeAnalysis,
     LineCost,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SampleDevice:
-    """The part of a device that views may use."""
+    """A device of the sample and the rates its made-up rooflines use."""
 
     id: str
     name: str
@@ -45,7 +46,7 @@ class SampleDevice:
 MI300X = SampleDevice("mi300x", "AMD Instinct MI300X", "gfx942", "amd", 1307.4, 5.3)
 MI355X = SampleDevice("mi355x", "AMD Instinct MI355X", "gfx950", "amd", 2516.6, 8.0)
 RX7900 = SampleDevice("rx7900xtx", "AMD Radeon RX 7900 XTX", "gfx1100", "amd", 122.8, 0.96)
-H100 = SampleDevice("h100", "NVIDIA H100 SXM5 80GB", "sm_90", "nvidia", 989.4, 3.35)
+H100 = SampleDevice("h100_sxm", "NVIDIA H100 SXM5 80GB", "sm_90", "nvidia", 989.4, 3.35)
 DEVICES = (MI300X, MI355X, RX7900, H100)
 
 _LIMITS = {"vgpr": 2, "sgpr": 8, "lds": 4, "waves": 8}
@@ -113,7 +114,7 @@ def long_report(instructions: int) -> Report:
 
 
 def _device(device: SampleDevice) -> Device:
-    return cast("Device", device)
+    return arch.load(device.id)
 
 
 def _matmul(device: SampleDevice, index: int) -> Explanation:

@@ -44,7 +44,7 @@ def test_headline_says_occupancy_loop_and_bound():
     assert "2 of 8 waves/SIMD, limited by VGPRs (310; 14 VGPRs fewer → 3 waves/SIMD)" in text
     assert "Main loop at line 22: matrix pipe binds with 512 cycles/iteration" in text
     assert "waits on its own dependency chain: 780 cycles" in text
-    assert "Cannot launch: one workgroup does not fit the compute unit (VGPRs)." in text
+    assert "Cannot launch: one workgroup does not fit the WGP (VGPRs)." in text
     assert "Spills 6 VGPRs to memory." in text
     assert "Compute-bound, floor 105 µs (194 µs at sustained rates)" in text
 
