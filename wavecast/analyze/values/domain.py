@@ -391,6 +391,17 @@ class WaveOps(Ops[Value]):
             return Slots({**old.lanes, lane % self.lanes: value}, old.rest)
         return Slots({lane % self.lanes: value}, old)
 
+    def gather(self, a: Value, lane: Value) -> Value:
+        if isinstance(a, (int, Unknown, Scattered)):
+            return a
+        if isinstance(lane, (int, np.ndarray)):
+            source = np.broadcast_to(_array(lane, 32), (self.lanes,)) % np.uint32(self.lanes)
+            if isinstance(a, np.ndarray):
+                return np.broadcast_to(a, (self.lanes,))[source]
+            if isinstance(a, Spread):
+                return Spread(a.base, np.broadcast_to(a.offsets, (self.lanes,))[source])
+        return Scattered(_first_origin((a, lane)))
+
     # lane masks
 
     def lanes_of_mask(self, mask: Value) -> Value:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wavecast.analyze.values.access import Access, describe
 from wavecast.analyze.values.domain import WaveOps
-from wavecast.analyze.values.execute import Registers, Step, compile_step
+from wavecast.analyze.values.execute import Step, compile_step
 from wavecast.analyze.values.inputs import Inputs, WaveId
 from wavecast.analyze.values.memory_step import (
     Seen,
@@ -19,12 +19,13 @@ from wavecast.analyze.values.roots import Pointers, Uses, roots, uses
 from wavecast.analyze.values.sample import first_samples, more_samples
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.slices import Slices, slices
+from wavecast.analyze.values.state import Registers
 from wavecast.analyze.values.walk import Outcome, Walk
 from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.isa.opcode import Space
+from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import KernelDescriptor, Program
 
-BUDGET = 60_000
+BUDGET = 40_000
 """Instructions interpreted over all sampled waves before a walk gives up."""
 
 
@@ -81,28 +82,14 @@ def evaluate(
     launch: Launch | None = None,
 ) -> Values:
     """Evaluate one kernel for one launch; without a launch arguments and grid are unknown."""
-    parts = slices(program, descriptor)
     inputs = Inputs(code, descriptor, launch)
-    seen: Seen = {}
-    steps = _Steps(program, parts, inputs, seen)
-    waves: list[WaveId] = []
-    outcomes: list[Outcome] = []
-    budget = BUDGET
-
-    def follow(sample: list[WaveId]) -> None:
-        nonlocal budget
-        for who in sample:
-            if budget > 0:
-                outcome = _follow(program, parts, inputs, steps, who, budget, not outcomes)
-                budget -= outcome.interpreted
-                waves.append(who)
-                outcomes.append(outcome)
-
-    follow(first_samples(inputs))
-    if any(outcome.counts != outcomes[0].counts for outcome in outcomes):
-        follow(more_samples(inputs))
-    pointers = Pointers(code, descriptor)
-    arguments = roots(program, descriptor, parts, pointers)
+    sampling = _Sampling(program, inputs, slices(program, descriptor))
+    sampling.run()
+    if sampling.too_slow:
+        sampling = _Sampling(program, inputs, slices(program, descriptor, False), False)
+        sampling.run()
+    outcomes = sampling.outcomes
+    arguments = roots(program, descriptor, sampling.parts, Pointers(code, descriptor))
     reasons = _Reasons(program)
     return Values(
         block_counts=_block_counts(outcomes),
@@ -112,11 +99,62 @@ def evaluate(
             for outcome in outcomes
             for block, origin in outcome.unknown_blocks.items()
         },
-        accesses=_accesses(program, parts, inputs, seen, arguments),
+        accesses=_accesses(program, sampling.parts, inputs, sampling.seen, arguments),
         uses=uses(program, arguments),
-        notes=_notes(outcomes, waves, inputs, reasons),
-        sampled_waves=len(waves),
+        notes=_notes(sampling, reasons),
+        sampled_waves=len(outcomes),
     )
+
+
+class _Sampling:
+    """Follows a few waves of a launch, more of them where the first ones differ."""
+
+    def __init__(
+        self, program: Program, inputs: Inputs, parts: Slices, follow_exec: bool = True
+    ) -> None:
+        self.program = program
+        self.inputs = inputs
+        self.parts = parts
+        self.follow_exec = follow_exec
+        self.seen: Seen = {}
+        self.outcomes: list[Outcome] = []
+        self._budget = BUDGET
+        self._steps = _Steps(program, parts, inputs, self.seen)
+
+    @property
+    def too_slow(self) -> bool:
+        """The budget did not suffice for the first waves."""
+        return len(self.outcomes) < len(first_samples(self.inputs)) or any(
+            outcome.cut_short for outcome in self.outcomes
+        )
+
+    def run(self) -> None:
+        self._follow(first_samples(self.inputs))
+        counts = [outcome.counts for outcome in self.outcomes]
+        if not self.too_slow and any(other != counts[0] for other in counts):
+            affordable = self._budget // max(o.interpreted for o in self.outcomes)
+            self._follow(more_samples(self.inputs, affordable))
+
+    def _follow(self, waves: list[WaveId]) -> None:
+        for who in waves:
+            # a wave beyond the first ones must leave room for another like the last
+            if self.outcomes and self._budget < 2 * self.outcomes[-1].interpreted:
+                return
+            outcome = self._walk(who).run(_entry(self.program, self.inputs.descriptor))
+            self._budget -= outcome.interpreted
+            self.outcomes.append(outcome)
+
+    def _walk(self, who: WaveId) -> Walk:
+        spills = self.parts.spills.values()
+        size = max((slots.first + slots.count for slots in spills), default=SLOT_BASE)
+        state = Registers(WaveOps(self.inputs.lanes), size)
+        for position, value in self.inputs.registers(who).items():
+            state.values[position] = value
+        state.exec_changed()
+        first = not self.outcomes
+        return Walk(
+            self.program, self.parts, state, self._steps, self._budget, first, self.follow_exec
+        )
 
 
 class _Steps:
@@ -136,7 +174,7 @@ class _Steps:
         decoded = self._program.instructions[index].decoded
         step = self._by_text.get(id(decoded))
         if step is None:
-            if decoded.memory is None:
+            if decoded.memory is None or decoded.memory.kind is MemoryKind.PERMUTE:
                 step = compile_step(decoded, self._inputs.lanes)
             elif decoded.memory.space is Space.SCALAR:
                 step = scalar_load_step(decoded, self._inputs)
@@ -144,24 +182,6 @@ class _Steps:
                 step = vector_step(decoded, self._inputs.lanes, self._seen)
             self._by_text[id(decoded)] = step
         return step
-
-
-def _follow(
-    program: Program,
-    parts: Slices,
-    inputs: Inputs,
-    steps: _Steps,
-    who: WaveId,
-    budget: int,
-    see_addresses: bool,
-) -> Outcome:
-    size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
-    state = Registers(WaveOps(inputs.lanes), size)
-    for position, value in inputs.registers(who).items():
-        state.values[position] = value
-    state.exec_changed()
-    start = _entry(program, inputs.descriptor)
-    return Walk(program, parts, state, steps, budget, see_addresses).run(start)
 
 
 def _entry(program: Program, descriptor: KernelDescriptor) -> int:
@@ -231,6 +251,8 @@ def _accesses(
         memory = instruction.decoded.memory
         if memory is None or instruction.index in parts.spills:
             continue
+        if memory.kind is MemoryKind.PERMUTE:
+            continue
         pair = "offset0" in instruction.modifiers or "offset1" in instruction.modifiers
         names = arguments.get(instruction.index, ())
         start = 0 if memory.space is Space.BUFFER else inputs.storage(names)
@@ -248,14 +270,13 @@ def _accesses(
     return found
 
 
-def _notes(
-    outcomes: Sequence[Outcome], waves: Sequence[WaveId], inputs: Inputs, reasons: _Reasons
-) -> tuple[str, ...]:
+def _notes(sampling: _Sampling, reasons: _Reasons) -> tuple[str, ...]:
     notes = []
-    grid = inputs.grid
-    if grid is not None and any(o.counts != outcomes[0].counts for o in outcomes):
+    outcomes, grid = sampling.outcomes, sampling.inputs.grid
+    differ = any(outcome.counts != outcomes[0].counts for outcome in outcomes)
+    if grid is not None and (differ or sampling.too_slow):
         total = grid[0] * grid[1] * grid[2]
-        notes.append(f"block counts are the average of {len(waves)} waves of {total} workgroups")
+        notes.append(f"block counts are the average of {len(outcomes)} waves of {total} workgroups")
     assumed = {origin for outcome in outcomes for origin in outcome.assumed}
     for reason in sorted(reasons.of(origin) for origin in assumed):
         notes.append(f"a branch is counted as if some lane took it: {reason}")

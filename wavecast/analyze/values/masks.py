@@ -7,8 +7,9 @@ with the rows' own semantics: all that is tracked is which registers hold all on
 from __future__ import annotations
 
 from wavecast.analyze.values.domain import WaveOps
-from wavecast.analyze.values.execute import EXEC_LOW, Registers, Step, compile_step
+from wavecast.analyze.values.execute import Step, compile_step
 from wavecast.analyze.values.scratch import SLOT_BASE
+from wavecast.analyze.values.state import EXEC_LOW, Registers
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.opcode import SCALAR_FORMS
 from wavecast.isa.program import Program

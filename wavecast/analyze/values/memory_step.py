@@ -12,9 +12,11 @@ import numpy as np
 
 from wavecast.analyze.values.access import Sighting
 from wavecast.analyze.values.domain import Scattered, Value, WaveOps
-from wavecast.analyze.values.execute import Registers, Step, opaque, operand_reader
+from wavecast.analyze.values.execute import Step, opaque
 from wavecast.analyze.values.inputs import Inputs
+from wavecast.analyze.values.operands import operand_reader
 from wavecast.analyze.values.scratch import Slots
+from wavecast.analyze.values.state import Registers
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole, Space

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wavecast.analyze.values.execute import is_modelled
 from wavecast.analyze.values.inputs import user_registers
 from wavecast.analyze.values.scratch import Slots
 from wavecast.analyze.values.slices import ADDRESS_KINDS, Slices
@@ -129,7 +130,8 @@ class _Roots:
         self.plans: dict[int, list[_Flow]] = {}
 
     def _is_access(self, index: int) -> bool:
-        return self.program.instructions[index].decoded.memory is not None
+        memory = self.program.instructions[index].decoded.memory
+        return memory is not None and memory.kind is not MemoryKind.PERMUTE
 
     def _entry(self, descriptor: KernelDescriptor) -> State:
         user = user_registers(descriptor)
@@ -161,7 +163,7 @@ class _Roots:
             state = dict(entering[index] or {})
             for position in members:
                 decoded = self.program.instructions[position].decoded
-                if decoded.memory is not None and position not in self.spills:
+                if self._is_access(position) and position not in self.spills:
                     found[position] = self.pointers.of(_address_roots(decoded, state))
                 self._apply(position, state)
         return found
@@ -172,7 +174,8 @@ class _Roots:
         if slots is not None:
             _move(slots, state)
             return
-        if decoded.memory is not None:
+        memory = decoded.memory
+        if memory is not None and memory.kind is not MemoryKind.PERMUTE:
             self._load(decoded, state)
             return
         found = []
@@ -237,8 +240,10 @@ _Flow = tuple[list[int], list[int]]
 def _flows(decoded: Decoded) -> list[_Flow]:
     """By register: everything read reaches everything written, but for 64-bit arithmetic, whose
     low half depends on low halves alone (compilers leave rubbish in high halves they ignore)."""
-    if decoded.opcode.form in _COMPARISONS:
+    if decoded.opcode.form in _COMPARISONS or not is_modelled(decoded):
         return [([], bits_of(decoded.writes & ~EXEC))]
+    if decoded.second is not None:
+        return [_half(decoded), _half(decoded.second)]
     reads, writes = decoded.reads & ~EXEC, decoded.writes & ~EXEC
     wide = [
         (operand.bits, role.access)
@@ -246,7 +251,7 @@ def _flows(decoded: Decoded) -> list[_Flow]:
         if role.type == "u64" and operand.count == 2
     ]
     results = [bits for bits, access in wide if access is Access.WRITE]
-    if len(results) != 1 or decoded.second is not None:
+    if len(results) != 1:
         return [(bits_of(reads), bits_of(writes))]
     (low,) = (bits & -bits for bits in results)
     low_reads = reads
@@ -254,6 +259,17 @@ def _flows(decoded: Decoded) -> list[_Flow]:
         if access is Access.READ:
             low_reads &= ~(bits & (bits - 1))
     return [(bits_of(low_reads), bits_of(low)), (bits_of(reads), bits_of(writes & ~low))]
+
+
+def _half(decoded: Decoded) -> _Flow:
+    """One half of a VOPD pair, whose register sets belong to the pair."""
+    reads = writes = 0
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access is not Access.WRITE:
+            reads |= operand.bits
+        if role.access is not Access.READ:
+            writes |= operand.bits
+    return bits_of(reads), bits_of(writes)
 
 
 def _moved_lane(decoded: Decoded) -> _Flow | None:

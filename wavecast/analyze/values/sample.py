@@ -7,6 +7,8 @@ from wavecast.analyze.values.inputs import Inputs, WaveId
 MORE = 9
 """Further waves where the first ones differ."""
 
+_FEWEST = 3
+
 
 def first_samples(inputs: Inputs) -> list[WaveId]:
     """The first wave of the first workgroup, a middle one, and the last wave of the last."""
@@ -19,12 +21,15 @@ def first_samples(inputs: Inputs) -> list[WaveId]:
     return [WaveId(_place(inputs.grid, n), w) for n, w in dict.fromkeys(picked)]
 
 
-def more_samples(inputs: Inputs) -> list[WaveId]:
-    """Waves of workgroups spread evenly over the grid: the middles of equal parts."""
-    if inputs.grid is None:
+def more_samples(inputs: Inputs, affordable: int) -> list[WaveId]:
+    """Waves of workgroups spread evenly over the grid, at most so many: the middles of equal parts.
+
+    None where only a few would fit: they would not be even.
+    """
+    if inputs.grid is None or affordable < _FEWEST:
         return []
     total = _total(inputs.grid)
-    count = min(MORE, total)
+    count = min(MORE, total, affordable)
     numbers = [(2 * part + 1) * total // (2 * count) for part in range(count)]
     return [
         WaveId(_place(inputs.grid, number), part % inputs.waves)

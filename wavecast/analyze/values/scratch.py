@@ -62,11 +62,8 @@ def _is_constant_address(
     if space is Space.SCRATCH:
         base = roles.get(OperandKind.SCALAR_ADDRESS)
         return base is None or base.kind is OperandClass.OFF
-    # gfx90a reaches scratch through the descriptor the kernel receives in its first four SGPRs
-    resource, offset = roles.get(OperandKind.RESOURCE), roles.get(OperandKind.OFFSET)
-    return (
-        bool(descriptor.directives.get("user_sgpr_private_segment_buffer"))
-        and resource is not None
-        and resource.first == 0
-        and (offset is None or offset.value == 0)
-    )
+    # gfx90a reaches scratch through the descriptor it receives in its first SGPRs, or a copy of it;
+    # an access to a tensor has an offset per lane
+    offset = roles.get(OperandKind.OFFSET)
+    received = descriptor.directives.get("user_sgpr_private_segment_buffer", 0)
+    return bool(received) and (offset is None or offset.value == 0)

@@ -8,7 +8,7 @@ from wavecast.analyze.values.execute import is_modelled
 from wavecast.analyze.values.masks import partial_lanes
 from wavecast.analyze.values.scratch import SLOT_BASE, Slots, scratch_slots
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import Control, OperandKind, Space
+from wavecast.isa.opcode import Control, MemoryEffect, MemoryKind, OperandKind, Space
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import AGPRS, EXEC, VGPRS
 
@@ -43,17 +43,23 @@ class Slices:
     spills: dict[int, Slots]
 
 
-def slices(program: Program, descriptor: KernelDescriptor) -> Slices:
-    """Both slices of one kernel."""
+def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = True) -> Slices:
+    """Both slices of one kernel.
+
+    Without `follow_exec` branches on EXEC are no decisions: smaller, for kernels whose masks take
+    too long to follow.
+    """
     spills: dict[int, Slots] = {}
     by_text: dict[int, Slots | None] = {}
     decisions: dict[int, int] = {}
     addresses: dict[int, int] = {}
     for instruction in program.instructions:
         decoded = instruction.decoded
-        if decoded.opcode.control is Control.CONDITIONAL:
+        if decoded.opcode.control is Control.CONDITIONAL and (
+            follow_exec or not decoded.reads & EXEC
+        ):
             decisions[instruction.index] = decoded.reads
-        if decoded.memory is None:
+        if decoded.memory is None or _permutes(decoded.memory):
             continue
         key = id(decoded)
         if key not in by_text:
@@ -69,10 +75,15 @@ def slices(program: Program, descriptor: KernelDescriptor) -> Slices:
     # what a vector load returns is unknown to a decision wherever it was loaded from
     for index in addresses:
         memory = program.instructions[index].decoded.memory
-        if memory is not None and memory.space is not Space.SCALAR:
+        if memory is not None and memory.space is not Space.SCALAR and not _permutes(memory):
             reads, writes, everywhere, kills, changes_exec = effects[index]
             effects[index] = reads & EXEC, writes, everywhere, kills, changes_exec
     return Slices(_slice(program, effects, partial, decisions), seen, spills)
+
+
+def _permutes(memory: MemoryEffect) -> bool:
+    """Moves values between lanes: LDS hardware, but no memory."""
+    return memory.kind is MemoryKind.PERMUTE
 
 
 def address_registers(decoded: Decoded) -> int:
@@ -107,7 +118,7 @@ def _effects(program: Program, partial: bytes, spills: dict[int, Slots]) -> list
         elif slots is not None:
             writes |= slots.bits
             kills |= slots.bits
-        elif decoded.memory is None:
+        elif decoded.memory is None or _permutes(decoded.memory):
             key = id(decoded)
             if key not in modelled:
                 modelled[key] = is_modelled(decoded)

@@ -17,8 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wavecast.analyze.values.domain import Comparison, Scattered, Value, origin_of
-from wavecast.analyze.values.execute import Registers, Step, special_position
+from wavecast.analyze.values.execute import Step
+from wavecast.analyze.values.operands import special_position
 from wavecast.analyze.values.slices import Slices
+from wavecast.analyze.values.state import Registers
 from wavecast.analyze.values.steady import (
     Change,
     Snapshot,
@@ -30,13 +32,20 @@ from wavecast.analyze.values.steady import (
 )
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
-from wavecast.isa.opcode import Control
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Control, MemoryKind
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, SCC, VCC, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
 
 FULL_VISITS = 2
 """How often a block runs the slice of addresses: once, and once more after the loop came round."""
+
+NOT_FOLLOWED = "following every lane mask would take too long"
+"""Origin of the EXEC of a walk that does not follow it."""
+
+CUT_SHORT = "the walk of this kernel was cut short: too many instructions"
+"""Why counts are unknown when the budget ran out."""
 
 _FIRST_JUMP = 8
 _VECTOR_END = AGPR_BASE + AGPR_COUNT
@@ -60,6 +69,7 @@ class Outcome:
     counts: list[float]
     entries: list[float]
     """Per loop, how often it was entered from outside."""
+    cut_short: bool = False
     interpreted: int = 0
     """Instructions this walk executed."""
     unknown_blocks: dict[int, object] = field(default_factory=dict)
@@ -79,11 +89,13 @@ class Walk:
         step_of: Callable[[int], Step],
         budget: int,
         see_addresses: bool,
+        follow_exec: bool = True,
     ) -> None:
         self.program = program
         self.state = state
         self.budget = budget
         self.see_addresses = see_addresses
+        self.follow_exec = follow_exec
         self.outcome = Outcome([0.0] * len(program.blocks), [0.0] * len(program.loops))
         self._slices = slices
         self._step_of = step_of
@@ -100,11 +112,11 @@ class Walk:
         try:
             self._region(start, None)
         except OverBudget:
-            reason = "the walk of this kernel was cut short: too many instructions to interpret"
+            self.outcome.cut_short = True
             for loop in self.program.loops:
-                self.outcome.unknown_loops.setdefault(loop.index, reason)
+                self.outcome.unknown_loops.setdefault(loop.index, CUT_SHORT)
             for block in self.program.blocks:
-                self.outcome.unknown_blocks.setdefault(block.index, reason)
+                self.outcome.unknown_blocks.setdefault(block.index, CUT_SHORT)
         self.outcome.interpreted = allowed - self.budget
         return self.outcome
 
@@ -148,7 +160,7 @@ class Walk:
                 (self._step_of(position), position, self._decides(position))
                 for position in range(block.start, block.stop)
                 if decisions[position]
-                or (full and (addresses[position] or instructions[position].decoded.memory))
+                or (full and (addresses[position] or _accesses(instructions[position])))
             ]
             cache[index] = found
         return found
@@ -175,6 +187,8 @@ class Walk:
     def _condition(self, index: int) -> Value:
         """The value a conditional branch looks at."""
         opcode = self.program.instructions[index].opcode
+        if opcode.implicit_reads[0] == "exec" and not self.follow_exec:
+            return Unknown(0, NOT_FOLLOWED)
         position = special_position(opcode.implicit_reads[0])
         value = self.state.values[position]
         if opcode.implicit_reads[0] != "scc" and self.state.ops.lanes == 64:
@@ -378,3 +392,8 @@ class Walk:
         counts, entries = self.outcome.counts, self.outcome.entries
         counts[:] = [a + times * b for a, b in zip(now.counts, steady.counts, strict=True)]
         entries[:] = [a + times * b for a, b in zip(now.entries, steady.entries, strict=True)]
+
+
+def _accesses(instruction: Instruction) -> bool:
+    memory = instruction.decoded.memory
+    return memory is not None and memory.kind is not MemoryKind.PERMUTE

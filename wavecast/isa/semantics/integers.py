@@ -233,6 +233,9 @@ class IntegerOps(Ops[Integer]):
     def write_lane(self, old: Integer, value: Integer, lane: Integer) -> Integer:
         return value
 
+    def gather(self, a: Integer, lane: Integer) -> Integer:
+        return a
+
 
 _ONE_LANE = LaneOps(1)
 

@@ -187,6 +187,11 @@ class LaneOps(Ops[Lanes]):
         result[int(lane[0]) % self.lanes] = value[0]
         return result
 
+    def gather(self, a: Lanes, lane: Lanes) -> Lanes:
+        source = lane % np.uint32(self.lanes)
+        values = np.broadcast_to(a, (self.lanes,))[source]
+        return np.where(self.active[source], values, np.uint32(0))
+
 
 def _f64(a: Lanes) -> np.ndarray:
     return a.view(np.float32).astype(np.float64)

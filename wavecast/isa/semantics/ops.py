@@ -166,6 +166,11 @@ class Ops(ABC, Generic[V]):
     def write_lane(self, old: V, value: V, lane: V) -> V:
         """`old` with one lane replaced by a uniform value, whatever EXEC says."""
 
+    @abstractmethod
+    def gather(self, a: V, lane: V) -> V:
+        """The 32-bit value of lane `lane` (modulo the wave size), chosen by each lane; 0 where that
+        lane is not in EXEC."""
+
     # what follows from the above
 
     def zero(self, bits: int) -> V:

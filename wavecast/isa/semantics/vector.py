@@ -318,6 +318,11 @@ def count_add(o: Ops[V], a: V, base: V) -> tuple[V]:
     return (o.add(o.popcount(a, 32), base, 32),)
 
 
+def permute_backward(o: Ops[V], address: V, a: V) -> tuple[V]:
+    """Each lane takes the value of the lane at byte address `4 * lane`."""
+    return (o.gather(a, o.lshr(address, o.const(2, 32), 32)),)
+
+
 def read_first_lane(o: Ops[V], a: V) -> tuple[V]:
     return (o.first_active_lane(a),)
 
@@ -419,6 +424,7 @@ def _tables() -> dict[str, Function]:
         "v_mbcnt_lo_u32_b32": count_below(low=True),
         "v_mbcnt_hi_u32_b32": count_below(low=False),
         "v_bcnt_u32_b32": count_add,
+        "ds_bpermute_b32": permute_backward,
         "v_readfirstlane_b32": read_first_lane,
         "v_readlane_b32": read_lane,
         "v_writelane_b32": write_lane,
