@@ -1,4 +1,4 @@
-"""`wavecast.explain`: the same as the command, for a kernel at hand, with a result that shows itself."""
+"""`wavecast.explain`: what the command does, for a kernel at hand; the result shows itself."""
 
 from __future__ import annotations
 

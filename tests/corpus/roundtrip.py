@@ -3,8 +3,8 @@
     python -m tests.corpus.roundtrip FOLDER [PATTERN …] [--assembler llvm-mc|triton]
 
 FOLDER holds pairs NAME.TARGET.amdgcn and NAME.TARGET.hsaco, as the shared corpus builds them.
-Every instruction is printed from its parsed parts (`isa.print_instruction`), assembled, and compared
-with the machine code of the kernel's symbol in the code object.
+Every instruction is printed from its parsed parts (`isa.print_instruction`), assembled, and
+compared with the machine code of the kernel's symbol in the code object.
 """
 
 from __future__ import annotations

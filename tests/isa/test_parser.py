@@ -185,7 +185,11 @@ def test_operands_know_their_class() -> None:
 @pytest.mark.parametrize(
     ("line", "error", "says"),
     [
-        ("v_ad_f32 v1, v2, v3", UnknownOpcode, r"k\.s:4: unknown instruction 'v_ad_f32'.*v_add_f32"),
+        (
+            "v_ad_f32 v1, v2, v3",
+            UnknownOpcode,
+            r"k\.s:4: unknown instruction 'v_ad_f32'.*v_add_f32",
+        ),
         ("v_add_f32_e32 v1, v2", ParseError, r"k\.s:4: .* has 2 operands, expected 3"),
         ("v_add_f32_e32 v1, v2,", ParseError, "operand is missing"),
         ("v_mov_b32_e32 v9999, v2", ParseError, "no such register 'v9999'"),

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton")
-
 import wavecast
-from tests.pipeline import kernels
 from wavecast.errors import CompileError, UnknownName, UsageError
+
+torch = pytest.importorskip("torch")
+kernels = pytest.importorskip("tests.pipeline.kernels", exc_type=ImportError)
 
 pytestmark = pytest.mark.torch
 SIZE = 1000

@@ -117,7 +117,9 @@ def test_no_circular_imports_within_a_floor() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("module", ["wavecast", "wavecast.cli.main", "wavecast.isa", "wavecast.arch"])
+@pytest.mark.parametrize(
+    "module", ["wavecast", "wavecast.cli.main", "wavecast.isa", "wavecast.arch"]
+)
 def test_import_is_light(module: str) -> None:
     """Heavy libraries are imported when they are used, not before."""
     heavy = ("torch", "triton", "llvmlite", "numpy", "jinja2", "rich", "pandas")

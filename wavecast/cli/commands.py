@@ -10,5 +10,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "arch": ("wavecast.cli.arch", "What is known about a GPU, with sources; compare GPUs."),
     "rules": ("wavecast.cli.rules", "The findings wavecast looks for, and what to do about them."),
     "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),
-    "doctor": ("wavecast.cli.doctor", "What works on this machine and what to install for the rest."),
+    "doctor": (
+        "wavecast.cli.doctor",
+        "What works on this machine and what to install for the rest.",
+    ),
 }

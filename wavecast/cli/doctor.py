@@ -46,7 +46,9 @@ def _show(capabilities: Any) -> None:
     tools = Table("", "tool", "version", "needed for", "install", box=None, pad_edge=False)
     for tool in capabilities.tools:
         mark = "[green]yes[/]" if tool.found else "[yellow]no[/]"
-        tools.add_row(mark, tool.name, tool.version, tool.purpose, "" if tool.found else tool.install)
+        tools.add_row(
+            mark, tool.name, tool.version, tool.purpose, "" if tool.found else tool.install
+        )
     console.print(tools)
     console.print()
     inputs = Table("", "input", "targets that work", "what is missing", box=None, pad_edge=False)

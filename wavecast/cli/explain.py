@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import click
 
@@ -72,7 +72,9 @@ class _Quantity(click.ParamType):
               help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
-@click.option("-k", "--kernels", default="", metavar="REGEX", help="Only kernels whose name matches.")
+@click.option(
+    "-k", "--kernels", default="", metavar="REGEX", help="Only kernels whose name matches."
+)
 @click.option("--configs", type=click.Choice(["first", "all"]), default="first", show_default=True,
               help="Autotuned kernels: the first configuration, or each.")  # fmt: skip
 @click.option("--grid", type=_Dimensions(), help="Workgroups, for code that no script launches.")
@@ -81,19 +83,27 @@ class _Quantity(click.ParamType):
               help="Dynamic LDS in bytes, for the same.")  # fmt: skip
 @click.option("-D", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -D=-DBLOCK=128.")  # fmt: skip
-@click.option("--flops", type=_Quantity(), help="Useful FLOPs of a launch, instead of deriving them.")
-@click.option("--bytes", "bytes_", type=_Quantity(), help="Least bytes of a launch, instead of deriving them.")
+@click.option(
+    "--flops", type=_Quantity(), help="Useful FLOPs of a launch, instead of deriving them."
+)
+@click.option(
+    "--bytes", "bytes_", type=_Quantity(), help="Least bytes of a launch, instead of deriving them."
+)
 @click.option("--dtype", default="", help="Dtype the given FLOPs are counted in (bf16, fp8 …).")
-@click.option("-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option(
+    "-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
               help="Write there instead of standard output.")  # fmt: skip
-@click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal", show_default=True,
-              help="How much the text format shows.")  # fmt: skip
+@click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
+              show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop a script after this time; what was captured is explained.")  # fmt: skip
 @click.option("--show-output", is_flag=True,
-              help="Show what the script prints (on stderr); its numbers are not computed.")  # fmt: skip
-@click.option("--disable", default="", metavar="RULE[,RULE…]", help="Rules not to run (see wavecast rules).")
+              help="Show on stderr what the script prints; its numbers mean nothing.")  # fmt: skip
+@click.option(
+    "--disable", default="", metavar="RULE[,RULE…]", help="Rules not to run (see wavecast rules)."
+)
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default=None,
               help="Exit with 1 when a finding is at least this severe.")  # fmt: skip
 def command(
@@ -102,7 +112,7 @@ def command(
     arch: str,
     arch_file: tuple[Path, ...],
     kernels: str,
-    configs: str,
+    configs: Literal["first", "all"],
     grid: tuple[int, int, int] | None,
     block: tuple[int, int, int] | None,
     lds: int,
@@ -204,7 +214,8 @@ def _write(report: Any, format_: str, detail: str, stream: IO[str]) -> None:
         from wavecast.report import terminal
 
         width = None if stream.isatty() else 110
-        terminal.render(report, Console(file=stream, width=width), detail=detail)
+        shown: Any = detail
+        terminal.render(report, Console(file=stream, width=width), detail=shown)
         return
     stream.write(_document(report, format_))
     stream.flush()

@@ -19,10 +19,14 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
 class _Verbs(click.Group):
     """A group whose verbs are imported when they are used, not when help lists them."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         entry = COMMANDS.get(cmd_name)
         return import_module(entry[0]).command if entry else None
 
@@ -33,7 +37,11 @@ class _Verbs(click.Group):
             raise UnknownName("command", args[0], COMMANDS)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 

@@ -90,9 +90,10 @@ class Argument:
 class Launch:
     """A kernel launch: code, grid in workgroups, block in threads, arguments in order.
 
-    A grid or block of zeros is one that nobody stated. `kernarg` holds the kernel argument segment as the launch would pass it (pointers are host
-    addresses), or b"" when the arguments are not known. `count` is how often the same launch was
-    seen. `configuration` names an autotuner configuration, "" without one.
+    A grid or block of zeros is one that nobody stated. `kernarg` holds the kernel argument
+    segment as the launch would pass it (pointers are host addresses), or b"" when the arguments
+    are not known. `count` is how often the same launch was seen. `configuration` names an
+    autotuner configuration, "" without one.
     """
 
     code: CodeObject

@@ -74,9 +74,7 @@ def _branch_targets(
     return found
 
 
-def _long_branch(
-    instructions: list[Instruction], index: int, labels: dict[str, int]
-) -> str | None:
+def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, int]) -> str | None:
     """The label of a far jump: the compiler adds `label - here` to the program counter."""
     for previous in instructions[max(0, index - _LONG_BRANCH_REACH) : index]:
         for operand in previous.operands:
@@ -202,9 +200,7 @@ def _loops(
             if _dominates(dominators, successor, block):
                 latches.setdefault(successor, []).append(block)
     reachable = frozenset(order)
-    bodies = {
-        header: _body(blocks, header, tails) & reachable for header, tails in latches.items()
-    }
+    bodies = {header: _body(blocks, header, tails) & reachable for header, tails in latches.items()}
     headers = sorted(bodies, key=lambda header: (-len(bodies[header]), header))
     loops: list[Loop] = []
     for header in headers:

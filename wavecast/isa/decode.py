@@ -1,4 +1,4 @@
-"""One instruction's text to `Decoded`: look up the row, match operands to roles, derive register sets."""
+"""One instruction's text to `Decoded`: its row, operands matched to roles, register sets."""
 
 from __future__ import annotations
 
@@ -87,9 +87,8 @@ class Decoder:
             return found
         rows, encoding = self._rows.get(mnemonic), ""
         match = _SUFFIX.fullmatch(mnemonic) if rows is None else None
-        if rows is None:
-            if match is not None:
-                rows, encoding = self._rows.get(match["base"]), match["encoding"]
+        if match is not None:
+            rows, encoding = self._rows.get(match["base"]), match["encoding"]
         if rows is None:
             older = table.older_names(self.target)
             rows = older.get(mnemonic) or older.get(match["base"] if match else "")

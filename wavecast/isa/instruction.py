@@ -73,10 +73,10 @@ class Decoded:
     `reads` and `writes` are register sets over all classes, implicit ones included; `kills` is
     the part of `writes` whose old value is gone afterwards (a write of a 16-bit half, or one that
     preserves lanes, kills nothing). `modifiers` maps a modifier's name to its printed value
-    (`{"offset": "16"}`), flags to `""`. `encoding` is the suffix LLVM prints (`e32`, `e64_dpp`), which
-    `mnemonic` includes. `roles` are the opcode's operand roles, one per operand printed. `memory`
-    is the opcode's memory effect as this form of it has it (a buffer load with `lds` is a load
-    to LDS).
+    (`{"offset": "16"}`), flags to `""`. `encoding` is the suffix LLVM prints (`e32`, `e64_dpp`),
+    which `mnemonic` includes. `roles` are the opcode's operand roles, one per operand printed.
+    `memory` is the opcode's memory effect as this form of it has it (a buffer load with `lds` is
+    a load to LDS).
     """
 
     text: str

@@ -24,8 +24,10 @@ from wavecast.isa.registers import (
     span,
 )
 
-_REGISTER = re.compile(r"(?P<file>v|a|s|ttmp)(?:(?P<single>\d+)|\[(?P<first>\d+)(?::(?P<last>\d+))?\])"
-                       r"(?:\.(?P<half>[lh]))?")  # fmt: skip
+_REGISTER = re.compile(
+    r"(?P<file>v|a|s|ttmp)(?:(?P<single>\d+)|\[(?P<first>\d+)(?::(?P<last>\d+))?\])"
+    r"(?:\.(?P<half>[lh]))?"
+)
 _FILES = {
     "v": (OperandClass.VGPR, VGPR_BASE, VGPR_COUNT),
     "a": (OperandClass.AGPR, AGPR_BASE, AGPR_COUNT),
@@ -39,11 +41,30 @@ _LITERAL = re.compile(r"lit(?:64)?\((?P<value>[^)]*)\)")
 _LABEL = re.compile(r"[A-Za-z_.$][\w.$@]*")
 
 _NO_STORAGE = frozenset(
-    """null src_shared_base src_shared_limit src_private_base src_private_limit src_pops_exiting_wave_id
-    src_flat_scratch_base_lo src_flat_scratch_base_hi src_lds_direct lds_direct shared_base
-    shared_limit private_base private_limit""".split()
+    {
+        "null",
+        "src_shared_base",
+        "src_shared_limit",
+        "src_private_base",
+        "src_private_limit",
+        "src_pops_exiting_wave_id",
+        "src_flat_scratch_base_lo",
+        "src_flat_scratch_base_hi",
+        "src_lds_direct",
+        "lds_direct",
+        "shared_base",
+        "shared_limit",
+        "private_base",
+        "private_limit",
+    }
 )
-_ALIASES = {"src_vccz": "vcc", "src_execz": "exec", "src_scc": "scc", "vccz": "vcc", "execz": "exec"}
+_ALIASES = {
+    "src_vccz": "vcc",
+    "src_execz": "exec",
+    "src_scc": "scc",
+    "vccz": "vcc",
+    "execz": "exec",
+}
 
 
 class OperandError(ValueError):

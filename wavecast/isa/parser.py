@@ -176,13 +176,13 @@ class _Reader:
     def _error(self, error: DecodeError, number: int, kernel: str) -> ParseError:
         if isinstance(error, UnknownMnemonic):
             hint = "nearest known: " + ", ".join(error.nearest) if error.nearest else ""
-            return UnknownOpcode(
-                str(error), file=self.file, line=number, kernel=kernel, hint=hint
-            )
+            return UnknownOpcode(str(error), file=self.file, line=number, kernel=kernel, hint=hint)
         return ParseError(str(error), file=self.file, line=number, kernel=kernel)
 
 
-_SECTION_DIRECTIVES = frozenset({".text", ".section", ".data", ".bss", ".rodata", ".amdgpu_metadata"})
+_SECTION_DIRECTIVES = frozenset(
+    {".text", ".section", ".data", ".bss", ".rodata", ".amdgpu_metadata"}
+)
 
 
 def _without_comment(found: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ Rate = Callable[[str], Quantity | None]
 
 
 def roofline(work: Work, device: Device) -> Roofline:
-    """Bounds of `work` on `device`. Rates the device lacks make the bound `unknown`, with a note."""
+    """Bounds of `work` on `device`. Rates it lacks make the bound `unknown`, with a note."""
     flops = {name: count for name, count in (work.flops or {}).items() if count > 0}
     dtype = max(flops, key=lambda name: flops[name]) if flops else ""
     notes = []
@@ -65,7 +65,7 @@ def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
         peak = rate(dtype)
         if peak is None:
             return None
-        seconds += count / float(peak.value)
+        seconds += count / _rate(peak)
     return seconds
 
 
@@ -84,12 +84,19 @@ def _sustained(
     return _later(compute, memory)
 
 
+def _rate(quantity: Quantity) -> float:
+    """FLOP/s or byte/s; a rate the device gives is always a number."""
+    value = quantity.value
+    assert isinstance(value, (int, float))
+    return float(value)
+
+
 def _over(amount: float | None, rate: Quantity | None) -> float | None:
-    return None if amount is None or rate is None else amount / float(rate.value)
+    return None if amount is None or rate is None else amount / _rate(rate)
 
 
 def _ratio(peak: Quantity | None, bandwidth: Quantity | None) -> float | None:
-    return None if peak is None or bandwidth is None else float(peak.value) / float(bandwidth.value)
+    return None if peak is None or bandwidth is None else _rate(peak) / _rate(bandwidth)
 
 
 def _later(first: float | None, second: float | None) -> float | None:
@@ -106,4 +113,4 @@ def _bound(compute: float | None, memory: float | None) -> str:
 def _ceiling(name: str, rate: Quantity | None) -> Ceiling | None:
     if rate is None:
         return None
-    return Ceiling(name, float(rate.value), rate.status, ", ".join(rate.sources))
+    return Ceiling(name, _rate(rate), rate.status, ", ".join(rate.sources))

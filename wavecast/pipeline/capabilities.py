@@ -62,6 +62,10 @@ def _program(*names: str) -> str:
     return next((path for name in names if (path := shutil.which(name))), "")
 
 
+def _hipcc() -> str:
+    return _program("hipcc", "/opt/rocm/bin/hipcc")
+
+
 def _triton_nvidia_tools() -> str:
     spec = importlib.util.find_spec("triton")
     if spec is None or spec.origin is None:
@@ -82,9 +86,9 @@ def _objdump() -> str:
 
 _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
     ("triton", lambda: _package("triton"), "Triton kernels", "pip install 'triton>=3.6,<3.10'"),
-    ("torch", lambda: _package("torch"), "running scripts that use it", "pip install wavecast[torch]"),
+    ("torch", lambda: _package("torch"), "scripts that use it", "pip install wavecast[torch]"),
     ("ziglang", lambda: _package("ziglang"), "HIP without ROCm", "pip install wavecast[hip]"),
-    ("hipcc", lambda: _program("hipcc", "/opt/rocm/bin/hipcc"), "HIP with ROCm", "optional; ROCm's hipcc"),
+    ("hipcc", _hipcc, "HIP with ROCm", "optional; part of ROCm"),
     (
         "llvm-objdump ≥ 22",
         _objdump,
@@ -97,9 +101,7 @@ _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
 
 def examine() -> Capabilities:
     """Look for every tool and derive what works."""
-    tools = tuple(
-        Tool(name, probe(), purpose, install) for name, probe, purpose, install in _TOOLS
-    )
+    tools = tuple(Tool(name, probe(), purpose, install) for name, probe, purpose, install in _TOOLS)
     found = {tool.name: tool.found for tool in tools}
     amd = TARGETS
     triton, torch = found["triton"], found["torch"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError, NothingAnalysed, WavecastError
@@ -21,7 +22,7 @@ class Options:
 
     script_args: tuple[str, ...] = ()
     kernels: str = ""
-    configs: str = "first"
+    configs: Literal["first", "all"] = "first"
     timeout: float | None = None
     show_output: bool = False
     grid: tuple[int, int, int] | None = None
@@ -106,9 +107,7 @@ def _explain_script(
     return _finish(path, explanations, (*failures, *more), notes)
 
 
-def _explain_code(
-    path: Path, selection: Selection, options: Options, progress: Progress
-) -> Report:
+def _explain_code(path: Path, selection: Selection, options: Options, progress: Progress) -> Report:
     from wavecast import compile as compilers
 
     explanations: list[Explanation] = []

@@ -89,9 +89,7 @@ def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
     )
     roofline = model.roofline(work, device)
     stated = launch if all(launch.grid) else None
-    subject = Subject(
-        code, device, analysis, roofline, kernel.program if kernel else None, stated
-    )
+    subject = Subject(code, device, analysis, roofline, kernel.program if kernel else None, stated)
     findings = rules.check(subject, disabled=given.disabled_rules)
     return Explanation(code, device, launch, analysis, roofline, findings, subject.program)
 
