@@ -129,20 +129,24 @@ class _Sampling:
         )
 
     def run(self) -> None:
-        self._follow(first_samples(self.inputs))
-        counts = [outcome.counts for outcome in self.outcomes]
-        if not self.too_slow and any(other != counts[0] for other in counts):
-            affordable = self._budget // max(o.interpreted for o in self.outcomes)
-            self._follow(more_samples(self.inputs, affordable))
-
-    def _follow(self, waves: list[WaveId]) -> None:
-        for who in waves:
-            # a wave beyond the first ones must leave room for another like the last
+        for who in first_samples(self.inputs):
+            # room for one more like the last, or the light walk is the better one
             if self.outcomes and self._budget < 2 * self.outcomes[-1].interpreted:
                 return
-            outcome = self._walk(who).run(_entry(self.program, self.inputs.descriptor))
-            self._budget -= outcome.interpreted
-            self.outcomes.append(outcome)
+            self._follow(who)
+        first = list(self.outcomes)
+        if self.too_slow or all(outcome.counts == first[0].counts for outcome in first):
+            return
+        affordable = self._budget // max(outcome.interpreted for outcome in first)
+        for who in more_samples(self.inputs, affordable):
+            self._follow(who)
+        if self.outcomes[-1].cut_short:
+            self.outcomes = first  # an even spread, or none
+
+    def _follow(self, who: WaveId) -> None:
+        outcome = self._walk(who).run(_entry(self.program, self.inputs.descriptor))
+        self._budget -= outcome.interpreted
+        self.outcomes.append(outcome)
 
     def _walk(self, who: WaveId) -> Walk:
         spills = self.parts.spills.values()

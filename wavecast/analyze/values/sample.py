@@ -1,4 +1,9 @@
-"""Which waves of a launch are followed."""
+"""Which waves of a launch are followed.
+
+Work often varies along one axis of the grid (causal attention, ragged tails), so samples are spread
+over every axis by itself; spreading them over the linear number of workgroups would meet the same
+few places of an axis again and again.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +13,38 @@ MORE = 9
 """Further waves where the first ones differ."""
 
 _FEWEST = 3
+_IRRATIONAL = (0.6180339887498949, 0.7548776662466927)
+"""Steps of y and z from one sample to the next, as parts of the axis: no two fall in step."""
 
 
 def first_samples(inputs: Inputs) -> list[WaveId]:
-    """The first wave of the first workgroup, a middle one, and the last wave of the last."""
-    if inputs.grid is None:
+    """The first wave of the first workgroup, one in the middle, and the last wave of the last."""
+    grid = inputs.grid
+    if grid is None:
         return [WaveId(None, 0)]
-    total = _total(inputs.grid)
-    last = max(total - 1, 0)
-    waves = inputs.waves
-    picked = ((0, 0), (last // 2, waves // 2), (last, waves - 1))
-    return [WaveId(_place(inputs.grid, n), w) for n, w in dict.fromkeys(picked)]
+    x, y, z = grid
+    picked = (
+        WaveId((0, 0, 0), 0),
+        WaveId(((x - 1) // 2, (y - 1) // 2, (z - 1) // 2), inputs.waves // 2),
+        WaveId((x - 1, y - 1, z - 1), inputs.waves - 1),
+    )
+    return list(dict.fromkeys(picked))
 
 
 def more_samples(inputs: Inputs, affordable: int) -> list[WaveId]:
-    """Waves of workgroups spread evenly over the grid, at most so many: the middles of equal parts.
+    """Waves of workgroups spread evenly over the grid, at most so many.
 
     None where only a few would fit: they would not be even.
     """
-    if inputs.grid is None or affordable < _FEWEST:
+    grid = inputs.grid
+    if grid is None or affordable < _FEWEST:
         return []
-    total = _total(inputs.grid)
-    count = min(MORE, total, affordable)
-    numbers = [(2 * part + 1) * total // (2 * count) for part in range(count)]
-    return [
-        WaveId(_place(inputs.grid, number), part % inputs.waves)
-        for part, number in enumerate(numbers)
-    ]
-
-
-def _total(grid: tuple[int, int, int]) -> int:
-    return grid[0] * grid[1] * grid[2]
-
-
-def _place(grid: tuple[int, int, int], number: int) -> tuple[int, int, int]:
-    x, rest = number % grid[0], number // grid[0]
-    return x, rest % grid[1], rest // grid[1]
+    count = min(MORE, grid[0] * grid[1] * grid[2], affordable)
+    found = []
+    for part in range(count):
+        middle = part + 0.5
+        x = int(middle / count * grid[0])
+        y = int(middle * _IRRATIONAL[0] % 1 * grid[1])
+        z = int(middle * _IRRATIONAL[1] % 1 * grid[2])
+        found.append(WaveId((x, y, z), part % inputs.waves))
+    return found
