@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wavecast.report.names import readable
+
 if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis, LoopAnalysis
     from wavecast.compile.codeobject import Argument
@@ -64,7 +66,7 @@ def _launch_key(explanation: Explanation) -> object:
 
 
 def _labels(firsts: Sequence[Explanation]) -> list[str]:
-    names = [e.code.kernel for e in firsts]
+    names = [readable(e.code.kernel) for e in firsts]
     labels = []
     for name, explanation in zip(names, firsts, strict=True):
         configuration = explanation.launch.configuration if explanation.launch else ""
