@@ -1,0 +1,1 @@
+"""Damaged inputs, made from a seed: each gives a result or a `WavecastError`, in bounded time."""
