@@ -71,7 +71,9 @@ def _branch_targets(
                 kernel=name,
             )
         found[instruction.index] = labels[label]
-    return found
+    # A label behind the last instruction stands for code that is never reached: compilers leave
+    # such blocks empty. Jumping there leaves the function, as running off its end does.
+    return {index: to for index, to in found.items() if to < len(instructions)}
 
 
 def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, int]) -> str | None:

@@ -203,7 +203,7 @@ def _descriptor(
         scratch_bytes=number(".private_segment_fixed_size", "private_segment_fixed_size"),
         vgpr_spills=number(".vgpr_spill_count"),
         sgpr_spills=number(".sgpr_spill_count"),
-        wave_size=_wave_size(document, directives, processor),
+        wave_size=number(".wavefront_size") or _wave_size(directives, processor),
         max_workgroup_size=number(".max_flat_workgroup_size", default=1024),
         kernarg_bytes=number(".kernarg_segment_size", "kernarg_size"),
         arguments=_arguments(name, document),
@@ -232,9 +232,7 @@ def _architectural(total: int, agprs: int, offset: int | None, exact: int | None
     return total
 
 
-def _wave_size(document: Document, directives: Mapping[str, int], processor: str) -> int:
-    if ".wavefront_size" in document:
-        return int(document[".wavefront_size"])
+def _wave_size(directives: Mapping[str, int], processor: str) -> int:
     if "wavefront_size32" in directives:
         return 32 if directives["wavefront_size32"] else 64
     return 64 if processor.startswith("gfx9") else 32

@@ -35,8 +35,10 @@ _FILES = {
     "ttmp": (OperandClass.SPECIAL, TTMP_BASE, TTMP_COUNT),
 }
 _HIGH = re.compile(r"v[\d\[\]:]+/\*(?P<real>v[\d\[\]:]+)\*/")
-_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)")
-_FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]{1,16}|0|[1-9]\d{0,19})", re.ASCII)
+_FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_MODIFIERS = re.compile(r"(?:-|\||abs\(|neg\(|sext\()*")
+_MAX_MODIFIERS = 4
 _LITERAL = re.compile(r"lit(?:64)?\((?P<value>[^)]*)\)")
 _LABEL = re.compile(r"[A-Za-z_.$][\w.$@]*")
 
@@ -90,8 +92,9 @@ def parse_operand(text: str) -> Operand:
     if _INTEGER.fullmatch(text):
         return Operand(OperandClass.CONSTANT, text, value=int(text, 0))
     if _FLOAT.fullmatch(text):
-        bits = struct.unpack("<I", struct.pack("<f", float(text)))[0]
-        return Operand(OperandClass.CONSTANT, text, value=bits)
+        return Operand(OperandClass.CONSTANT, text, value=_float_bits(text))
+    if text[:1].isdigit() or text[:1] == "-" and text[1:2].isdigit():
+        raise OperandError(f"no such number {text!r}")
     literal = _LITERAL.fullmatch(text)
     if literal is not None:
         inner = parse_operand(literal["value"].strip())
@@ -120,8 +123,18 @@ def _register(text: str, match: re.Match[str]) -> Operand:
     return Operand(kind, text, first, count, span(base, first, count), half=half)
 
 
+def _float_bits(text: str) -> int:
+    try:
+        return struct.unpack("<I", struct.pack("<f", float(text)))[0]
+    except OverflowError:
+        raise OperandError(f"{text!r} does not fit 32 bits") from None
+
+
 def _modified(text: str) -> Operand | None:
     """`-v1`, `|v1|`, `-|v1|`, `neg(v1)`, `abs(v1)`, `sext(v1)`; None for anything else."""
+    prefixes = _MODIFIERS.match(text)
+    if prefixes is not None and len(re.findall(r"[-|]|\w+\(", prefixes[0])) > _MAX_MODIFIERS:
+        raise OperandError(f"too many modifiers on {text[:40]!r}")
     for prefix, suffix, field in (
         ("|", "|", "absolute"),
         ("abs(", ")", "absolute"),

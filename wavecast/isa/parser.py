@@ -124,7 +124,7 @@ class _Reader:
                     self.sources.file(line)
                     continue
                 if directive in _SECTION_DIRECTIVES:
-                    in_text = _is_text(line)
+                    in_text = self._is_text(line, number)
                     continue
                 if not _LABEL.match(line):
                     continue
@@ -157,6 +157,14 @@ class _Reader:
             instructions.append(Instruction(decoded, len(instructions), number, location))
         return self.functions
 
+    def _is_text(self, line: str, number: int) -> bool:
+        words = line.replace(",", " ").split()
+        if words[0] != ".section":
+            return words[0] == ".text"
+        if len(words) == 1:
+            raise ParseError(".section without a name", file=self.file, line=number)
+        return words[1].startswith(".text")
+
     def _start(self, name: str) -> _Function | None:
         if self.only is not None and name != self.only:
             return None
@@ -187,8 +195,3 @@ _SECTION_DIRECTIVES = frozenset(
 
 def _without_comment(found: re.Match[str]) -> str:
     return found[0] if found[0].startswith("/*v") else "\n" * found[0].count("\n")
-
-
-def _is_text(line: str) -> bool:
-    words = line.replace(",", " ").split()
-    return words[0] == ".text" or (words[0] == ".section" and words[1].startswith(".text"))

@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping
 
 _NAME = re.compile(r"\.?[A-Za-z_$][\w$.]*")
 _MAX_DEPTH = 64
+_MAX_LENGTH = 2000
+_BITS = 64
+_PLAIN = re.compile(r"[\w.$+*&|<>(), \t-]+", re.ASCII)
+"""What an expression is written with; anything else is not handed to Python's parser."""
 
 
 def _total_vgprs(agprs: int, vgprs: int) -> int:
@@ -22,7 +26,7 @@ def _total_vgprs(agprs: int, vgprs: int) -> int:
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "max": lambda *values: max(values),
     "or": lambda *values: int(any(values)),
-    "alignto": lambda value, to: -(-value // to) * to,
+    "alignto": lambda value, to: -(-value // to) * to if to else value,
     "totalnumvgprs": _total_vgprs,
 }
 _BINARY: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -61,10 +65,10 @@ def _value(name: str, text: str, depth: int) -> int | None:
 
 def _evaluate(expression: str, text: str, depth: int) -> int | None:
     expression = expression.strip()
+    if depth > _MAX_DEPTH or len(expression) > _MAX_LENGTH or not _PLAIN.fullmatch(expression):
+        return None
     if expression.isdecimal():
         return int(expression)
-    if depth > _MAX_DEPTH:
-        return None
     names: dict[str, str] = {}
 
     def placeholder(match: re.Match[str]) -> str:
@@ -76,7 +80,10 @@ def _evaluate(expression: str, text: str, depth: int) -> int | None:
         tree = ast.parse(plain, mode="eval")
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return _node(tree.body, spelled, text, depth)
+    try:
+        return _node(tree.body, spelled, text, depth)
+    except RecursionError:
+        return None
 
 
 def _node(node: ast.expr, names: Mapping[str, str], text: str, depth: int) -> int | None:
@@ -87,7 +94,12 @@ def _node(node: ast.expr, names: Mapping[str, str], text: str, depth: int) -> in
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         left = _node(node.left, names, text, depth)
         right = _node(node.right, names, text, depth)
-        return None if left is None or right is None else _BINARY[type(node.op)](left, right)
+        if left is None or right is None:
+            return None
+        if isinstance(node.op, (ast.LShift, ast.RShift)) and not 0 <= right < _BITS:
+            return None
+        value = _BINARY[type(node.op)](left, right)
+        return value if abs(value) < 1 << _BITS else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         function = _FUNCTIONS.get(names[node.func.id])
         values = [_node(argument, names, text, depth) for argument in node.args]
