@@ -240,5 +240,9 @@ class CodeAnalysis:
     """Parameters whose memory atomics update."""
     arguments_complete: bool = False
     """Every access to global memory was traced to a parameter."""
+    requested_bytes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Bytes the whole launch asks for per argument (loaded, stored), all lanes active: no tensor
+    can be touched in more places than that. Arguments accessed an unknown number of times are
+    missing."""
     instruction_cycles: tuple[float, ...] = ()
     """Per instruction, the clock cycles one execution by one wave takes its pipe; () if unknown."""

@@ -8,18 +8,15 @@ tensors the launch reads and writes, each once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
-from wavecast.compile.codeobject import Argument, Launch
+from wavecast.analyze.result import CodeAnalysis
+from wavecast.compile.codeobject import Launch
 from wavecast.model.bounds import Work
+from wavecast.model.footprint import distinct_bytes
 
 VECTOR = "vector_"
 """Prefix of the dtypes of vector operations, whose peak differs from the matrix peak."""
-
-_READS = frozenset({"load", "load_to_lds", "atomic"})
-_WRITES = frozenset({"store", "atomic"})
-_GLOBAL_SPACES = frozenset({"global", "buffer", "flat", "scalar"})
 
 
 def work(
@@ -39,7 +36,7 @@ def work(
     flops, flops_source = _flops(analysis, given_flops, given_dtype, flops_hint)
     if given_bytes is not None:
         return Work(flops, given_bytes, 0.0, flops_source, "given")
-    read, written, bytes_source = _bytes(launch, analysis.memory)
+    read, written, bytes_source = _bytes(launch, analysis)
     return Work(flops, read, written, flops_source, bytes_source)
 
 
@@ -84,29 +81,35 @@ def _main_dtype(analysis: CodeAnalysis) -> str:
     return f"{VECTOR}fp32"
 
 
-def _bytes(
-    launch: Launch | None, memory: Iterable[MemoryInstruction]
-) -> tuple[float | None, float | None, str]:
+def _bytes(launch: Launch | None, analysis: CodeAnalysis) -> tuple[float | None, float | None, str]:
+    """Least bytes read and written, and where they come from.
+
+    A tensor counts once for each way it is used; no more of it than the launch asks for, where that
+    is known (a gather reads a part of its table).
+    """
     tensors = [a for a in launch.arguments if a.bytes > 0] if launch is not None else []
-    if not tensors:
+    if launch is None or not tensors:
         return None, None, "unknown: the launch's tensors are not known (state --bytes)"
-    accesses = [m for m in memory if m.space in _GLOBAL_SPACES]
-    kinds = _READS | _WRITES
-    if any(not m.argument for m in accesses if m.kind in kinds and m.space != "scalar"):
-        total = _distinct(tensors)
+    if not analysis.arguments_complete:
+        total = distinct_bytes(launch, tensors, {})
         return total, 0.0, "derived from the tensors, each touched once (which way is unknown)"
-    read = {m.argument for m in accesses if m.kind in _READS}
-    written = {m.argument for m in accesses if m.kind in _WRITES}
+    read = analysis.arguments_read | analysis.arguments_updated
+    written = analysis.arguments_written | analysis.arguments_updated
+    asked = analysis.requested_bytes
+    source = "derived from the tensors the code reads and writes, each once"
+    missing = sorted((read | written) - {tensor.name for tensor in tensors})
+    if missing:
+        source += f"; the sizes of {', '.join(missing)} are not known and count as 0"
     return (
-        _distinct(a for a in tensors if a.name in read),
-        _distinct(a for a in tensors if a.name in written),
-        "derived from the tensors the code reads and writes, each once",
+        distinct_bytes(
+            launch,
+            [tensor for tensor in tensors if tensor.name in read],
+            {name: loaded for name, (loaded, _) in asked.items()},
+        ),
+        distinct_bytes(
+            launch,
+            [tensor for tensor in tensors if tensor.name in written],
+            {name: stored for name, (_, stored) in asked.items()},
+        ),
+        source,
     )
-
-
-def _distinct(tensors: Iterable[Argument]) -> float:
-    """Bytes of tensors; views of one storage count once, at the largest."""
-    largest: dict[int, int] = {}
-    for tensor in tensors:
-        largest[tensor.storage] = max(largest.get(tensor.storage, 0), tensor.bytes)
-    return float(sum(largest.values()))

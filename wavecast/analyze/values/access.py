@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from wavecast.analyze.values.banks import conflict_ways, phases
 from wavecast.analyze.values.domain import Spread, Value, is_known, signed_offsets
 from wavecast.arch import Device
-from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.isa.program import Program
 from wavecast.isa.semantics.integers import Unknown
 
 _STORES = (MemoryKind.STORE, MemoryKind.STORE_FROM_LDS)
@@ -74,6 +76,41 @@ class Access:
         )
         found = conflict_ways(self.offsets, self.width, groups)
         return found[0] if found is not None else None
+
+
+def requested_bytes(
+    program: Program,
+    accesses: Mapping[int, Access],
+    counts: Sequence[float | None],
+    lanes: int,
+) -> dict[str, tuple[float, float]]:
+    """Bytes one wave loads from and stores to each argument, every access with all its lanes.
+
+    An upper bound of what it touches. Arguments with an access in a block whose count is not known
+    are left out.
+    """
+    totals: dict[str, tuple[float, float]] = {}
+    unknown: set[str] = set()
+    for block in program.blocks:
+        count = counts[block.index]
+        for index in range(block.start, block.stop):
+            access = accesses.get(index)
+            memory = program.instructions[index].decoded.memory
+            if access is None or memory is None or not access.arguments:
+                continue
+            if count is None:
+                unknown.update(access.arguments)
+                continue
+            wave = memory.bytes * (1 if memory.space is Space.SCALAR else lanes) * count
+            both = memory.kind is MemoryKind.ATOMIC
+            for name in access.arguments:
+                loaded, stored = totals.get(name, (0.0, 0.0))
+                writes = memory.kind in _STORES
+                totals[name] = (
+                    loaded + (wave if both or not writes else 0.0),
+                    stored + (wave if both or writes else 0.0),
+                )
+    return {name: total for name, total in totals.items() if name not in unknown}
 
 
 @dataclass(frozen=True, slots=True)

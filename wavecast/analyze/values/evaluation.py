@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavecast.analyze.values.access import Access, describe
+from wavecast.analyze.values.access import Access, describe, requested_bytes
 from wavecast.analyze.values.domain import WaveOps
 from wavecast.analyze.values.execute import Step, compile_step
 from wavecast.analyze.values.inputs import Inputs, WaveId
@@ -34,8 +34,9 @@ class Values:
     """What static evaluation found.
 
     `block_counts[b]` is how often a wave executes block `b`, averaged over the sampled waves, None
-    where it depends on what is not known (`unknown_blocks` says on what). `notes` are assumptions
-    the counts rest on.
+    where it depends on what is not known (`unknown_blocks` says on what). `requested` has, per
+    argument, the bytes one wave asks for (loaded, stored; atomics count as both), where the counts
+    of all its accesses are known. `notes` are assumptions the counts rest on.
     """
 
     block_counts: tuple[float | None, ...]
@@ -43,6 +44,7 @@ class Values:
     unknown_blocks: Mapping[int, str]
     accesses: Mapping[int, Access]
     uses: Uses
+    requested: Mapping[str, tuple[float, float]]
     notes: tuple[str, ...]
     sampled_waves: int
 
@@ -89,18 +91,21 @@ def evaluate(
         sampling = _Sampling(program, inputs, slices(program, descriptor, False), False)
         sampling.run()
     outcomes = sampling.outcomes
+    counts = _block_counts(outcomes)
     arguments = roots(program, descriptor, sampling.parts, Pointers(code, descriptor))
+    accesses = _accesses(program, sampling.parts, inputs, sampling.seen, arguments)
     reasons = _Reasons(program)
     return Values(
-        block_counts=_block_counts(outcomes),
+        block_counts=counts,
         trip_counts=_trip_counts(program, outcomes, reasons),
         unknown_blocks={
             block: reasons.of(origin)
             for outcome in outcomes
             for block, origin in outcome.unknown_blocks.items()
         },
-        accesses=_accesses(program, sampling.parts, inputs, sampling.seen, arguments),
+        accesses=accesses,
         uses=uses(program, arguments),
+        requested=requested_bytes(program, accesses, counts, inputs.lanes),
         notes=_notes(sampling, reasons),
         sampled_waves=len(outcomes),
     )
