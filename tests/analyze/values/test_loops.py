@@ -1,0 +1,230 @@
+"""Trip and block counts: exact where every decision is known, None with a reason where not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analyze.values.support import Kernel
+
+LOAD_N = "s_load_dword s4, s[0:1], 0x0\n"
+
+
+def counted(step: int, compare: str, start: str = "s_mov_b32 s5, 0") -> str:
+    return f"""{LOAD_N}{start}
+.LBB0_1:
+s_add_i32 s5, s5, {step}
+{compare}
+s_cbranch_scc1 .LBB0_1"""
+
+
+def trips(kernel: Kernel) -> list[float | None]:
+    found = kernel.evaluate()
+    return [found.trip_count(loop.index)[0] for loop in kernel.program.loops]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 9, 10, 63, 64, 1000, 4097, 1_000_003])
+@pytest.mark.parametrize(
+    ("step", "compare", "expected"),
+    [
+        (1, "s_cmp_lt_i32 s5, s4", lambda n: n),
+        (1, "s_cmp_lg_u32 s5, s4", lambda n: n),
+        (3, "s_cmp_lt_u32 s5, s4", lambda n: -(-n // 3)),
+        (1, "s_cmp_gt_i32 s4, s5", lambda n: n),
+    ],
+)
+def test_counting_up(n: int, step: int, compare: str, expected) -> None:
+    assert trips(Kernel(counted(step, compare), scalars={"n": n})) == [expected(n)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 17, 100_000])
+def test_counting_down_to_zero(n: int) -> None:
+    body = counted(-1, "s_cmp_lg_u32 s5, 0", "s_mov_b32 s5, s4")
+    assert trips(Kernel(body, scalars={"n": n})) == [n]
+
+
+def test_a_test_at_the_top_counts_iterations_not_tests() -> None:
+    body = f"""{LOAD_N}s_mov_b32 s5, 0
+.LBB0_1:
+s_cmp_ge_i32 s5, s4
+s_cbranch_scc1 .LBB0_2
+s_add_i32 s5, s5, 1
+s_branch .LBB0_1
+.LBB0_2:
+s_nop 0"""
+    assert trips(Kernel(body, scalars={"n": 500})) == [500]
+
+
+def test_nested_loops_multiply() -> None:
+    body = f"""{LOAD_N}s_mov_b32 s5, 0
+.LBB0_1:
+s_mov_b32 s6, 0
+.LBB0_2:
+s_add_i32 s6, s6, 1
+s_cmp_lt_i32 s6, 40
+s_cbranch_scc1 .LBB0_2
+s_add_i32 s5, s5, 1
+s_cmp_lt_i32 s5, s4
+s_cbranch_scc1 .LBB0_1"""
+    kernel = Kernel(body, scalars={"n": 300})
+    assert trips(kernel) == [300, 40]
+    inner = kernel.program.loops[1].header
+    assert kernel.evaluate().block_counts[inner] == 300 * 40
+
+
+def test_a_triangle_of_loops() -> None:
+    body = f"""{LOAD_N}s_mov_b32 s5, 1
+.LBB0_1:
+s_mov_b32 s6, 0
+.LBB0_2:
+s_add_i32 s6, s6, 1
+s_cmp_lt_i32 s6, s5
+s_cbranch_scc1 .LBB0_2
+s_add_i32 s5, s5, 1
+s_cmp_le_i32 s5, s4
+s_cbranch_scc1 .LBB0_1"""
+    kernel = Kernel(body, scalars={"n": 20})
+    assert kernel.evaluate().block_counts[kernel.program.loops[1].header] == 20 * 21 / 2
+
+
+@pytest.mark.parametrize("mask", [1, 3, 7, 31])
+def test_a_branch_on_low_bits_of_the_counter_is_not_skipped_over(mask: int) -> None:
+    """A condition that comes and goes: every 2, 4, 8, 32 iterations."""
+    body = f"""{LOAD_N}s_mov_b32 s5, 0
+.LBB0_1:
+s_and_b32 s6, s5, {mask}
+s_cmp_lg_u32 s6, 0
+s_cbranch_scc1 .LBB0_2
+s_nop 0
+.LBB0_2:
+s_add_i32 s5, s5, 1
+s_cmp_lt_i32 s5, s4
+s_cbranch_scc1 .LBB0_1"""
+    kernel = Kernel(body, scalars={"n": 1000})
+    found = kernel.evaluate()
+    rare = next(b.index for b in kernel.program.blocks
+                if kernel.program.instructions[b.start].decoded.text == "s_nop 0")  # fmt: skip
+    assert found.trip_count(0)[0] == 1000
+    assert found.block_counts[rare] == -(-1000 // (mask + 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    start=st.integers(-50, 50),
+    step=st.integers(1, 7),
+    limit=st.integers(-60, 3000),
+    special=st.integers(0, 3000),
+)
+def test_any_counted_loop_with_a_special_iteration(
+    start: int, step: int, limit: int, special: int
+) -> None:
+    """One iteration, met by an equality, takes another path."""
+    body = """s_load_dwordx4 s[4:7], s[0:1], 0x0
+s_mov_b32 s8, s4
+.LBB0_1:
+s_cmp_lg_u32 s8, s7
+s_cbranch_scc1 .LBB0_2
+s_nop 0
+.LBB0_2:
+s_add_i32 s8, s8, s5
+s_cmp_lt_i32 s8, s6
+s_cbranch_scc1 .LBB0_1"""
+    scalars = {"start": start, "step": step, "limit": limit, "special": special}
+    kernel = Kernel(body, scalars=scalars)
+    found = kernel.evaluate()
+    expected, met, counter = 0, 0, start
+    while True:
+        expected += 1
+        met += counter == special
+        counter += step
+        if counter >= limit:
+            break
+    rare = next(b.index for b in kernel.program.blocks
+                if kernel.program.instructions[b.start].decoded.text == "s_nop 0")  # fmt: skip
+    assert found.trip_count(0)[0] == expected
+    assert found.block_counts[rare] == met
+
+
+def test_a_loop_on_loaded_data_is_unknown_and_says_so() -> None:
+    body = """.loc 1 7 0
+s_load_dwordx2 s[4:5], s[0:1], 0x0
+s_load_dword s4, s[4:5], 0x0
+s_mov_b32 s6, 0
+.LBB0_1:
+s_add_i32 s6, s6, 1
+s_cmp_lt_i32 s6, s4
+s_cbranch_scc1 .LBB0_1
+s_cmp_lt_i32 s6, 5
+s_cbranch_scc1 .LBB0_2
+s_nop 0
+.LBB0_2:
+global_store_dword v0, v1, s[4:5]"""
+    kernel = Kernel('.file 1 "a" "b.py"\n' + body, pointers=("lengths",))
+    found = kernel.evaluate()
+    count, note = found.trip_count(0)
+    assert count is None
+    assert "depends on data loaded at line 7" in note
+    header = kernel.program.loops[0].header
+    assert found.block_counts[header] is None
+    # what only one side of the later branch executes depends on the same data
+    assert None in found.block_counts[header + 1 :]
+    assert found.block_counts[-1] == 1
+
+
+def test_an_argument_that_is_not_given_is_named() -> None:
+    kernel = Kernel(counted(1, "s_cmp_lt_i32 s5, s4"), scalars={"n": 5})
+    count, note = kernel.evaluate(grid=None).trip_count(0)
+    assert (count, note) == (None, "argument n is not known")
+
+
+def test_lanes_that_leave_a_loop_one_by_one() -> None:
+    """A divergent loop: lane l stays l + 1 iterations, the wave as long as its last lane."""
+    body = """v_mov_b32_e32 v1, 0
+s_mov_b64 s[4:5], 0
+.LBB0_1:
+v_cmp_ge_u32_e32 vcc, v1, v0
+v_add_u32_e32 v1, 1, v1
+s_or_b64 s[4:5], vcc, s[4:5]
+s_andn2_b64 exec, exec, s[4:5]
+s_cbranch_execnz .LBB0_1"""
+    assert trips(Kernel(body)) == [64]
+
+
+def test_masked_blocks_run_where_some_lane_is_active() -> None:
+    body = f"""{LOAD_N}v_cmp_gt_i32_e32 vcc, s4, v0
+s_and_saveexec_b64 s[6:7], vcc
+s_cbranch_execz .LBB0_1
+v_mov_b32_e32 v1, 0
+.LBB0_1:
+s_or_b64 exec, exec, s[6:7]"""
+    assert Kernel(body, scalars={"n": 5}).evaluate().block_counts[1] == 1
+    assert Kernel(body, scalars={"n": 0}).evaluate().block_counts[1] == 0
+    unknown = Kernel(body, scalars={"n": 0}).evaluate(grid=None)
+    assert unknown.block_counts[1] == 1
+    assert any("argument n is not known" in note for note in unknown.notes)
+
+
+def test_counts_are_averaged_over_workgroups() -> None:
+    """Workgroup i iterates i + 1 times, as in causal attention."""
+    body = """s_mov_b32 s5, 0
+.LBB0_1:
+s_add_i32 s5, s5, 1
+s_cmp_le_i32 s5, s2
+s_cbranch_scc1 .LBB0_1"""
+    found = Kernel(body).evaluate(grid=(101, 7, 1))
+    assert found.trip_count(0)[0] == pytest.approx(51, abs=0.5)
+    assert any("average" in note for note in found.notes)
+
+
+def test_an_early_return_is_taken_as_not_taken() -> None:
+    body = """s_load_dwordx2 s[4:5], s[0:1], 0x0
+s_load_dword s4, s[4:5], 0x0
+s_cmp_eq_u32 s4, 0
+s_cbranch_scc1 .LBB0_2
+v_mov_b32_e32 v1, 0
+v_mov_b32_e32 v2, 0
+.LBB0_2:"""
+    found = Kernel(body, pointers=("valid",)).evaluate()
+    assert found.block_counts[1] == 1
+    assert any("depends on data loaded" in note for note in found.notes)
