@@ -176,3 +176,18 @@ def test_phases_serve_every_lane_once(target: str, width: int, write: bool) -> N
 )
 def test_classification(offsets, width: int, expected) -> None:
     assert classify(offsets, width) == expected
+
+
+def test_addresses_written_under_a_mask_hold_while_it_lasts() -> None:
+    """Only four lanes are active; the register held nothing before."""
+    body = """v_cmp_gt_u32_e32 vcc, 4, v0
+s_and_saveexec_b64 s[6:7], vcc
+v_lshlrev_b32_e32 v9, 2, v0
+ds_write_b32 v9, v1
+s_or_b64 exec, exec, s[6:7]
+ds_write_b16 v9, v1"""
+    kernel = Kernel(body)
+    inside = kernel.access("ds_write_b32")
+    assert inside.offsets is not None
+    assert inside.offsets[:5] == (0, 4, 8, 12, None)
+    assert kernel.access("ds_write_b16").pattern == "unknown"

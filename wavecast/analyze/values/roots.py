@@ -64,7 +64,7 @@ class Pointers:
 
 def _is_pointer(type_name: str, size: int | None, known: KernelArgument | None) -> bool:
     if type_name:
-        return type_name.startswith(("*", "tensordesc"))
+        return "*" in type_name or type_name.startswith("tensordesc")
     if known is not None and known.kind in _POINTER_KINDS:
         return True
     # a structure passed by value may hold pointers

@@ -6,25 +6,28 @@ import numpy as np
 
 from wavecast.analyze.values.domain import Scattered, Value, WaveOps, is_known, join
 from wavecast.isa.registers import SPECIAL_REGISTERS
-from wavecast.isa.semantics.integers import Unknown
+from wavecast.isa.semantics.integers import Integer, Unknown
 
 EXEC_LOW = SPECIAL_REGISTERS["exec"][0]
+
+_SWITCHED_OFF = "lanes that may not have been active"
 
 
 class Registers:
     """The registers of one wave, by their bit position (`wavecast.isa.registers`).
 
-    Positions above those of all registers hold scratch dwords (`scratch`). `masked`
-    keeps what a vector register held before it was written under an EXEC that is not known: once
-    EXEC is known again, lanes may hold either.
+    Positions above those of all registers hold scratch dwords (`scratch`). `partial` has the vector
+    registers whose value holds only in some lanes, because they were written under an EXEC that was
+    not known, or over lanes that were not: what they held before, and that EXEC. When EXEC comes to
+    include other lanes, their value is not known any more.
     """
 
-    __slots__ = ("masked", "ops", "values")
+    __slots__ = ("ops", "partial", "values")
 
     def __init__(self, ops: WaveOps, size: int) -> None:
         self.ops = ops
         self.values: list[Value] = [Scattered("a register nothing has written")] * size
-        self.masked: dict[int, Value] = {}
+        self.partial: dict[int, tuple[Value, Integer]] = {}
 
     def exec_changed(self) -> None:
         """Take over EXEC after an instruction wrote it."""
@@ -33,13 +36,8 @@ class Registers:
         if ops.lanes == 64:
             mask = join(mask, self.values[EXEC_LOW + 1])
         ops.set_exec(mask if isinstance(mask, (int, Unknown)) else Unknown(0, "EXEC"))
-        if self.masked and isinstance(ops.exec_mask, int):
-            for position, old in self.masked.items():
-                new = self.values[position]
-                same = new is old or (is_known(new) and is_known(old) and np.array_equal(new, old))
-                if not same:
-                    self.values[position] = Scattered("lanes that may not have been active")
-            self.masked.clear()
+        if self.partial and isinstance(ops.exec_mask, int):
+            self._widen(ops.exec_mask)
 
     def write_vector(self, position: int, value: Value) -> None:
         """Write a vector register in the active lanes."""
@@ -47,9 +45,26 @@ class Registers:
         mask = ops.exec_mask
         if mask == ops.full_mask:
             self.values[position] = value
-        elif isinstance(mask, int):
-            if mask:
-                self.values[position] = ops.select(ops.active, value, self.values[position], 32)
-        else:
-            self.masked.setdefault(position, self.values[position])
-            self.values[position] = value
+            if position in self.partial:
+                del self.partial[position]
+            return
+        if mask == 0:
+            return
+        old = self.values[position]
+        if isinstance(mask, int):
+            merged = ops.select(ops.active, value, old, 32)
+            if isinstance(value, Scattered) or not isinstance(merged, Scattered):
+                self.values[position] = merged
+                return
+        self.partial.setdefault(position, (old, mask))
+        self.values[position] = value
+
+    def _widen(self, mask: int) -> None:
+        for position, (old, written) in list(self.partial.items()):
+            if isinstance(written, int) and mask & ~written == 0:
+                continue
+            new = self.values[position]
+            same = new is old or (is_known(new) and is_known(old) and np.array_equal(new, old))
+            if not same:
+                self.values[position] = Scattered(_SWITCHED_OFF)
+            del self.partial[position]

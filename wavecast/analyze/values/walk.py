@@ -369,7 +369,7 @@ class Walk:
         outcome, state = self.outcome, self.state
         return (
             list(state.values),
-            dict(state.masked),
+            dict(state.partial),
             dict(self._forget),
             dict(outcome.unknown_blocks),
             dict(outcome.unknown_loops),
@@ -380,7 +380,7 @@ class Walk:
         self, saved: tuple[list[Value], dict, dict, dict, dict, set], now: Snapshot
     ) -> None:
         outcome, state = self.outcome, self.state
-        state.values, state.masked, self._forget = saved[:3]
+        state.values, state.partial, self._forget = saved[:3]
         outcome.unknown_blocks, outcome.unknown_loops, outcome.assumed = saved[3:]
         outcome.counts[:] = now.counts
         outcome.entries[:] = now.entries
