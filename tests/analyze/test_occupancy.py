@@ -129,6 +129,13 @@ def test_blocks_of_an_h100(registers: int, shared: int, threads: int, blocks: in
     assert found.workgroups == blocks
 
 
+def test_warps_of_an_sm_are_those_of_whole_blocks() -> None:
+    """12 warps have registers, but blocks come in eights: one fits."""
+    found = on("h100_sxm", vgprs=168, threads=256)
+    assert (found.workgroups, found.waves_per_simd, found.limiter) == (1, 2, "vgpr")
+    assert found.next == NextStep("vgpr", 40, 128, 4)
+
+
 demands = st.builds(
     Demand,
     vgprs=st.integers(1, 255),

@@ -49,6 +49,12 @@ def test_headline_says_occupancy_loop_and_bound():
     assert "Compute-bound, floor 105 µs (194 µs at sustained rates)" in text
 
 
+def test_memory_of_a_workgroup_is_called_as_the_vendor_does():
+    lines = shown(sample.report(), 160).splitlines()
+    labels = [line.split()[0] for line in lines if "per workgroup" in line or "per block" in line]
+    assert labels == ["LDS", "LDS", "LDS", "shared"] * 2
+
+
 def test_findings_show_the_source_line_and_what_to_change():
     text = shown(sample.report())
     assert "warning scalar-width-access line 24: loads of b move 2 bytes per lane" in text

@@ -9,8 +9,9 @@ AMD: the rules LLVM applies to a kernel (`AMDGPUBaseInfo.cpp`, namespace IsaInfo
     workgroups = min(LDS // align(lds, granule), wave slots // waves, barriers if waves > 1)
     waves      = min(vgpr, sgpr, ceil(workgroups * waves of a workgroup / SIMDs), wave slots)
 
-NVIDIA: registers are allocated per warp and sub-partition, shared memory per block with a part
-reserved by the system (CUDA C++ Programming Guide, "Hardware Multithreading").
+NVIDIA: registers are allocated per warp and sub-partition, for whole blocks (cuda_occupancy.h),
+shared memory per block with a part reserved by the system (CUDA C++ Programming Guide, "Hardware
+Multithreading").
 
 Every limit falls as its resource grows, so the next step is found by bisection, not by inverting
 each formula.
@@ -66,7 +67,9 @@ def occupancy(limits: OccupancyLimits, demand: Demand) -> Occupancy:
     """Waves per SIMD of a kernel on a device, their limiter, and the next step up."""
     waves = max(1, -(-demand.threads // limits.wave_lanes))
     resources = (
-        _Resource("vgpr", total_vgprs(limits, demand.vgprs, demand.agprs), _by_vgprs(limits)),
+        _Resource(
+            "vgpr", total_vgprs(limits, demand.vgprs, demand.agprs), _by_vgprs(limits, waves)
+        ),
         _Resource("sgpr", demand.sgprs, _by_sgprs(limits)),
         _Resource("lds", demand.lds_bytes, _by_lds(limits, waves)),
         _Resource("workgroups", waves, _by_workgroups(limits)),
@@ -86,14 +89,17 @@ def _align(value: int, granule: int) -> int:
     return -(-value // granule) * granule
 
 
-def _by_vgprs(limits: OccupancyLimits) -> Callable[[int], int]:
+def _by_vgprs(limits: OccupancyLimits, waves_per_workgroup: int) -> Callable[[int], int]:
     addressable = limits.vgpr_addressable * (2 if limits.unified_agpr else 1)
 
     def waves(total: int) -> int:
         if total > addressable:
             return 0
         allocated = _align(max(total, 1), limits.vgpr_granule)
-        return min(limits.vgpr_total // allocated, limits.max_waves_per_simd)
+        alone = min(limits.vgpr_total // allocated, limits.max_waves_per_simd)
+        if not limits.registers_by_workgroup:
+            return alone
+        return _per_simd(limits, alone * limits.simds // waves_per_workgroup, waves_per_workgroup)
 
     return waves
 

@@ -24,7 +24,9 @@ class OccupancyLimits:
     with `separate_agpr` a second file of the same size does. `sgpr_total` is None where SGPRs never
     limit; `sgpr_reserved` are taken from every wave. `lds_bytes` is shared by the workgroups of a
     unit, each of which may use `lds_max_per_workgroup` and loses `lds_reserved_per_workgroup`.
-    `barriers` bounds workgroups of more than one wave, `max_workgroups` all workgroups.
+    `barriers` bounds workgroups of more than one wave, `max_workgroups` all workgroups. With
+    `registers_by_workgroup` the waves that registers allow are those of whole workgroups, as
+    cuda_occupancy.h counts them; LLVM counts single waves.
     """
 
     unit: str
@@ -47,6 +49,7 @@ class OccupancyLimits:
     separate_agpr: bool = False
     lds_reserved_per_workgroup: int = 0
     max_workgroups: int | None = None
+    registers_by_workgroup: bool = False
 
 
 def occupancy_limits(
@@ -142,4 +145,5 @@ def _nvidia(facts: Facts, lanes: int) -> OccupancyLimits:
         max_workgroup_threads=facts.integer("max_workgroup_threads"),
         lds_reserved_per_workgroup=facts.integer("smem_reserved_per_block", "B"),
         max_workgroups=facts.integer("max_blocks_per_sm"),
+        registers_by_workgroup=True,
     )

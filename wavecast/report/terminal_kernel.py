@@ -58,7 +58,7 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
         yield "launch", _launch(explanation)
     yield "registers", _registers(explanation)
     say = words.of(explanation.device)
-    label = "LDS" if say is words.AMD else "shared"
+    label = "shared" if explanation.device.vendor == "nvidia" else "LDS"
     yield label, Text(f"{units.size(analysis.lds_bytes)} per {say.workgroup}")
     yield "occupancy", _occupancy(explanation)
     yield "mix", _mix(analysis.instructions)
