@@ -27,13 +27,17 @@ def work(
     given_bytes: float | None = None,
     given_dtype: str = "",
     flops_hint: Mapping[str, float] | None = None,
+    replication: float = 1.0,
 ) -> Work:
     """The work of one launch. `flops_hint` are FLOPs by dtype known from elsewhere.
 
     `given_dtype` names the dtype of `given_flops`; by default the one most matrix operations of
-    the code have.
+    the code have. `replication` is how often the waves of a workgroup compute the same matrix
+    products, which count once.
     """
-    flops, flops_source = _flops(analysis, given_flops, given_dtype, flops_hint)
+    flops, flops_source = _flops(
+        launch, analysis, given_flops, given_dtype, flops_hint, replication
+    )
     if given_bytes is not None:
         return Work(flops, given_bytes, 0.0, flops_source, "given")
     read, written, bytes_source = _bytes(launch, analysis)
@@ -41,16 +45,22 @@ def work(
 
 
 def _flops(
+    launch: Launch | None,
     analysis: CodeAnalysis,
     given: float | None,
     dtype: str,
     hint: Mapping[str, float] | None,
+    replication: float,
 ) -> tuple[Mapping[str, float] | None, str]:
     if given is not None:
         return {dtype or _main_dtype(analysis): given}, "given"
     if analysis.matrix_flops_static:
         if analysis.executed_flops:
-            return dict(analysis.executed_flops), "derived from the matrix instructions executed"
+            source = "derived from the matrix instructions executed"
+            if replication > 1:
+                source += f"; waves compute each product {replication:g} times, it counts once"
+            once = {name: done / replication for name, done in analysis.executed_flops.items()}
+            return once, source
     else:
         vector = analysis.executed_vector_flops
         if vector is not None:
@@ -59,15 +69,19 @@ def _flops(
             )
     if hint:
         return dict(hint), "derived from the same launch on another target"
-    return None, _why_unknown(analysis)
+    return None, _why_unknown(launch, analysis)
 
 
-def _why_unknown(analysis: CodeAnalysis) -> str:
+def _why_unknown(launch: Launch | None, analysis: CodeAnalysis) -> str:
     for loop in analysis.loops:
-        if loop.trip_count is None and loop.flops:
+        if loop.trip_count is None and (loop.flops or not analysis.matrix_flops_static):
             where = f" at line {loop.location.line}" if loop.location else ""
             return f"unknown: the loop{where} runs an unknown number of times ({loop.trip_note})"
-    return "unknown: the launch is not known (state --flops)"
+    if launch is None or not all(launch.grid):
+        return "unknown: the launch is not known (state --flops)"
+    if not launch.code.is_amd:
+        return "unknown: operations of SASS are not counted (state --flops, or add an AMD target)"
+    return "unknown: how often some of the code runs depends on data (state --flops)"
 
 
 def _main_dtype(analysis: CodeAnalysis) -> str:

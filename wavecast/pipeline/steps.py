@@ -12,6 +12,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError
 from wavecast.isa.metadata import descriptors_from_elf
 from wavecast.isa.program import Kernel
+from wavecast.pipeline.replication import replication
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.finding import Subject
 
@@ -86,6 +87,7 @@ def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
         given_bytes=given.bytes,
         given_dtype=given.dtype,
         flops_hint=given.flops_hint or None,
+        replication=replication(code),
     )
     roofline = model.roofline(work, device)
     stated = launch if all(launch.grid) else None
@@ -103,7 +105,33 @@ def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch)
         other = explanation.launch
         if other is None or explanation.roofline.work.flops is None:
             continue
-        same = other.grid == launch.grid and other.code.kernel == launch.code.kernel
-        if same and other.arguments == launch.arguments:
+        if _same_work(other, launch):
             return replace(given, flops_hint=dict(explanation.roofline.work.flops))
     return given
+
+
+def _same_work(one: Launch, other: Launch) -> bool:
+    """One call seen on two targets: all is equal but what the autotuner chose on each.
+
+    `storage` numbers the allocations of one run, so it differs for the same tensor of another run.
+    """
+    if one.code.kernel != other.code.kernel:
+        return False
+    tuned = _tuned(one) | _tuned(other)
+    if not tuned and one.grid != other.grid:
+        return False
+    stated, compared = (
+        [
+            replace(argument, storage=0)
+            for argument in launch.arguments
+            if argument.name not in tuned
+        ]
+        for launch in (one, other)
+    )
+    return stated == compared
+
+
+def _tuned(launch: Launch) -> set[str]:
+    """Names in an autotuned launch's configuration, `BLOCK_M=64, num_warps=4`."""
+    parts = (part.partition("=") for part in launch.configuration.split(", "))
+    return {name for name, equals, _ in parts if equals}
