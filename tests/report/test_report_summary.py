@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.report import sample
 from wavecast.analyze.result import NextStep
+from wavecast.compile.codeobject import Argument
 from wavecast.isa.instruction import SourceLocation
 from wavecast.report import accesses, listing, source, summary, words
 
@@ -22,6 +23,20 @@ def test_launches_group_over_devices_even_when_the_grid_follows_the_device():
         ("matmul_kernel", 4),
         ("softmax_kernel", 4),
     ]
+
+
+def test_launches_sized_by_the_device_are_matched_in_order():
+    """Partial sums per compute unit: the arguments differ on every device, the calls do not."""
+    first = REPORT.explanations[:4]
+    sized = []
+    for index, explanation in enumerate(first):
+        argument = Argument("partial", "tensor", "fp32", (index + 1, 64), (64, 1))
+        launch = replace(explanation.launch, arguments=(argument,), configuration=f"BLOCK={index}")
+        sized.append(replace(explanation, launch=launch))
+    found = summary.groups(replace(REPORT, explanations=tuple(sized)))
+    assert [(g.label, len(g.explanations)) for g in found] == [("matmul_kernel", 4)]
+    partly = summary.groups(replace(REPORT, explanations=(*sized, first[0])))
+    assert [len(g.explanations) for g in partly] == [1] * 5
 
 
 def test_a_second_launch_of_a_device_starts_a_group_of_its_own():

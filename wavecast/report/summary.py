@@ -39,21 +39,40 @@ def groups(report: Report) -> tuple[KernelGroup, ...]:
     """The report's explanations by launch, in order of first appearance.
 
     Launches are the same when kernel, configuration, constants and arguments agree; the grid may
-    follow the device. A device's second launch that agrees in all of them starts a new group.
+    follow the device. A device's second launch that agrees in all of them starts a new group. Where
+    no two devices share a launch of a kernel and each has as many, they are matched in order: a
+    script that sizes its work by the device makes the same calls with other arguments.
     """
     seen: Counter[object] = Counter()
     found: dict[object, list[Explanation]] = {}
+    ordinal = _sized_by_device(report)
     for explanation in report.explanations:
-        key = _launch_key(explanation)
+        name = explanation.code.kernel
+        key = name if name in ordinal else _launch_key(explanation)
         occurrence = (key, explanation.device.id)
         seen[occurrence] += 1
         found.setdefault((key, seen[occurrence]), []).append(explanation)
     members = list(found.values())
-    labels = _labels([group[0] for group in members])
+    labels = _labels(members)
     return tuple(
         KernelGroup(label, group[0].code.kernel, tuple(group))
         for label, group in zip(labels, members, strict=True)
     )
+
+
+def _sized_by_device(report: Report) -> set[str]:
+    """Kernels of which every device has as many launches, none of them one of another device."""
+    launches: dict[str, dict[str, list[object]]] = {}
+    for explanation in report.explanations:
+        of_kernel = launches.setdefault(explanation.code.kernel, {})
+        of_kernel.setdefault(explanation.device.id, []).append(_launch_key(explanation))
+    return {
+        kernel
+        for kernel, by_device in launches.items()
+        if len({len(keys) for keys in by_device.values()}) == 1
+        and len({key for keys in by_device.values() for key in keys})
+        == sum(len(keys) for keys in by_device.values())
+    }
 
 
 def _launch_key(explanation: Explanation) -> object:
@@ -65,11 +84,12 @@ def _launch_key(explanation: Explanation) -> object:
     return code.kernel, constants, launch.configuration, arguments
 
 
-def _labels(firsts: Sequence[Explanation]) -> list[str]:
-    names = [readable(e.code.kernel) for e in firsts]
+def _labels(members: Sequence[Sequence[Explanation]]) -> list[str]:
     labels = []
-    for name, explanation in zip(names, firsts, strict=True):
-        configuration = explanation.launch.configuration if explanation.launch else ""
+    for group in members:
+        name = readable(group[0].code.kernel)
+        tuned = {e.launch.configuration if e.launch else "" for e in group}
+        configuration = tuned.pop() if len(tuned) == 1 else ""
         labels.append(f"{name} [{configuration}]" if configuration else name)
     total = Counter(labels)
     number: Counter[str] = Counter()
