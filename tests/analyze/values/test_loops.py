@@ -228,3 +228,36 @@ v_mov_b32_e32 v2, 0
     found = Kernel(body, pointers=("valid",)).evaluate()
     assert found.block_counts[1] == 1
     assert any("depends on data loaded" in note for note in found.notes)
+
+
+def test_masks_that_take_too_long_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask that is different every iteration keeps a loop from being skipped ahead."""
+    body = f"""{LOAD_N}s_mov_b32 s5, 0
+.LBB0_1:
+v_mul_lo_u32 v1, v0, s5
+v_and_b32_e32 v1, 7, v1
+v_cmp_eq_u32_e32 vcc, 0, v1
+s_and_saveexec_b64 s[6:7], vcc
+s_cbranch_execz .LBB0_2
+v_mov_b32_e32 v2, 0
+.LBB0_2:
+s_or_b64 exec, exec, s[6:7]
+s_add_i32 s5, s5, 1
+s_cmp_lt_i32 s5, s4
+s_cbranch_scc1 .LBB0_1"""
+    kernel = Kernel(body, scalars={"n": 700})
+    exact = kernel.evaluate()
+    assert exact.trip_count(0)[0] == 700
+    assert not exact.notes
+    monkeypatch.setattr("wavecast.analyze.values.evaluation.BUDGET", 500)
+    light = kernel.evaluate()
+    assert light.trip_count(0)[0] == 700
+    assert any("too long" in note for note in light.notes)
+
+
+def test_a_walk_that_is_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wavecast.analyze.values.evaluation.BUDGET", 10)
+    kernel = Kernel(counted(1, "s_cmp_lt_i32 s5, s4"), scalars={"n": 500})
+    count, note = kernel.evaluate().trip_count(0)
+    assert count is None
+    assert "cut short" in note

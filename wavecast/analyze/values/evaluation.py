@@ -25,7 +25,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import KernelDescriptor, Program
 
-BUDGET = 40_000
+BUDGET = 25_000
 """Instructions interpreted over all sampled waves before a walk gives up."""
 
 

@@ -46,8 +46,7 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
     The step takes the registers and the instruction's index, which becomes the origin of values
     it makes unknown.
     """
-    parts = [decoded] if decoded.second is None else [decoded, decoded.second]
-    compiled = [_half(part, lanes) for part in parts]
+    compiled = [_half(part, lanes) for part in _parts(decoded)]
     if any(item is None for item in compiled):
         return opaque(decoded)
     halves = [item for item in compiled if item is not None]
@@ -67,15 +66,17 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
     return step
 
 
-def is_modelled(decoded: Decoded) -> bool:
-    """False for instructions whose results are taken as unknown whatever they read."""
-    parts = [decoded] if decoded.second is None else [decoded, decoded.second]
-    return all(
-        semantics.of(part.opcode) is not None
-        and part.encoding in _ENCODINGS
-        and _HARMLESS.issuperset(part.modifiers)
-        for part in parts
-    )
+def passes_on(decoded: Decoded) -> bool:
+    """What it writes follows from what it reads, even where the form (DPP, say) is not modelled."""
+    return all(semantics.of(part.opcode) is not None for part in _parts(decoded))
+
+
+def _parts(decoded: Decoded) -> list[Decoded]:
+    return [decoded] if decoded.second is None else [decoded, decoded.second]
+
+
+def _is_modelled(decoded: Decoded) -> bool:
+    return decoded.encoding in _ENCODINGS and _HARMLESS.issuperset(decoded.modifiers)
 
 
 def opaque(decoded: Decoded) -> Step:
@@ -101,7 +102,7 @@ def _half(
 ) -> tuple[Callable[..., tuple[Any, ...]], list[Reader], list[Writer]] | None:
     """The function, inputs and outputs of an instruction or of one half of a pair."""
     meaning = semantics.of(decoded.opcode)
-    if meaning is None or not is_modelled(decoded):
+    if meaning is None or not _is_modelled(decoded):
         return None
     readers: list[Reader | None] = []
     writers: list[Writer | None] = []

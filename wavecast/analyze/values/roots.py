@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wavecast.analyze.values.execute import is_modelled
+from wavecast.analyze.values.execute import passes_on
 from wavecast.analyze.values.inputs import user_registers
 from wavecast.analyze.values.scratch import Slots
 from wavecast.analyze.values.slices import ADDRESS_KINDS, Slices
@@ -240,7 +240,7 @@ _Flow = tuple[list[int], list[int]]
 def _flows(decoded: Decoded) -> list[_Flow]:
     """By register: everything read reaches everything written, but for 64-bit arithmetic, whose
     low half depends on low halves alone (compilers leave rubbish in high halves they ignore)."""
-    if decoded.opcode.form in _COMPARISONS or not is_modelled(decoded):
+    if decoded.opcode.form in _COMPARISONS or not passes_on(decoded):
         return [([], bits_of(decoded.writes & ~EXEC))]
     if decoded.second is not None:
         return [_half(decoded), _half(decoded.second)]

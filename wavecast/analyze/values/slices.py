@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavecast.analyze.values.execute import is_modelled
+from wavecast.analyze.values.execute import passes_on
 from wavecast.analyze.values.masks import partial_lanes
 from wavecast.analyze.values.scratch import SLOT_BASE, Slots, scratch_slots
 from wavecast.isa.instruction import Decoded
@@ -46,8 +46,8 @@ class Slices:
 def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = True) -> Slices:
     """Both slices of one kernel.
 
-    Without `follow_exec` branches on EXEC are no decisions: smaller, for kernels whose masks take
-    too long to follow.
+    Without `follow_exec` branches on EXEC are no decisions, and decisions take all lanes as active:
+    a smaller slice, for kernels whose masks take too long to follow.
     """
     spills: dict[int, Slots] = {}
     by_text: dict[int, Slots | None] = {}
@@ -78,6 +78,8 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
         if memory is not None and memory.space is not Space.SCALAR and not _permutes(memory):
             reads, writes, everywhere, kills, changes_exec = effects[index]
             effects[index] = reads & EXEC, writes, everywhere, kills, changes_exec
+    if not follow_exec:
+        effects = [_without_exec(effect) for effect in effects]
     return Slices(_slice(program, effects, partial, decisions), seen, spills)
 
 
@@ -121,12 +123,17 @@ def _effects(program: Program, partial: bytes, spills: dict[int, Slots]) -> list
         elif decoded.memory is None or _permutes(decoded.memory):
             key = id(decoded)
             if key not in modelled:
-                modelled[key] = is_modelled(decoded)
+                modelled[key] = passes_on(decoded)
             if not modelled[key]:
                 reads &= EXEC
         everywhere = kills & ~_LANEWISE if partial[instruction.index] else kills
         found.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
     return found
+
+
+def _without_exec(effect: Effect) -> Effect:
+    reads, writes, everywhere, kills, changes_exec = effect
+    return reads & ~EXEC, writes, everywhere, kills, changes_exec
 
 
 def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[int, int]) -> Slice:
