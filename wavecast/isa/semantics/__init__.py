@@ -24,12 +24,13 @@ from functools import cache
 from typing import Any
 
 from wavecast.isa.opcode import Opcode
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.floats import FLOATS
 from wavecast.isa.semantics.halves import HALVES
 from wavecast.isa.semantics.integers import IntegerOps, Unknown
 from wavecast.isa.semantics.lanes import LaneOps
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import SCALAR, Function
+from wavecast.isa.semantics.scalar import SCALAR
 from wavecast.isa.semantics.vector import MODIFIERS, VECTOR
 
 _DUAL = (

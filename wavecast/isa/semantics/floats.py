@@ -6,13 +6,9 @@ make a result unknown to it. Sources: the same guides as `scalar` and `vector`.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
+from wavecast.isa.semantics.combine import Function, V
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import Function
 from wavecast.isa.semantics.vector import on_both
-
-V = TypeVar("V")
 
 _SIGN = 0x80000000
 

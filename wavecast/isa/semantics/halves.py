@@ -6,12 +6,9 @@ them. Where the destination is half a register (gfx11 and later) the executor ke
 
 from __future__ import annotations
 
-from typing import TypeVar
-
+from wavecast.isa.semantics import combine
+from wavecast.isa.semantics.combine import Combine, Function, V
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import Combine, Function
-
-V = TypeVar("V")
 
 
 def _narrow(o: Ops[V], a: V) -> V:
@@ -30,19 +27,19 @@ def invert(o: Ops[V], a: V) -> tuple[V]:
     return (o.low_half(o.not_(a, 32)),)
 
 
-def binary(combine: Combine) -> Function:
+def binary(operation: Combine) -> Function:
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
-        return (_wide(o, combine(o, _narrow(o, a), _narrow(o, b), 16)),)
+        return (_wide(o, operation(o, _narrow(o, a), _narrow(o, b), 16)),)
 
     return evaluate
 
 
-def shift(combine: Combine) -> Function:
+def shift(operation: Combine) -> Function:
     """Amount first; its low four bits count."""
 
     def evaluate(o: Ops[V], amount: V, a: V) -> tuple[V]:
         count = _narrow(o, o.low_bits(amount, 4, 32))
-        return (_wide(o, combine(o, _narrow(o, a), count, 16)),)
+        return (_wide(o, operation(o, _narrow(o, a), count, 16)),)
 
     return evaluate
 
@@ -75,59 +72,19 @@ def select(o: Ops[V], a: V, b: V, mask: V) -> tuple[V]:
     return (o.select(mask, o.low_half(b), o.low_half(a), 32),)
 
 
-def _add(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.add(a, b, bits)
-
-
-def _sub(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.sub(a, b, bits)
-
-
-def _sub_reversed(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.sub(b, a, bits)
-
-
-def _mul(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.mul(a, b, bits)
-
-
-def _and(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.and_(a, b, bits)
-
-
-def _or(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.or_(a, b, bits)
-
-
-def _xor(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.xor(a, b, bits)
-
-
-def _shl(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.shl(a, amount, bits)
-
-
-def _lshr(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.lshr(a, amount, bits)
-
-
-def _ashr(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.ashr(a, amount, bits)
-
-
 HALVES: dict[str, Function] = {
     "v_mov_b16": move,
     "v_not_b16": invert,
-    "v_and_b16": binary(_and),
-    "v_or_b16": binary(_or),
-    "v_xor_b16": binary(_xor),
-    "v_add_nc_u16": binary(_add),
-    "v_sub_nc_u16": binary(_sub),
-    "v_subrev_u16": binary(_sub_reversed),
-    "v_mul_lo_u16": binary(_mul),
-    "v_lshlrev_b16": shift(_shl),
-    "v_lshrrev_b16": shift(_lshr),
-    "v_ashrrev_i16": shift(_ashr),
+    "v_and_b16": binary(combine.and_),
+    "v_or_b16": binary(combine.or_),
+    "v_xor_b16": binary(combine.xor),
+    "v_add_nc_u16": binary(combine.add),
+    "v_sub_nc_u16": binary(combine.subtract),
+    "v_subrev_u16": binary(combine.subtract_reversed),
+    "v_mul_lo_u16": binary(combine.multiply),
+    "v_lshlrev_b16": shift(combine.shift_left),
+    "v_lshrrev_b16": shift(combine.shift_right),
+    "v_ashrrev_i16": shift(combine.shift_right_signed),
     "v_min_i16": extreme(signed=True, largest=False),
     "v_max_i16": extreme(signed=True, largest=True),
     "v_min_u16": extreme(signed=False, largest=False),
