@@ -60,7 +60,9 @@ def test_what_is_not_known_is_said(flops, bytes_, device: str, says: str) -> Non
     assert says in found.note
 
 
-@given(st.floats(1.0, 1e18), st.floats(1.0, 1e15), st.sampled_from(["mi300x", "h100_sxm", "mi355x"]))
+@given(
+    st.floats(1.0, 1e18), st.floats(1.0, 1e15), st.sampled_from(["mi300x", "h100_sxm", "mi355x"])
+)
 def test_the_bound_is_the_side_of_the_ridge(flops: float, bytes_: float, device: str) -> None:
     found = roofline(work({"bf16": flops}, bytes_), arch.load(device))
     assert found.intensity is not None
@@ -77,3 +79,13 @@ def test_more_work_never_takes_less_time(flops: float, bytes_: float) -> None:
     more = roofline(work({"bf16": 2 * flops}, 2 * bytes_), device).floor_seconds
     assert once is not None
     assert more == pytest.approx(2 * once)
+
+
+def test_a_missing_vector_rate_does_not_hide_a_memory_bound() -> None:
+    """MI300X has no published rate for vector halves; they are no slower than single precision."""
+    device = arch.load("mi300x")
+    assert device.peak_flops("vector_fp16") is None
+    found = roofline(work({"vector_fp16": 1e6}, 1e9), device)
+    assert found.bound == "memory"
+    assert found.floor_seconds == found.memory_seconds
+    assert roofline(work({"vector_fp16": 1e18}, 1.0), device).bound == "unknown"

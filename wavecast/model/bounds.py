@@ -19,6 +19,8 @@ class Work:
     bytes_written: float | None
     flops_source: str
     bytes_source: str
+    bytes_at_most: bool = False
+    """Data decides how much of some tensor is touched, and all of it is counted."""
 
     @property
     def bytes(self) -> float | None:

@@ -37,6 +37,11 @@ def roofline(work: Work, device: Device) -> Roofline:
         notes.append(f"{device.id} has no known memory bandwidth")
     memory_seconds = _over(work.bytes, memory)
     bound = _bound(compute_seconds, memory_seconds)
+    floor = _later(compute_seconds, memory_seconds)
+    if compute_seconds is None and work.flops is not None:
+        at_most = _compute_time(flops, lambda name: _at_least(device, name))
+        if _bound(at_most, memory_seconds) == "memory":
+            bound, floor = "memory", memory_seconds
     peak = device.peak_flops(dtype) if dtype else None
     sustained = device.sustained_flops(dtype) if dtype else None
     total = sum(flops.values())
@@ -52,7 +57,7 @@ def roofline(work: Work, device: Device) -> Roofline:
         ridge_sustained=_ratio(sustained, device.sustained_bandwidth()),
         compute_seconds=compute_seconds,
         memory_seconds=memory_seconds,
-        floor_seconds=_later(compute_seconds, memory_seconds),
+        floor_seconds=floor,
         sustained_seconds=_sustained(flops, work.bytes, device, bound),
         bound=bound,
         note="; ".join(notes),
@@ -67,6 +72,15 @@ def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
             return None
         seconds += count / _rate(peak)
     return seconds
+
+
+def _at_least(device: Device, dtype: str) -> Quantity | None:
+    """The rate of a dtype, or one it cannot be below: no vector unit here does halves slower than
+    single precision."""
+    known = device.peak_flops(dtype)
+    if known is None and dtype in ("vector_fp16", "vector_bf16"):
+        return device.peak_flops("vector_fp32")
+    return known
 
 
 def _sustained(

@@ -41,7 +41,8 @@ def work(
     if given_bytes is not None:
         return Work(flops, given_bytes, 0.0, flops_source, "given")
     read, written, bytes_source = _bytes(launch, analysis)
-    return Work(flops, read, written, flops_source, bytes_source)
+    unsure = read is not None and bool(_counted_whole(launch, analysis))
+    return Work(flops, read, written, flops_source, bytes_source, bytes_at_most=unsure)
 
 
 def _flops(
@@ -84,6 +85,15 @@ def _why_unknown(launch: Launch | None, analysis: CodeAnalysis) -> str:
     return "unknown: how often some of the code runs depends on data (state --flops)"
 
 
+def _counted_whole(launch: Launch | None, analysis: CodeAnalysis) -> list[str]:
+    """Tensors the AMD code accesses an unknown number of times, so perhaps in a part only."""
+    if launch is None or not launch.code.is_amd or not analysis.arguments_complete:
+        return []
+    used = analysis.arguments_read | analysis.arguments_written | analysis.arguments_updated
+    tensors = {argument.name for argument in launch.arguments if argument.bytes > 0}
+    return sorted((used & tensors) - analysis.requested_bytes.keys())
+
+
 def _main_dtype(analysis: CodeAnalysis) -> str:
     """The dtype of most of the code's operations; matrix operations go first."""
     for static, prefix in (
@@ -111,6 +121,8 @@ def _bytes(launch: Launch | None, analysis: CodeAnalysis) -> tuple[float | None,
     written = analysis.arguments_written | analysis.arguments_updated
     asked = analysis.requested_bytes
     source = "derived from the tensors the code reads and writes, each once"
+    if unsure := _counted_whole(launch, analysis):
+        source += f"; how much of {', '.join(unsure)} is not known, all of it counts"
     missing = sorted((read | written) - {tensor.name for tensor in tensors})
     if missing:
         source += f"; the sizes of {', '.join(missing)} are not known and count as 0"
