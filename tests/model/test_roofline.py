@@ -89,3 +89,9 @@ def test_a_missing_vector_rate_does_not_hide_a_memory_bound() -> None:
     assert found.bound == "memory"
     assert found.floor_seconds == found.memory_seconds
     assert roofline(work({"vector_fp16": 1e18}, 1.0), device).bound == "unknown"
+
+
+def test_a_dtype_nobody_has_a_rate_for_is_a_note() -> None:
+    found = roofline(work({"vector_bf16": 1e18}, 1.0), arch.load("mi455x"))
+    assert found.bound == "unknown"
+    assert "vector_bf16" in found.note

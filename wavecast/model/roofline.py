@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wavecast.arch import Device, Quantity
+from wavecast.errors import UnknownName
 from wavecast.model.bounds import Ceiling, Roofline, Work
 
 Rate = Callable[[str], Quantity | None]
@@ -24,12 +25,12 @@ def roofline(work: Work, device: Device) -> Roofline:
     flops = {name: count for name, count in (work.flops or {}).items() if count > 0}
     dtype = max(flops, key=lambda name: flops[name]) if flops else ""
     notes = []
-    compute_seconds = _compute_time(flops, device.peak_flops) if work.flops is not None else None
+    peak_of, sustained_of = _known(device.peak_flops), _known(device.sustained_flops)
+    compute_seconds = _compute_time(flops, peak_of) if work.flops is not None else None
     if work.flops is None:
         notes.append(f"FLOPs {work.flops_source}")
     elif compute_seconds is None:
-        lacking = next(name for name in flops if device.peak_flops(name) is None)
-        notes.append(device.why_no_peak(lacking))
+        notes.append(_why_no_peak(device, next(n for n in flops if peak_of(n) is None)))
     memory = device.peak_bandwidth()
     if work.bytes is None:
         notes.append(f"bytes {work.bytes_source}")
@@ -42,8 +43,8 @@ def roofline(work: Work, device: Device) -> Roofline:
         at_most = _compute_time(flops, lambda name: _at_least(device, name))
         if _bound(at_most, memory_seconds) == "memory":
             bound, floor = "memory", memory_seconds
-    peak = device.peak_flops(dtype) if dtype else None
-    sustained = device.sustained_flops(dtype) if dtype else None
+    peak = peak_of(dtype) if dtype else None
+    sustained = sustained_of(dtype) if dtype else None
     total = sum(flops.values())
     return Roofline(
         work=work,
@@ -74,10 +75,29 @@ def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
     return seconds
 
 
+def _known(rate: Rate) -> Rate:
+    """`rate`, with None for dtypes nobody publishes rates of (vector bf16, say)."""
+
+    def lookup(dtype: str) -> Quantity | None:
+        try:
+            return rate(dtype)
+        except UnknownName:
+            return None
+
+    return lookup
+
+
+def _why_no_peak(device: Device, dtype: str) -> str:
+    try:
+        return device.why_no_peak(dtype)
+    except UnknownName:
+        return f"{device.id} has no known {dtype} rate"
+
+
 def _at_least(device: Device, dtype: str) -> Quantity | None:
     """The rate of a dtype, or one it cannot be below: no vector unit here does halves slower than
     single precision."""
-    known = device.peak_flops(dtype)
+    known = _known(device.peak_flops)(dtype)
     if known is None and dtype in ("vector_fp16", "vector_bf16"):
         return device.peak_flops("vector_fp32")
     return known
@@ -88,12 +108,12 @@ def _sustained(
 ) -> float | None:
     """The floor at sustained rates. A side without one keeps its peak, unless it is the side that
     binds: then nothing is known beyond the datasheet's floor."""
-    slower = device.sustained_flops
+    slower, peak_of = _known(device.sustained_flops), _known(device.peak_flops)
     if bound == "unknown" or (bound == "memory" and device.sustained_bandwidth() is None):
         return None
     if bound == "compute" and any(slower(name) is None for name in flops):
         return None
-    compute = _compute_time(flops, lambda name: slower(name) or device.peak_flops(name))
+    compute = _compute_time(flops, lambda name: slower(name) or peak_of(name))
     memory = _over(amount, device.sustained_bandwidth() or device.peak_bandwidth())
     return _later(compute, memory)
 
