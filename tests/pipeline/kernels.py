@@ -14,6 +14,21 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def gather(table, index, out, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(out + row * BLOCK + at, tl.load(table + tl.load(index + row) * BLOCK + at))
+
+
+@triton.jit
+def ragged(values, lengths, out, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for step in range(tl.load(lengths + row)):
+        total += tl.load(values + step * BLOCK + at)
+    tl.store(out + row * BLOCK + at, total)
+
+
+@triton.jit
 def broken(x, BLOCK: tl.constexpr):
     tl.static_assert(BLOCK > 4096, "BLOCK is too small")
     tl.store(x + tl.arange(0, BLOCK), 0.0)

@@ -36,6 +36,27 @@ def test_least_bytes_are_the_tensors_once(report) -> None:
             assert explanation.roofline.bound == "memory"
 
 
+def test_a_gather_counts_the_rows_it_asks_for() -> None:
+    table, out = torch.empty(4096, 256), torch.empty(8, 256)
+    index = torch.zeros(8, dtype=torch.int32)
+    report = wavecast.explain(kernels.gather, table, index, out, BLOCK=256, grid=(8,))
+    work = report.explanations[0].roofline.work
+    assert work.bytes_written == 8 * 256 * 4
+    assert 8 * 256 * 4 <= work.bytes_read < 2 * 8 * 256 * 4
+    assert not work.bytes_at_most
+
+
+def test_what_data_decides_is_counted_whole_and_said() -> None:
+    values, out = torch.empty(64, 256), torch.empty(8, 256)
+    lengths = torch.ones(8, dtype=torch.int32)
+    report = wavecast.explain(kernels.ragged, values, lengths, out, BLOCK=256, grid=(8,))
+    work = report.explanations[0].roofline.work
+    assert work.flops is None
+    assert work.bytes_at_most
+    assert "how much of values is not known" in work.bytes_source
+    assert "needs at most" in str(report)
+
+
 def test_what_it_shows(report) -> None:
     document = report.to_dict()
     assert document["schema"] == "wavecast.explain/1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wavecast.analyze import values
 from wavecast.analyze.charges import Charge, Charges
@@ -84,6 +84,7 @@ def analyze(
         arguments_written=known.arguments_written,
         arguments_updated=known.arguments_updated,
         arguments_complete=known.complete,
+        requested_bytes=_of_all_waves(known.requested, waves),
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
         executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),
@@ -98,6 +99,14 @@ def _occupancy(
     limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
     demand = Demand(descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds_bytes, threads)
     return occupancy(limits, demand)
+
+
+def _of_all_waves(
+    requested: Mapping[str, tuple[float, float]], waves: int | None
+) -> dict[str, tuple[float, float]]:
+    if waves is None:
+        return {}
+    return {name: (loaded * waves, stored * waves) for name, (loaded, stored) in requested.items()}
 
 
 def _registers(descriptor: KernelDescriptor) -> Registers:

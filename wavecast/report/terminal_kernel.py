@@ -143,7 +143,8 @@ def _roofline(explanation: Explanation) -> Text:
     roofline = explanation.roofline
     work = roofline.work
     flops = "unknown FLOPs" if work.flops is None else units.si(sum(work.flops.values()), "FLOP")
-    parts = [flops, "unknown bytes" if work.bytes is None else units.si(work.bytes, "B")]
+    most = "at most " if work.bytes_at_most else ""
+    parts = [flops, "unknown bytes" if work.bytes is None else most + units.si(work.bytes, "B")]
     text = Text(" over ".join(parts))
     if roofline.intensity is not None:
         text.append(f" = {units.count(round(roofline.intensity, 2))} FLOP/B")
@@ -155,6 +156,8 @@ def _roofline(explanation: Explanation) -> Text:
         text.append(f", {units.seconds(roofline.sustained_seconds)} at sustained rates")
     if roofline.note:
         text.append(f"\n{safe(roofline.note)}", style="dim")
+    if work.bytes_at_most:
+        text.append(f"\nbytes {safe(work.bytes_source)}", style="dim")
     return text
 
 

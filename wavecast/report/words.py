@@ -204,10 +204,11 @@ def _loop(loop: LoopAnalysis) -> str:
 
 def _bound(explanation: Explanation) -> str:
     roofline = explanation.roofline
+    most = "at most " if roofline.work.bytes_at_most else ""
     if roofline.floor_seconds is None or roofline.bound == "unknown":
         alone = roofline.memory_seconds
-        return "" if alone is None else f"memory alone needs {units.seconds(alone)}"
-    floor = units.seconds(roofline.floor_seconds)
+        return "" if alone is None else f"memory alone needs {most}{units.seconds(alone)}"
+    floor = (most if roofline.bound == "memory" else "") + units.seconds(roofline.floor_seconds)
     words = f"{roofline.bound}-bound, floor {floor}"
     if roofline.sustained_seconds is not None:
         words += f" ({units.seconds(roofline.sustained_seconds)} at sustained rates)"

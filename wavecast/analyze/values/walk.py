@@ -223,7 +223,7 @@ class Walk:
                 self.outcome.assumed.add(reason)
                 return other
         header = loop.header if loop is not None else None
-        merge, between = self._between(follows, jump, header)
+        merge, between = self._between(follows, jump, loop)
         for block in between:
             self.outcome.unknown_blocks.setdefault(block, reason)
         if merge is not None:
@@ -252,17 +252,28 @@ class Walk:
                 if inner_reason is None and not self.outcome.entries[inner.index]:
                     self.outcome.unknown_loops[inner.index] = reason
 
-    def _between(self, a: int, b: int, header: int | None) -> tuple[int | None, set[int]]:
-        """Where two paths meet again going forward, and the blocks that only one side reaches.
+    def _between(self, a: int, b: int, loop: Loop | None) -> tuple[int | None, set[int]]:
+        """Where all paths meet again going forward, and the blocks before that.
 
-        Paths within a loop meet at its header at the latest.
+        Several blocks may be reached from both sides and still be avoidable; the meeting place is
+        the one no path goes around. Paths within a loop meet at its header at the latest.
         """
+        header = loop.header if loop is not None else None
         if header in (a, b):
             return header, self._forward(b if a == header else a)
-        from_a, from_b = self._forward(a), self._forward(b)
-        common = from_a & from_b
-        merge = min(common, key=self._order.__getitem__) if common else header
-        return merge, (from_a | from_b) - common
+        pending, between, back = {a, b}, set[int](), False
+        while len(pending) > 1 or (back and pending):
+            block = min(pending, key=self._order.__getitem__)
+            pending.remove(block)
+            between.add(block)
+            for successor in self.program.blocks[block].successors:
+                if successor == header:
+                    back = True
+                elif self._order[successor] > self._order[block] and (
+                    loop is None or successor in loop.blocks
+                ):
+                    pending.add(successor)
+        return (pending.pop() if pending else header), between
 
     def _forward(self, start: int) -> set[int]:
         seen = {start}
