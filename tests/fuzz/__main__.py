@@ -67,7 +67,7 @@ def _fuzz(name: str, kind: Kind, options: argparse.Namespace, seconds: float) ->
 
 
 def _attempt(kind: Kind, data: bytes, seed: str, counts: Counter[str] | None = None) -> str:
-    """"" when all is well, else what was raised and where, as one line."""
+    """ "" when all is well, else what was raised and where, as one line."""
     try:
         with limits.seconds(SLOW_SECONDS):
             found = outcome(kind, data, seed)
@@ -83,9 +83,7 @@ def _attempt(kind: Kind, data: bytes, seed: str, counts: Counter[str] | None = N
     return where
 
 
-def _report(
-    name: str, kind: Kind, data: bytes, seed: str, where: str, keep: Path | None
-) -> None:
+def _report(name: str, kind: Kind, data: bytes, seed: str, where: str, keep: Path | None) -> None:
     small = data
     if "longer" not in where:
         small = minimize(data, lambda smaller: _attempt(kind, smaller, seed) == where)

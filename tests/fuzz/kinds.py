@@ -85,7 +85,9 @@ def kinds(seeds: Seeds) -> dict[str, Kind]:
         "assembly": Kind(".s", _text_maker(seeds.assembly), _explain(".s")),
         "shapes": Kind(".s", _shape, _explain(".s")),
         "elf": Kind(
-            ".hsaco", lambda rng: mutate.binary(rng, rng.choice(seeds.objects())), _explain(".hsaco")
+            ".hsaco",
+            lambda rng: mutate.binary(rng, rng.choice(seeds.objects())),
+            _explain(".hsaco"),
         ),
         "hip": Kind(".hip", _text_maker(lambda: _decoded(seeds.of(".hip"))), _explain(".hip")),
         "ptx": Kind(".ptx", _text_maker(lambda: _decoded(seeds.of(".ptx"))), _explain(".ptx")),
@@ -140,7 +142,9 @@ def _explain(suffix: str) -> Callable[[bytes, random.Random], None]:
         named = [target for target in _DEVICES[suffix] if target in text]
         selection = select([named[0] if named else rng.choice(_DEVICES[suffix])])
         options = Options(
-            grid=rng.choice(_GRIDS), block=rng.choice(_BLOCKS), dynamic_lds=rng.choice((0, 1, 1 << 40))
+            grid=rng.choice(_GRIDS),
+            block=rng.choice(_BLOCKS),
+            dynamic_lds=rng.choice((0, 1, 1 << 40)),
         )
         with tempfile.TemporaryDirectory(prefix="wavecast-fuzz-") as folder:
             path = Path(folder) / f"case{suffix}"

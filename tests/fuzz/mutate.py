@@ -11,12 +11,14 @@ _WORD = re.compile(r"[\w.$@]+")
 _LABEL = re.compile(r"\.L\w+")
 _REGISTER = re.compile(r"\b[vsa](?:\d+|\[\d+:\d+\])")
 _STRANGE = (
-    "", "0", "-1", "4294967296", "18446744073709551616", "1e999", "nan", "0x", "v", "v256", "s[3:1]",
-    "v[0:999999]", "[", "]", "(", ")", "((((((((", "|", "-|", '"', "'", "/*", "*/", "//", ";", ":",
+    "", "0", "-1", "4294967296", "18446744073709551616", "1e999", "nan", "0x", "v", "v256",
+    "s[3:1]", "v[0:999999]", "[", "]", "(", ")", "((((((((",
+    "|", "-|", '"', "'", "/*", "*/", "//", ";", ":",
     ",", ",,", "\\", "%", "{", "}", "\t", "\r", "\x00", "\x0c", "\u2028", "é", "名", "\ud800",
     ".set", ".text", ".section", ".section x", ".loc", ".loc 99999999999999999999 1 1", ".file",
-    "s_endpgm", "s_branch .", "s_branch .L", "s_setpc_b64 s[0:1]", "s_cbranch_scc0 -1", "vcc", "exec",
-    "null", "lit(0)", "neg(v0)", "off", "glc sc0 nt", "offset:", "offset:99999", "quad_perm:[9]",
+    "s_endpgm", "s_branch .", "s_branch .L", "s_setpc_b64 s[0:1]", "s_cbranch_scc0 -1", "vcc",
+    "exec", "null", "lit(0)", "neg(v0)", "off", "glc sc0 nt", "offset:",
+    "offset:99999", "quad_perm:[9]",
 )  # fmt: skip
 """Pieces put in the place of others: limits, brackets that do not close, foreign characters."""
 
@@ -34,7 +36,7 @@ def text(rng: random.Random, original: str, *, strength: int = 4) -> str:
 
 
 def binary(rng: random.Random, original: bytes) -> bytes:
-    """`original` cut, overwritten, or with parts moved. The head, where structure is, more often."""
+    """`original` cut, overwritten, or with parts moved; its head, where structure is, more."""
     data = bytearray(original)
     for _ in range(rng.randint(1, 5)):
         if not data:
@@ -94,7 +96,7 @@ def _truncate(rng: random.Random, lines: list[str]) -> None:
 
 
 def _replacing(pattern: re.Pattern[str]) -> Mutation:
-    """A mutation that replaces one match on a line by another match of the text, or a strange one."""
+    """A mutation that replaces one match by another of the text, or by something strange."""
 
     def mutate(rng: random.Random, lines: list[str]) -> None:
         at = _line_with(rng, lines, pattern)
@@ -110,9 +112,7 @@ def _replacing(pattern: re.Pattern[str]) -> Mutation:
     return mutate
 
 
-def _line_with(
-    rng: random.Random, lines: Sequence[str], pattern: re.Pattern[str]
-) -> int | None:
+def _line_with(rng: random.Random, lines: Sequence[str], pattern: re.Pattern[str]) -> int | None:
     for _ in range(20):
         at = rng.randrange(len(lines))
         if pattern.search(lines[at]):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wavecast.cli import streams
 from wavecast.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ def command(
 
 def _console(columns: int) -> Console:
     """Standard output; piped, as wide as `columns` devices need and never narrower than 100."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = streams.console(highlight=False)
     if not console.is_terminal:
         console.width = max(PIPED_WIDTH, 44 + 16 * columns)
     return console

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from typing import Any
 
 import click
+
+from wavecast.cli import streams
 
 
 @click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,12 +34,11 @@ def command(format_: str) -> None:
 
 
 def _show(capabilities: Any) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from wavecast import __version__
 
-    console = Console(file=sys.stdout)
+    console = streams.console()
     console.print(
         f"wavecast {__version__}, Python {platform.python_version()}, "
         f"{platform.system()} {platform.machine()}"

@@ -8,6 +8,8 @@ from typing import IO, Any, Literal
 
 import click
 
+from wavecast.cli import streams
+
 FORMATS = ("text", "json", "html", "sarif")
 SEVERITIES = ("note", "warning", "error")
 
@@ -26,8 +28,8 @@ class _Dimensions(click.ParamType):
             numbers = [int(part) for part in str(value).replace("x", ",").split(",")]
         except ValueError:
             numbers = []
-        if not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
-            self.fail(f"{value!r} is not one to three positive integers", param, ctx)
+        if not 1 <= len(numbers) <= 3 or not all(0 < number < 1 << 31 for number in numbers):
+            self.fail(f"{value!r} is not one to three positive integers below 2^31", param, ctx)
         x, y, z = (*numbers, 1, 1)[:3]
         return x, y, z
 
@@ -209,14 +211,13 @@ class _Progress:
 
 def _write(report: Any, format_: str, detail: str, stream: IO[str]) -> None:
     if format_ == "text":
-        from rich.console import Console
-
         from wavecast.report import terminal
 
         width = None if stream.isatty() else 110
         shown: Any = detail
-        terminal.render(report, Console(file=stream, width=width), detail=shown)
+        terminal.render(report, streams.console(width, stream), detail=shown)
         return
+    streams.as_document(stream)
     stream.write(_document(report, format_))
     stream.flush()
 

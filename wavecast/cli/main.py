@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from wavecast import __version__
+from wavecast.cli import streams
 from wavecast.cli.commands import COMMANDS
 from wavecast.errors import UnknownName, WavecastError
 
@@ -36,6 +36,15 @@ class _Verbs(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise UnknownName("command", args[0], COMMANDS)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read our output has read enough; click would exit with 1
+            streams.abandon()
+            return 0
+        return code
 
     def format_commands(
         self,
@@ -68,34 +77,32 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     if debug:
         arguments = ["--debug", *[a for a in arguments if a != "--debug"]]
     try:
+        streams.prepare()
         code = cli.main(args=arguments, prog_name="wavecast", standalone_mode=False)
     except WavecastError as error:
         if debug:
             raise
-        _fail(str(error), error.exit_code)
+        streams.fail(str(error), error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.Abort:
-        _fail("interrupted", 130)
+        streams.fail("interrupted", 130)
     except click.ClickException as error:
-        _fail(error.format_message(), 2)
+        streams.fail(error.format_message(), 2)
     except KeyboardInterrupt:
-        _fail("interrupted", 130)
-    except BrokenPipeError:
-        # The reader of our output went away; leave without Python's own complaint at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        streams.fail("interrupted", 130)
+    except OSError as error:
+        if debug:
+            raise
+        streams.abandon()
+        about = f"{error.filename}: " if error.filename else "cannot write the output: "
+        streams.fail(f"{about}{error.strerror or error}", 2)
     except Exception as error:
         if debug:
             raise
-        _fail(
+        streams.fail(
             f"internal error, a bug in wavecast: {type(error).__name__}: {error} "
             "(run with --debug for the traceback)",
             INTERNAL_ERROR,
         )
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"wavecast: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(code)

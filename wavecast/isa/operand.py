@@ -93,7 +93,7 @@ def parse_operand(text: str) -> Operand:
         return Operand(OperandClass.CONSTANT, text, value=int(text, 0))
     if _FLOAT.fullmatch(text):
         return Operand(OperandClass.CONSTANT, text, value=_float_bits(text))
-    if text[:1].isdigit() or text[:1] == "-" and text[1:2].isdigit():
+    if text[:1].isdigit() or (text[:1] == "-" and text[1:2].isdigit()):
         raise OperandError(f"no such number {text!r}")
     literal = _LITERAL.fullmatch(text)
     if literal is not None:

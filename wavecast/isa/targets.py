@@ -6,7 +6,7 @@ listed one are mapped to it by `isa_target`: gfx1101 is parsed as gfx1100, gfx12
 
 from __future__ import annotations
 
-from wavecast.errors import UnknownName
+from wavecast.errors import UnknownName, UsageError
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "gfx1250")
 
@@ -36,16 +36,27 @@ _SAME_ISA = {
     "gfx1200": "gfx1201",
 }
 
+_NOT_READ = frozenset(
+    {"gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c"}
+    | {f"gfx{number}" for number in (*range(1010, 1014), *range(1030, 1037))}
+)
+"""Processors of the same vendor whose instruction sets have no rows in the table."""
+
 
 def isa_target(processor: str) -> str:
     """The member of `TARGETS` whose instruction set `processor` uses.
 
-    Feature suffixes (`gfx942:sramecc+:xnack-`) are dropped. Raises UnknownName for a processor
-    that is not supported.
+    Feature suffixes (`gfx942:sramecc+:xnack-`) are dropped. Raises UsageError for a processor
+    that is not supported, UnknownName for what is no processor.
     """
     name = processor.split(":", 1)[0]
     name = _SAME_ISA.get(name, name)
     if name not in _ALL:
+        if name in _NOT_READ:
+            raise UsageError(
+                f"code for {name} cannot be read: its instruction set is not supported",
+                hint=f"supported: {', '.join(TARGETS)}",
+            )
         raise UnknownName("AMD target", processor, (*TARGETS, *_SAME_ISA))
     return name
 

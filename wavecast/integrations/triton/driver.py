@@ -7,6 +7,7 @@ a loader for compiled code and a launcher, and all three are answered here.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -173,9 +174,17 @@ class CaptureLauncher:
     ) -> None:  # fmt: skip
         """Triton's launcher protocol; `values` holds every parameter, constants included."""
         del function, packed, launch, enter_hook, exit_hook
-        grid = (int(x), int(y), int(z))
+        grid = (_dimension(x), _dimension(y), _dimension(z))
         if self._scratch and all(grid):
             # A program that set no allocator fails here, as it would on a GPU.
             size = grid[0] * grid[1] * grid[2] * self._clusters * self._scratch
             compat.allocator()(size, self._scratch_align, stream)
         self._on_launch(self._kernel, grid, values)
+
+
+def _dimension(value: Any) -> int:
+    """One number of a grid, refused where the launchers of Triton's own drivers refuse it."""
+    number = operator.index(value)
+    if not -(2**31) <= number < 2**31:
+        raise OverflowError(f"grid of {number} programs: a dimension has at most 2147483647")
+    return max(0, number)

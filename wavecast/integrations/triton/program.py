@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import tokenize
 import traceback
@@ -23,9 +24,21 @@ def run_as_main(path: Path, arguments: Sequence[str]) -> None:
     sys.modules["__main__"] = main
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    with tokenize.open(path) as file:
-        source = file.read()
-    exec(compile(source, str(path), "exec"), main.__dict__)
+    exec(compile(_source(path), str(path), "exec"), main.__dict__)
+
+
+def _source(path: Path) -> str:
+    """The text of a script in the encoding it states. Raises SyntaxError as Python does."""
+    data = path.read_bytes()
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SyntaxError(
+            f"the script is not {encoding} text; save it as UTF-8 or state its encoding",
+            (str(path), line, 0, None),
+        ) from None
 
 
 def ending(error: BaseException, path: Path) -> str:

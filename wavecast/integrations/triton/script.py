@@ -118,6 +118,7 @@ class _Run:
     status: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, CodeObject] = field(default_factory=dict)
     counts: Sequence[int] = ()
+    places: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._reader = wire.FrameReader(frames_file(self.folder, self.target))
@@ -132,6 +133,7 @@ class _Run:
             self.codes[code.digest] = code
         elif "launch" in frame:
             self.launches.append(wire.decode_launch(frame["launch"], self.codes))
+            self.places.append(frame["place"])
             if self.on_launch:
                 self.on_launch(self.launches[-1])
         elif "failure" in frame:
@@ -149,10 +151,10 @@ class _Run:
         """The launches with their counts."""
         from dataclasses import replace
 
-        counts = [*self.counts, *[1] * (len(self.launches) - len(self.counts))]
+        counts = dict(enumerate(self.counts))
         return tuple(
-            launch if count == 1 else replace(launch, count=count)
-            for launch, count in zip(self.launches, counts, strict=True)
+            replace(launch, count=counts.get(place, launch.count))
+            for launch, place in zip(self.launches, self.places, strict=True)
         )
 
     def complaint(self, script: Path, timeout: float | None) -> str:
@@ -241,6 +243,9 @@ def _nothing(
             return CaptureError(f"{script.name} launched no kernel before it ended: {complaint}")
     if any(run.filtered for run in runs.values()):
         return NothingAnalysed(f"{script.name}: no launched kernel matches {kernels!r}")
+    notes = dict.fromkeys(note for run in runs.values() for note in run.notes)
+    if notes:
+        return NothingAnalysed(f"{script.name} launched no kernel: {'; '.join(notes)}")
     return NothingAnalysed(
         f"{script.name} ran to its end without launching a Triton kernel",
         hint="call the kernel in the script, for example kernel[grid](...)",

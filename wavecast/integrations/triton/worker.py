@@ -173,23 +173,36 @@ def _capture(job: Job, facts: DeviceFacts, frames: wire.FrameWriter) -> None:
     finally:
         hooks.remove()
         sender.counts()
+    if sender.is_copy:  # the script forked, and the copy came back here as well
+        return
     frames.write({"end": raised, "notes": list(recorder.notes), "filtered": recorder.filtered})
 
 
 class _Sender:
-    """Writes launches as they are recorded: each code object once, counts now and then."""
+    """Writes launches as they are recorded: each code object once, counts now and then.
+
+    A process the script forks has a copy of it; what that launches is written too, not counted.
+    """
 
     def __init__(self, frames: wire.FrameWriter) -> None:
         self._frames = frames
         self._sent: set[str] = set()
         self._counted = time.monotonic()
+        self._process = os.getpid()
         self.recorder: Recorder | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether this is a process the script forked."""
+        return os.getpid() != self._process
 
     def launch(self, launch: Launch) -> None:
         if launch.code.digest not in self._sent:
             self._sent.add(launch.code.digest)
             self._frames.write({"code": wire.encode_code(launch.code)})
-        self._frames.write({"launch": wire.encode_launch(launch)})
+        assert self.recorder is not None
+        place = -1 if self.is_copy else len(self.recorder.launches) - 1
+        self._frames.write({"launch": wire.encode_launch(launch), "place": place})
         if time.monotonic() - self._counted > _COUNT_SECONDS:
             self.counts()
 
@@ -199,7 +212,9 @@ class _Sender:
         )
 
     def counts(self) -> None:
-        """Repeated launches so far, in the order the launches were sent."""
+        """Repeated launches so far, by the place of the launch."""
+        if self.is_copy:
+            return
         assert self.recorder is not None
         self._counted = time.monotonic()
         self._frames.write({"counts": [launch.count for launch in self.recorder.launches]})

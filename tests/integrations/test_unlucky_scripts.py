@@ -1,0 +1,64 @@
+"""Scripts with bad luck: odd grids, forked copies of themselves, text that is not UTF-8."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integrations.conftest import GFX942
+from wavecast.errors import CaptureError, NothingAnalysed
+from wavecast.integrations.triton import capture_script
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+pytestmark = pytest.mark.torch
+
+
+def test_a_copy_the_script_forks_neither_ends_the_run_nor_mixes_up_counts(script):
+    path = script(
+        """
+import os, sys
+launch(500)
+child = os.fork()
+if child == 0:
+    for _ in range(5):
+        launch(900)
+    sys.exit(3)
+os.waitpid(child, 0)
+launch(2000)
+launch(2000)
+"""
+    )
+    found = capture_script(path, [], [GFX942], quiet=True)
+    counts = {launch.grid[0]: launch.count for launch in found.launches["gfx942"]}
+    assert counts == {2: 1, 4: 1, 8: 2}
+    assert not any("did not finish" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"), [("(1.5,)", "float"), ("(2**40,)", "1099511627776 programs")]
+)
+def test_a_grid_no_gpu_takes_is_refused(script, grid: str, says: str):
+    path = script(f"x = torch.ones(8)\nadd[{grid}](x, x, x, 8, BLOCK=8)\n")
+    with pytest.raises(CaptureError, match=says):
+        capture_script(path, [], [GFX942], quiet=True)
+
+
+@pytest.mark.parametrize("grid", ["(0,)", "(-1,)"])
+def test_an_empty_grid_is_why_nothing_was_launched(script, grid: str):
+    path = script(f"x = torch.ones(8)\nadd[{grid}](x, x, x, 8, BLOCK=8)\n")
+    with pytest.raises(NothingAnalysed, match="empty grid"):
+        capture_script(path, [], [GFX942], quiet=True)
+
+
+def test_a_source_that_is_not_utf8_says_so(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_bytes(b"print(1)\n\n# caf\xe9\n")
+    with pytest.raises(CaptureError, match=r"SyntaxError: .*not utf-8 text.*script.py:3"):
+        capture_script(path, [], [GFX942], quiet=True)
+
+
+def test_a_source_may_state_another_encoding(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_bytes(b"# -*- coding: latin-1 -*-\nassert len('caf\xe9') == 4\n")
+    with pytest.raises(NothingAnalysed):
+        capture_script(path, [], [GFX942], quiet=True)

@@ -1,0 +1,70 @@
+"""Standard output as verbs use it: any encoding, a reader that went away, a full disk."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import warnings
+from typing import IO, TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def prepare() -> None:
+    """Characters the terminal cannot show become `?`, warnings become one line on stderr.
+
+    Raises UsageError when there is no standard output at all.
+    """
+    from wavecast.errors import UsageError
+
+    if sys.stdout is None:
+        raise UsageError("standard output is closed", hint="send it to a file or to /dev/null")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    warnings.showwarning = _show_warning
+
+
+def as_document(stream: IO[str]) -> None:
+    """Write JSON and HTML as UTF-8, which they are by definition, whatever the locale says."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
+
+
+def console(
+    width: int | None = None, stream: IO[str] | None = None, *, highlight: bool = True
+) -> Console:
+    """A rich console on `stream`, standard output by default.
+
+    A reader that goes away is a BrokenPipeError as elsewhere, not rich's exit with 1.
+    """
+    from rich.console import Console
+
+    class _Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # rich calls this while it handles the BrokenPipeError
+
+    return _Output(file=stream or sys.stdout, width=width, highlight=highlight)
+
+
+def abandon() -> None:
+    """Send what is still buffered nowhere, so that Python does not complain at its exit."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say `message` in one line on stderr and exit."""
+    if sys.stderr is not None:
+        print(f"wavecast: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
+) -> None:
+    del category, filename, lineno
+    if sys.stderr is not None:
+        print(f"wavecast: warning: {' '.join(str(message).split())}", file=sys.stderr)
