@@ -98,6 +98,9 @@ def test_lanes_a_row_apart() -> None:
     assert found.severity == "warning"
     assert "64 cache lines per wave, 8 would do" in found.message
     assert "8,192 bytes apart" in found.evidence
+    direct = replace(scattered, kind="load_to_lds", argument="scales")
+    message = the_one(with_memory(kernel(), direct), "uncoalesced-global").message
+    assert message.startswith("loads to LDS of scales touch")
 
 
 def test_a_gather_is_a_note_and_contiguous_access_is_nothing() -> None:

@@ -14,6 +14,8 @@ NAME = "uncoalesced-global"
 EXCESS = 4
 """Cache lines touched, as a multiple of the ideal, from which on the rule speaks."""
 
+_PLURALS = {"load": "loads", "store": "stores", "load_to_lds": "loads to LDS"}
+
 
 def _check(subject: Subject) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, _is_scattered):
@@ -22,7 +24,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_scattered(item: MemoryInstruction) -> bool:
-    if item.space not in GLOBAL_SPACES or item.kind not in ("load", "store", "load_to_lds"):
+    if item.space not in GLOBAL_SPACES or item.kind not in _PLURALS:
         return False
     return (
         item.lines is not None
@@ -53,7 +55,7 @@ def _finding(subject: Subject, found: AccessGroup) -> Finding:
     return Finding(
         rule=NAME,
         severity="note" if gather else "warning",
-        message=f"{worst.kind}s{what} touch {worst.lines} cache lines per wave, "
+        message=f"{_PLURALS[worst.kind]}{what} touch {worst.lines} cache lines per wave, "
         f"{worst.transactions_ideal} would do",
         evidence=f"{found.mnemonics}: {distance}, {worst.bytes_per_lane} bytes per lane",
         advice=_advice(subject, gather),
