@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.rules.support import LINE, assembly_subject, find, memory, the_one, with_memory
