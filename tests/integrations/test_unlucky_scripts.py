@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from tests.integrations.conftest import GFX942
@@ -62,3 +69,22 @@ def test_a_source_may_state_another_encoding(tmp_path):
     path.write_bytes(b"# -*- coding: latin-1 -*-\nassert len('caf\xe9') == 4\n")
     with pytest.raises(NothingAnalysed):
         capture_script(path, [], [GFX942], quiet=True)
+
+
+def test_nothing_is_left_when_the_command_is_killed(script, tmp_path):
+    pid = tmp_path / "pid"
+    body = f"open({str(pid)!r}, 'w').write(str(os.getpid()))"
+    path = script(f"import os, time\n{body}\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "wavecast", "explain", str(path)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, start_new_session=True) as started:
+        _until(lambda: pid.exists() and pid.read_text())
+        os.killpg(started.pid, signal.SIGKILL)
+    _until(lambda: not Path(f"/proc/{pid.read_text()}").exists())
+
+
+def _until(true) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -21,12 +21,14 @@ from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 1
+_FORMAT = 2
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
 _DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
 _OURS_TO_SET = ("-o", "-S", "-c", "-E", "--offload-arch", "--cuda-host-only")
-_COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only")
+_COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only", "-fuse-cuid=none")
+"""Without an id of the compilation unit, which clang makes from its command line with the path of
+a temporary folder in it: the same source gives the same code."""
 
 
 def compile_file(

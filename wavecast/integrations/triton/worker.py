@@ -8,8 +8,10 @@ and reports how each child ended. Nothing here writes to the stdout of the comma
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
 import os
+import shutil
 import signal
 import sys
 import time
@@ -27,6 +29,7 @@ from wavecast.integrations.triton.recorder import CaptureFailure, Recorder
 
 _POLL_SECONDS = 0.01
 _COUNT_SECONDS = 0.5
+_PR_SET_PDEATHSIG = 1
 
 
 def main(folder: str) -> None:
@@ -73,11 +76,13 @@ class _Children:
             time.sleep(_POLL_SECONDS)
 
     def _start(self, facts: DeviceFacts) -> None:
+        worker = os.getpid()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _die_with(worker)
             os.setpgid(0, 0)
             loud = not self._job.quiet and facts is self._job.devices[0]
             _run_child(self._job, self._folder, facts, loud=loud)
@@ -107,6 +112,16 @@ class _Children:
         del number, frame
         for child in self._running:
             _kill_group(child)
+        if os.getppid() != self._parent:  # nobody is left to remove it
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os._exit(1)
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel end this process with its parent, however that dies (Linux prctl(2))."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
         os._exit(1)
 
 
