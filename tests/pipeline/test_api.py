@@ -50,11 +50,21 @@ def test_what_data_decides_is_counted_whole_and_said() -> None:
     values, out = torch.empty(64, 256), torch.empty(8, 256)
     lengths = torch.ones(8, dtype=torch.int32)
     report = wavecast.explain(kernels.ragged, values, lengths, out, BLOCK=256, grid=(8,))
-    work = report.explanations[0].roofline.work
+    loops, work = report.explanations[0].analysis.loops, report.explanations[0].roofline.work
+    assert {(loop.trip_count, loop.trip_note[:7]) for loop in loops} == {(None, "depends")}
     assert work.flops is None
     assert work.bytes_at_most
     assert "how much of values is not known" in work.bytes_source
     assert "needs at most" in str(report)
+
+
+def test_work_that_corners_and_centre_of_the_grid_skip_is_found() -> None:
+    """Programs on and above the diagonal return early: the first, the middle and the last do."""
+    x, out = torch.empty(4, 4096), torch.empty(16, 256)
+    report = wavecast.explain(kernels.below_diagonal, x, out, 4096, BLOCK=256, grid=(16,))
+    found = report.explanations[0]
+    assert [loop.trip_count for loop in found.analysis.loops] == [4096 / 256]
+    assert 0 < found.roofline.work.bytes_written <= 16 * 256 * 4
 
 
 def test_what_it_shows(report) -> None:

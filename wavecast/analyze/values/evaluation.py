@@ -112,7 +112,11 @@ def evaluate(
 
 
 class _Sampling:
-    """Follows a few waves of a launch, more of them where the first ones differ."""
+    """Follows a few waves of a launch, more of them where the first ones differ or pass work by.
+
+    The first ones are corners and the centre of the grid; where triangular work leaves those
+    empty, the rest of the grid need not be.
+    """
 
     def __init__(
         self, program: Program, inputs: Inputs, parts: Slices, follow_exec: bool = True
@@ -140,13 +144,21 @@ class _Sampling:
                 return
             self._follow(who)
         first = list(self.outcomes)
-        if self.too_slow or all(outcome.counts == first[0].counts for outcome in first):
+        alike = all(outcome.counts == first[0].counts for outcome in first)
+        if self.too_slow or (alike and not self._passes_loops(first[0])):
             return
         affordable = self._budget // max(outcome.interpreted for outcome in first)
         for who in more_samples(self.inputs, affordable):
             self._follow(who)
         if self.outcomes[-1].cut_short:
             self.outcomes = first  # an even spread, or none
+
+    def _passes_loops(self, outcome: Outcome) -> bool:
+        """A loop that no unknown value decides about is not entered."""
+        return any(
+            not outcome.counts[loop.header] and loop.header not in outcome.unknown_blocks
+            for loop in self.program.loops
+        )
 
     def _follow(self, who: WaveId) -> None:
         outcome = self._walk(who).run(_entry(self.program, self.inputs.descriptor))
@@ -218,6 +230,9 @@ def _trip_counts(
         reason = next((o.unknown_loops[loop.index] for o in outcomes
                        if loop.index in o.unknown_loops), None)  # fmt: skip
         entries = sum(outcome.entries[loop.index] for outcome in outcomes)
+        if reason is None and not entries:
+            reason = next((o.unknown_blocks[loop.header] for o in outcomes
+                           if loop.header in o.unknown_blocks), None)  # fmt: skip
         rounds = sum(outcome.counts[latch] for outcome in outcomes for latch in loop.latches)
         if reason is not None:
             found.append((None, reasons.of(reason)))
