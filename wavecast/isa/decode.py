@@ -197,35 +197,30 @@ def _split(opcode: Opcode, rest: str) -> tuple[list[str], dict[str, str]]:
 
 
 def _chunks(rest: str) -> list[str]:
+    """Operand texts, the last one with the modifiers behind it."""
     if "(" not in rest and ":[" not in rest:
         chunks = rest.split(", ")
         return [c.strip() for c in rest.split(",")] if rest.count(",") >= len(chunks) else chunks
-    chunks, depth, start = [], 0, 0
-    for position, char in enumerate(rest):
-        if char in "([":
-            depth += 1
-        elif char in ")]":
-            depth -= 1
-        elif char == "," and depth == 0:
-            chunks.append(rest[start:position].strip())
-            start = position + 1
-    chunks.append(rest[start:].strip())
-    return chunks
+    return [chunk.strip() for chunk in _outside_brackets(rest, ",")]
 
 
 def _words(text: str) -> list[str]:
     """Split at spaces outside brackets."""
-    words, depth, start = [], 0, 0
+    return [word for word in _outside_brackets(text, " ") if word]
+
+
+def _outside_brackets(text: str, separator: str) -> list[str]:
+    parts, depth, start = [], 0, 0
     for position, char in enumerate(text):
         if char in "([":
             depth += 1
         elif char in ")]":
             depth -= 1
-        elif char == " " and depth == 0:
-            words.append(text[start:position])
+        elif char == separator and depth == 0:
+            parts.append(text[start:position])
             start = position + 1
-    words.append(text[start:])
-    return [word for word in words if word]
+    parts.append(text[start:])
+    return parts
 
 
 def _modifiers(words: list[str]) -> dict[str, str]:
