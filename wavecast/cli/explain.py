@@ -83,8 +83,8 @@ class _Quantity(click.ParamType):
 @click.option("--block", type=_Dimensions(), help="Threads of a workgroup, for the same.")
 @click.option("--lds", type=click.IntRange(min=0), default=0,
               help="Dynamic LDS in bytes, for the same.")  # fmt: skip
-@click.option("-D", "--compiler-option", multiple=True, metavar="OPTION",
-              help="Passed to the HIP compiler, e.g. -D=-DBLOCK=128.")  # fmt: skip
+@click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
+              help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option(
     "--flops", type=_Quantity(), help="Useful FLOPs of a launch, instead of deriving them."
 )
