@@ -72,3 +72,20 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stderr.startswith(b"wavecast: warning: cache ")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "html", "sarif"])
+def test_a_file_name_that_is_not_text(format_: str, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/na\xffme.s"
+    Path(os.fsdecode(path)).write_bytes(SAXPY.read_bytes())
+    done = wavecast("explain", os.fsdecode(path), "-f", format_)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD"; "$@"', "sh", *COMMAND, "rules"], cwd=gone, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -71,6 +71,24 @@ def test_a_source_may_state_another_encoding(tmp_path):
         capture_script(path, [], [GFX942], quiet=True)
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_of_any_start_method_are_captured(script, method: str):
+    path = script(
+        f"""
+import multiprocessing
+if __name__ == "__main__":
+    x, y, out = launch(500)
+    with multiprocessing.get_context("{method}").Pool(1) as pool:
+        pool.map(abs, [1, 2])
+    process = multiprocessing.get_context("{method}").Process(target=launch, args=(2000,))
+    process.start()
+    process.join()
+"""
+    )
+    found = capture_script(path, [], [GFX942], quiet=True, timeout=120)
+    assert [launch.grid[0] for launch in found.launches["gfx942"]] == [2, 8]
+
+
 def test_nothing_is_left_when_the_command_is_killed(script, tmp_path):
     pid = tmp_path / "pid"
     body = f"open({str(pid)!r}, 'w').write(str(os.getpid()))"

@@ -139,6 +139,8 @@ def command(
     from wavecast.pipeline import Given, Options, explain_path, select
 
     _check_regex(kernels)
+    if timeout != timeout:  # not a number, which no comparison refuses
+        raise click.BadParameter("not a number", param_hint="--timeout")
     given = Given(
         flops=flops,
         bytes=bytes_,
@@ -245,7 +247,7 @@ def _write_file(report: Any, format_: str, detail: str, output: Path) -> None:
     from wavecast.errors import InputError
 
     try:
-        with output.open("w", encoding="utf-8") as stream:
+        with output.open("w", encoding="utf-8", errors="replace") as stream:
             _write(report, format_, detail, stream)
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror}") from None

@@ -21,19 +21,25 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Verb -> the options a settings file may set."""
 
+_REPEATED = frozenset({"arch_file"})
+"""Options that are given once per value; a list for any other is joined by commas."""
+
 
 def default_map(start: Path | None = None) -> dict[str, dict[str, object]]:
     """Defaults per verb for click. Raises UsageError for an unknown key or an unreadable file."""
-    path = _nearest_pyproject(start or Path.cwd())
-    if path is None:
+    try:
+        path = _nearest_pyproject(start or Path.cwd())
+        content = path.read_bytes() if path is not None else b""
+    except OSError:  # not ours to complain about: the folder is gone, or the file is another's
+        return {}
+    if path is None or b"wavecast" not in content:
         return {}
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        if "wavecast" not in path.read_text(encoding="utf-8", errors="replace"):
-            return {}
+        document = tomllib.loads(content.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
-    settings = document.get("tool", {}).get("wavecast", {})
+    tool = document.get("tool", {})
+    settings = tool.get("wavecast", {}) if isinstance(tool, dict) else {}
     if not isinstance(settings, dict):
         raise UsageError(f"{path}: [tool.wavecast] must be a table")
     defaults: dict[str, dict[str, object]] = {verb: {} for verb in SETTINGS}
@@ -46,7 +52,7 @@ def default_map(start: Path | None = None) -> dict[str, dict[str, object]]:
         if not verbs:
             raise UnknownName(f"setting in {path}", key, _known())
         for verb in verbs:
-            defaults[verb].setdefault(name, _option_value(value))
+            defaults[verb].setdefault(name, _option_value(name, value))
     return defaults
 
 
@@ -59,10 +65,12 @@ def _verb_table(
         name = key.replace("-", "_")
         if name not in SETTINGS[verb]:
             raise UnknownName(f"setting in {path} [tool.wavecast.{verb}]", key, SETTINGS[verb])
-        defaults[verb][name] = _option_value(value)
+        defaults[verb][name] = _option_value(name, value)
 
 
-def _option_value(value: object) -> object:
+def _option_value(name: str, value: object) -> object:
+    if name in _REPEATED:
+        return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 

@@ -30,7 +30,7 @@ def prepare() -> None:
 def as_document(stream: IO[str]) -> None:
     """Write JSON and HTML as UTF-8, which they are by definition, whatever the locale says."""
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding="utf-8")
+        stream.reconfigure(encoding="utf-8", errors="replace")
 
 
 def console(

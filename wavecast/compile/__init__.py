@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -73,9 +74,13 @@ def read(path: str | Path) -> bytes:
     try:
         if file.is_dir():
             raise InputError(f"{path} is a folder", hint="give one file of it")
-        if file.stat().st_size > _MAX_BYTES:
+        status = file.stat()
+        if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+            raise InputError(f"{path} is a device, not a file", hint="give a file or a pipe")
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1) if status.st_size <= _MAX_BYTES else b""
+        if max(len(data), status.st_size) > _MAX_BYTES:
             raise InputError(f"{path} is larger than 2 GiB")
-        data = file.read_bytes()
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except OSError as error:

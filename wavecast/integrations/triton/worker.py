@@ -24,6 +24,7 @@ from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.job import STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.processes import fork_always
 from wavecast.integrations.triton.program import ending, run_as_main
 from wavecast.integrations.triton.recorder import CaptureFailure, Recorder
 
@@ -177,6 +178,7 @@ def _capture(job: Job, facts: DeviceFacts, frames: wire.FrameWriter) -> None:
     hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=True)
     path = Path(job.script)
     hooks.install()
+    fork_always()
     raised = ""
     try:
         with emulated_cuda(facts, recorder.note, lambda: bool(recorder.launches)):

@@ -1,0 +1,27 @@
+"""Processes a script starts through `multiprocessing`: all by fork.
+
+A process started anew (`spawn`, `forkserver`) imports the script with no emulated GPU, fails, and a
+pool starts it again without end. A fork has everything that was installed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def fork_always() -> None:
+    """Make every start method fork, for the rest of this process's life."""
+    import multiprocessing.context as context
+
+    import torch
+
+    def start(process: Any) -> Any:
+        from multiprocessing.popen_fork import Popen
+
+        return Popen(process)
+
+    for kind in (context.SpawnProcess, context.ForkServerProcess):
+        kind._Popen = staticmethod(start)  # type: ignore[method-assign]
+    # PyTorch's pool of threads does not exist in a fork; its data loader's workers do the same.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
