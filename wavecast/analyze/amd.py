@@ -17,6 +17,7 @@ from wavecast.analyze.result import CodeAnalysis, Occupancy, Registers
 from wavecast.analyze.waits import waits
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.isa.collector import no_collections
 from wavecast.isa.program import KernelDescriptor, Program
 
 _ALWAYS_LEFT_OUT = (
@@ -32,6 +33,7 @@ _WITH_RESULT = frozenset(
 """Classes whose instructions write registers, so that their latency matters to a chain."""
 
 
+@no_collections()
 def analyze(
     code: CodeObject,
     device: Device,

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from wavecast.errors import ParseError, UnknownOpcode
 from wavecast.isa.cfg import build_program
+from wavecast.isa.collector import no_collections
 from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.metadata import descriptors_from_assembly
@@ -38,6 +39,7 @@ class _Function:
     labels: dict[str, int] = field(default_factory=dict)
 
 
+@no_collections()
 def parse(
     text: str,
     target: str,
