@@ -275,7 +275,26 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
         found = rule(*arguments) if rule is not None and _ruled(operands, selects) else None
         return found if found is not None else Scattered(_first_origin(operands))
 
-    return method
+    return _uniform_first(method, on_integers, values)
+
+
+def _uniform_first(
+    general: Callable[..., Value], on_integers: Callable[..., Integer], values: int
+) -> Any:
+    """An operation that asks no further where its one or two operands are the same in every lane,
+    as those of most decisions are."""
+
+    def unary(self: WaveOps, a: Value, *widths: int) -> Value:
+        if type(a) is int or type(a) is Unknown:
+            return on_integers(_INTEGERS, a, *widths)
+        return general(self, a, *widths)
+
+    def binary(self: WaveOps, a: Value, b: Value, *widths: int) -> Value:
+        if (type(a) is int or type(a) is Unknown) and (type(b) is int or type(b) is Unknown):
+            return on_integers(_INTEGERS, a, b, *widths)
+        return general(self, a, b, *widths)
+
+    return {1: unary, 2: binary}.get(values, general)
 
 
 def _comparison(name: str) -> Any:
@@ -358,6 +377,13 @@ class WaveOps(Ops[Value]):
     f32_from_signed = _operation("f32_from_signed", 1)
     f32_to_unsigned = _operation("f32_to_unsigned", 1)
     f32_to_signed = _operation("f32_to_signed", 1)
+
+    def nonzero(self, a: Value, bits: int) -> Value:
+        if not isinstance(a, (int, Unknown)):
+            return super().nonzero(a, bits)
+        if self.noting:
+            self.comparisons.append((a, 0, bits))
+        return Unknown(0, a.origin) if isinstance(a, Unknown) else int(a != 0)
 
     def lane(self) -> Value:
         return self.on_lanes.lane()

@@ -15,6 +15,7 @@ from wavecast.analyze.values.memory_step import (
     spill_step,
     vector_step,
 )
+from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.roots import Pointers, Uses, roots, uses
 from wavecast.analyze.values.sample import first_samples, more_samples
 from wavecast.analyze.values.scratch import SLOT_BASE
@@ -128,7 +129,7 @@ class _Sampling:
         self.seen: Seen = {}
         self.outcomes: list[Outcome] = []
         self._budget = BUDGET
-        self._steps = _Steps(program, parts, inputs, self.seen)
+        self._plans = Plans(program, parts, _Steps(program, parts, inputs, self.seen))
 
     @property
     def too_slow(self) -> bool:
@@ -173,9 +174,7 @@ class _Sampling:
             state.values[position] = value
         state.exec_changed()
         first = not self.outcomes
-        return Walk(
-            self.program, self.parts, state, self._steps, self._budget, first, self.follow_exec
-        )
+        return Walk(self.program, self._plans, state, self._budget, first, self.follow_exec)
 
 
 class _Steps:

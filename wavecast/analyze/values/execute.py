@@ -9,7 +9,7 @@ they write unknown.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
 
 from wavecast.analyze.values import sdwa
 from wavecast.analyze.values.domain import Scattered
@@ -30,6 +30,7 @@ from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.integers import Unknown
 
 _VECTOR_END = AGPR_BASE + AGPR_COUNT
@@ -40,17 +41,21 @@ _HARMLESS = frozenset({"bitop3"}) | sdwa.MODIFIERS
 Step = Callable[[Registers, int], None]
 
 
+@lru_cache(maxsize=1 << 14)
 def compile_step(decoded: Decoded, lanes: int) -> Step:
     """The effect of one instruction that is no memory access on the state of a wave.
 
     The step takes the registers and the instruction's index, which becomes the origin of values
     it makes unknown.
     """
-    compiled = [_half(part, lanes) for part in _parts(decoded)]
+    parts = [decoded] if decoded.second is None else [decoded, decoded.second]
+    compiled = [_half(part, lanes) for part in parts]
     if any(item is None for item in compiled):
         return opaque(decoded)
     halves = [item for item in compiled if item is not None]
     changes_exec = bool(decoded.writes & EXEC)
+    if len(halves) == 1:
+        return _single(*halves[0], changes_exec)
 
     def step(state: Registers, _index: int) -> None:
         ops = state.ops
@@ -66,13 +71,27 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
     return step
 
 
+def _single(
+    function: Function, readers: list[Reader], writers: list[Writer], changes_exec: bool
+) -> Step:
+    """The effect of an instruction that is no pair."""
+
+    def step(state: Registers, _index: int) -> None:
+        values = function(state.ops, *[read(state) for read in readers])
+        for value, write in zip(values, writers, strict=True):
+            write(state, value)
+        if changes_exec:
+            state.exec_changed()
+
+    return step
+
+
 def passes_on(decoded: Decoded) -> bool:
     """What it writes follows from what it reads, even where the form (DPP, say) is not modelled."""
-    return all(semantics.of(part.opcode) is not None for part in _parts(decoded))
-
-
-def _parts(decoded: Decoded) -> list[Decoded]:
-    return [decoded] if decoded.second is None else [decoded, decoded.second]
+    second = decoded.second
+    if second is not None and semantics.of(second.opcode) is None:
+        return False
+    return semantics.of(decoded.opcode) is not None
 
 
 def _is_modelled(decoded: Decoded) -> bool:
@@ -87,8 +106,9 @@ def opaque(decoded: Decoded) -> Step:
     changes_exec = bool(decoded.writes & EXEC)
 
     def step(state: Registers, index: int) -> None:
+        anything = Scattered(index)
         for position in vector:
-            state.write_vector(position, Scattered(index))
+            state.write_vector(position, anything)
         for position in scalar:
             state.values[position] = Unknown(0, index)
         if changes_exec:
@@ -97,9 +117,7 @@ def opaque(decoded: Decoded) -> Step:
     return step
 
 
-def _half(
-    decoded: Decoded, lanes: int
-) -> tuple[Callable[..., tuple[Any, ...]], list[Reader], list[Writer]] | None:
+def _half(decoded: Decoded, lanes: int) -> tuple[Function, list[Reader], list[Writer]] | None:
     """The function, inputs and outputs of an instruction or of one half of a pair."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None or not _is_modelled(decoded):

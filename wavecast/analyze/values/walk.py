@@ -13,13 +13,11 @@ any other branch one side is followed and the blocks of both are counted as unkn
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wavecast.analyze.values.domain import Comparison, Scattered, Value, origin_of
-from wavecast.analyze.values.execute import Step
 from wavecast.analyze.values.operands import special_position
-from wavecast.analyze.values.slices import Slices
+from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.state import Registers
 from wavecast.analyze.values.steady import (
     Change,
@@ -32,10 +30,9 @@ from wavecast.analyze.values.steady import (
 )
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
-from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import Control, MemoryKind
+from wavecast.isa.opcode import Control
 from wavecast.isa.program import Loop, Program
-from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, SCC, VCC, VGPR_BASE
+from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
 
 FULL_VISITS = 2
@@ -49,13 +46,6 @@ CUT_SHORT = "the walk of this kernel was cut short: too many instructions"
 
 _FIRST_JUMP = 8
 _VECTOR_END = AGPR_BASE + AGPR_COUNT
-
-
-_FLAGS = SCC | VCC
-_COMPARING_FORMS = frozenset({"VOPC"})
-
-_Planned = tuple[Step, int, bool]
-"""An instruction's effect, its index, and whether its comparisons are decisions."""
 
 
 class OverBudget(Exception):
@@ -79,14 +69,13 @@ class Outcome:
 
 
 class Walk:
-    """One wave. `step_of(index)` gives the effect of an instruction of a slice."""
+    """One wave."""
 
     def __init__(
         self,
         program: Program,
-        slices: Slices,
+        plans: Plans,
         state: Registers,
-        step_of: Callable[[int], Step],
         budget: int,
         see_addresses: bool,
         follow_exec: bool = True,
@@ -97,10 +86,8 @@ class Walk:
         self.see_addresses = see_addresses
         self.follow_exec = follow_exec
         self.outcome = Outcome([0.0] * len(program.blocks), [0.0] * len(program.loops))
-        self._slices = slices
-        self._step_of = step_of
-        self._decisions: dict[int, list[_Planned]] = {}
-        self._everything: dict[int, list[_Planned]] = {}
+        self._plans = plans
+        self._slices = plans.slices
         self._loop_at = {loop.header: loop for loop in program.loops}
         self._order = {block: n for n, block in enumerate(program.reverse_postorder)}
         self._written: dict[frozenset[int], list[int]] = {}
@@ -138,7 +125,7 @@ class Walk:
             self._forget_writes(*self._forget.pop(index))
         state = self.state
         full = self.see_addresses and counts[index] <= FULL_VISITS
-        steps = self._steps(index, full)
+        steps = self._plans.of(index, full)
         self.budget -= len(steps) + 1
         if self.budget < 0:
             raise OverBudget
@@ -147,30 +134,6 @@ class Walk:
             step(state, position)
         ops.noting = False
         return self._successor(index)
-
-    def _steps(self, index: int, full: bool) -> list[_Planned]:
-        cache = self._everything if full else self._decisions
-        found = cache.get(index)
-        if found is None:
-            block = self.program.blocks[index]
-            decisions = self._slices.decisions.member
-            addresses = self._slices.addresses.member
-            instructions = self.program.instructions
-            found = [
-                (self._step_of(position), position, self._decides(position))
-                for position in range(block.start, block.stop)
-                if decisions[position]
-                or (full and (addresses[position] or _accesses(instructions[position])))
-            ]
-            cache[index] = found
-        return found
-
-    def _decides(self, position: int) -> bool:
-        """The outcome of a comparison this instruction makes may decide where control goes."""
-        wanted = self._slices.decisions.results.get(position, 0)
-        return bool(wanted & _FLAGS) or (
-            bool(wanted) and self.program.instructions[position].opcode.form in _COMPARING_FORMS
-        )
 
     def _successor(self, index: int) -> int | None:
         block = self.program.blocks[index]
@@ -403,8 +366,3 @@ class Walk:
         counts, entries = self.outcome.counts, self.outcome.entries
         counts[:] = [a + times * b for a, b in zip(now.counts, steady.counts, strict=True)]
         entries[:] = [a + times * b for a, b in zip(now.entries, steady.entries, strict=True)]
-
-
-def _accesses(instruction: Instruction) -> bool:
-    memory = instruction.decoded.memory
-    return memory is not None and memory.kind is not MemoryKind.PERMUTE

@@ -18,9 +18,11 @@ from wavecast.isa.semantics.lanes import LaneOps
 from wavecast.isa.semantics.ops import Ops
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Unknown:
     """A value that is not known, the same in every lane.
+
+    Immutable by convention: not a frozen class because evaluators make one per operation.
 
     `zeros` is how many of its low bits are known to be zero. `origin` is what made it unknown, for
     messages: whatever the code that created it chose.
@@ -47,12 +49,12 @@ def _zeros(value: Integer, bits: int) -> int:
     return value.zeros if isinstance(value, Unknown) else trailing_zeros(value, bits)
 
 
-def _origin(*values: Integer) -> object:
-    return next((value.origin for value in values if isinstance(value, Unknown)), None)
-
-
 def _unknown(zeros: int, *values: Integer) -> Unknown:
-    return Unknown(zeros, _origin(*values))
+    """An unknown value made from others; what made the first unknown one made this one so."""
+    for value in values:
+        if type(value) is Unknown:
+            return Unknown(zeros, value.origin)
+    return Unknown(zeros)
 
 
 class IntegerOps(Ops[Integer]):
