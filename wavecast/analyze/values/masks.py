@@ -6,11 +6,14 @@ with the rows' own semantics: all that is tracked is which registers hold all on
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from wavecast.analyze.values.domain import WaveOps
-from wavecast.analyze.values.execute import Step, compile_step
+from wavecast.analyze.values.execute import compile_step
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.state import EXEC_LOW, Registers
 from wavecast.isa.defuse import bits_of
+from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import SCALAR_FORMS
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC, SGPRS, VCC
@@ -28,34 +31,34 @@ def partial_lanes(program: Program, lanes: int) -> bytearray:
 class _Masks:
     def __init__(self, program: Program, lanes: int) -> None:
         self.program = program
+        self.lanes = lanes
         self.exec_bits = EXEC if lanes == 64 else EXEC & (1 << EXEC_LOW)
         self.tracked = self._tracked()
-        self.positions = bits_of(self.tracked)
-        self.state = Registers(WaveOps(lanes), SLOT_BASE)
-        self.steps: list[list[tuple[int, int, Step | None]]] = [
-            self._steps(block.start, block.stop, lanes) for block in program.blocks
-        ]
+        self.steps = [self._steps(block.start, block.stop) for block in program.blocks]
 
     def _tracked(self) -> int:
         """EXEC, VCC and every scalar register an instruction that touches EXEC writes or reads."""
         tracked = EXEC | VCC
         for instruction in self.program.instructions:
             decoded = instruction.decoded
-            if decoded.opcode.form in SCALAR_FORMS and (decoded.writes | decoded.reads) & EXEC:
-                tracked |= (decoded.writes | decoded.reads) & SGPRS
+            touched = decoded.writes | decoded.reads
+            if touched & EXEC and decoded.opcode.form in SCALAR_FORMS:
+                tracked |= touched & SGPRS
         return tracked
 
-    def _steps(self, start: int, stop: int, lanes: int) -> list[tuple[int, int, Step | None]]:
-        """Instructions that write tracked registers: index, what they write, their effect."""
-        found = []
+    def _steps(self, start: int, stop: int) -> list[tuple[int, int, Decoded | None]]:
+        """Instructions that write tracked registers: index, what they write, and the instruction
+        where its effect matters (what others write is not all ones)."""
+        found: list[tuple[int, int, Decoded | None]] = []
+        instructions, tracked = self.program.instructions, self.tracked
         for index in range(start, stop):
-            decoded = self.program.instructions[index].decoded
-            writes = decoded.writes & self.tracked
+            decoded = instructions[index].decoded
+            writes = decoded.writes & tracked
             if not writes:
                 continue
-            touches = decoded.writes & EXEC or decoded.reads & self.tracked
+            touches = decoded.writes & EXEC or decoded.reads & tracked
             scalar = decoded.opcode.form in SCALAR_FORMS and touches
-            found.append((index, writes, compile_step(decoded, lanes) if scalar else None))
+            found.append((index, writes, decoded if scalar else None))
         return found
 
     def run(self) -> bytearray:
@@ -85,25 +88,26 @@ class _Masks:
         """The registers that hold all ones after a block, from those that do before it."""
         place = self.program.blocks[block]
         here = place.start
-        for index, writes, step in self.steps[block]:
+        for index, writes, decoded in self.steps[block]:
             if partial is not None and known & self.exec_bits != self.exec_bits:
                 partial[here : index + 1] = b"\1" * (index + 1 - here)
             here = index + 1
-            known = self._after(known, writes, step, index)
+            if decoded is not None:
+                touched = known & (decoded.reads | decoded.writes)
+                known = known & ~writes | _all_ones(decoded, self.lanes, touched) & writes
+            else:
+                known &= ~writes
         if partial is not None and known & self.exec_bits != self.exec_bits:
             partial[here : place.stop] = b"\1" * (place.stop - here)
         return known
 
-    def _after(self, known: int, writes: int, step: Step | None, index: int) -> int:
-        if step is None:
-            return known & ~writes
-        values = self.state.values
-        for position in self.positions:
-            values[position] = _ONES if known >> position & 1 else _UNKNOWN
-        step(self.state, index)
-        for position in bits_of(writes):
-            if values[position] == _ONES:
-                known |= 1 << position
-            else:
-                known &= ~(1 << position)
-        return known
+
+@lru_cache(maxsize=1 << 14)
+def _all_ones(decoded: Decoded, lanes: int, known: int) -> int:
+    """The registers an instruction writes all ones to, where `known` hold all ones before it."""
+    state = Registers(WaveOps(lanes), SLOT_BASE)
+    values = state.values
+    for position in bits_of(decoded.reads | decoded.writes):
+        values[position] = _ONES if known >> position & 1 else _UNKNOWN
+    compile_step(decoded, lanes)(state, 0)
+    return sum(1 << position for position in bits_of(decoded.writes) if values[position] == _ONES)
