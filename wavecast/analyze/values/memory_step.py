@@ -51,7 +51,7 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
         return opaque(decoded)
     readers = [operand_reader(operands[1], decoded.roles[1], inputs.lanes)]
     offsets = [operand_reader(o, _OFFSET_ROLE, inputs.lanes) for o in operands[2:]]
-    constant = _offset(decoded)
+    constant = constant_offset(decoded)
     dwords = max(1, decoded.memory.bytes // 4)
     unknown = opaque(decoded)
 
@@ -109,7 +109,7 @@ def _bits_of_role(decoded: Decoded, access: Access) -> int:
     return bits & decoded.writes
 
 
-def _offset(decoded: Decoded) -> int:
+def constant_offset(decoded: Decoded) -> int:
     """The constant offset in bytes. Pairs (`offset0`, `offset1`) shift every lane alike, which
     changes neither pattern nor conflicts; their first place counts as offset 0."""
     text = decoded.modifiers.get("offset") or "0"
@@ -131,7 +131,7 @@ def _address(decoded: Decoded, lanes: int) -> Address | None:
     if memory.space is Space.BUFFER:
         return _buffer_address(decoded, by_kind, lanes)
     if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
-        return _lds_address(vector, _offset(decoded), lanes)
+        return _lds_address(vector, constant_offset(decoded), lanes)
     return _global_address(vector, by_kind.get(OperandKind.SCALAR_ADDRESS), decoded, lanes)
 
 
@@ -149,7 +149,7 @@ def _lds_address(vector: Operand, offset: int, lanes: int) -> Address | None:
 def _global_address(
     vector: Operand, scalar: Operand | None, decoded: Decoded, lanes: int
 ) -> Address | None:
-    offset = _offset(decoded)
+    offset = constant_offset(decoded)
     if scalar is not None and scalar.kind in (OperandClass.SGPR, OperandClass.SPECIAL):
         base = operand_reader(scalar, _wide(2), lanes)
         index = operand_reader(vector, _wide(1), lanes)
@@ -181,7 +181,7 @@ def _buffer_address(
     if lane is None and vector.kind is not OperandClass.OFF:
         return None
     records = (resource.bits & -resource.bits).bit_length() + 1
-    offset = _offset(decoded)
+    offset = constant_offset(decoded)
 
     def read(state: Registers) -> tuple[Value, int | None]:
         ops = state.ops

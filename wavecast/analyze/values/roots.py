@@ -8,12 +8,13 @@ flow-sensitive and does not depend on a launch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wavecast.analyze.values.execute import passes_on
 from wavecast.analyze.values.inputs import user_registers
-from wavecast.analyze.values.scratch import Slots
+from wavecast.analyze.values.memory_step import constant_offset
+from wavecast.analyze.values.scratch import SLOT_BASE, Slots
 from wavecast.analyze.values.slices import ADDRESS_KINDS, Slices
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.defuse import bits_of
@@ -110,8 +111,15 @@ def uses(program: Program, arguments: Mapping[int, tuple[str, ...]]) -> Uses:
     )
 
 
-State = dict[int, int]
-"""Register -> roots; registers that are missing have none."""
+State = list[int]
+"""The registers that each root has reached: the segment's, then those of every pointer."""
+
+Step = Callable[[State], None]
+
+
+_Member = tuple[int, Step, int | None]
+"""An instruction that addresses pass through, or that has one: its index, its effect, and the
+registers it takes its address from, None for one whose address is not asked for."""
 
 
 class _Roots:
@@ -121,127 +129,204 @@ class _Roots:
         self.program = program
         self.spills = slices.spills
         self.pointers = pointers
+        self.entry = self._entry(descriptor)
+        self.parked: dict[tuple[int, int], int] = {}
+        """Register and lane a scalar is parked in -> the bit position that stands for it."""
+        self.first_parked = max(
+            (slots.first + slots.count for slots in self.spills.values()), default=SLOT_BASE
+        )
+        self.steps: dict[int, tuple[Step, int | None]] = {}
         member = slices.addresses.member
         self.blocks = [
-            [i for i in range(block.start, block.stop) if member[i] or self._is_access(i)]
+            [
+                self._member(index)
+                for index in range(block.start, block.stop)
+                if member[index] or _is_access(program.instructions[index].decoded)
+            ]
             for block in program.blocks
         ]
-        self.entry = self._entry(descriptor)
-        self.plans: dict[int, list[_Flow]] = {}
-
-    def _is_access(self, index: int) -> bool:
-        memory = self.program.instructions[index].decoded.memory
-        return memory is not None and memory.kind is not MemoryKind.PERMUTE
 
     def _entry(self, descriptor: KernelDescriptor) -> State:
         user = user_registers(descriptor)
         segment, count = user.places.get("kernarg_segment_ptr", (0, 0))
-        state = {segment + index: _SEGMENT for index in range(count)}
+        state = [0] * (1 + len(self.pointers.names))
+        state[0] = ((1 << count) - 1) << segment
         for dword, position in user.preloaded:
             root = self.pointers.dword(dword)
             if root:
-                state[position] = root
+                state[root.bit_length() - 1] |= 1 << position
         return state
+
+    def _member(self, index: int) -> _Member:
+        slots = self.spills.get(index)
+        if slots is not None:
+            return index, _move(slots), None
+        decoded = self.program.instructions[index].decoded
+        known = self.steps.get(id(decoded))
+        if known is None:
+            if _is_access(decoded):
+                known = self._load(decoded), _addressing(decoded)
+            else:
+                known = _pass_on(self._flows(decoded)), None
+            self.steps[id(decoded)] = known
+        step, addressing = known
+        return index, step, addressing
 
     def run(self) -> dict[int, tuple[str, ...]]:
         blocks = self.program.blocks
         entering: list[State | None] = [None] * len(blocks)
         entering[0] = self.entry
         order = {block: number for number, block in enumerate(self.program.reverse_postorder)}
+        # blocks that are never reached keep these
+        found = {
+            position: 0
+            for block in self.blocks
+            for position, _, addressing in block
+            if addressing is not None
+        }
         pending = {0}
         while pending:
             index = min(pending, key=order.__getitem__)
             pending.discard(index)
-            state = dict(entering[index] or {})
-            for position in self.blocks[index]:
-                self._apply(position, state)
+            state = list(entering[index] or ())
+            for position, step, addressing in self.blocks[index]:
+                if addressing is not None:
+                    found[position] = _roots_in(state, addressing)
+                step(state)
             for successor in blocks[index].successors:
                 if _merge(entering, successor, state):
                     pending.add(successor)
-        found: dict[int, tuple[str, ...]] = {}
-        for index, members in enumerate(self.blocks):
-            state = dict(entering[index] or {})
-            for position in members:
-                decoded = self.program.instructions[position].decoded
-                if self._is_access(position) and position not in self.spills:
-                    found[position] = self.pointers.of(_address_roots(decoded, state))
-                self._apply(position, state)
-        return found
+        return {index: self.pointers.of(reached) for index, reached in found.items()}
 
-    def _apply(self, index: int, state: State) -> None:
-        decoded = self.program.instructions[index].decoded
-        slots = self.spills.get(index)
-        if slots is not None:
-            _move(slots, state)
-            return
+    def _load(self, decoded: Decoded) -> Step:
+        """An access: what it loads from the segment is a pointer, anything else is data."""
         memory = decoded.memory
-        if memory is not None and memory.kind is not MemoryKind.PERMUTE:
-            self._load(decoded, state)
-            return
-        found = []
-        for reads, writes in self._plan(decoded):
-            root = 0
-            for position in reads:
-                root |= state.get(position, 0)
-            if len(reads) != len(writes):
-                # no plain move: an offset may have been added to the segment's address
-                root &= ~_SEGMENT
-            found.append((root, writes))
-        for root, writes in found:
-            for position in writes:
-                if root:
-                    state[position] = root
-                else:
-                    state.pop(position, None)
+        writes = decoded.writes
+        segment = None
+        if memory is not None and (memory.space, memory.kind) == (Space.SCALAR, MemoryKind.LOAD):
+            segment = _segment_load(decoded)
+        if segment is None:
+            return _forget(writes)
+        base, offset = segment
+        roots = [
+            (root.bit_length() - 1, 1 << position)
+            for number, position in enumerate(bits_of(writes))
+            if (root := self.pointers.dword(offset // 4 + number))
+        ]
 
-    def _plan(self, decoded: Decoded) -> list[_Flow]:
-        """What passes roots on to what: registers read, registers written."""
-        key = id(decoded)
-        known = self.plans.get(key)
-        if known is None:
-            moved = _moved_lane(decoded)
-            known = [moved] if moved is not None else _flows(decoded)
-            self.plans[key] = known
-        return known
+        def step(state: State) -> None:
+            from_segment = _roots_in(state, base) == _SEGMENT
+            for number, held in enumerate(state):
+                state[number] = held & ~writes
+            if from_segment:
+                for number, bit in roots:
+                    state[number] |= bit
 
-    def _load(self, decoded: Decoded, state: State) -> None:
-        memory = decoded.memory
-        assert memory is not None
-        writes = bits_of(decoded.writes)
-        offset = None
-        if memory.space is Space.SCALAR and memory.kind is MemoryKind.LOAD:
-            offset = self._segment_offset(decoded, state)
-        for position in writes:
-            state.pop(position, None)
-        if offset is None:
-            return
-        for number, position in enumerate(writes):
-            root = self.pointers.dword(offset // 4 + number)
-            if root:
-                state[position] = root
+        return step
 
-    def _segment_offset(self, decoded: Decoded, state: State) -> int | None:
-        """The constant offset of a load from the kernel argument segment; None for other loads."""
-        base = next((o for o in decoded.operands[1:] if o.kind is OperandClass.SGPR), None)
-        if base is None or state.get((base.bits & -base.bits).bit_length() - 1) != _SEGMENT:
+    def _flows(self, decoded: Decoded) -> list[_Flow]:
+        moved = self._moved_lane(decoded)
+        return [moved] if moved is not None else _flows(decoded)
+
+    def _moved_lane(self, decoded: Decoded) -> _Flow | None:
+        """The registers of a scalar parked in, or fetched from, a constant lane of a vector
+        register.
+
+        Every such lane counts as a register of its own. None for any other instruction.
+        """
+        if decoded.opcode.cost_class != "valu_lane" or not decoded.operands:
             return None
-        offset = int(decoded.modifiers.get("offset") or "0", 0)
-        for operand in decoded.operands[2:]:
-            if operand.kind is OperandClass.CONSTANT and operand.value is not None:
-                offset += operand.value
-            elif operand.bits:
-                return None
-        return offset
+        lane = decoded.operands[-1].value
+        vectors = [o for o in decoded.operands if o.kind is OperandClass.VGPR]
+        scalars = [o for o in decoded.operands if o.bits and o.kind is not OperandClass.VGPR]
+        if lane is None or len(vectors) != 1 or len(scalars) > 1:
+            return None
+        place = vectors[0].bits, lane
+        parked = 1 << self.parked.setdefault(place, self.first_parked + len(self.parked))
+        scalar = scalars[0].bits if scalars else 0
+        return (parked, scalar) if decoded.operands[0] is not vectors[0] else (scalar, parked)
 
 
-_Flow = tuple[list[int], list[int]]
+_Flow = tuple[int, int]
+"""Registers read, and those written that receive the roots of all of them."""
+
+
+def _is_access(decoded: Decoded) -> bool:
+    return decoded.memory is not None and decoded.memory.kind is not MemoryKind.PERMUTE
+
+
+def _roots_in(state: State, registers: int) -> int:
+    """The set of roots that some of these registers have."""
+    found = 0
+    for number, held in enumerate(state):
+        if held & registers:
+            found |= 1 << number
+    return found
+
+
+def _forget(writes: int) -> Step:
+    def step(state: State) -> None:
+        for number, held in enumerate(state):
+            if held & writes:
+                state[number] = held & ~writes
+
+    return step
+
+
+def _pass_on(flows: list[_Flow]) -> Step:
+    # where registers do not pair up, an offset may have been added to the segment's address
+    plain = [reads if reads.bit_count() == writes.bit_count() else 0 for reads, writes in flows]
+    overwritten = touched = 0
+    for reads, writes in flows:
+        overwritten |= writes
+        touched |= reads | writes
+
+    def step(state: State) -> None:
+        for number, held in enumerate(state):
+            if not held & touched:
+                continue
+            left = held & ~overwritten
+            for (reads, writes), segment_reads in zip(flows, plain, strict=True):
+                if held & (reads if number else segment_reads):
+                    left |= writes
+            state[number] = left
+
+    return step
+
+
+def _move(slots: Slots) -> Step:
+    source, target = slots.register, slots.first
+    if slots.load:
+        source, target = target, source
+    ones = (1 << slots.count) - 1
+
+    def step(state: State) -> None:
+        for number, held in enumerate(state):
+            state[number] = held & ~(ones << target) | (held >> source & ones) << target
+
+    return step
+
+
+def _segment_load(decoded: Decoded) -> tuple[int, int] | None:
+    """The base register and constant offset of what may be a load from the argument segment; None
+    for a load with an offset in a register."""
+    base = next((o for o in decoded.operands[1:] if o.kind is OperandClass.SGPR), None)
+    if base is None:
+        return None
+    offset = constant_offset(decoded)
+    for operand in decoded.operands[2:]:
+        if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+            offset += operand.value
+        elif operand.bits:
+            return None
+    return base.bits & -base.bits, offset
 
 
 def _flows(decoded: Decoded) -> list[_Flow]:
     """By register: everything read reaches everything written, but for 64-bit arithmetic, whose
     low half depends on low halves alone (compilers leave rubbish in high halves they ignore)."""
     if decoded.opcode.form in _COMPARISONS or not passes_on(decoded):
-        return [([], bits_of(decoded.writes & ~EXEC))]
+        return [(0, decoded.writes & ~EXEC)]
     if decoded.second is not None:
         return [_half(decoded), _half(decoded.second)]
     reads, writes = decoded.reads & ~EXEC, decoded.writes & ~EXEC
@@ -252,13 +337,13 @@ def _flows(decoded: Decoded) -> list[_Flow]:
     ]
     results = [bits for bits, access in wide if access is Access.WRITE]
     if len(results) != 1:
-        return [(bits_of(reads), bits_of(writes))]
+        return [(reads, writes)]
     (low,) = (bits & -bits for bits in results)
     low_reads = reads
     for bits, access in wide:
         if access is Access.READ:
             low_reads &= ~(bits & (bits - 1))
-    return [(bits_of(low_reads), bits_of(low)), (bits_of(reads), bits_of(writes & ~low))]
+    return [(low_reads, low), (reads, writes & ~low)]
 
 
 def _half(decoded: Decoded) -> _Flow:
@@ -269,59 +354,26 @@ def _half(decoded: Decoded) -> _Flow:
             reads |= operand.bits
         if role.access is not Access.READ:
             writes |= operand.bits
-    return bits_of(reads), bits_of(writes)
+    return reads, writes
 
 
-def _moved_lane(decoded: Decoded) -> _Flow | None:
-    """The registers of a scalar parked in, or fetched from, a constant lane of a vector register.
-
-    Every such lane counts as a register of its own. None for any other instruction.
-    """
-    if decoded.opcode.cost_class != "valu_lane" or not decoded.operands:
-        return None
-    lane = decoded.operands[-1].value
-    vectors = [o for o in decoded.operands if o.kind is OperandClass.VGPR]
-    scalars = [o for o in decoded.operands if o.bits and o.kind is not OperandClass.VGPR]
-    if lane is None or len(vectors) != 1 or len(scalars) > 1:
-        return None
-    parked = (vectors[0].bits.bit_length() - 1) + ((lane + 1) << 16)
-    scalar = bits_of(scalars[0].bits) if scalars else []
-    return ([parked], scalar) if decoded.operands[0] is not vectors[0] else (scalar, [parked])
-
-
-def _address_roots(decoded: Decoded, state: State) -> int:
+def _addressing(decoded: Decoded) -> int:
+    """The registers an access takes its address from."""
     found = 0
     tensor = decoded.opcode.form == "TENSOR"
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         scalar_base = decoded.opcode.form == "SMEM" and role.access is Access.READ
         if role.kind in ADDRESS_KINDS or scalar_base or tensor:
-            for position in bits_of(operand.bits):
-                found |= state.get(position, 0)
+            found |= operand.bits
     return found
-
-
-def _move(slots: Slots, state: State) -> None:
-    source, target = slots.register, slots.first
-    if slots.load:
-        source, target = target, source
-    for index in range(slots.count):
-        root = state.get(source + index, 0)
-        if root:
-            state[target + index] = root
-        else:
-            state.pop(target + index, None)
 
 
 def _merge(entering: list[State | None], block: int, state: State) -> bool:
     """Join a state into a block's entry; True when that changed it."""
     known = entering[block]
     if known is None:
-        entering[block] = dict(state)
+        entering[block] = list(state)
         return True
-    changed = False
-    for position, root in state.items():
-        joined = known.get(position, 0) | root
-        if joined != known.get(position):
-            known[position] = joined
-            changed = True
-    return changed
+    joined = [a | b for a, b in zip(known, state, strict=True)]
+    entering[block] = joined
+    return joined != known
