@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from wavecast.isa import semantics, table
 from wavecast.isa.opcode import Access, Control, Opcode, OperandKind
 from wavecast.isa.semantics import IntegerOps, LaneOps, Unknown
+from wavecast.isa.semantics.formats import F32
 
 INTEGERS = IntegerOps()
 LANES = LaneOps(4)
@@ -74,7 +75,7 @@ def _bits(value: float) -> int:
 @given(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3)
 def test_fma_rounds_once(a: float, b: float, c: float) -> None:
     exact = Fraction(a) * Fraction(b) + Fraction(c)
-    found = INTEGERS.f32_fma(_bits(a), _bits(b), _bits(c))
+    found = INTEGERS.f_fma(_bits(a), _bits(b), _bits(c), F32)
     assert isinstance(found, int)
     value = struct.unpack("<f", struct.pack("<I", found))[0]
     if math.isinf(value):
@@ -90,9 +91,9 @@ def test_fma_rounds_once(a: float, b: float, c: float) -> None:
 @pytest.mark.parametrize("value", [0.0, 1.0, 3.7, -2.5, 4294967040.0, 1e20, -1e20, math.nan])
 def test_conversion_to_integer_saturates(value: float) -> None:
     clipped = 0 if math.isnan(value) else int(max(min(value, 2**32 - 1), 0))
-    assert INTEGERS.f32_to_unsigned(_bits(value)) == clipped
+    assert INTEGERS.f_to_int(_bits(value), F32, 32, False) == clipped
     signed = 0 if math.isnan(value) else int(max(min(value, 2**31 - 1), -(2**31)))
-    assert INTEGERS.f32_to_signed(_bits(value)) == signed & 0xFFFFFFFF
+    assert INTEGERS.f_to_int(_bits(value), F32, 32, True) == signed & 0xFFFFFFFF
 
 
 def _arity(function: Callable[..., object]) -> int:
@@ -162,7 +163,7 @@ def test_unknown_values_spread_unless_decided() -> None:
     assert INTEGERS.or_(unknown, 0xFFFFFFFF, 32) == 0xFFFFFFFF
     assert INTEGERS.select(unknown, 5, 5, 32) == 5
     assert INTEGERS.select(1, 4, unknown, 32) == 4
-    assert INTEGERS.f32_mul(unknown, 0) == Unknown(0, "x")
+    assert INTEGERS.f_mul(unknown, 0, F32) == Unknown(0, "x")
 
 
 @settings(max_examples=100, deadline=None)

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from wavecast.isa.semantics.formats import F32
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.scalar import Function
 from wavecast.isa.semantics.vector import on_both
 
 V = TypeVar("V")
 
-_SIGN = 0x80000000
-
 
 def add(o: Ops[V], a: V, b: V) -> tuple[V]:
-    return (o.f32_add(a, b),)
+    return (o.f_add(a, b, F32),)
 
 
 def subtract(o: Ops[V], a: V, b: V) -> tuple[V]:
-    return (o.f32_add(a, o.xor(b, o.const(_SIGN, 32), 32)),)
+    return (o.f_add(a, o.f_negate(b, F32), F32),)
 
 
 def subtract_reversed(o: Ops[V], a: V, b: V) -> tuple[V]:
@@ -30,43 +29,43 @@ def subtract_reversed(o: Ops[V], a: V, b: V) -> tuple[V]:
 
 
 def multiply(o: Ops[V], a: V, b: V) -> tuple[V]:
-    return (o.f32_mul(a, b),)
+    return (o.f_mul(a, b, F32),)
 
 
 def multiply_add(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
-    return (o.f32_fma(a, b, c),)
+    return (o.f_fma(a, b, c, F32),)
 
 
 def accumulate(o: Ops[V], old: V, a: V, b: V) -> tuple[V]:
-    return (o.f32_fma(a, b, old),)
+    return (o.f_fma(a, b, old, F32),)
 
 
 def reciprocal(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_reciprocal(a),)
+    return (o.f_div(o.const(F32.one, 32), a, F32),)
 
 
 def truncate(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_round_to_zero(a),)
+    return (o.f_round(a, F32, "trunc"),)
 
 
 def floor(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_floor(a),)
+    return (o.f_round(a, F32, "floor"),)
 
 
 def from_unsigned(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_from_unsigned(a),)
+    return (o.f_from_int(a, 32, False, F32),)
 
 
 def from_signed(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_from_signed(a),)
+    return (o.f_from_int(a, 32, True, F32),)
 
 
 def to_unsigned(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_to_unsigned(a),)
+    return (o.f_to_int(a, F32, 32, False),)
 
 
 def to_signed(o: Ops[V], a: V) -> tuple[V]:
-    return (o.f32_to_signed(a),)
+    return (o.f_to_int(a, F32, 32, True),)
 
 
 def compare(relation: str) -> Function:
@@ -80,11 +79,11 @@ def compare(relation: str) -> Function:
 
 def _relate(o: Ops[V], relation: str, a: V, b: V) -> V:
     if relation in ("o", "u"):
-        ordered = o.and_(o.f32_equal(a, a), o.f32_equal(b, b), 1)
+        ordered = o.and_(o.f_equal(a, a, F32), o.f_equal(b, b, F32), 1)
         return ordered if relation == "o" else o.not_(ordered, 1)
     if relation.startswith("n"):
         return o.not_(_relate(o, {"neq": "eq"}.get(relation, relation[1:]), a, b), 1)
-    less, equal, greater = o.f32_less(a, b), o.f32_equal(a, b), o.f32_less(b, a)
+    less, equal, greater = o.f_less(a, b, F32), o.f_equal(a, b, F32), o.f_less(b, a, F32)
     if relation == "lg":
         return o.or_(less, greater, 1)
     if relation in ("le", "ge"):
