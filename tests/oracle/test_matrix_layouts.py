@@ -15,9 +15,9 @@ from wavecast.isa.targets import TARGET_SETS, TARGETS
 
 FACTS = Path(__file__).resolve().parents[3] / "shared" / "facts"
 WIDTHS = {
-    **{"f64": 64, "f32": 32, "i32": 32, "xf32": 32, "f16": 16, "bf16": 16},
-    **{"fp8": 8, "bf8": 8, "i8": 8, "iu8": 8, "iu4": 4, "fp4": 4},
-    **{"f8": 8, "f6": 6, "f4": 4},
+    "f64": 64, "f32": 32, "i32": 32, "xf32": 32, "f16": 16, "bf16": 16,
+    "fp8": 8, "bf8": 8, "i8": 8, "iu8": 8, "iu4": 4, "fp4": 4,
+    "f8": 8, "f6": 6, "f4": 4,
 }
 GENERATIONS = {"cdna2": "gfx90a", "cdna3": "gfx942"}
 

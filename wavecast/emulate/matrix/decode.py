@@ -69,9 +69,7 @@ class Decoder:
         shift = F16.mantissa - kind.mantissa
         magnitude = self._and(self._shift_left(raw, shift), ((1 << (kind.bits - 1)) - 1) << shift)
         sign = self._and(self._shift_left(raw, 16 - kind.bits), 0x8000)
-        half = self.builder.trunc(
-            self.builder.or_(magnitude, sign), ir.VectorType(I16, self.count)
-        )
+        half = self.builder.trunc(self.builder.or_(magnitude, sign), ir.VectorType(I16, self.count))
         value = self._extend(half)
         if kind.bias != F16.bias:
             scale = float_constant(2.0 ** (F16.bias - kind.bias), self.count)
@@ -143,9 +141,7 @@ class Decoder:
         normal = self._shift_left(byte, F32.mantissa)
         least = self._constant(1 << (F32.mantissa - 1))
         builder = self.builder
-        bits = builder.select(
-            builder.icmp_unsigned("==", byte, self._constant(0)), least, normal
-        )
+        bits = builder.select(builder.icmp_unsigned("==", byte, self._constant(0)), least, normal)
         nan = builder.icmp_unsigned("==", byte, self._constant(0xFF))
         return self._as_float(builder.select(nan, self._constant(_QUIET_NAN), bits))
 
