@@ -19,6 +19,10 @@ from tests.emulate.matrix.support import (
     text_of,
     write,
 )
+from wavecast.emulate.matrix.formats import F8F6F4
+from wavecast.emulate.matrix.host import Host, detect
+from wavecast.isa.decode import wave_lanes_of
+from wavecast.isa.opcode import Opcode
 
 CASES = [
     ("gfx90a", 64),
@@ -173,17 +177,12 @@ def decode(raw: np.ndarray, element: str) -> np.ndarray:
 
 
 def texts(target: str) -> list[str]:
-    """Every row once, with the modifiers its kind allows somewhere in the list."""
+    """Every row once."""
     found = []
-    for number, row in enumerate(matrix_rows(target)):
-        shape = row.matrix
-        assert shape is not None
-        narrow, modifiers = "", ""
-        if shape.a_type == "f8f6f4" and target == "gfx950":
-            narrow = "fp8,bf8"
-            modifiers = "cbsz:0 blgp:1"
-        found.append(text_of(row, target, modifiers, narrow=narrow))
-        del number
+    for row in matrix_rows(target):
+        assert row.matrix is not None
+        formats = row.matrix.a_type == "f8f6f4" and target == "gfx950"
+        found.append(text_of(row, target, "cbsz:0 blgp:1" if formats else ""))
     return found
 
 
@@ -191,3 +190,129 @@ def texts(target: str) -> list[str]:
 def test_every_row(target: str, lanes: int) -> None:
     for seed, program in enumerate(compile_all(texts(target), target, lanes)):
         Case(program, lanes, seed).check()
+
+
+def row_named(name: str, target: str) -> Opcode:
+    return next(row for row in matrix_rows(target) if row.mnemonics[target] == name)
+
+
+def check(name: str, target: str, lanes: int, variants: list[dict[str, str]]) -> None:
+    """One row with several sets of `text_of` options."""
+    row = row_named(name, target)
+    listed = [text_of(row, target, **variant) for variant in variants]
+    for seed, program in enumerate(compile_all(listed, target, lanes)):
+        Case(program, lanes, seed).check()
+
+
+def modifiers(*found: str) -> list[dict[str, str]]:
+    return [{"modifiers": text} for text in found]
+
+
+def test_blocks_of_a_and_lanes_of_b() -> None:
+    check(
+        "v_mfma_f32_4x4x1_16b_f32",
+        "gfx942",
+        64,
+        modifiers("cbsz:1 abid:1", "cbsz:3 abid:5", "cbsz:4 abid:11", "blgp:1", "blgp:3"),
+    )
+    check(
+        "v_mfma_f32_16x16x4_4b_f16",
+        "gfx942",
+        64,
+        modifiers("cbsz:2 abid:3 blgp:2", "cbsz:1 abid:1", "blgp:5", "blgp:7"),
+    )
+    check("v_mfma_i32_32x32x4_2b_i8", "gfx942", 64, modifiers("cbsz:1 abid:1", "blgp:1"))
+    check("v_mfma_f32_16x16x16_f16", "gfx942", 64, modifiers("blgp:3", "blgp:6"))
+
+
+def test_signs_of_doubles() -> None:
+    signs = modifiers("neg:[1,0,0]", "neg:[0,1,1]", "neg:[1,1,0]")
+    check("v_mfma_f64_16x16x4_f64", "gfx942", 64, signs)
+    check("v_mfma_f64_4x4x4f64", "gfx90a", 64, modifiers("blgp:1", "blgp:6"))
+
+
+def test_signs_of_wmma() -> None:
+    signs = modifiers("neg_lo:[1,0,0]", "neg_hi:[0,1,0]", "neg_lo:[0,0,1] neg_hi:[1,0,1]")
+    for target in ("gfx1100", "gfx1201"):
+        check("v_wmma_f32_16x16x16_f16", target, 32, signs)
+    check("v_swmmac_f32_16x16x32_f16", "gfx1201", 32, modifiers("neg_lo:[1,0,0]"))
+
+
+def test_signedness_and_clamp() -> None:
+    variants = modifiers("neg_lo:[1,0,0]", "neg_lo:[0,1,0] clamp", "neg_lo:[1,1,0]")
+    for target in ("gfx1100", "gfx1201"):
+        check("v_wmma_i32_16x16x16_iu8", target, 32, variants)
+        check("v_wmma_i32_16x16x16_iu4", target, 32, variants)
+    check("v_swmmac_i32_16x16x32_iu8", "gfx1201", 32, variants)
+
+
+def test_sets_of_a_sparse_index() -> None:
+    keys = modifiers("abid:0", "abid:1", "abid:2", "abid:3", "cbsz:1 abid:3")
+    check("v_smfmac_f32_16x16x32_f16", "gfx942", 64, keys)
+    check("v_smfmac_i32_32x32x32_i8", "gfx942", 64, keys[:2])
+    for lanes, count in ((32, 2), (64, 4)):
+        named = modifiers(*(f"index_key:{key}" for key in range(count)))
+        check("v_swmmac_f32_16x16x32_f16", "gfx1201", lanes, named)
+
+
+def test_high_half_of_results() -> None:
+    for lanes in (32, 64):
+        for name in ("v_wmma_f16_16x16x16_f16", "v_wmma_bf16_16x16x16_bf16"):
+            check(name, "gfx1100", lanes, modifiers("op_sel:[0,0,1]"))
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_16x16x128_f8f6f4", "v_mfma_f32_32x32x64_f8f6f4"])
+def test_every_pair_of_narrow_formats(name: str) -> None:
+    variants = [
+        {"modifiers": f"cbsz:{left} blgp:{right}", "narrow": f"{F8F6F4[left]},{F8F6F4[right]}"}
+        for left in range(5)
+        for right in range(5)
+    ]
+    check(name, "gfx950", 64, variants)
+
+
+def test_bytes_of_block_scales() -> None:
+    variants = [
+        {"modifiers": f"{text} cbsz:{code} blgp:4", "narrow": f"{F8F6F4[code]},fp4"}
+        for text in ("op_sel:[1,0,0] op_sel_hi:[0,1,0]", "op_sel:[1,1,0] op_sel_hi:[1,0,0]")
+        for code in (0, 2)
+    ]
+    check("v_mfma_scale_f32_16x16x128_f8f6f4", "gfx950", 64, variants)
+    check("v_mfma_scale_f32_32x32x64_f8f6f4", "gfx950", 64, variants)
+
+
+def test_constants_as_c() -> None:
+    constants = [{"c": text} for text in ("0", "1.0", "-4.0", "0.5")]
+    for name in ("v_mfma_f32_32x32x8_f16", "v_mfma_f64_16x16x4_f64", "v_mfma_f32_4x4x4_16b_f16"):
+        check(name, "gfx942", 64, constants)
+    check("v_mfma_i32_32x32x16_i8", "gfx942", 64, [{"c": text} for text in ("0", "7", "-16")])
+    for name in ("v_wmma_f16_16x16x16_f16", "v_wmma_bf16_16x16x16_bf16"):
+        check(name, "gfx1201", 32, constants)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        Host(256, 16, True, "llvm.x86.avx2.pmadd.wd" if detect().pair_product else ""),
+        Host(128, 16),
+        Host(128, 32),
+    ],
+    ids=["256", "plain", "many"],
+)
+def test_other_vector_widths(host: Host) -> None:
+    names = {
+        "gfx942": (
+            *("v_mfma_f32_32x32x8_bf16", "v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8"),
+            *("v_mfma_f32_16x16x32_fp8_bf8", "v_mfma_f64_16x16x4_f64", "v_mfma_f32_4x4x4_16b_f16"),
+            *("v_smfmac_f32_16x16x32_f16", "v_mfma_f32_16x16x8_xf32"),
+        ),
+        "gfx1201": (
+            *("v_wmma_f16_16x16x16_f16", "v_wmma_bf16_16x16x16_bf16", "v_wmma_i32_16x16x32_iu4"),
+            "v_wmma_f32_16x16x16_bf8_fp8",
+        ),
+    }
+    for target, listed in names.items():
+        rows = [text_of(row_named(name, target), target) for name in listed]
+        lanes = wave_lanes_of(target)
+        for seed, program in enumerate(compile_all(rows, target, lanes, host)):
+            Case(program, lanes, seed).check()

@@ -27,8 +27,18 @@ def counted_loop(builder: ir.IRBuilder, count: int, step: int = 1) -> Iterator[A
     yield counter
     following = builder.add(counter, I64(step))
     counter.add_incoming(following, builder.block)
-    more = builder.icmp_unsigned("<", following, I64(count))
-    builder.cbranch(more, body, after)
+    close_loop(builder, builder.icmp_unsigned("<", following, I64(count)), body, after)
+
+
+def close_loop(builder: ir.IRBuilder, more: Any, body: ir.Block, after: ir.Block) -> None:
+    """Branch back while `more`. The optimizer keeps the loop: bodies are written as long as they
+    should be, and unrolling costs more time than it gains."""
+    branch = builder.cbranch(more, body, after)
+    module = builder.module
+    keep = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
+    loop = module.add_metadata([keep, I64(len(module.metadata))])
+    loop.operands = (loop, keep)  # a loop's identity is a node that begins with itself
+    branch.set_metadata("llvm.loop", loop)
     builder.position_at_end(after)
 
 

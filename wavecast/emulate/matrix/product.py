@@ -14,12 +14,12 @@ from llvmlite import ir
 
 from wavecast.emulate.lower.values import I32, I64, constant, element, load
 from wavecast.emulate.matrix.host import Host
-from wavecast.emulate.matrix.loops import constant_table, counted_loop, splat, table_entry
+from wavecast.emulate.matrix.loops import close_loop, constant_table, counted_loop, splat, table_entry
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSpec
 
-_UNROLLED = 256
-"""Multiply-adds in a row before k becomes a loop: a few KiB of code."""
+_UNROLLED = 64
+"""Multiply-adds in one pass of the loop over k: enough to hide its overhead, quick to compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,7 @@ class Product:
                 phi.add_incoming(sums[row][vector], before)
                 phi.add_incoming(running[row][vector], builder.block)
         more = builder.icmp_unsigned("<", following, I64(depth))
-        builder.cbranch(more, body, after)
-        builder.position_at_end(after)
+        close_loop(builder, more, body, after)
         return running
 
     def _step(self, sums: list[list[Any]], a_base: Any, b_base: Any, k: Any) -> list[list[Any]]:
