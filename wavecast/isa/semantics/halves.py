@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.scalar import Combine, Function
+from wavecast.isa.semantics.vector import boolean_of_three
 
 V = TypeVar("V")
 
@@ -58,6 +59,33 @@ def extreme(signed: bool, largest: bool) -> Function:
 def multiply_add(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     product = o.mul(_narrow(o, a), _narrow(o, b), 16)
     return (_wide(o, o.add(product, _narrow(o, c), 16)),)
+
+
+def extreme_of_three(signed: bool, largest: bool) -> Function:
+    both = extreme(signed, largest)
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        return both(o, both(o, a, b)[0], c)
+
+    return evaluate
+
+
+def median(signed: bool) -> Function:
+    least, most = extreme(signed, largest=False), extreme(signed, largest=True)
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        (low,), (high,) = least(o, a, b), most(o, a, b)
+        return most(o, low, least(o, high, c)[0])
+
+    return evaluate
+
+
+def exchange(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return o.low_half(b), o.low_half(a)
+
+
+def truth_table(o: Ops[V], a: V, b: V, c: V, table: V) -> tuple[V]:
+    return (o.low_half(boolean_of_three(o, a, b, c, table)[0]),)
 
 
 def multiply_add_wide(signed: bool) -> Function:
@@ -137,5 +165,17 @@ HALVES: dict[str, Function] = {
     "v_mad_u32_u16": multiply_add_wide(signed=False),
     "v_mad_i32_i16": multiply_add_wide(signed=True),
     "v_cndmask_b16": select,
+    "v_add_nc_i16": binary(_add),
+    "v_sub_nc_i16": binary(_sub),
+    "v_mad_legacy_u16": multiply_add,
+    "v_mad_legacy_i16": multiply_add,
+    "v_min3_i16": extreme_of_three(signed=True, largest=False),
+    "v_max3_i16": extreme_of_three(signed=True, largest=True),
+    "v_min3_u16": extreme_of_three(signed=False, largest=False),
+    "v_max3_u16": extreme_of_three(signed=False, largest=True),
+    "v_med3_i16": median(signed=True),
+    "v_med3_u16": median(signed=False),
+    "v_swap_b16": exchange,
+    "v_bitop3_b16": truth_table,
 }
 """Row name -> semantics."""

@@ -334,6 +334,54 @@ def sign_bits(o: Ops[V], a: V) -> tuple[V]:
     return _found(o, o.leading_zeros(folded, 32), 32)
 
 
+def sign_bits_64(o: Ops[V], a: V) -> tuple[V]:
+    folded = o.xor(a, o.ashr(a, o.const(63, 64), 64), 64)
+    return _found(o, o.leading_zeros(folded, 64), 64)
+
+
+def replicate_bits(o: Ops[V], a: V) -> tuple[V]:
+    """Every bit twice, as 64 bits."""
+    wide = o.zero_extend(a, 32, 64)
+    for step, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F),
+                       (2, 0x3333333333333333), (1, 0x5555555555555555)):  # fmt: skip
+        spread = o.or_(wide, o.shl(wide, o.const(step, 64), 64), 64)
+        wide = o.and_(spread, o.const(kept, 64), 64)
+    return (o.or_(wide, o.shl(wide, o.const(1, 64), 64), 64),)
+
+
+def _any_in_quads(o: Ops[V], a: V, bits: int) -> V:
+    """The lowest bit of every four: whether one of the four is set."""
+    pairs = o.or_(a, o.lshr(a, o.const(1, bits), bits), bits)
+    quads = o.or_(pairs, o.lshr(pairs, o.const(2, bits), bits), bits)
+    return o.and_(quads, o.const(0x1111111111111111, bits), bits)
+
+
+def whole_quads(bits: int) -> Function:
+    """All four bits of every quad with one set."""
+
+    def evaluate(o: Ops[V], a: V) -> tuple[V, V]:
+        result = o.mul(_any_in_quads(o, a, bits), o.const(15, bits), bits)
+        return result, o.nonzero(result, bits)
+
+    return evaluate
+
+
+def quad_mask(bits: int) -> Function:
+    """One bit for every quad with one set."""
+
+    def evaluate(o: Ops[V], a: V) -> tuple[V, V]:
+        found = _any_in_quads(o, a, bits)
+        for step, kept in ((3, 0x0303030303030303), (6, 0x000F000F000F000F),
+                           (12, 0x000000FF000000FF), (24, 0xFFFF)):  # fmt: skip
+            if step == 24 and bits == 32:
+                break
+            moved = o.or_(found, o.lshr(found, o.const(step, bits), bits), bits)
+            found = o.and_(moved, o.const(kept, bits), bits)
+        return found, o.nonzero(found, bits)
+
+    return evaluate
+
+
 def reverse(bits: int) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
         return (o.reverse_bits(a, bits),)
@@ -500,6 +548,8 @@ def _tables() -> dict[str, Function]:
         "s_clz_i32_u32": first_from_top(32),
         "s_clz_i32_u64": first_from_top(64),
         "s_cls_i32": sign_bits,
+        "s_cls_i32_i64": sign_bits_64,
+        "s_bitreplicate_b64_b32": replicate_bits,
         "s_sext_i32_i8": sign_extend(8),
         "s_sext_i32_i16": sign_extend(16),
         "s_pack_ll_b32_b16": pack(low_from_high=False, high_from_high=False),
@@ -535,6 +585,8 @@ def _sized(bits: int) -> dict[str, Function]:
         f"s_cmov_b{bits}": conditional_move(bits),
         f"s_cselect_b{bits}": select(bits),
         f"s_not_b{bits}": invert(bits),
+        f"s_wqm_b{bits}": whole_quads(bits),
+        f"s_quadmask_b{bits}": quad_mask(bits),
         f"s_brev_b{bits}": reverse(bits),
         f"s_bfm_b{bits}": field_mask(bits),
         f"s_bfe_u{bits}": extract(bits, signed=False),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics.saturation import CLAMPED
 from wavecast.isa.semantics.scalar import (
     Combine,
     Function,
@@ -314,6 +315,48 @@ def count_below(low: bool) -> Function:
     return evaluate
 
 
+def multiply_high_24(signed: bool) -> Function:
+    """Bits 63:32 of the product of 24-bit values."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
+        left, right = _low_24(o, a, signed), _low_24(o, b, signed)
+        wide = o.mul(o.extend(left, 32, 64, signed), o.extend(right, 32, 64, signed), 64)
+        return (o.truncate(o.lshr(wide, o.const(32, 64), 64), 64, 32),)
+
+    return evaluate
+
+
+def added_extreme(signed: bool, largest: bool) -> Function:
+    """The larger or smaller of a + b, limited to 32 bits, and c."""
+    name = "v_add_nc_i32" if signed else "v_add_nc_u32"
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        (total,) = CLAMPED[name](o, a, b)
+        return ((o.maximum if largest else o.minimum)(total, c, 32, signed),)
+
+    return evaluate
+
+
+def extreme_then(signed: bool, largest_first: bool) -> Function:
+    """max(min(a, b), c) or the other way round."""
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        first, second = o.minimum, o.maximum
+        if largest_first:
+            first, second = second, first
+        return (second(first(a, b, 32, signed), c, 32, signed),)
+
+    return evaluate
+
+
+def exchange(_: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return b, a
+
+
+def nothing(_: Ops[V]) -> tuple[()]:
+    return ()
+
+
 def count_add(o: Ops[V], a: V, base: V) -> tuple[V]:
     return (o.add(o.popcount(a, 32), base, 32),)
 
@@ -339,14 +382,19 @@ RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def _comparisons() -> dict[str, Function]:
-    found: dict[str, Function] = {}
+    found: dict[str, Function] = {
+        f"v_cmpx_{relation}_{kind}": on_both(compare_constant(value))
+        for kind in ("i16", "u16")
+        for relation, value in (("f", 0), ("t", 1))
+    }
     for kind in ("i16", "u16", "i32", "u32", "i64", "u64"):
         signed, bits = kind[0] == "i", int(kind[1:])
         relations = {name: compare(name, bits, signed) for name in RELATIONS}
-        if bits > 16:
-            relations |= {"f": compare_constant(0), "t": compare_constant(1)}
+        relations |= {"f": compare_constant(0), "t": compare_constant(1)}
         for relation, function in relations.items():
             found[f"v_cmp_{relation}_{kind}"] = function
+            if bits == 16 and relation in ("f", "t"):
+                continue
             found[f"v_cmpx_{relation}_{kind}"] = function
             found[f"v_cmpx_{relation}_{kind}_mask"] = on_both(function)
     return found
@@ -427,6 +475,10 @@ def _tables() -> dict[str, Function]:
         "ds_bpermute_b32": permute_backward,
         "v_readfirstlane_b32": read_first_lane,
         "v_readlane_b32": read_lane,
+        "v_swap_b32": exchange,
+        "v_nop": nothing,
+        "v_mul_hi_u32_u24": multiply_high_24(signed=False),
+        "v_mul_hi_i32_i24": multiply_high_24(signed=True),
         "v_writelane_b32": write_lane,
     }
     for kind, signed in (("i", True), ("u", False)):
@@ -435,11 +487,18 @@ def _tables() -> dict[str, Function]:
             found[f"v_{name}_{kind}64"] = extreme(64, signed, largest)
             found[f"v_{name}3_{kind}32"] = extreme_of_three(signed, largest)
         found[f"v_med3_{kind}32"] = median(signed)
+        found[f"v_minmax_{kind}32"] = extreme_then(signed, largest_first=False)
+        found[f"v_maxmin_{kind}32"] = extreme_then(signed, largest_first=True)
+        found[f"v_add_min_{kind}32"] = added_extreme(signed, largest=False)
+        found[f"v_add_max_{kind}32"] = added_extreme(signed, largest=True)
     return found | _comparisons()
 
 
 VECTOR: dict[str, Function] = _tables()
 """Row name -> semantics."""
 
-MODIFIERS: dict[str, tuple[str, ...]] = {"v_bitop3_b32": ("bitop3",)}
+MODIFIERS: dict[str, tuple[str, ...]] = {
+    "v_bitop3_b32": ("bitop3",),
+    "v_bitop3_b16": ("bitop3",),
+}
 """Row name -> modifiers whose values follow the operands."""
