@@ -2,8 +2,9 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/matrix.py [--target gfx942] [--match bf16]
 
-Per instruction: nanoseconds, GFLOP/s (GOP/s for integers), the ratio to numpy's matmul of 1024³ on
-one thread, bytes of machine code, and milliseconds to compile. Medians of several repeats.
+Per instruction: nanoseconds, GFLOP/s (GOP/s for integers), the ratio to numpy's matmul of 512³ on
+one thread measured just before it, and milliseconds to compile. The best of many short runs, which
+is what a busy machine disturbs least.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
-import statistics
 import time
 from collections.abc import Callable
 
@@ -23,28 +23,27 @@ from llvmlite import binding, ir
 
 from wavecast.emulate.lower.values import I64, PTR
 from wavecast.emulate.matrix.function import matrix_function
-from wavecast.emulate.matrix.loops import counted_loop
 from wavecast.emulate.matrix.spec import MatrixSpec, matrix_spec
 from wavecast.isa import table
 from wavecast.isa.decode import Decoder, wave_lanes_of
 from wavecast.isa.opcode import Opcode
 
-REPEATS = 7
-WORK = 2e-2
+REPEATS = 100
+WORK = 5e-4
 """Seconds of one timed run."""
 
 
-def median_seconds(run: Callable[[int], object], count: int) -> float:
-    """Median seconds per call of `run(n)`, which makes n calls; `count` is about WORK seconds."""
+def best_seconds(run: Callable[[int], object], count: int, repeats: int = REPEATS) -> float:
+    """Least seconds per call of `run(n)`, which makes n calls."""
     samples = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         run(count)
         samples.append((time.perf_counter() - start) / count)
-    return statistics.median(samples)
+    return min(samples)
 
 
-def numpy_flops(size: int = 1024) -> float:
+def numpy_flops(size: int = 512) -> float:
     """FLOP/s of numpy's float32 matmul."""
     left = np.random.default_rng(0).standard_normal((size, size), np.float32)
     right = left.T.copy()
@@ -53,8 +52,7 @@ def numpy_flops(size: int = 1024) -> float:
         for _ in range(count):
             left @ right
 
-    run(1)
-    return 2 * size**3 / median_seconds(run, 2)
+    return 2 * size**3 / best_seconds(run, 1, 20)
 
 
 def instruction_text(row: Opcode, target: str) -> str:
@@ -78,18 +76,22 @@ def compile_loop(text: str, target: str, lanes: int) -> tuple[MatrixSpec, object
     function = matrix_function(module, decoded, target, lanes)
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64]), "loop")
     builder = ir.IRBuilder(loop.append_basic_block())
-    names = dict(zip(("d", "a", "b", "c"), decoded.operands, strict=False))
-    names["index"] = decoded.operands[3]
-    if spec.shape.scaled:
-        names |= dict(zip(("scale_a", "scale_b"), decoded.operands[4:], strict=True))
-    rows = [names[name].first * lanes for name in spec.parameters]
+    fourth = "index" if spec.shape.sparse else "c"
+    order = ("d", "a", "b", fourth, "scale_a", "scale_b")
+    rows = [decoded.operands[order.index(name)].first * lanes for name in spec.parameters]
     i32 = ir.IntType(32)
     pointers = [builder.gep(loop.args[0], [I64(row)], source_etype=i32) for row in rows]
-    with counted_loop(builder, 1 << 62) as _:
-        builder.call(function, pointers)
-        left = builder.icmp_unsigned("==", _, loop.args[1])
-        with builder.if_then(left):
-            builder.ret_void()
+    body, done = builder.append_basic_block("body"), builder.append_basic_block("done")
+    entry = builder.block
+    builder.branch(body)
+    builder.position_at_end(body)
+    left = builder.phi(I64)
+    left.add_incoming(loop.args[1], entry)
+    builder.call(function, pointers)
+    following = builder.sub(left, I64(1))
+    left.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("==", following, I64(0)), done, body)
+    builder.position_at_end(done)
     builder.ret_void()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
@@ -119,30 +121,31 @@ def measure(row: Opcode, target: str) -> tuple[float, float, float]:
         call(registers.ctypes.data, count)
 
     run(1000)
-    once = median_seconds(run, 1000)
-    seconds = median_seconds(run, max(1, int(WORK / once)))
+    once = best_seconds(run, 1000, 3)
+    seconds = best_seconds(run, max(1, int(WORK / once)))
     del engine
     return seconds, spec.shape.flops / seconds, compiled
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description="Speed of matrix instructions.")
     parser.add_argument("--target", default="gfx942")
     parser.add_argument("--match", default="")
     options = parser.parse_args()
-    reference = numpy_flops()
-    print(f"numpy float32 matmul, one thread: {reference / 1e9:.1f} GFLOP/s")
-    print(f"{'instruction':40} {'ns':>8} {'GFLOP/s':>8} {'/ numpy':>8} {'compile ms':>10}")
+    print(
+        f"{'instruction':40} {'ns':>8} {'GFLOP/s':>8} {'numpy':>8} {'ratio':>8} {'compile ms':>10}"
+    )
     for row in table.rows():
         if row.matrix is None or options.target not in row.mnemonics:
             continue
         name = row.mnemonics[options.target]
         if options.match not in name:
             continue
+        reference = numpy_flops()
         seconds, rate, compiled = measure(row, options.target)
         print(
-            f"{name:40} {seconds * 1e9:8.1f} {rate / 1e9:8.1f} {rate / reference:8.2f}"
-            f" {compiled * 1e3:10.1f}"
+            f"{name:40} {seconds * 1e9:8.1f} {rate / 1e9:8.1f} {reference / 1e9:8.1f}"
+            f" {rate / reference:8.2f} {compiled * 1e3:10.1f}"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,21 @@ from wavecast.isa.targets import TARGET_SETS, TARGETS
 
 FACTS = Path(__file__).resolve().parents[3] / "shared" / "facts"
 WIDTHS = {
-    "f64": 64, "f32": 32, "i32": 32, "xf32": 32, "f16": 16, "bf16": 16,
-    "fp8": 8, "bf8": 8, "i8": 8, "iu8": 8, "iu4": 4, "fp4": 4,
-    "f8": 8, "f6": 6, "f4": 4,
+    "f64": 64,
+    "f32": 32,
+    "i32": 32,
+    "xf32": 32,
+    "f16": 16,
+    "bf16": 16,
+    "fp8": 8,
+    "bf8": 8,
+    "i8": 8,
+    "iu8": 8,
+    "iu4": 4,
+    "fp4": 4,
+    "f8": 8,
+    "f6": 6,
+    "f4": 4,
 }
 GENERATIONS = {"cdna2": "gfx90a", "cdna3": "gfx942"}
 
@@ -73,7 +86,7 @@ def test_every_published_element() -> None:
     }
     changes = [0, *(i for i in range(1, len(keys)) if keys[i] != keys[i - 1]), len(keys)]
     checked = 0
-    for start, stop in zip(changes, changes[1:], strict=False):
+    for start, stop in itertools.pairwise(changes):
         target, mnemonic, wave, matrix, variant = keys[start]
         if target not in TARGETS:
             continue

@@ -18,7 +18,7 @@ from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.layouts import Placement
 from wavecast.emulate.matrix.spec import MatrixSpec, matrix_spec
 from wavecast.isa import table
-from wavecast.isa.decode import Decoder
+from wavecast.isa.decode import Decoder, wave_lanes_of
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Opcode
 
@@ -101,11 +101,14 @@ def compile_all(
     ]
 
 
-def text_of(row: Opcode, target: str, modifiers: str = "", c: str = "", narrow: str = "") -> str:
+def text_of(
+    row: Opcode, target: str, modifiers: str = "", c: str = "", narrow: str = "", lanes: int = 0
+) -> str:
     """An instruction of a row over registers that do not overlap; `c` replaces the C operand.
 
-    `narrow` gives the formats of an f8f6f4 instruction's A and B, `"fp4,bf6"`, so that register
-    counts fit.
+    D and C of a wave of 64 `lanes` take half the registers the table lists for 32.
+    `narrow` gives the formats of an f8f6f4 instruction's A and B, `"fp4,bf6"`, so that their
+    register counts fit.
     """
     first, texts = 0, []
     counts = [role.dwords for role in row.operands]
@@ -113,6 +116,8 @@ def text_of(row: Opcode, target: str, modifiers: str = "", c: str = "", narrow: 
         sizes = {"fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4}
         for position, name in enumerate(narrow.split(","), 1):
             counts[position] = sizes[name] * counts[position] // 8
+    if lanes == 64 and wave_lanes_of(target) == 32:
+        counts[0] //= 2
     for count in counts:
         texts.append(f"v{first}" if count == 1 else f"v[{first}:{first + count - 1}]")
         first += (count + 1) // 2 * 2

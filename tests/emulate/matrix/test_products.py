@@ -33,7 +33,10 @@ CASES = [
     ("gfx1151", 32),
     ("gfx1201", 32),
     ("gfx1201", 64),
+    ("gfx1250", 32),
 ]
+UNKNOWN = ("v_wmma_scale", "v_swmmac_bf16f32")
+"""Prefixes of gfx1250's instructions that are refused: layouts no source describes."""
 NARROW = {"f16", "bf16"}
 
 
@@ -176,19 +179,21 @@ def decode(raw: np.ndarray, element: str) -> np.ndarray:
     return (bits << np.uint32(16) if element == "bf16" else bits).view(np.float32).astype(float)
 
 
-def texts(target: str) -> list[str]:
+def texts(target: str, lanes: int) -> list[str]:
     """Every row once."""
     found = []
     for row in matrix_rows(target):
         assert row.matrix is not None
+        if row.name.startswith(UNKNOWN):
+            continue
         formats = row.matrix.a_type == "f8f6f4" and target == "gfx950"
-        found.append(text_of(row, target, "cbsz:0 blgp:1" if formats else ""))
+        found.append(text_of(row, target, "cbsz:0 blgp:1" if formats else "", lanes=lanes))
     return found
 
 
 @pytest.mark.parametrize(("target", "lanes"), CASES)
 def test_every_row(target: str, lanes: int) -> None:
-    for seed, program in enumerate(compile_all(texts(target), target, lanes)):
+    for seed, program in enumerate(compile_all(texts(target, lanes), target, lanes)):
         Case(program, lanes, seed).check()
 
 
@@ -199,7 +204,7 @@ def row_named(name: str, target: str) -> Opcode:
 def check(name: str, target: str, lanes: int, variants: list[dict[str, str]]) -> None:
     """One row with several sets of `text_of` options."""
     row = row_named(name, target)
-    listed = [text_of(row, target, **variant) for variant in variants]
+    listed = [text_of(row, target, lanes=lanes, **variant) for variant in variants]
     for seed, program in enumerate(compile_all(listed, target, lanes)):
         Case(program, lanes, seed).check()
 

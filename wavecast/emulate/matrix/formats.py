@@ -60,10 +60,20 @@ FP4: Final = Float(2, 1, 1, Special.NONE)
 Format = Float | Integer
 
 _FORMATS: Final[dict[str, Format]] = {
-    "f64": F64, "f32": F32, "xf32": F32, "f16": F16, "bf16": BF16,
-    "fp8": FP8, "bf8": BF8, "fp6": FP6, "bf6": BF6, "fp4": FP4,
-    "i32": Integer(32, True), "i8": Integer(8, True),
-    "iu8": Integer(8, False), "iu4": Integer(4, False),
+    "f64": F64,
+    "f32": F32,
+    "xf32": F32,
+    "f16": F16,
+    "bf16": BF16,
+    "fp8": FP8,
+    "bf8": BF8,
+    "fp6": FP6,
+    "bf6": BF6,
+    "fp4": FP4,
+    "i32": Integer(32, True),
+    "i8": Integer(8, True),
+    "iu8": Integer(8, False),
+    "iu4": Integer(4, False),
 }
 _FNUZ: Final = {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
 FNUZ_TARGETS: Final = frozenset({"gfx942"})

@@ -91,7 +91,7 @@ class _Body:
         self.arguments = dict(zip(spec.parameters, function.args, strict=True))
 
     def emit(self) -> None:
-        """Sources into scratch arrays, then tiles; nothing is stored before all of A and B is read."""
+        """Sources into scratch arrays, then tiles: nothing is stored before A and B are read."""
         spec, shape = self.spec, self.spec.shape
         converter = SourceConverter(self.builder, spec, self.host)
         a = SourceJob(
@@ -131,7 +131,7 @@ class _Body:
             self._copy(stage, d)
 
     def _scratch(self, item: ir.Type, count: int) -> Any:
-        array = self.builder.alloca(ir.ArrayType(item, count))
+        array: Any = self.builder.alloca(ir.ArrayType(item, count))
         array.align = _ALIGNMENT
         array.type = (
             PTR  # llvmlite types an alloca by what it holds; code here uses opaque pointers

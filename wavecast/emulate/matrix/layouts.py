@@ -8,8 +8,8 @@ against every entry of AMD's matrix calculator tables.
 Three families follow from the sizes:
 
 - gfx9: lane = row + rows * (block, then the low part of k above what one lane holds); a lane holds
-  up to 16 bytes of consecutive k (32 elements of the 6-bit formats), and what remains of k continues
-  in further registers.
+  up to 16 bytes of consecutive k (32 elements of the 6-bit formats), and what remains of k
+  continues in further registers.
 - gfx11: every lane holds all k of one row; lanes 16 and above repeat lanes 0..15 and are not read.
 - gfx12: like gfx9 with two (wave32) or four (wave64) groups of lanes; a lane's run of consecutive k
   is 8 bytes on gfx1201, 16 bytes on gfx1250.

@@ -47,7 +47,7 @@ def constant_table(module: ir.Module, name: str, values: Sequence[int]) -> Any:
     if len(set(values)) == 1:
         return I64(values[0])
     kind = ir.ArrayType(I64, len(values))
-    table = ir.GlobalVariable(module, kind, module.get_unique_name(f"matrix.{name}"))
+    table: Any = ir.GlobalVariable(module, kind, module.get_unique_name(f"matrix.{name}"))
     table.initializer = ir.Constant(kind, [I64(value) for value in values])
     table.global_constant = True
     table.linkage = "private"

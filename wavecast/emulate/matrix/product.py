@@ -1,8 +1,8 @@
 """The product loop: tiles of rows x vectors of columns stay in registers while k runs.
 
 Every element of D is C + a0*b0 + a1*b1 + … with one fused multiply-add per product, k ascending
-(stored k for sparse A), each rounded to f32 or f64. Integers are exact modulo 2^32; with `clamp` the
-exact sum of products is added to C with signed saturation.
+(stored k for sparse A), each rounded to f32 or f64. Integers are exact modulo 2^32; with `clamp`
+the exact sum of products is added to C with signed saturation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from llvmlite import ir
 
 from wavecast.emulate.lower.values import I32, I64, constant, element, load
 from wavecast.emulate.matrix.host import Host
-from wavecast.emulate.matrix.loops import close_loop, constant_table, counted_loop, splat, table_entry
+from wavecast.emulate.matrix.loops import (
+    close_loop,
+    constant_table,
+    counted_loop,
+    splat,
+    table_entry,
+)
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSpec
 
@@ -193,9 +199,10 @@ class Product:
             kind = ir.FunctionType(self.results.kind, [halves, halves])
             return builder.call(self._declare(self.host.pair_product, kind), [left, right])
         shift = constant(16, 32, self.width)
-        low = [builder.ashr(builder.shl(value, shift), shift) for value in (a, b)]
-        high = [builder.ashr(value, shift) for value in (a, b)]
-        return builder.add(builder.mul(*low), builder.mul(*high))
+        low_a = builder.ashr(builder.shl(a, shift), shift)
+        low_b = builder.ashr(builder.shl(b, shift), shift)
+        high = builder.mul(builder.ashr(a, shift), builder.ashr(b, shift))
+        return builder.add(builder.mul(low_a, low_b), high)
 
     def _saturating_add(self, c: Any, total: Any) -> Any:
         return self._intrinsic(f"llvm.sadd.sat.v{self.width}i32", c, total)

@@ -23,10 +23,6 @@ _TYPE = re.compile(r"(?P<name>[a-z]+\d+(?:f\d+)?)(?:x(?P<count>\d+))?")
 _NUMBER = re.compile(r"-?\d+")
 _ELEMENT_BITS: Final = {"f64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16}
 
-_KNOWN: Final = frozenset(
-    {"cbsz", "abid", "blgp", "neg", "neg_lo", "neg_hi", "clamp", "op_sel", "op_sel_hi"}
-    | {"index_key", "matrix_a_fmt", "matrix_b_fmt", "matrix_a_reuse", "matrix_b_reuse"}
-)
 _MATRIX_FORMATS: Final = {
     "MATRIX_FMT_FP8": "fp8",
     "MATRIX_FMT_BF8": "bf8",
@@ -152,9 +148,9 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     if shape is None:
         raise UnsupportedMatrix(decoded, "is no matrix instruction")
     target = isa_target(target)
-    unknown = sorted(set(decoded.modifiers) - _KNOWN)
+    unknown = sorted(set(decoded.modifiers) - _modifiers(shape, target))
     if unknown:
-        raise UnsupportedMatrix(decoded, f"modifier {unknown[0]} is not known")
+        raise UnsupportedMatrix(decoded, f"modifier {unknown[0]} has no known meaning here")
     if shape.scaled and target != "gfx950":
         raise UnsupportedMatrix(decoded, f"block scales of {target} are not known")
     operands = decoded.operands
@@ -163,7 +159,7 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     a_type, b_type = _source_types(decoded, shape, target)
     d_type = _element_type(decoded, decoded.roles[0] if decoded.roles else None, 0)
     half, key = _selection(decoded, shape, target)
-    return MatrixSpec(
+    spec = MatrixSpec(
         target=target,
         lanes=lanes,
         name=decoded.opcode.name,
@@ -177,6 +173,34 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
         index_key=key,
         staged=not shape.sparse and _overlaps(operands[0], operands[3]),
     )
+    if operands[0].count != spec.result_rows:
+        reason = f"D is known to take {spec.result_rows} registers, not {operands[0].count}"
+        raise UnsupportedMatrix(decoded, reason)
+    return spec
+
+
+def _modifiers(shape: MatrixShape, target: str) -> frozenset[str]:
+    """The modifiers an instruction of this shape may carry."""
+    if target in TARGET_SETS["gfx9"]:
+        if shape.scaled:
+            return frozenset({"cbsz", "blgp", "op_sel", "op_sel_hi"})
+        if shape.a_type == "f8f6f4":
+            return frozenset({"cbsz", "blgp"})
+        if shape.cd_type == "f64":
+            return frozenset({"neg", "blgp"})
+        return frozenset({"cbsz", "abid"} if shape.sparse else {"cbsz", "abid", "blgp"})
+    found = {"neg_lo", "neg_hi"}
+    if shape.cd_type == "i32":
+        found.add("clamp")
+    if target in TARGET_SETS["gfx11"] and shape.cd_type in ("f16", "bf16"):
+        found.add("op_sel")
+    if target in TARGET_SETS["gfx12+"] and shape.sparse:
+        found.add("index_key")
+    if target == "gfx1250":
+        found |= {"matrix_a_reuse", "matrix_b_reuse"}  # hints to the operand cache
+        if shape.a_type == "f8f6f4":
+            found |= {"matrix_a_fmt", "matrix_b_fmt"}
+    return frozenset(found)
 
 
 def _numbers(decoded: Decoded, name: str, count: int) -> list[int]:
