@@ -15,7 +15,7 @@ implicit writes. EXEC is among them for scalar rows only: vector rows describe o
 - `scc` is a condition; EXEC of a scalar row is as wide as the row's other operands.
 
 Operand modifiers (neg, abs, sext, op_sel, SDWA and DPP) and output modifiers (omod, clamp of
-floats, the half a 16-bit result goes to) are the executor's, applied around a row's function, except
+floats, the half a 16-bit result goes to) are the executor's, around a row's function, except
 those in `Semantics.modifiers`, which are the function's own. MODE and the target reach a function
 through `Ops.machine`. `NOT_DONE` lists the ALU rows without an entry.
 

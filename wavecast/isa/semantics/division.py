@@ -1,9 +1,13 @@
 """Semantics of rows that take numbers apart or put quotients together: division, ldexp, frexp.
 
 Compilers divide with `div_scale` (moves operands out of the range where a step would lose bits),
-`rcp`, steps of `fma`, `div_fmas` (undoes the scaling) and `div_fixup` (special cases). Sources:
-the guides named in `floats`. They leave out that `div_scale` returns its first operand where it
-does not scale.
+`rcp`, steps of `fma`, `div_fmas` (undoes the scaling) and `div_fixup` (special cases). Sources: the
+guides named in `floats`, and tests on RDNA3 hardware reported elsewhere where the guides cannot be
+right: `div_scale` returns its first operand unscaled where nothing applies, judges the quotient by
+its exponents and sets VCC with NaN; `div_fmas` scales by 2^64 up or down, not by 2^32; `div_fixup`
+takes a NaN quotient for overflow. Two readings
+follow from the quotient having to be right: the reciprocal of an F32 denominator is judged in F32,
+and a denominator whose reciprocal and quotient are both denormal is scaled down, not up.
 """
 
 from __future__ import annotations
@@ -11,9 +15,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import DOUBLE, HALF, SINGLE, Float
-from wavecast.isa.semantics.formats import F64
+from wavecast.isa.semantics.formats import F32, F64
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.rounding import from_double, to_double
+from wavecast.isa.semantics.rounding import from_double, sum_to_odd, to_double
 from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
@@ -112,52 +116,42 @@ def _normalised(o: Ops[V], f: Float, a: V) -> tuple[V, V]:
 
 
 def scale(f: Float) -> Function:
-    """Inputs: the operand to scale, denominator, numerator. The condition says that the quotient
-    must be scaled back."""
+    """Inputs: the operand to scale, denominator, numerator. The condition says that `div_fmas` must
+    scale the quotient; it is also set where the result is NaN, as hardware has it."""
     far, tiny, power = (96, 23, 64) if f is SINGLE else (768, 53, 128)
 
     def evaluate(o: Ops[V], a: V, denominator: V, numerator: V) -> tuple[V, V]:
         bits = f.bits
-        up = _scaled(o, f, a, o.const(power, 32))
-        down = _scaled(o, f, a, o.const(-power, 32))
+        a, denominator, numerator = (f.operand(o, x) for x in (a, denominator, numerator))
+        up, down = _scaled(o, f, a, o.const(power, 32)), _scaled(o, f, a, o.const(-power, 32))
         of_denominator = f.equal(o, a, denominator)
-        of_numerator = f.equal(o, a, numerator)
-        top = _field(o, f, numerator)
-        wide = o.sub(top, _field(o, f, denominator), 32)
-        near_maximum = o.not_(o.less_signed(wide, o.const(far, 32), 32), 1)
-        inverse_denormal, quotient_denormal = _losses(o, f, denominator, numerator)
-        # the conditions in order of precedence, the last ones first
-        tiny_numerator = o.not_(o.less_signed(o.const(tiny, 32), top, 32), 1)
-        result = o.select(tiny_numerator, up, a, bits)
-        flag = quotient_denormal
-        result = o.select(quotient_denormal, o.select(of_numerator, up, a, bits), result, bits)
-        result = o.select(inverse_denormal, down, result, bits)
-        flag = o.and_(flag, o.not_(inverse_denormal, 1), 1)
-        both = o.and_(inverse_denormal, quotient_denormal, 1)
-        only_denominator = o.select(of_denominator, up, a, bits)
-        result = o.select(both, only_denominator, result, bits)
-        flag = o.or_(flag, both, 1)
-        small = _is_denormal(o, f, denominator)
-        result = o.select(small, up, result, bits)
-        flag = o.and_(flag, o.not_(small, 1), 1)
-        result = o.select(near_maximum, only_denominator, result, bits)
-        flag = o.or_(flag, near_maximum, 1)
+        denominator_up = o.select(of_denominator, up, a, bits)
+        denominator_down = o.select(of_denominator, down, a, bits)
+        numerator_up = o.select(f.equal(o, a, numerator), up, a, bits)
+        top, bottom = _field(o, f, numerator), _field(o, f, denominator)
+        gap = o.sub(top, bottom, 32)
+        overflows = o.not_(o.less_signed(gap, o.const(far, 32), 32), 1)
+        vanishes = o.less_signed(gap, o.const(2 - f.fmt.bias, 32), 32)
+        inverse_vanishes = _is_denormal(o, f, o.f_div(f.const(o, f.fmt.one), denominator, f.fmt))
         zero = o.or_(f.is_zero(o, numerator), f.is_zero(o, denominator), 1)
-        result = o.select(zero, f.const(o, f.fmt.nan), result, bits)
-        return result, o.and_(flag, o.not_(zero, 1), 1)
+        never, always = o.const(0, 1), o.const(1, 1)
+        # in order of precedence: condition, result, flag
+        cases = (
+            (zero, f.const(o, f.fmt.nan), always),
+            (overflows, denominator_up, always),
+            (_is_denormal(o, f, denominator), up, never),
+            (o.and_(inverse_vanishes, vanishes, 1), denominator_down, always),
+            (inverse_vanishes, down, never),
+            (vanishes, numerator_up, always),
+            (o.not_(o.less_signed(o.const(tiny, 32), top, 32), 1), up, never),
+        )
+        result, flag = a, never
+        for condition, value, scales in reversed(cases):
+            result = o.select(condition, value, result, bits)
+            flag = o.select(condition, scales, flag, 1)
+        return result, flag
 
     return evaluate
-
-
-def _losses(o: Ops[V], f: Float, denominator: V, numerator: V) -> tuple[V, V]:
-    """Whether 1 / denominator and the quotient are denormal.
-
-    The guides take the first reciprocal of F32 in F64, where it never is; a denominator above
-    2^126 would then not be scaled and its reciprocal flushed to 0.
-    """
-    inverse = o.f_div(f.const(o, f.fmt.one), denominator, f.fmt)
-    quotient = o.f_div(numerator, denominator, f.fmt)
-    return _is_denormal(o, f, inverse), _is_denormal(o, f, quotient)
 
 
 def _is_denormal(o: Ops[V], f: Float, a: V) -> V:
@@ -167,21 +161,52 @@ def _is_denormal(o: Ops[V], f: Float, a: V) -> V:
 
 
 def scaled_multiply_add(f: Float) -> Function:
-    """a * b + c, multiplied by 2^32 (2^64 for F64) where the lane's bit of VCC is set."""
-    power = 32 if f is SINGLE else 64
+    """a * b + c; where the lane's bit of VCC is set multiplied by 2^64 (2^128 for F64) if c is 2 or
+    more, by the inverse if less, and rounded once."""
+    power = 64 if f is SINGLE else 128
+    scaled = _scaled_single if f is SINGLE else _scaled_fma_double
 
     def evaluate(o: Ops[V], a: V, b: V, c: V, scales: V) -> tuple[V]:
         total = f.fma(o, a, b, c)
-        # a power of two is exact unless the product overflows
-        grown = f.multiply(o, total, f.const(o, (f.fmt.bias + power) << f.fmt.fraction))
-        return (o.select(scales, grown, total, f.bits),)
+        grows = o.less_signed(o.const(f.fmt.bias, 32), _field(o, f, c), 32)
+        steps = o.select(grows, o.const(power, 32), o.const(-power, 32), 32)
+        operands = [f.operand(o, value) for value in (a, b, c)]
+        moved = f.result(o, scaled(o, operands, _power_of_two(o, steps)))
+        return (o.select(scales, moved, total, f.bits),)
 
     return evaluate
 
 
+def _scaled_single(o: Ops[V], operands: list[V], power: V) -> V:
+    """(a * b + c) * power in F64, where only the sum and the conversion back round."""
+    a, b, c = (to_double(o, value, F32) for value in operands)
+    return o.f_convert(o.f_mul(sum_to_odd(o, o.f_mul(a, b, F64), c), power, F64), F64, F32)
+
+
+def _scaled_fma_double(o: Ops[V], operands: list[V], power: V) -> V:
+    """(a * b + c) * power, rounded once as long as a * b is small beside c, as in a division.
+
+    Where the product is denormal, the sum is rounded to odd first: its error is what is left of
+    a * b after the change of c, which subtracts exactly.
+    """
+    a, b, c = operands
+    total = o.f_fma(a, b, c, F64)
+    plain = o.f_mul(total, power, F64)
+    rest = o.f_fma(a, b, o.f_add(c, o.f_negate(total, F64), F64), F64)
+    zero, one = o.zero(64), o.const(1, 64)
+    below, above = o.f_less(rest, zero, F64), o.f_less(zero, rest, F64)
+    inexact = o.and_(o.or_(below, above, 1), o.not_(o.truncate(total, 64, 1), 1), 1)
+    inwards = o.not_(o.xor(below, o.f_less(zero, total, F64), 1), 1)
+    moved = o.select(inwards, o.sub(total, one, 64), o.add(total, one, 64), 64)
+    odd = o.f_mul(o.select(inexact, moved, total, 64), power, F64)
+    low = o.less_unsigned(o.f_absolute(plain, F64), o.const(2 << F64.fraction, 64), 64)
+    return o.select(low, odd, plain, 64)
+
+
 def fix_up(f: Float) -> Function:
     """Inputs: quotient, denominator, numerator. The quotient with its sign set from the operands,
-    and IEEE results where one is zero, infinite or NaN or the quotient underflows."""
+    and IEEE results where one is zero, infinite or NaN; a quotient too small is 0, one that is NaN
+    stands for overflow."""
     deepest = {SINGLE: -150, DOUBLE: -1075}.get(f)
 
     def evaluate(o: Ops[V], quotient: V, denominator: V, numerator: V) -> tuple[V]:
@@ -195,6 +220,7 @@ def fix_up(f: Float) -> Function:
             gap = o.sub(_field(o, f, numerator), _field(o, f, denominator), 32)
             underflows = o.less_signed(gap, o.const(deepest, 32), 32)
             size = o.select(underflows, o.zero(bits), size, bits)
+        size = o.select(f.is_nan(o, quotient), infinity, size, bits)
         zero_below, zero_above = f.is_zero(o, denominator), f.is_zero(o, numerator)
         infinite_below = f.is_infinite(o, denominator)
         infinite_above = f.is_infinite(o, numerator)
