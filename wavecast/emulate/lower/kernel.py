@@ -257,7 +257,7 @@ class KernelLowering:
             self.flush()
         if self.pending is None:
             self.pending = Run(self)
-        self.pending.add(instruction.decoded)
+        self.pending.add(instruction)
         if instruction.decoded.writes & EXEC:
             self.flush()
 

@@ -206,8 +206,10 @@ def _shape(decoded: Decoded, size: int) -> Shape:
     operand, role = _data(decoded)[0]
     name = decoded.opcode.name
     high = "_hi" in name or operand.half == "h"
-    keep = decoded.memory is not None and decoded.memory.kind is MemoryKind.LOAD and (
-        role.access is Access.READ_WRITE or bool(operand.half)
+    keep = (
+        decoded.memory is not None
+        and decoded.memory.kind is MemoryKind.LOAD
+        and (role.access is Access.READ_WRITE or bool(operand.half))
     )
     return Shape(size, role.type.startswith("i"), high, keep)
 
@@ -225,7 +227,11 @@ def _move(lowering: KernelLowering, instruction: Instruction) -> None:
         shape = _shape(decoded, memory.bytes)
         _access(lowering, instruction, addresses, first, shape, store, checked)
         return
-    if "offset0" in decoded.modifiers or "offset1" in decoded.modifiers or "2addr" in decoded.opcode.name:
+    if (
+        "offset0" in decoded.modifiers
+        or "offset1" in decoded.modifiers
+        or "2addr" in decoded.opcode.name
+    ):
         _two(lowering, instruction, data, store)
         return
     operand = data[0][0]

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import I32, I64, element
-from wavecast.emulate.lower.vector import Inputs, gather_inputs, lower_lanes
-from wavecast.isa.instruction import Decoded, OperandClass
+from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
+from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, OperandKind
 from wavecast.isa.registers import AGPRS, EXEC, SGPR_BASE, VGPRS, special
 
@@ -29,8 +30,11 @@ _SCALARS = ~((1 << SGPR_BASE) - 1)
 class Entry:
     """One instruction of a run with its scalar inputs taken."""
 
+    instruction: Instruction
     decoded: Decoded
     inputs: Inputs
+    second: Entry | None = None
+    """The other half of a VOPD pair: both read before either writes."""
 
 
 class Run:
@@ -60,8 +64,14 @@ class Run:
         touched = decoded.reads | decoded.writes
         return bool(touched & self.masks or decoded.writes & EXEC)
 
-    def add(self, decoded: Decoded) -> None:
-        self.entries.append(Entry(decoded, gather_inputs(self.lowering, decoded, self.masks)))
+    def add(self, instruction: Instruction) -> None:
+        decoded = instruction.decoded
+        second = None
+        if decoded.second is not None:
+            other = decoded.second
+            second = Entry(instruction, other, gather_inputs(self.lowering, other, self.masks))
+        inputs = gather_inputs(self.lowering, decoded, self.masks)
+        self.entries.append(Entry(instruction, decoded, inputs, second))
         self.masks |= decoded.writes & _SCALARS & ~EXEC if decoded.writes else 0
         self.masks |= decoded.writes & EXEC
 
@@ -71,7 +81,10 @@ class Run:
         lanes, strip = lowering.layout.lanes, lowering.strip
         whole = lowering.exec_mask()
         written = _masks_written(self.entries, lanes)
-        splats = [entry.inputs.prepare(builder, strip) for entry in self.entries]
+        prepared = [
+            [(part.decoded, part.inputs.prepare(builder, strip)) for part in _parts(entry)]
+            for entry in self.entries
+        ]
         before = builder.block
         body = builder.append_basic_block("strip")
         after = builder.append_basic_block("done")
@@ -85,8 +98,13 @@ class Run:
         start = builder.mul(index, I64(strip))
         active = strip_mask(builder, whole, start, lanes, strip)
         frame = Frame(lowering, builder, start, strip, active)
-        for entry, inputs in zip(self.entries, splats, strict=True):
-            lower_lanes(frame, entry.decoded, inputs)
+        for entry, parts in zip(self.entries, prepared, strict=True):
+            try:
+                outputs = [lane_outputs(frame, decoded, inputs) for decoded, inputs in parts]
+                for (decoded, _), results in zip(parts, outputs, strict=True):
+                    write_outputs(frame, decoded, results)
+            except Unsupported as error:
+                raise error.at(lowering.program, entry.instruction) from None
         frame.store_rows()
         for key, value in gathered.items():
             bits = builder.bitcast(builder.and_(frame.masks[key], active), ir.IntType(strip))
@@ -101,6 +119,10 @@ class Run:
         builder.position_at_end(after)
         for key in gathered:
             lowering.set_scalar_bits(key, frame.masks[key])
+
+
+def _parts(entry: Entry) -> list[Entry]:
+    return [entry] if entry.second is None else [entry, entry.second]
 
 
 class Frame:

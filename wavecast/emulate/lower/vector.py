@@ -11,10 +11,17 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.dpp import permuted
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps, WaveWide
+from wavecast.emulate.lower.packed import (
+    clamps_itself,
+    evaluate,
+    modifier_value,
+    plain,
+    writes_high_half,
+)
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, OperandKind, OperandRole
+from wavecast.isa.opcode import Access, Opcode, OperandKind, OperandRole
 from wavecast.isa.registers import special
 from wavecast.isa.semantics.machine import Machine
 
@@ -25,9 +32,10 @@ if TYPE_CHECKING:
 _HANDLED = frozenset(
     """row_mask bank_mask bound_ctrl fi quad_perm row_shl row_shr row_ror wave_shl wave_rol wave_shr
     wave_ror row_mirror row_half_mirror row_bcast row_newbcast row_share row_xmask dpp8 dst_sel
-    dst_unused src0_sel src1_sel bitop3 clamp mul div""".split()
+    dst_unused src0_sel src1_sel clamp mul div op_sel op_sel_hi neg_lo neg_hi""".split()
 )
-_SIGN = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63, "xf32": 31}
+_AROUND: dict[str, bool] = {}
+_SIGN = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63, "xf32": 31, "b16": 15, "b32": 31, "b64": 63}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,9 @@ class Inputs:
         prepared = []
         for item in self.items:
             if isinstance(item, ScalarInput):
-                value = modified(LlvmOps(builder, 0, Machine()), item.value, item.operand, item.role, 0)
+                value = modified(
+                    LlvmOps(builder, 0, Machine()), item.value, item.operand, item.role, 0
+                )
                 prepared.append(PlainInput(splat(builder, value, lanes)))
             elif isinstance(item, PlainInput):
                 prepared.append(PlainInput(splat(builder, item.value, lanes)))
@@ -86,7 +96,9 @@ class Inputs:
 
 def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> Inputs:
     """Take the scalar inputs of an instruction now. `pending` are masks its run writes."""
-    unknown = set(decoded.modifiers) - _HANDLED
+    meaning = semantics.of(decoded.opcode)
+    own = meaning.modifiers if meaning is not None else ()
+    unknown = set(decoded.modifiers) - _HANDLED - set(own)
     if unknown:
         raise Unsupported(f"the modifier {sorted(unknown)[0]}")
     items: list[Any] = []
@@ -94,6 +106,8 @@ def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> I
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access is Access.WRITE:
             continue
+        if "neg_lo" in own:
+            operand = plain(operand)
         items.append(_input(lowering, decoded, operand, role, pending, source))
         source += 1
     for name in decoded.opcode.implicit_reads:
@@ -106,9 +120,8 @@ def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> I
             items.append(MaskInput(value, key))
         else:
             items.append(PlainInput(lowering.special(name, 32)))
-    meaning = semantics.of(decoded.opcode)
-    for name in meaning.modifiers if meaning is not None else ():
-        items.append(PlainInput(I32(int(decoded.modifiers.get(name) or "0", 0))))
+    for name in own:
+        items.append(PlainInput(I32(modifier_value(decoded, name))))
     return Inputs(items)
 
 
@@ -153,14 +166,13 @@ def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lane
     return value
 
 
-def lower_lanes(frame: Frame, decoded: Decoded, inputs: list[Any]) -> None:
-    """Lower one instruction on the lanes of a frame."""
+def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
+    """What one instruction computes on the lanes of a frame."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
         raise Unsupported(f"no semantics for {decoded.mnemonic}")
     values = [_lanes_of(frame, item) for item in inputs]
-    outputs = meaning.evaluate(frame.ops, *values)
-    _write(frame, decoded, outputs)
+    return evaluate(frame.ops, meaning, decoded, values)
 
 
 def _lanes_of(frame: Frame, item: Any) -> Any:
@@ -184,6 +196,8 @@ def _row_value(frame: Frame, item: RowInput) -> Any:
         if item.operand.half == "h":
             value = ops.lshr(value, ops.const(16, 32), 32)
         return _selected(ops, value, item.select, item.operand.sign_extend)
+    if len(item.rows) > 2:
+        return tuple(frame.read(row) for row in item.rows)
     wide = 32 * len(item.rows)
     total: Any = None
     for index, row in enumerate(item.rows):
@@ -209,7 +223,8 @@ def _selected(ops: LlvmOps, value: Any, select: str, signed: bool) -> Any:
     return ops.ashr(moved, ops.const(32 - width, 32), 32)
 
 
-def _write(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+    """Put results into rows and masks of the frame."""
     results = iter(outputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access not in (Access.WRITE, Access.READ_WRITE):
@@ -233,8 +248,12 @@ def _write_rows(
     frame: Frame, decoded: Decoded, operand: Operand, role: OperandRole, value: Any
 ) -> None:
     ops = frame.ops
-    value = _clamped(frame, decoded, role, value)
     first = operand.bits.bit_length() - operand.count
+    if isinstance(value, tuple):
+        for index, part in enumerate(value):
+            frame.write(frame.lowering.layout.row(first + index), part)
+        return
+    value = _clamped(frame, decoded, role, value)
     width = value.type.element.width
     for index in range(operand.count):
         row = frame.lowering.layout.row(first + index)
@@ -252,7 +271,10 @@ def _placed(frame: Frame, decoded: Decoded, operand: Operand, row: int, value: A
     """The result where it belongs within the register: a half, or what SDWA selects."""
     ops = frame.ops
     select, unused = decoded.modifiers.get("dst_sel", ""), decoded.modifiers.get("dst_unused", "")
-    if operand.half:
+    meaning = semantics.of(decoded.opcode)
+    if meaning is not None and "op_sel" in decoded.modifiers and writes_high_half(meaning, decoded):
+        width, position, unused = 16, 16, "UNUSED_PRESERVE"
+    elif operand.half:
         width, position, unused = 16, 16 if operand.half == "h" else 0, "UNUSED_PRESERVE"
     elif not select or select == "DWORD":
         return value
@@ -263,9 +285,7 @@ def _placed(frame: Frame, decoded: Decoded, operand: Operand, row: int, value: A
     moved = ops.shl(value, ops.const(position, 32), 32)
     if unused == "UNUSED_SEXT":
         top = ops.shl(value, ops.const(32 - width, 32), 32)
-        return ops.shl(
-            ops.ashr(top, ops.const(32 - width, 32), 32), ops.const(position, 32), 32
-        )
+        return ops.shl(ops.ashr(top, ops.const(32 - width, 32), 32), ops.const(position, 32), 32)
     placed = ops.and_(moved, ops.const(field, 32), 32)
     if unused == "UNUSED_PRESERVE":
         placed = ops.or_(placed, ops.and_(frame.read(row), ops.const(~field, 32), 32), 32)
@@ -273,18 +293,31 @@ def _placed(frame: Frame, decoded: Decoded, operand: Operand, row: int, value: A
 
 
 def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
-    if "clamp" not in decoded.modifiers and not {"mul", "div"} & set(decoded.modifiers):
+    """Output modifiers of a floating-point result: multiplied, then limited to 0..1."""
+    scaled = {"mul", "div"} & set(decoded.modifiers)
+    if "clamp" not in decoded.modifiers and not scaled:
         return value
-    kind = {"f32": ir.FloatType(), "f64": ir.DoubleType()}.get(role.type)
+    meaning = semantics.of(decoded.opcode)
+    if not scaled and meaning is not None and clamps_itself(meaning):
+        return value
+    name, _, count = role.type.partition("x")
+    kind = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}.get(name)
     if kind is None:
         raise Unsupported(f"an output modifier on {role.type}")
     builder, lanes = frame.builder, frame.lanes
-    vector = ir.VectorType(kind, lanes)
+    whole = value.type
+    if name == "f16" and not count:
+        value = frame.ops.truncate(value, 32, 16)
+    vector = ir.VectorType(kind, lanes * int(count or 1))
+    numbers = builder.bitcast(value, vector)
+    limited = builder.bitcast(_limited(builder, decoded, numbers), value.type)
+    return limited if value.type == whole else frame.ops.zero_extend(limited, 16, 32)
 
+
+def _limited(builder: ir.IRBuilder, decoded: Decoded, result: Any) -> Any:
     def number(amount: float) -> Any:
-        return ir.Constant(vector, [amount] * lanes)
+        return ir.Constant(result.type, [amount] * result.type.count)
 
-    result = builder.bitcast(value, vector)
     if "mul" in decoded.modifiers:
         result = builder.fmul(result, number(float(decoded.modifiers["mul"])))
     if "div" in decoded.modifiers:
@@ -295,7 +328,7 @@ def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> A
         result = builder.select(positive, result, number(0.0))
         above = builder.fcmp_ordered(">", result, number(1.0))
         result = builder.select(above, number(1.0), result)
-    return builder.bitcast(result, value.type)
+    return result
 
 
 class WholeOps(LlvmOps):
@@ -335,9 +368,7 @@ class WholeOps(LlvmOps):
         return self.builder.load(room, align=8, typ=old.type)
 
     def gather(self, a: Any, lane: Any) -> Any:
-        active = self.builder.bitcast(
-            self.lowering.exec_mask(), ir.VectorType(I1, self.lanes)
-        )
+        active = self.builder.bitcast(self.lowering.exec_mask(), ir.VectorType(I1, self.lanes))
         return self.shuffle(self.builder.select(active, a, self.zero(32)), lane)
 
     def shuffle(self, a: Any, lane: Any) -> Any:
@@ -386,53 +417,59 @@ def _shuffle_function(module: ir.Module, lanes: int) -> ir.Function:
     return function
 
 
+def _looks_around(opcode: Opcode) -> bool:
+    """Whether a row reads other lanes."""
+    if opcode.name not in _AROUND:
+        _AROUND[opcode.name] = _probe(opcode)
+    return _AROUND[opcode.name]
+
+
+def _probe(opcode: Opcode) -> bool:
+    """Lower a row once, into code that is thrown away, to see whether it reads other lanes."""
+    meaning = semantics.of(opcode)
+    if meaning is None:
+        return False
+    module = ir.Module(context=ir.Context())
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "probe")
+    builder = ir.IRBuilder(function.append_basic_block())
+    ops = LlvmOps(builder, 2, Machine(), 64, constant(0, 32, 2))
+    values: list[Any] = []
+    for role in opcode.operands:
+        if role.access is Access.WRITE:
+            continue
+        if role.kind is OperandKind.LANE_MASK:
+            values.append(ops.const(0, 1))
+        elif role.dwords > 2:
+            values.append((ops.const(0, 32),) * role.dwords)
+        else:
+            values.append(ops.const(0, max(32 * role.dwords, 32)))
+    for name in opcode.implicit_reads:
+        if name != "exec":
+            values.append(ops.const(0, 1 if name == "vcc" else 32))
+    values += [ops.const(0, 32)] * len(meaning.modifiers)
+    try:
+        meaning.evaluate(ops, *values)
+    except WaveWide:
+        return True
+    return False
+
+
 class VectorLowering:
     """Decides how an instruction is lowered, and lowers those that need the whole wave."""
 
     def __init__(self, lowering: KernelLowering) -> None:
         self.lowering = lowering
-        self._known: dict[str, bool] = {}
 
     def lane_wise(self, decoded: Decoded) -> bool:
         """True when every lane's result depends on that lane alone."""
         if "dpp" in decoded.encoding or any(name.startswith("dpp8") for name in decoded.modifiers):
             return False
-        name = decoded.opcode.name
-        if name not in self._known:
-            self._known[name] = self._probe(decoded)
-        return self._known[name]
-
-    def _probe(self, decoded: Decoded) -> bool:
-        """Lower it once into a function of its own that is thrown away."""
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             written = role.access in (Access.WRITE, Access.READ_WRITE)
             scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL)
             if written and scalar and role.kind is not OperandKind.LANE_MASK:
                 return False
-        meaning = semantics.of(decoded.opcode)
-        if meaning is None:
-            return True
-        module = ir.Module()
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "probe")
-        builder = ir.IRBuilder(function.append_basic_block())
-        ops = LlvmOps(
-            builder, 2, self.lowering.machine, self.lowering.layout.lanes, constant(0, 32, 2)
-        )
-        values = []
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            if role.access is not Access.WRITE:
-                mask = role.kind is OperandKind.LANE_MASK
-                values.append(ops.const(0, 1 if mask else max(32 * role.dwords, 32)))
-            del operand
-        for name in decoded.opcode.implicit_reads:
-            if name != "exec":
-                values.append(ops.const(0, 1 if name == "vcc" else 32))
-        values += [ops.const(0, 32)] * len(meaning.modifiers)
-        try:
-            meaning.evaluate(ops, *values)
-        except WaveWide:
-            return False
-        return True
+        return not _looks_around(decoded.opcode)
 
     def whole(self, instruction: Instruction) -> None:
         """Lower an instruction on all lanes at once."""
@@ -450,7 +487,7 @@ class VectorLowering:
         values = [_lanes_of(frame, item) for item in inputs]
         if "dpp" in decoded.encoding:
             values[0], frame.active = permuted(frame, decoded, values[0], active)
-        outputs = meaning.evaluate(frame.ops, *values)
+        outputs = evaluate(frame.ops, meaning, decoded, values)
         self._outputs(frame, decoded, outputs)
         frame.store_rows()
         for key, value in frame.masks.items():
@@ -461,10 +498,10 @@ class VectorLowering:
         if first is None or first.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):
             if "exec" not in decoded.opcode.implicit_reads:
                 frame.active = constant(1, 1, frame.lanes)
-            _write(frame, decoded, outputs)
+            write_outputs(frame, decoded, outputs)
             return
         if decoded.roles[0].kind is OperandKind.LANE_MASK:
-            _write(frame, decoded, outputs)
+            write_outputs(frame, decoded, outputs)
             return
         value = self.lowering.builder.extract_element(outputs[0], I32(0))
         if first.bits:

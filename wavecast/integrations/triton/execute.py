@@ -107,7 +107,7 @@ class ExecutingHooks:
             ]
             data = pack(loaded.code.kernel, loaded.layout, loaded.segment, values)
             if loaded.scratch:
-                data, more = self._with_scratch(kernel, loaded, grid, data)
+                data, more = self._with_scratch(kernel, loaded, data)
                 ranges += more
         code = loaded.code
         block = (code.workgroup_size, 1, 1)
@@ -127,7 +127,7 @@ class ExecutingHooks:
         return found
 
     def _with_scratch(
-        self, kernel: Any, loaded: Loaded, grid: tuple[int, int, int], data: bytes
+        self, kernel: Any, loaded: Loaded, data: bytes
     ) -> tuple[bytes, list[AddressRange]]:
         """The argument segment with the address of global scratch where the kernel uses any."""
         size = int(getattr(kernel.metadata, "global_scratch_size", 0) or 0)
