@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import itertools
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ pytestmark = [
 ]
 
 
+@cache
 def shapes(target: str) -> dict[str, MatrixShape]:
     return {
         row.mnemonics[target]: row.matrix
@@ -77,17 +79,21 @@ def placement(
 def test_every_published_element() -> None:
     numpy = pytest.importorskip("numpy")
     parquet = pytest.importorskip("pyarrow.parquet")
-    golden = parquet.read_table(FACTS / "mfma_layouts.parquet").to_pydict()
+    golden = parquet.read_table(FACTS / "mfma_layouts.parquet")
     names = ("gfx", "mnemonic", "wave", "matrix", "variant")
-    keys = list(zip(*(golden[name] for name in names), strict=True))
     columns = {
-        name: numpy.array(golden[name])
-        for name in ("row", "col", "block", "vgpr", "bit_lo", "bit_hi", "lane")
+        name: golden.column(name).to_numpy()
+        for name in ("row", "col", "block", "vgpr", "bit_lo", "bit_hi", "lane", "wave")
     }
-    changes = [0, *(i for i in range(1, len(keys)) if keys[i] != keys[i - 1]), len(keys)]
+    codes = [columns["wave"]]
+    for name in names:
+        if name != "wave":
+            codes.append(golden.column(name).combine_chunks().indices.to_numpy())
+    differs = numpy.any([code[1:] != code[:-1] for code in codes], axis=0)
+    changes = [0, *(numpy.flatnonzero(differs) + 1).tolist(), golden.num_rows]
     checked = 0
     for start, stop in itertools.pairwise(changes):
-        target, mnemonic, wave, matrix, variant = keys[start]
+        target, mnemonic, wave, matrix, variant = (golden.column(n)[start].as_py() for n in names)
         if target not in TARGETS:
             continue
         shape = shapes(target)[mnemonic]

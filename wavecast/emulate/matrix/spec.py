@@ -156,6 +156,9 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     operands = decoded.operands
     if any(operand.kind not in _VECTORS for operand in operands[1:3]):
         raise UnsupportedMatrix(decoded, "A and B have to be vector registers")
+    others = operands[4:] if shape.scaled else operands[3:] if shape.sparse else ()
+    if any(operand.kind not in _VECTORS for operand in others):
+        raise UnsupportedMatrix(decoded, "index and scales have to be vector registers")
     a_type, b_type = _source_types(decoded, shape, target)
     d_type = _element_type(decoded, decoded.roles[0] if decoded.roles else None, 0)
     half, key = _selection(decoded, shape, target)
