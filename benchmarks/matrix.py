@@ -50,7 +50,7 @@ def numpy_flops(size: int = 512) -> float:
 
     def run(count: int) -> None:
         for _ in range(count):
-            left @ right
+            np.matmul(left, right)
 
     return 2 * size**3 / best_seconds(run, 1, 20)
 

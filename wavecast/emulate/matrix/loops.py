@@ -12,8 +12,13 @@ from wavecast.emulate.lower.values import I32, I64, element, load
 
 
 @contextmanager
-def counted_loop(builder: ir.IRBuilder, count: int, step: int = 1) -> Iterator[Any]:
-    """Emit the body for 0, step … below `count` (an i64 value); nothing loops when it runs once."""
+def counted_loop(
+    builder: ir.IRBuilder, count: int, step: int = 1, *, short: bool = False
+) -> Iterator[Any]:
+    """Emit the body for 0, step … below `count` (an i64 value); nothing loops when it runs once.
+
+    A `short` body leaves it to the optimizer whether to unroll.
+    """
     if count <= step:
         yield I64(0)
         return
@@ -27,19 +32,27 @@ def counted_loop(builder: ir.IRBuilder, count: int, step: int = 1) -> Iterator[A
     yield counter
     following = builder.add(counter, I64(step))
     counter.add_incoming(following, builder.block)
-    close_loop(builder, builder.icmp_unsigned("<", following, I64(count)), body, after)
+    more = builder.icmp_unsigned("<", following, I64(count))
+    close_loop(builder, more, body, after, short=short)
 
 
-def close_loop(builder: ir.IRBuilder, more: Any, body: ir.Block, after: ir.Block) -> None:
-    """Branch back while `more`. The optimizer keeps the loop: bodies are written as long as they
-    should be, and unrolling costs more time than it gains."""
+def close_loop(
+    builder: ir.IRBuilder, more: Any, body: ir.Block, after: ir.Block, *, short: bool = False
+) -> None:
+    """Branch back while `more`.
+
+    The optimizer keeps the loop unless it is `short`: bodies are written as long as they should be,
+    and unrolling costs more time than it gains.
+    """
     branch = builder.cbranch(more, body, after)
+    builder.position_at_end(after)
+    if short:
+        return
     module = builder.module
     keep = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
     loop = module.add_metadata([keep, I64(len(module.metadata))])
     loop.operands = (loop, keep)  # a loop's identity is a node that begins with itself
     branch.set_metadata("llvm.loop", loop)
-    builder.position_at_end(after)
 
 
 def constant_table(module: ir.Module, name: str, values: Sequence[int]) -> Any:

@@ -24,6 +24,8 @@ from wavecast.emulate.matrix.loops import constant_table, counted_loop, splat, t
 from wavecast.emulate.matrix.spec import MatrixSpec, Source
 
 DOUBLE = ir.DoubleType()
+_SHORT = 16
+"""Conversions that are quick enough to compile that their loop may be unrolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class SourceConverter:
         lane_table = constant_table(self.builder.module, name, lanes)
         target_table = constant_table(self.builder.module, name, targets)
         scale_table = constant_table(self.builder.module, name, scales)
-        with counted_loop(self.builder, len(found.strips)) as strip:
+        short = len(found.strips) * len(found.elements) <= _SHORT
+        with counted_loop(self.builder, len(found.strips), short=short) as strip:
             reader = Reader(self.builder, pointer, self.spec.lanes, self.width)
             reader.start(table_entry(self.builder, lane_table, strip))
             base = table_entry(self.builder, target_table, strip)
