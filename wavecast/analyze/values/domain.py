@@ -26,6 +26,7 @@ import numpy as np
 from wavecast.isa.semantics.formats import Format
 from wavecast.isa.semantics.integers import Integer, IntegerOps, Unknown, trailing_zeros
 from wavecast.isa.semantics.lanes import UNSIGNED, LaneOps, constant
+from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Ops
 
 
@@ -301,13 +302,14 @@ def _first_origin(operands: tuple[Value, ...]) -> object:
 
 
 class WaveOps(Ops[Value]):
-    """Instruction semantics over the values of a wave of `lanes` lanes.
+    """Instruction semantics over the values of a wave of `lanes` lanes on `machine`.
 
     `exec_mask` is EXEC: set it with `set_exec`.
     """
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, machine: Machine | None = None) -> None:
         self.lanes = lanes
+        self._machine = machine or Machine()
         self.full_mask = (1 << lanes) - 1
         self.on_lanes = LaneOps(lanes)
         self.exec_mask: Integer = self.full_mask
@@ -413,6 +415,10 @@ class WaveOps(Ops[Value]):
 
     def wave_lanes(self) -> int:
         return self.lanes
+
+    @property
+    def machine(self) -> Machine:
+        return self._machine
 
     # lane masks
 

@@ -5,9 +5,9 @@ Compilers divide with `div_scale` (moves operands out of the range where a step 
 guides named in `floats`, and tests on RDNA3 hardware reported elsewhere where the guides cannot be
 right: `div_scale` returns its first operand unscaled where nothing applies, judges the quotient by
 its exponents and sets VCC with NaN; `div_fmas` scales by 2^64 up or down, not by 2^32; `div_fixup`
-takes a NaN quotient for overflow. Two readings
-follow from the quotient having to be right: the reciprocal of an F32 denominator is judged in F32,
-and a denominator whose reciprocal and quotient are both denormal is scaled down, not up.
+takes a NaN quotient for overflow. Two readings follow from the quotient having to be right: the
+reciprocal of an F32 denominator is judged in F32, and a denominator whose reciprocal and quotient
+are both denormal is scaled down, not up.
 """
 
 from __future__ import annotations

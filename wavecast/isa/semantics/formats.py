@@ -102,3 +102,9 @@ def format_of(name: str, target: str = "") -> Format:
     """The format an operand type names (`f32`, `fp8`). gfx942 has 8-bit formats of its own."""
     found = _BY_NAME[name]
     return _FNUZ.get(found, found) if target in _FNUZ_TARGETS else found
+
+
+def element_format(type_name: str, target: str = "") -> Format | None:
+    """The format of one element of an operand type (`f16x2` has two F16), None for no float."""
+    name = type_name.partition("x")[0]
+    return format_of(name, target) if name in _BY_NAME else None

@@ -111,7 +111,7 @@ class Ops(ABC, Generic[V]):
     # themselves (`rounding`), in the operations above and below.
     #
     # Results are rounded to nearest, ties to even; denormals are kept on both sides, whatever MODE
-    # says: semantics apply `flush` where MODE counts. Zeros keep their sign as IEEE 754 has it.
+    # says: rows apply `flush_input` and `flush_result` where MODE counts. Zeros keep their sign as IEEE 754 has it.
     # An operand that is NaN gives that NaN with its quiet bit set, the first such operand if there
     # are several; an invalid operation (inf - inf, 0 * inf, 0 / 0, square root below zero) gives
     # `fmt.nan`. Native code may leave sign and payload of a NaN to its host.
