@@ -140,6 +140,11 @@ def test_saturation_of_integer_sums() -> None:
             "neg_hi",
         ),
         ("gfx942", "v_mfma_f32_32x32x8_f16 v[0:15], v[20:21], v[22:23], 0 clamp", "clamp"),
+        (
+            "gfx942",
+            "v_smfmac_i32_32x32x32_i8 v[0:15], v[20:21], v[24:27], v28 abid:2",
+            "index set 2",
+        ),
         ("gfx942", "v_mfma_f32_32x32x8_f16 v[0:3], v[20:21], v[22:23], 0", "16 registers"),
         ("gfx950", "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:11], v[12:19], 0 cbsz:7", "format"),
     ],

@@ -179,6 +179,8 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     if operands[0].count != spec.result_rows:
         reason = f"D is known to take {spec.result_rows} registers, not {operands[0].count}"
         raise UnsupportedMatrix(decoded, reason)
+    if shape.sparse and key >= layouts.index_keys(spec.a_layout):
+        raise UnsupportedMatrix(decoded, f"there is no index set {key}")
     return spec
 
 
