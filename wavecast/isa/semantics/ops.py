@@ -110,8 +110,8 @@ class Ops(ABC, Generic[V]):
     # Floating point. `fmt` is F32 or F64: other formats are converted to and from these by rows
     # themselves (`rounding`), in the operations above and below.
     #
-    # Results are rounded to nearest, ties to even; denormals are kept on both sides, whatever MODE
-    # says: rows apply `flush_input` and `flush_result` where MODE counts. Zeros keep their sign as IEEE 754 has it.
+    # Results are rounded to nearest, ties to even; denormals are kept on both sides: rows apply
+    # `flush_input` and `flush_result` where MODE counts. Zeros keep their sign as IEEE 754 has it.
     # An operand that is NaN gives that NaN with its quiet bit set, the first such operand if there
     # are several; an invalid operation (inf - inf, 0 * inf, 0 / 0, square root below zero) gives
     # `fmt.nan`. Native code may leave sign and payload of a NaN to its host.
