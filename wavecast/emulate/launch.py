@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
@@ -32,7 +34,9 @@ class Emulator:
         if known is None:
             if not code.is_amd:
                 raise Unsupported(f"{code.kernel}: code for {code.target} cannot be executed")
-            known = self._translated[code.digest] = engine.translate(parse_kernel(code))
+            with _no_collection():
+                known = engine.translate(parse_kernel(code))
+            self._translated[code.digest] = known
         return known
 
     def run(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
@@ -44,6 +48,18 @@ class Emulator:
         x, y, z = launch.grid
         threads = max(1, min(self.threads, x * y * z))
         engine.run(native, launch, list(ranges), threads=threads)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Translation makes a great many objects and no garbage worth the collector's scans."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def available_processors() -> int:

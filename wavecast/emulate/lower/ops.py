@@ -40,6 +40,8 @@ class LlvmOps(Ops[Any]):
         self.wave = wave
         self.lane_numbers = lane_numbers
         self._machine = machine
+        self._floats: dict[int, tuple[Any, Any]] = {}
+        """Patterns known as floats too, by identity: bit casts need not be repeated."""
 
     @property
     def machine(self) -> Machine:
@@ -133,10 +135,17 @@ class LlvmOps(Ops[Any]):
         return ir.VectorType(single, self.lanes) if self.lanes else single
 
     def _float(self, a: Any, fmt: Format) -> Any:
-        return self.builder.bitcast(a, self._type(fmt))
+        known = self._floats.get(id(a))
+        if known is not None and known[0] is a:
+            return known[1]
+        value = self.builder.bitcast(a, self._type(fmt))
+        self._floats[id(a)] = (a, value)
+        return value
 
     def _pattern(self, a: Any, fmt: Format) -> Any:
-        return self.builder.bitcast(a, integer(fmt.bits, self.lanes))
+        pattern = self.builder.bitcast(a, integer(fmt.bits, self.lanes))
+        self._floats[id(pattern)] = (pattern, a)
+        return pattern
 
     def _unary(self, name: str, a: Any, fmt: Format) -> Any:
         kind = self._type(fmt)

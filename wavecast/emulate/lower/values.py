@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from llvmlite import ir
@@ -15,11 +16,24 @@ def integer(bits: int, lanes: int = 0) -> ir.Type:
     return ir.VectorType(ir.IntType(bits), lanes) if lanes else ir.IntType(bits)
 
 
+class Splat(ir.Constant):
+    """A vector of one integer, printed as LLVM's `splat`: a list of lanes is slow to write and to
+    read back."""
+
+    def __init__(self, kind: ir.VectorType, value: int) -> None:
+        super().__init__(kind, None)
+        self._text = f"splat ({kind.element} {value})"
+
+    def get_reference(self) -> str:
+        return self._text
+
+
+@lru_cache(maxsize=4096, typed=True)
 def constant(value: int, bits: int, lanes: int = 0) -> ir.Constant:
     """An integer constant modulo 2^bits, the same in every lane."""
     value &= (1 << bits) - 1
     if lanes:
-        return ir.Constant(integer(bits, lanes), [value] * lanes)
+        return Splat(ir.VectorType(ir.IntType(bits), lanes), value)
     return ir.Constant(ir.IntType(bits), value)
 
 
