@@ -226,6 +226,8 @@ class _Worker:
             what = f"{instruction.decoded.text!r} lane {lane} touches unknown address {address:#x}"
         elif status == state.ENDLESS:
             what = "the loop runs longer than allowed"
+        elif status == state.SWIZZLED:
+            what = f"{instruction.decoded.text!r} goes through a swizzled buffer: not supported"
         else:
             what = f"stopped with status {status}"
         return ExecutionError(text + what)

@@ -12,6 +12,7 @@ import numpy as np
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.buffers import ADD_LANE
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
 from wavecast.isa.targets import TARGET_SETS, isa_target
@@ -83,6 +84,9 @@ def _user(
         if name == "kernarg_segment_ptr":
             template[:, state.scalar_word(position)] = kernarg & 0xFFFFFFFF
             template[:, state.scalar_word(position) + 1] = kernarg >> 32
+        elif name == "private_segment_buffer":
+            # only its kind matters: accesses through it go to the wave's own scratch
+            template[:, state.scalar_word(position) + 3] = ADD_LANE
         position += count
     first = directives.get("user_sgpr_kernarg_preload_offset", 0)
     length = directives.get("user_sgpr_kernarg_preload_length", 0)

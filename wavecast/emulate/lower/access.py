@@ -1,186 +1,157 @@
-"""Outlined functions that move data between vector registers and memory, one lane after another.
+"""Outlined memory functions: their names, arguments, and loops over lanes.
 
-`i32 f(ptr context, ptr rows, ptr addresses, iL exec)`: `rows` is the first data row, `addresses` an
-array of 64-bit host addresses. An address of all ones is out of the bounds hardware checks itself
-(buffer descriptors, LDS): loads give 0 and stores are dropped. Anything else must lie in a known
-range, or the function returns 1 with lane and address in the context.
+    i32 f(ptr context, ptr rows, ptr other, ptr result, ptr address, i64 base, i64 limit,
+          i64 offset, iL exec)
+
+`rows` are the data registers, `other` a second data operand, `result` where an atomic returns the
+old value, `address` the address registers. The result is 1 when an access failed; lane and address
+are then in the context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir
 
-from wavecast.emulate.lower import state
-from wavecast.emulate.lower.values import I1, I8, I16, I32, I64, PTR, element, load
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element
 
-OUT_OF_BOUNDS = (1 << 64) - 1
-FAULT_LANE = 8
-FAULT_ADDRESS = 9
+PREFIX: Final = "wavecast_memory"
+FAULT_LANE: Final = 8
+FAULT_ADDRESS: Final = 9
 """Context words an access that fails leaves its lane and address in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Bytes per lane, and how sub-dword data lies in its register."""
+class Access:
+    """Which outlined function: everything that is in its name.
 
+    `action`: `load`, `store`, `tolds` or an atomic operation. `mode`: how addresses are made
+    (`addresses.py`). `bytes` per lane. `detail`: for loads and stores the letters `s` (sign-extend),
+    `h` (upper half), `k` (keep the other half); for atomics the element type, with `r` before it
+    where the old value is returned.
+    """
+
+    action: str
+    mode: str
+    lanes: int
     bytes: int
-    signed: bool = False
-    high: bool = False
-    keep: bool = False
-    """Only 16 bits of the register are written (d16 loads)."""
+    detail: str = "n"
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}.{self.action}.{self.mode}.{self.lanes}.{self.bytes}.{self.detail}"
+
+    @classmethod
+    def of(cls, name: str) -> Access:
+        """The access a function name stands for."""
+        _, action, mode, lanes, size, detail = name.split(".")
+        return cls(action, mode, int(lanes), int(size), detail)
+
+    @property
+    def dwords(self) -> int:
+        return max(1, self.bytes // 4)
 
 
-def check_function(module: ir.Module) -> ir.Function:
-    """`i1 check(ptr context, i64 address, i64 bytes)`: does it lie in a known range."""
-    found = module.globals.get("check")
-    if found is not None:
-        return found
-    function = ir.Function(module, ir.FunctionType(I1, [PTR, I64, I64]), "check")
-    context, address, size = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    ranges = load(builder, element(builder, context, state.RANGES, I64), PTR, 8)
-    count = load(builder, element(builder, context, state.RANGE_COUNT, I64), I64, 8)
-    end = builder.add(address, size)
-    before = builder.block
-    body = builder.append_basic_block("body")
-    builder.branch(body)
-    builder.position_at_end(body)
-    index = builder.phi(I64)
-    index.add_incoming(I64(0), before)
-    twice = builder.shl(index, I64(1))
-    first = load(builder, element(builder, ranges, twice, I64), I64, 8)
-    stop = load(builder, element(builder, ranges, builder.add(twice, I64(1)), I64), I64, 8)
-    inside = builder.and_(
-        builder.icmp_unsigned(">=", address, first), builder.icmp_unsigned("<=", end, stop)
-    )
-    following = builder.add(index, I64(1))
-    good, more, bad = (function.append_basic_block(name) for name in ("good", "more", "bad"))
-    builder.cbranch(inside, good, more)
-    builder.position_at_end(more)
-    index.add_incoming(following, more)
-    builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
-    builder.position_at_end(good)
-    builder.ret(I1(1))
-    builder.position_at_end(bad)
-    builder.ret(I1(0))
-    return function
+def function_type(lanes: int) -> ir.FunctionType:
+    """The type every outlined memory function has."""
+    return ir.FunctionType(I32, [PTR] * 5 + [I64] * 3 + [ir.IntType(lanes)])
 
 
-def access_function(
-    module: ir.Module, lanes: int, shape: Shape, store: bool, checked: bool
-) -> ir.Function:
-    """The load or store of one shape; made once per module."""
-    name = f"{'store' if store else 'load'}{shape.bytes}"
-    name += "s" * shape.signed + "h" * shape.high + "k" * shape.keep + "c" * checked
-    found = module.globals.get(name)
-    if found is not None:
-        return found
-    move = _store_lane if store else _load_lane
+class Outlined:
+    """A function being built: its arguments by name and its builder."""
 
-    def each(builder: ir.IRBuilder, rows: Any, lane: Any, address: Any, live: bool) -> None:
-        move(builder, rows, lane, address, lanes, shape, live)
+    def __init__(self, module: ir.Module, access: Access) -> None:
+        self.module = module
+        self.access = access
+        self.lanes = access.lanes
+        self.mask = ir.IntType(access.lanes)
+        self.function = ir.Function(module, function_type(access.lanes), access.name)
+        (
+            self.context, self.rows, self.other, self.result, self.address,
+            self.base, self.limit, self.offset, self.exec,
+        ) = self.function.args  # fmt: skip
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
 
-    return per_lane(module, name, lanes, shape.bytes, each, checked)
+    def room(self, kind: ir.Type, value: Any = None) -> Any:
+        """A local variable."""
+        slot = self.builder.alloca(kind)
+        if value is not None:
+            self.builder.store(value, slot)
+        return slot
 
+    def array(self, kind: ir.Type, *, zeroed: bool = False) -> Any:
+        """Memory for one value of every lane, as an untyped pointer."""
+        room = ir.ArrayType(kind, self.lanes)
+        slot = self.room(room, ir.Constant(room, None) if zeroed else None)
+        return self.builder.inttoptr(self.builder.ptrtoint(slot, I64), PTR)
 
-def per_lane(
-    module: ir.Module,
-    name: str,
-    lanes: int,
-    size: int,
-    each: Callable[[ir.IRBuilder, Any, Any, Any, bool], None],
-    checked: bool,
-) -> ir.Function:
-    """A function that does `each` for every active lane whose address is good."""
-    mask = ir.IntType(lanes)
-    function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR, PTR, mask]), name)
-    context, rows, addresses, active = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    head = function.append_basic_block("head")
-    body = function.append_basic_block("body")
-    done = function.append_basic_block("done")
-    entry = builder.block
-    builder.branch(head)
-    builder.position_at_end(head)
-    left = builder.phi(mask)
-    left.add_incoming(active, entry)
-    builder.cbranch(builder.icmp_unsigned("!=", left, mask(0)), body, done)
-    builder.position_at_end(body)
-    count = module.globals.get(f"llvm.cttz.i{lanes}") or ir.Function(
-        module, ir.FunctionType(mask, [mask, I1]), f"llvm.cttz.i{lanes}"
-    )
-    number = builder.call(count, [left, I1(1)])
-    lane = number if lanes == 64 else builder.zext(number, I64)
-    rest = builder.and_(left, builder.sub(left, mask(1)))
-    address = load(builder, element(builder, addresses, lane, I64), I64, 8)
-    outside = builder.icmp_unsigned("==", address, I64(OUT_OF_BOUNDS))
-    skip, real, following = (
-        function.append_basic_block(label) for label in ("skip", "real", "next")
-    )
-    builder.cbranch(outside, skip, real)
-    builder.position_at_end(skip)
-    each(builder, rows, lane, address, False)
-    builder.branch(following)
-    builder.position_at_end(real)
-    if checked:
-        good = builder.call(check_function(module), [context, address, I64(size)])
-        move, fault = function.append_basic_block("move"), function.append_basic_block("fault")
-        builder.cbranch(good, move, fault)
-        builder.position_at_end(fault)
-        builder.store(lane, element(builder, context, FAULT_LANE, I64))
-        builder.store(address, element(builder, context, FAULT_ADDRESS, I64))
+    def get(self, slot: Any, kind: ir.Type) -> Any:
+        return self.builder.load(slot, typ=kind)
+
+    def intrinsic(self, name: str, kind: ir.Type, *arguments: Any) -> Any:
+        """Call an LLVM intrinsic by its full name."""
+        found = self.module.globals.get(name)
+        if found is None:
+            types = [argument.type for argument in arguments]
+            found = ir.Function(self.module, ir.FunctionType(kind, types), name)
+        return self.builder.call(found, arguments)
+
+    @contextmanager
+    def counted(self, count: int) -> Iterator[Any]:
+        """A loop over 0 … count - 1."""
+        builder = self.builder
+        before = builder.block
+        body, after = (self.function.append_basic_block(name) for name in ("loop", "after"))
+        builder.branch(body)
+        builder.position_at_end(body)
+        index = builder.phi(I64)
+        index.add_incoming(I64(0), before)
+        yield index
+        following = builder.add(index, I64(1))
+        index.add_incoming(following, builder.block)
+        builder.cbranch(builder.icmp_unsigned("<", following, I64(count)), body, after)
+        builder.position_at_end(after)
+
+    @contextmanager
+    def each_lane(self, mask: Any) -> Iterator[Any]:
+        """A loop over the lanes of a mask, lowest first."""
+        builder = self.builder
+        before = builder.block
+        head, body, after = (
+            self.function.append_basic_block(name) for name in ("head", "lane", "after")
+        )
+        builder.branch(head)
+        builder.position_at_end(head)
+        left = builder.phi(self.mask)
+        left.add_incoming(mask, before)
+        builder.cbranch(builder.icmp_unsigned("!=", left, self.mask(0)), body, after)
+        builder.position_at_end(body)
+        number = self.lowest(left)
+        rest = builder.and_(left, builder.sub(left, self.mask(1)))
+        yield number
+        left.add_incoming(rest, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+    def lowest(self, mask: Any) -> Any:
+        """The first lane of a mask, i64."""
+        number = self.intrinsic(f"llvm.cttz.i{self.lanes}", self.mask, mask, I1(0))
+        return number if self.lanes == 64 else self.builder.zext(number, I64)
+
+    def fault(self, lane: Any, address: Any) -> None:
+        """Leave with the lane and address that failed."""
+        builder = self.builder
+        builder.store(lane, element(builder, self.context, FAULT_LANE, I64))
+        builder.store(address, element(builder, self.context, FAULT_ADDRESS, I64))
         builder.ret(I32(1))
-        builder.position_at_end(move)
-    each(builder, rows, lane, address, True)
-    builder.branch(following)
-    builder.position_at_end(following)
-    left.add_incoming(rest, following)
-    builder.branch(head)
-    builder.position_at_end(done)
-    builder.ret(I32(0))
-    return function
+
+    def slot(self, rows: Any, row: int, lane: Any) -> Any:
+        """A pointer to one lane of a row."""
+        return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
 
 
-def _load_lane(
-    builder: ir.IRBuilder, rows: Any, lane: Any, address: Any, lanes: int, shape: Shape, live: bool
-) -> None:
-    for index in range(max(1, shape.bytes // 4)):
-        slot = element(builder, rows, builder.add(lane, I64(index * lanes)), I32)
-        value: Any = I32(0)
-        if live:
-            where = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-            if shape.bytes >= 4:
-                value = load(builder, where, I32, 1)
-            else:
-                small = load(builder, where, I8 if shape.bytes == 1 else I16, 1)
-                value = builder.sext(small, I32) if shape.signed else builder.zext(small, I32)
-        if shape.keep:
-            value = _kept(builder, value, load(builder, slot, I32), shape)
-        builder.store(value, slot)
-
-
-def _kept(builder: ir.IRBuilder, value: Any, old: Any, shape: Shape) -> Any:
-    value = builder.and_(value, I32(0xFFFF))
-    if shape.high:
-        return builder.or_(builder.shl(value, I32(16)), builder.and_(old, I32(0xFFFF)))
-    return builder.or_(value, builder.and_(old, I32(0xFFFF0000)))
-
-
-def _store_lane(
-    builder: ir.IRBuilder, rows: Any, lane: Any, address: Any, lanes: int, shape: Shape, live: bool
-) -> None:
-    if not live:
-        return
-    for index in range(max(1, shape.bytes // 4)):
-        slot = element(builder, rows, builder.add(lane, I64(index * lanes)), I32)
-        value = load(builder, slot, I32)
-        where = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-        if shape.high:
-            value = builder.lshr(value, I32(16))
-        if shape.bytes < 4:
-            value = builder.trunc(value, I8 if shape.bytes == 1 else I16)
-        builder.store(value, where, align=1)
+__all__ = ["FAULT_ADDRESS", "FAULT_LANE", "Access", "Outlined", "function_type"]

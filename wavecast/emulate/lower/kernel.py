@@ -238,7 +238,7 @@ class KernelLowering:
             elif opcode.matrix is not None:
                 self.flush()
                 matrix.lower(self, decoded)
-            elif decoded.memory is not None:
+            elif decoded.memory is not None or opcode.form == "SMEM":
                 self.flush()
                 memory.lower(self, instruction)
             elif opcode.is_vector:

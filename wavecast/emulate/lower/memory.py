@@ -1,322 +1,129 @@
-"""Memory instructions: addresses of all lanes, then an outlined access."""
+"""Memory instructions: operands to the arguments of an outlined access, and a call of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from llvmlite import ir
+from typing import TYPE_CHECKING
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import state
-from wavecast.emulate.lower.access import OUT_OF_BOUNDS, Shape, access_function, check_function
-from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.run import masked_store
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
-from wavecast.emulate.lower.vector import WholeOps
-from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, MemoryKind, OperandKind, Space
+from wavecast.emulate.lower import lds, scalar_memory
+from wavecast.emulate.lower.access import Access
+from wavecast.emulate.lower.places import Place, place_of
+from wavecast.emulate.lower.sites import (
+    atomic_operation,
+    call,
+    data_operands,
+    data_rows,
+    first_row,
+    shape_letters,
+)
+from wavecast.emulate.lower.values import I32, I64, PTR
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Access as Use
+from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.isa.table.memory_forms import memory_form
+from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
+
+_MODIFIERS = frozenset(
+    """offset offset0 offset1 offen idxen glc slc dlc sc0 sc1 nt th scope lds gds""".split()
+)
 
 
 def lower(lowering: KernelLowering, instruction: Instruction) -> None:
     """Lower one memory instruction. Raises Unsupported for forms without a meaning here."""
     memory = instruction.memory
-    assert memory is not None
-    if memory.space is Space.SCALAR:
-        _scalar_load(lowering, instruction)
-    elif memory.kind is MemoryKind.PERMUTE:
-        _permute(lowering, instruction)
+    if memory is None or memory.space is Space.SCALAR:
+        scalar_memory.lower(lowering, instruction)
+        return
+    unknown = sorted(set(instruction.modifiers) - _MODIFIERS)
+    if unknown or "gds" in instruction.modifiers:
+        raise Unsupported(f"the modifier {(unknown or ['gds'])[0]}")
+    form = memory_form(instruction.opcode)
+    if form.formatted or form.block:
+        raise Unsupported("formatted and block accesses")
+    if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
+        lds.lower(lowering, instruction)
+    elif form.transpose:
+        raise Unsupported("transposing loads from global memory")
     elif memory.kind in (MemoryKind.LOAD, MemoryKind.STORE):
         _move(lowering, instruction)
+    elif memory.kind is MemoryKind.ATOMIC:
+        _atomic(lowering, instruction)
+    elif memory.kind is MemoryKind.LOAD_TO_LDS:
+        _to_lds(lowering, instruction)
     else:
         raise Unsupported(f"{memory.kind.value} of {memory.space.value} memory")
 
 
-def _fault(lowering: KernelLowering, failed: Any, instruction: Instruction) -> None:
-    """Leave the function when an access failed."""
-    builder = lowering.builder
-    bad = builder.icmp_unsigned("!=", failed, failed.type(0))
-    with builder.if_then(bad, likely=False):
-        lowering.stop(state.BAD_ADDRESS, instruction.index)
-
-
-def _scalar_load(lowering: KernelLowering, instruction: Instruction) -> None:
-    decoded = instruction.decoded
-    memory = decoded.memory
-    assert memory is not None
-    if memory.kind is not MemoryKind.LOAD or "buffer" in decoded.opcode.name:
-        raise Unsupported("this scalar memory instruction")
-    builder = lowering.builder
-    target, base, offset = decoded.operands[:3]
-    address = scalar_operand(lowering, base, decoded.roles[1], 64)
-    amount = scalar_operand(lowering, offset, decoded.roles[2], 32)
-    signed = offset.kind is OperandClass.CONSTANT
-    wide = builder.sext(amount, I64) if signed else builder.zext(amount, I64)
-    address = builder.add(address, wide)
-    extra = decoded.modifiers.get("offset")
-    if extra:
-        address = builder.add(address, I64(int(extra, 0)))
-    size = max(memory.bytes, 1)
-    if memory.bytes >= 4:
-        address = builder.and_(address, I64(~3 & (1 << 64) - 1))
-    good = builder.call(check_function(lowering.module), [lowering.context, address, I64(size)])
-    with builder.if_then(builder.not_(good), likely=False):
-        builder.store(address, element(builder, lowering.context, 9, I64))
-        lowering.stop(state.BAD_ADDRESS, instruction.index)
-    first = target.bits.bit_length() - target.count
-    if memory.bytes < 4:
-        small = load(builder, builder.inttoptr(address, PTR), ir.IntType(8 * memory.bytes), 1)
-        extend = builder.sext if decoded.roles[0].type.startswith("i") else builder.zext
-        lowering.set_scalar_bits(first, extend(small, I32))
+def _each_place(lowering: KernelLowering, instruction: Instruction, emit: object) -> None:
+    """Emit the access; for a descriptor that may be the one of scratch, both kinds of it."""
+    assert callable(emit)
+    place = place_of(lowering, instruction)
+    if place.private is None:
+        emit(place)
         return
-    for index in range(target.count):
-        where = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-        lowering.set_scalar_bits(first + index, load(builder, where, I32, 4))
-
-
-def _row_vector(lowering: KernelLowering, position: int) -> Any:
-    """A whole vector register as `<L x i32>`."""
-    kind = ir.VectorType(I32, lowering.layout.lanes)
-    return lowering.builder.load(lowering.row(lowering.layout.row(position)), align=64, typ=kind)
-
-
-def _wide(lowering: KernelLowering, operand: Operand) -> Any:
-    """One or two vector registers as `<L x i64>`, zero-extended."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    kind = ir.VectorType(I64, lanes)
-    first = operand.bits.bit_length() - operand.count
-    low = builder.zext(_row_vector(lowering, first), kind)
-    if operand.count == 1:
-        return low
-    high = builder.zext(_row_vector(lowering, first + 1), kind)
-    return builder.or_(low, builder.shl(high, constant(32, 64, lanes)))
-
-
-def _offset(decoded: Decoded, name: str = "offset") -> int:
-    return int(decoded.modifiers.get(name) or "0", 0)
-
-
-def _named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, Any] | None:
-    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.kind is kind:
-            return operand, role
-    return None
-
-
-def _addresses(lowering: KernelLowering, decoded: Decoded) -> tuple[Any, bool]:
-    """`<L x i64>` host addresses, and whether they must be checked against the known ranges."""
-    memory = decoded.memory
-    assert memory is not None
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    if memory.space is Space.BUFFER:
-        return _buffer(lowering, decoded), True
-    found = _named(decoded, OperandKind.ADDRESS)
-    vector: Any = constant(0, 64, lanes)
-    if found is not None and found[0].kind is OperandClass.VGPR:
-        vector = _wide(lowering, found[0])
-    base = _named(decoded, OperandKind.SCALAR_ADDRESS)
-    if memory.space is Space.SCRATCH:
-        return _scratch(lowering, decoded, vector, base), False
-    if base is not None and base[0].kind is OperandClass.SGPR:
-        start = scalar_operand(lowering, base[0], base[1], 64)
-        vector = builder.add(vector, splat(builder, start, lanes))
-    if memory.space is Space.FLAT:
-        raise Unsupported("flat memory")
-    vector = builder.add(vector, constant(_offset(decoded), 64, lanes))
-    return vector, True
-
-
-def _bounded(lowering: KernelLowering, offset: Any, size: int, limit: Any, base: Any) -> Any:
-    """Base plus offset where offset + size fits the limit (all `<L x i64>`), else out of bounds."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    end = builder.add(offset, constant(size, 64, lanes))
-    inside = builder.icmp_unsigned("<=", end, limit)
-    where = builder.add(offset, base)
-    return builder.select(inside, where, constant(OUT_OF_BOUNDS, 64, lanes))
-
-
-def _buffer(lowering: KernelLowering, decoded: Decoded) -> Any:
-    """Raw buffers: base + soffset + offset, out of bounds beyond num_records.
-
-    Source: AMD instruction set architecture guides, "Buffer addressing", raw mode.
-    """
-    if "idxen" in decoded.modifiers or "addr64" in decoded.modifiers:
-        raise Unsupported("an indexed buffer")
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    resource, shift = _named(decoded, OperandKind.RESOURCE), _named(decoded, OperandKind.OFFSET)
-    address = _named(decoded, OperandKind.ADDRESS)
-    assert resource is not None
-    assert decoded.memory is not None
-    first = resource[0].bits.bit_length() - resource[0].bits.bit_count()
-    low = builder.zext(lowering.scalar(first), I64)
-    high = builder.and_(lowering.scalar(first + 1), I32(0xFFFF))
-    base = builder.or_(low, builder.shl(builder.zext(high, I64), I64(32)))
-    limit = builder.zext(lowering.scalar(first + 2), I64)
-    offset: Any = constant(_offset(decoded), 64, lanes)
-    if "offen" in decoded.modifiers and address is not None:
-        offset = builder.add(offset, _wide(lowering, address[0]))
-    if shift is not None:
-        amount = scalar_operand(lowering, shift[0], shift[1], 32)
-        offset = builder.add(offset, splat(builder, builder.zext(amount, I64), lanes))
-    wide_limit, wide_base = splat(builder, limit, lanes), splat(builder, base, lanes)
-    return _bounded(lowering, offset, decoded.memory.bytes, wide_limit, wide_base)
-
-
-def _scratch(lowering: KernelLowering, decoded: Decoded, vector: Any, base: Any) -> Any:
-    """Private memory lies lane after lane: each lane has its own block of the wave's scratch."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    assert decoded.memory is not None
-    offset = builder.add(vector, constant(_offset(decoded), 64, lanes))
-    if base is not None and base[0].kind is OperandClass.SGPR:
-        amount = builder.zext(scalar_operand(lowering, base[0], base[1], 32), I64)
-        offset = builder.add(offset, splat(builder, amount, lanes))
-    size = load(builder, element(builder, lowering.context, state.SCRATCH_BYTES, I64), I64, 8)
-    start = load(builder, element(builder, lowering.context, state.SCRATCH_BASE, I64), I64, 8)
-    limit = splat(builder, size, lanes)
-    numbers = ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
-    own = builder.add(splat(builder, start, lanes), builder.mul(numbers, limit))
-    return _bounded(lowering, offset, decoded.memory.bytes, limit, own)
-
-
-def _local(lowering: KernelLowering, decoded: Decoded, size: int, offset: int) -> Any:
-    """Addresses in the workgroup's LDS."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    found = _named(decoded, OperandKind.ADDRESS)
-    assert found is not None
-    vector = builder.add(_wide(lowering, found[0]), constant(offset, 64, lanes))
-    base = load(builder, element(builder, lowering.context, state.LDS_BASE, I64), I64, 8)
-    limit = load(builder, element(builder, lowering.context, state.LDS_BYTES, I64), I64, 8)
-    return _bounded(
-        lowering, vector, size, splat(builder, limit, lanes), splat(builder, base, lanes)
-    )
-
-
-def _data(decoded: Decoded) -> list[tuple[Operand, Any]]:
-    """The data operands: what is loaded or stored."""
-    return [
-        (operand, role)
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True)
-        if role.kind is OperandKind.VECTOR
-    ]
-
-
-def _shape(decoded: Decoded, size: int) -> Shape:
-    operand, role = _data(decoded)[0]
-    name = decoded.opcode.name
-    high = "_hi" in name or operand.half == "h"
-    keep = (
-        decoded.memory is not None
-        and decoded.memory.kind is MemoryKind.LOAD
-        and (role.access is Access.READ_WRITE or bool(operand.half))
-    )
-    return Shape(size, role.type.startswith("i"), high, keep)
+    with lowering.builder.if_else(place.is_private) as (scratch, memory):
+        with scratch:
+            emit(place.private)
+        with memory:
+            emit(place)
 
 
 def _move(lowering: KernelLowering, instruction: Instruction) -> None:
-    decoded = instruction.decoded
-    memory = decoded.memory
+    memory = instruction.memory
     assert memory is not None
-    store = memory.kind is MemoryKind.STORE
-    data = _data(decoded)
-    if memory.space is not Space.LDS:
-        addresses, checked = _addresses(lowering, decoded)
-        operand = data[0][0]
-        first = operand.bits.bit_length() - operand.count
-        shape = _shape(decoded, memory.bytes)
-        _access(lowering, instruction, addresses, first, shape, store, checked)
-        return
-    if (
-        "offset0" in decoded.modifiers
-        or "offset1" in decoded.modifiers
-        or "2addr" in decoded.opcode.name
-    ):
-        _two(lowering, instruction, data, store)
-        return
-    operand = data[0][0]
-    first = operand.bits.bit_length() - operand.count
-    addresses = _local(lowering, decoded, memory.bytes, _offset(decoded))
-    shape = _shape(decoded, memory.bytes)
-    _access(lowering, instruction, addresses, first, shape, store, False)
+    letters = shape_letters(instruction.decoded)
+    rows = data_rows(lowering, data_operands(instruction.decoded)[0][0])
+
+    def emit(place: Place) -> None:
+        lanes = lowering.layout.lanes
+        access = Access(memory.kind.value, place.mode, lanes, memory.bytes, letters)
+        call(lowering, instruction, access, place, rows=rows)
+
+    _each_place(lowering, instruction, emit)
 
 
-def _two(
-    lowering: KernelLowering, instruction: Instruction, data: list[tuple[Operand, Any]], store: bool
-) -> None:
-    """Two elements at two offsets, counted in elements (or 64 of them)."""
-    decoded = instruction.decoded
-    assert decoded.memory is not None
-    size = decoded.memory.bytes // 2
-    unit = size * (64 if "stride64" in decoded.opcode.name else 1)
-    places = []
-    for index in range(2):
-        offset = unit * _offset(decoded, f"offset{index}")
-        places.append(_local(lowering, decoded, size, offset))
-    for index, addresses in enumerate(places):
-        if store:
-            operand = data[index][0]
-            first = operand.bits.bit_length() - operand.count
-        else:
-            operand = data[0][0]
-            first = operand.bits.bit_length() - operand.count + index * size // 4
-        _access(lowering, instruction, addresses, first, Shape(size), store, False)
+def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    operation = atomic_operation(lowering, decoded)
+    operands = data_operands(decoded)
+    returned = [o for o, role in operands if role.access is Use.WRITE]
+    data, role = next((o, role) for o, role in operands if role.access is not Use.WRITE)
+    if role.access is Use.RETURN and data.bits & decoded.writes:
+        returned = [data]
+    rows = data_rows(lowering, data)
+    lanes = lowering.layout.lanes
+    other = rows
+    if operation == "cmpswap":  # new value first, then the comparand
+        other = lowering.row(first_row(lowering, data) + memory.bytes // 4)
+    result = data_rows(lowering, returned[0]) if returned else rows
+    element = role.type if operation == "pk_add" else role.type.partition("x")[0]
+    detail = ("r" if returned else "n") + element
+
+    def emit(place: Place) -> None:
+        access = Access(operation, place.mode, lanes, memory.bytes, detail)
+        call(lowering, instruction, access, place, rows=rows, other=other, result=result)
+
+    _each_place(lowering, instruction, emit)
 
 
-def _access(
-    lowering: KernelLowering,
-    instruction: Instruction,
-    addresses: Any,
-    first: int,
-    shape: Shape,
-    store: bool,
-    checked: bool,
-) -> None:
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    builder.store(addresses, lowering.temporary, align=8)
-    function = access_function(lowering.module, lanes, shape, store, checked)
-    rows = lowering.row(lowering.layout.row(first))
-    arguments = [lowering.context, rows, lowering.temporary, lowering.exec_mask()]
-    failed = builder.call(function, arguments)
-    if checked:
-        _fault(lowering, failed, instruction)
+def _to_lds(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory, builder = instruction.memory, lowering.builder
+    assert memory is not None
+    if memory.bytes < 4 or memory.space is Space.SCRATCH:
+        raise Unsupported("this load to LDS")
+    start = lowering.special("m0", 32)
+    if isa_target(lowering.program.target) not in TARGET_SETS["gfx950"]:
+        start = builder.and_(start, I32(0xFFFF))
+    offset = int(instruction.modifiers.get("offset") or "0", 0)
+    start = builder.add(builder.zext(start, I64), I64(offset & (1 << 64) - 1))
+    rows = builder.inttoptr(start, PTR)
 
+    def emit(place: Place) -> None:
+        access = Access("tolds", place.mode, lowering.layout.lanes, memory.bytes)
+        call(lowering, instruction, access, place, rows=rows)
 
-def _permute(lowering: KernelLowering, instruction: Instruction) -> None:
-    """Lanes exchange a dword through the LDS hardware; addresses are lane numbers times four."""
-    decoded = instruction.decoded
-    name = decoded.opcode.name
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    if "bpermute" not in name and name != "ds_permute_b32":
-        raise Unsupported("this lane exchange")
-    target, address, source = decoded.operands
-    numbers = _row_vector(lowering, address.bits.bit_length() - 1)
-    numbers = builder.lshr(
-        builder.add(numbers, constant(_offset(decoded), 32, lanes)), constant(2, 32, lanes)
-    )
-    numbers = builder.and_(numbers, constant(lanes - 1, 32, lanes))
-    active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
-    data = _row_vector(lowering, source.bits.bit_length() - 1)
-    ops = WholeOps(lowering)
-    if "bpermute" in name:
-        result = ops.gather(data, numbers)
-    else:
-        result = _scattered(lowering, data, numbers)
-    row = lowering.row(lowering.layout.row(target.bits.bit_length() - 1))
-    masked_store(builder, result, row, active)
-
-
-def _scattered(lowering: KernelLowering, data: Any, numbers: Any) -> Any:
-    """Every active lane sends its dword to a lane; the highest sender wins, others get 0."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
-    wide = builder.zext(numbers, ir.VectorType(I64, lanes))
-    start = builder.ptrtoint(lowering.indices, I64)
-    places = builder.add(splat(builder, start, lanes), builder.shl(wide, constant(2, 64, lanes)))
-    builder.store(constant(0, 32, lanes), lowering.indices, align=8)
-    builder.store(places, lowering.temporary, align=8)
-    store = access_function(lowering.module, lanes, Shape(4), True, False)
-    builder.store(data, lowering.spare, align=8)
-    builder.call(
-        store, [lowering.context, lowering.spare, lowering.temporary, lowering.exec_mask()]
-    )
-    return builder.load(lowering.indices, align=8, typ=data.type)
+    _each_place(lowering, instruction, emit)

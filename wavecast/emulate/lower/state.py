@@ -29,6 +29,7 @@ BARRIER: Final = 1
 BAD_ADDRESS: Final = 2
 ENDLESS: Final = 3
 TRAP: Final = 4
+SWIZZLED: Final = 5
 
 # context words
 LDS_BASE: Final = 0
