@@ -5,6 +5,8 @@
     report = wavecast.explain(kernel, x, y, n, grid=(64,), arch="gfx942")
     with wavecast.capture(arch="gfx942") as launches:
         kernel[grid](x, y, n)
+    with wavecast.device("gfx942"):
+        kernel[grid](x, y, n)  # executed: results are in the tensors
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -18,14 +20,15 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from wavecast.api import explain
-    from wavecast.integrations.triton import capture
+    from wavecast.integrations.triton import capture, device
 
 _LAZY = {
     "explain": "wavecast.api",
     "capture": "wavecast.integrations.triton",
+    "device": "wavecast.integrations.triton",
 }
 
-__all__ = ["__version__", "capture", "explain"]
+__all__ = ["__version__", "capture", "device", "explain"]
 
 
 def __getattr__(name: str) -> object:

@@ -20,17 +20,19 @@ FLOORS = {
     "analyze": 4,
     "model": 5,
     "rules": 6,
-    "integrations": 7,
-    "pipeline": 8,
-    "report": 9,
-    "cli": 10,
-    "api": 10,
+    "emulate": 7,
+    "integrations": 8,
+    "pipeline": 9,
+    "report": 10,
+    "cli": 11,
+    "api": 11,
 }
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
     "torch": {"integrations"},
     "triton": {"compile", "integrations"},
+    "llvmlite": {"emulate"},
     "ziglang": {"compile"},
     "jinja2": {"report"},
     "rich": {"report", "cli", "api"},

@@ -7,6 +7,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.explain",
         "What the compiler made of a kernel on each GPU, and what limits it.",
     ),
+    "run": (
+        "wavecast.cli.run",
+        "Run a script with its Triton kernels executed on this machine's processor.",
+    ),
     "arch": ("wavecast.cli.arch", "What is known about a GPU, with sources; compare GPUs."),
     "rules": ("wavecast.cli.rules", "The findings wavecast looks for, and what to do about them."),
     "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),

@@ -111,6 +111,11 @@ def segment_bytes(kernel: Any) -> int:
     return max((offset + size for offset, size in _places(kernel)), default=0)
 
 
+def scratch_offsets(kernel: Any) -> tuple[int, ...]:
+    """Where the pointers to global and to profile scratch lie, as far as the kernel takes them."""
+    return tuple(offset for offset, _ in _places(kernel)[len(slots(kernel)) :])
+
+
 def leaves(signature: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
     """Every value of a signature in order, tuples flattened: its path and Triton type name."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from wavecast import analyze, isa, model, rules
+from wavecast import analyze, model, rules
 from wavecast.arch import Device
 from wavecast.compile import nvidia
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError
-from wavecast.isa.metadata import descriptors_from_elf
-from wavecast.isa.program import Kernel
 from wavecast.pipeline.replication import replication
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.finding import Subject
@@ -26,27 +25,6 @@ class Given:
     dtype: str = ""
     disabled_rules: tuple[str, ...] = ()
     flops_hint: Mapping[str, float] = field(default_factory=dict)
-
-
-def parse_kernel(code: CodeObject) -> Kernel:
-    """The program and descriptor of an AMD code object.
-
-    The descriptor comes from the assembly's directives, or from the ELF where the assembly is
-    a disassembly. Raises InputError when neither has one.
-    """
-    module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel)
-    kernel = module.kernels.get(code.kernel)
-    if kernel is not None:
-        return kernel
-    elf = code.stages.get("hsaco")
-    if isinstance(elf, bytes):
-        descriptor = descriptors_from_elf(elf).get(code.kernel)
-        if descriptor is not None:
-            return Kernel(code.kernel, module.functions[code.kernel], descriptor)
-    raise InputError(
-        f"{code.source or code.kernel}: kernel {code.kernel!r} has no kernel descriptor",
-        hint="keep its .amdhsa_kernel directives, or give the code object itself",
-    )
 
 
 def with_sass(code: CodeObject) -> CodeObject:

@@ -23,8 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from wavecast.isa.semantics.formats import Format
 from wavecast.isa.semantics.integers import Integer, IntegerOps, Unknown, trailing_zeros
 from wavecast.isa.semantics.lanes import UNSIGNED, LaneOps, constant
+from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Ops
 
 
@@ -265,7 +267,8 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
             return on_integers(_INTEGERS, *arguments)
         if selects and isinstance(operands[0], int):
             return operands[1] if operands[0] else operands[2]
-        bits = arguments[values] if len(arguments) > values else 32
+        width = arguments[values] if len(arguments) > values else 32
+        bits = width.bits if isinstance(width, Format) else width
         if known:
             arrays = [
                 constant(v, 1 if selects and not i else bits) if type(v) is int else v
@@ -318,13 +321,14 @@ def _first_origin(operands: tuple[Value, ...]) -> object:
 
 
 class WaveOps(Ops[Value]):
-    """Instruction semantics over the values of a wave of `lanes` lanes.
+    """Instruction semantics over the values of a wave of `lanes` lanes on `machine`.
 
     `exec_mask` is EXEC: set it with `set_exec`.
     """
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, machine: Machine | None = None) -> None:
         self.lanes = lanes
+        self._machine = machine or Machine()
         self.full_mask = (1 << lanes) - 1
         self.on_lanes = LaneOps(lanes)
         self.exec_mask: Integer = self.full_mask
@@ -365,18 +369,17 @@ class WaveOps(Ops[Value]):
     leading_zeros = _operation("leading_zeros", 1)
     trailing_zeros = _operation("trailing_zeros", 1)
     reverse_bits = _operation("reverse_bits", 1)
-    f32_add = _operation("f32_add", 2)
-    f32_mul = _operation("f32_mul", 2)
-    f32_fma = _operation("f32_fma", 3)
-    f32_reciprocal = _operation("f32_reciprocal", 1)
-    f32_round_to_zero = _operation("f32_round_to_zero", 1)
-    f32_floor = _operation("f32_floor", 1)
-    f32_less = _operation("f32_less", 2)
-    f32_equal = _operation("f32_equal", 2)
-    f32_from_unsigned = _operation("f32_from_unsigned", 1)
-    f32_from_signed = _operation("f32_from_signed", 1)
-    f32_to_unsigned = _operation("f32_to_unsigned", 1)
-    f32_to_signed = _operation("f32_to_signed", 1)
+    f_add = _operation("f_add", 2)
+    f_mul = _operation("f_mul", 2)
+    f_fma = _operation("f_fma", 3)
+    f_div = _operation("f_div", 2)
+    f_sqrt = _operation("f_sqrt", 1)
+    f_round = _operation("f_round", 1)
+    f_less = _operation("f_less", 2)
+    f_equal = _operation("f_equal", 2)
+    f_convert = _operation("f_convert", 1)
+    f_from_int = _operation("f_from_int", 1)
+    f_to_int = _operation("f_to_int", 1)
 
     def nonzero(self, a: Value, bits: int) -> Value:
         if not isinstance(a, (int, Unknown)):
@@ -427,6 +430,21 @@ class WaveOps(Ops[Value]):
             if isinstance(a, Spread):
                 return Spread(a.base, np.broadcast_to(a.offsets, (self.lanes,))[source])
         return Scattered(_first_origin((a, lane)))
+
+    def shuffle(self, a: Value, lane: Value) -> Value:
+        return self.gather(a, lane)
+
+    def lane_active(self, lane: Value) -> Value:
+        if isinstance(self.active, int):
+            return self.active
+        return self.gather(self.active, lane)
+
+    def wave_lanes(self) -> int:
+        return self.lanes
+
+    @property
+    def machine(self) -> Machine:
+        return self._machine
 
     # lane masks
 

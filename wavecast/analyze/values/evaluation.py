@@ -25,6 +25,8 @@ from wavecast.analyze.values.walk import Outcome, Walk
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import KernelDescriptor, Program
+from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.targets import isa_target
 
 BUDGET = 25_000
 """Instructions interpreted over all sampled waves before a walk gives up."""
@@ -169,7 +171,8 @@ class _Sampling:
     def _walk(self, who: WaveId) -> Walk:
         spills = self.parts.spills.values()
         size = max((slots.first + slots.count for slots in spills), default=SLOT_BASE)
-        state = Registers(WaveOps(self.inputs.lanes), size)
+        machine = Machine(target=isa_target(self.inputs.code.target))
+        state = Registers(WaveOps(self.inputs.lanes, machine), size)
         for position, value in self.inputs.registers(who).items():
             state.values[position] = value
         state.exec_changed()

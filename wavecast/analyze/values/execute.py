@@ -30,7 +30,7 @@ from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
-from wavecast.isa.semantics.combine import Function
+from wavecast.isa.semantics.scalar import Function
 from wavecast.isa.semantics.integers import Unknown
 
 _VECTOR_END = AGPR_BASE + AGPR_COUNT

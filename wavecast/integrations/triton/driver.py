@@ -52,6 +52,8 @@ class CaptureDriver(DriverBase):
         self.launcher_cls = self._launcher
         self._torch_device = torch_device
         self._loading: Any = None
+        self.scratch: Any = None
+        """Global scratch memory of the launch in progress, None where its kernel takes none."""
 
     @classmethod
     def is_active(cls) -> bool:  # type: ignore[override]
@@ -116,7 +118,7 @@ class CaptureDriver(DriverBase):
 
     def _launcher(self, source: Any, details: Any) -> CaptureLauncher:
         del source
-        return CaptureLauncher(self._loading, details, self.on_launch)
+        return CaptureLauncher(self._loading, details, self)
 
 
 class CaptureUtils:
@@ -161,12 +163,12 @@ class CaptureUtils:
 class CaptureLauncher:
     """Stands for one loaded kernel; a call is a launch."""
 
-    def __init__(self, kernel: Any, details: Any, on_launch: OnLaunch) -> None:
+    def __init__(self, kernel: Any, details: Any, driver: CaptureDriver) -> None:
         self._kernel = kernel
         self._scratch = int(getattr(details, "global_scratch_size", 0) or 0)
         self._scratch_align = int(getattr(details, "global_scratch_align", 1) or 1)
         self._clusters = int(getattr(details, "num_ctas", 1) or 1)
-        self._on_launch = on_launch
+        self._driver = driver
 
     def __call__(
         self, x: int, y: int, z: int, stream: int, function: Any, packed: Any, launch: Any,
@@ -178,8 +180,8 @@ class CaptureLauncher:
         if self._scratch and all(grid):
             # A program that set no allocator fails here, as it would on a GPU.
             size = grid[0] * grid[1] * grid[2] * self._clusters * self._scratch
-            compat.allocator()(size, self._scratch_align, stream)
-        self._on_launch(self._kernel, grid, values)
+            self._driver.scratch = compat.allocator()(size, self._scratch_align, stream)
+        self._driver.on_launch(self._kernel, grid, values)
 
 
 def _dimension(value: Any) -> int:

@@ -12,17 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from wavecast.compile.triton import code_object, segment_bytes, slots
-from wavecast.errors import UsageError, WavecastError
+from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import benchmarks, complaints
 from wavecast.integrations.triton.autotuning import AutotunerWatch
+from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
 from wavecast.integrations.triton.recorder import Recorder
-
-_current: list[Hooks] = []
 
 
 class Hooks:
@@ -49,11 +48,8 @@ class Hooks:
         from triton.runtime.driver import driver
         from triton.runtime.jit import JITFunction
 
-        if _current:
-            raise UsageError("a capture cannot run inside another one")
-        _current.append(self)
         patches = self._patches
-        patches.callback(_current.remove, self)
+        claim(patches)
         patches.attribute(driver, "_active", self.driver)
         patches.attribute(JITFunction, "run", self._watched_run(JITFunction.run))
         compiling = self._watched_compile(JITFunction._do_compile)

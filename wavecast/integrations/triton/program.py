@@ -58,6 +58,15 @@ def ending(error: BaseException, path: Path) -> str:
     return f"{text} ({path.name}:{own[-1].lineno})" if own else text
 
 
+def own_traceback(error: BaseException, path: Path) -> str:
+    """The traceback of an error as Python prints it, from the script's own frames on."""
+    frames = traceback.TracebackException.from_exception(error)
+    own = [index for index, frame in enumerate(frames.stack) if frame.filename == str(path)]
+    if own:
+        del frames.stack[: own[0]]
+    return "".join(frames.format())
+
+
 def crash_line(dump: str, path: Path) -> str:
     """`script.py:12` out of what `faulthandler` left behind; "" when it names no line."""
     marker = f'File "{path}", line '

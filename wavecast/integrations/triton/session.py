@@ -32,7 +32,7 @@ def capture(
     from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
     from wavecast.integrations.triton.hooks import Hooks
 
-    facts = _facts(arch)
+    facts = device_facts(arch)
     recorder = Recorder(facts.target, kernels=kernels, configurations=configs, strict=True)
     real = has_gpu()
     hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=False)
@@ -67,7 +67,8 @@ def capture_call(
     return launches
 
 
-def _facts(arch: str | Device | DeviceFacts) -> DeviceFacts:
+def device_facts(arch: str | Device | DeviceFacts) -> DeviceFacts:
+    """What Triton and PyTorch are told about a GPU. Raises UnknownName."""
     if isinstance(arch, DeviceFacts):
         return arch
     if isinstance(arch, str):

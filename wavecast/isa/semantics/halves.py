@@ -6,9 +6,13 @@ them. Where the destination is half a register (gfx11 and later) the executor ke
 
 from __future__ import annotations
 
-from wavecast.isa.semantics import combine
-from wavecast.isa.semantics.combine import Combine, Function, V
+from typing import TypeVar
+
 from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics.scalar import Combine, Function
+from wavecast.isa.semantics.vector import boolean_of_three
+
+V = TypeVar("V")
 
 
 def _narrow(o: Ops[V], a: V) -> V:
@@ -27,19 +31,19 @@ def invert(o: Ops[V], a: V) -> tuple[V]:
     return (o.low_half(o.not_(a, 32)),)
 
 
-def binary(operation: Combine) -> Function:
+def binary(combine: Combine) -> Function:
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
-        return (_wide(o, operation(o, _narrow(o, a), _narrow(o, b), 16)),)
+        return (_wide(o, combine(o, _narrow(o, a), _narrow(o, b), 16)),)
 
     return evaluate
 
 
-def shift(operation: Combine) -> Function:
+def shift(combine: Combine) -> Function:
     """Amount first; its low four bits count."""
 
     def evaluate(o: Ops[V], amount: V, a: V) -> tuple[V]:
         count = _narrow(o, o.low_bits(amount, 4, 32))
-        return (_wide(o, operation(o, _narrow(o, a), count, 16)),)
+        return (_wide(o, combine(o, _narrow(o, a), count, 16)),)
 
     return evaluate
 
@@ -57,6 +61,33 @@ def multiply_add(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     return (_wide(o, o.add(product, _narrow(o, c), 16)),)
 
 
+def extreme_of_three(signed: bool, largest: bool) -> Function:
+    both = extreme(signed, largest)
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        return both(o, both(o, a, b)[0], c)
+
+    return evaluate
+
+
+def median(signed: bool) -> Function:
+    least, most = extreme(signed, largest=False), extreme(signed, largest=True)
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        (low,), (high,) = least(o, a, b), most(o, a, b)
+        return most(o, low, least(o, high, c)[0])
+
+    return evaluate
+
+
+def exchange(o: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return o.low_half(b), o.low_half(a)
+
+
+def truth_table(o: Ops[V], a: V, b: V, c: V, table: V) -> tuple[V]:
+    return (o.low_half(boolean_of_three(o, a, b, c, table)[0]),)
+
+
 def multiply_add_wide(signed: bool) -> Function:
     """16 x 16 + 32 bits."""
 
@@ -72,19 +103,59 @@ def select(o: Ops[V], a: V, b: V, mask: V) -> tuple[V]:
     return (o.select(mask, o.low_half(b), o.low_half(a), 32),)
 
 
+def _add(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.add(a, b, bits)
+
+
+def _sub(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.sub(a, b, bits)
+
+
+def _sub_reversed(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.sub(b, a, bits)
+
+
+def _mul(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.mul(a, b, bits)
+
+
+def _and(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.and_(a, b, bits)
+
+
+def _or(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.or_(a, b, bits)
+
+
+def _xor(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.xor(a, b, bits)
+
+
+def _shl(o: Ops[V], a: V, amount: V, bits: int) -> V:
+    return o.shl(a, amount, bits)
+
+
+def _lshr(o: Ops[V], a: V, amount: V, bits: int) -> V:
+    return o.lshr(a, amount, bits)
+
+
+def _ashr(o: Ops[V], a: V, amount: V, bits: int) -> V:
+    return o.ashr(a, amount, bits)
+
+
 HALVES: dict[str, Function] = {
     "v_mov_b16": move,
     "v_not_b16": invert,
-    "v_and_b16": binary(combine.and_),
-    "v_or_b16": binary(combine.or_),
-    "v_xor_b16": binary(combine.xor),
-    "v_add_nc_u16": binary(combine.add),
-    "v_sub_nc_u16": binary(combine.subtract),
-    "v_subrev_u16": binary(combine.subtract_reversed),
-    "v_mul_lo_u16": binary(combine.multiply),
-    "v_lshlrev_b16": shift(combine.shift_left),
-    "v_lshrrev_b16": shift(combine.shift_right),
-    "v_ashrrev_i16": shift(combine.shift_right_signed),
+    "v_and_b16": binary(_and),
+    "v_or_b16": binary(_or),
+    "v_xor_b16": binary(_xor),
+    "v_add_nc_u16": binary(_add),
+    "v_sub_nc_u16": binary(_sub),
+    "v_subrev_u16": binary(_sub_reversed),
+    "v_mul_lo_u16": binary(_mul),
+    "v_lshlrev_b16": shift(_shl),
+    "v_lshrrev_b16": shift(_lshr),
+    "v_ashrrev_i16": shift(_ashr),
     "v_min_i16": extreme(signed=True, largest=False),
     "v_max_i16": extreme(signed=True, largest=True),
     "v_min_u16": extreme(signed=False, largest=False),
@@ -94,5 +165,17 @@ HALVES: dict[str, Function] = {
     "v_mad_u32_u16": multiply_add_wide(signed=False),
     "v_mad_i32_i16": multiply_add_wide(signed=True),
     "v_cndmask_b16": select,
+    "v_add_nc_i16": binary(_add),
+    "v_sub_nc_i16": binary(_sub),
+    "v_mad_legacy_u16": multiply_add,
+    "v_mad_legacy_i16": multiply_add,
+    "v_min3_i16": extreme_of_three(signed=True, largest=False),
+    "v_max3_i16": extreme_of_three(signed=True, largest=True),
+    "v_min3_u16": extreme_of_three(signed=False, largest=False),
+    "v_max3_u16": extreme_of_three(signed=False, largest=True),
+    "v_med3_i16": median(signed=True),
+    "v_med3_u16": median(signed=False),
+    "v_swap_b16": exchange,
+    "v_bitop3_b16": truth_table,
 }
 """Row name -> semantics."""

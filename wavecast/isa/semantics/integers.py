@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from wavecast.isa.semantics.lanes import LaneOps
-from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics import numeric
+from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.lanes import UNSIGNED
+from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.ops import Direction, Ops
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -59,6 +63,9 @@ def _unknown(zeros: int, *values: Integer) -> Unknown:
 
 class IntegerOps(Ops[Integer]):
     """Operations on one value of a wave. `lane` and lane accesses see a wave of one lane."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self._machine = machine or Machine()
 
     def const(self, value: int, bits: int) -> Integer:
         return value & ((1 << bits) - 1)
@@ -187,41 +194,42 @@ class IntegerOps(Ops[Integer]):
     def reverse_bits(self, a: Integer, bits: int) -> Integer:
         return int(f"{a:0{bits}b}"[::-1], 2) if isinstance(a, int) else _unknown(0, a)
 
-    def f32_add(self, a: Integer, b: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_add, a, b)
+    def f_add(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.add, (a, b), fmt.bits, fmt)
 
-    def f32_mul(self, a: Integer, b: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_mul, a, b)
+    def f_mul(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.multiply, (a, b), fmt.bits, fmt)
 
-    def f32_fma(self, a: Integer, b: Integer, c: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_fma, a, b, c)
+    def f_fma(self, a: Integer, b: Integer, c: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.multiply_add, (a, b, c), fmt.bits, fmt)
 
-    def f32_reciprocal(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_reciprocal, a)
+    def f_div(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.divide, (a, b), fmt.bits, fmt)
 
-    def f32_round_to_zero(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_round_to_zero, a)
+    def f_sqrt(self, a: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.square_root, (a,), fmt.bits, fmt)
 
-    def f32_floor(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_floor, a)
+    def f_round(self, a: Integer, fmt: Format, direction: Direction) -> Integer:
+        return _numeric(numeric.round_to_integral, (a,), fmt.bits, fmt, direction)
 
-    def f32_less(self, a: Integer, b: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_less, a, b)
+    def f_less(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.less, (a, b), fmt.bits, fmt)
 
-    def f32_equal(self, a: Integer, b: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_equal, a, b)
+    def f_equal(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+        return _numeric(numeric.equal, (a, b), fmt.bits, fmt)
 
-    def f32_from_unsigned(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_from_unsigned, a)
+    def f_convert(self, a: Integer, source: Format, result: Format) -> Integer:
+        return _numeric(numeric.convert, (a,), source.bits, source, result)
 
-    def f32_from_signed(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_from_signed, a)
+    def f_from_int(self, a: Integer, bits: int, signed: bool, fmt: Format) -> Integer:
+        return _numeric(numeric.from_integer, (a,), bits, bits, signed, fmt)
 
-    def f32_to_unsigned(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_to_unsigned, a)
+    def f_to_int(self, a: Integer, fmt: Format, bits: int, signed: bool) -> Integer:
+        return _numeric(numeric.to_integer, (a,), fmt.bits, fmt, bits, signed)
 
-    def f32_to_signed(self, a: Integer) -> Integer:
-        return _through_lanes(LaneOps.f32_to_signed, a)
+    @property
+    def machine(self) -> Machine:
+        return self._machine
 
     def lane(self) -> Integer:
         return 0
@@ -238,15 +246,23 @@ class IntegerOps(Ops[Integer]):
     def gather(self, a: Integer, lane: Integer) -> Integer:
         return a
 
+    def shuffle(self, a: Integer, lane: Integer) -> Integer:
+        return a
 
-_ONE_LANE = LaneOps(1)
+    def lane_active(self, lane: Integer) -> Integer:
+        return 1
+
+    def wave_lanes(self) -> int:
+        return 1
 
 
-def _through_lanes(operation: Callable[..., np.ndarray], *values: Integer) -> Integer:
-    """Floating point has one definition: the one over lanes."""
+def _numeric(
+    operation: Callable[..., np.ndarray], values: tuple[Integer, ...], bits: int, *rest: Any
+) -> Integer:
+    """Floating point has one definition: the one over arrays."""
     arrays = []
     for value in values:
         if isinstance(value, Unknown):
             return _unknown(0, *values)
-        arrays.append(np.array([value], dtype=np.uint32))
-    return int(operation(_ONE_LANE, *arrays)[0])
+        arrays.append(np.array([value], dtype=UNSIGNED[bits]))
+    return int(operation(*arrays, *rest)[0])

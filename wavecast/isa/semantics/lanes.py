@@ -11,15 +11,15 @@ from functools import cache
 
 import numpy as np
 
-from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics import numeric
+from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.ops import Direction, Ops
 
 Lanes = np.ndarray
 
 UNSIGNED = {1: np.bool_, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 SIGNED = {1: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-
-_QUIET = np.errstate(all="ignore")
-"""Overflow, signalling NaN and division by zero give the IEEE result, without a warning."""
 
 
 @cache
@@ -33,8 +33,11 @@ def constant(value: int, bits: int) -> Lanes:
 class LaneOps(Ops[Lanes]):
     """Operations on the lanes of one wave. `active` is EXEC as one boolean per lane."""
 
-    def __init__(self, lanes: int, active: Lanes | None = None) -> None:
+    def __init__(
+        self, lanes: int, active: Lanes | None = None, machine: Machine | None = None
+    ) -> None:
         self.lanes = lanes
+        self._machine = machine or Machine()
         self.active = np.ones(lanes, dtype=np.bool_) if active is None else active
 
     def const(self, value: int, bits: int) -> Lanes:
@@ -119,53 +122,42 @@ class LaneOps(Ops[Lanes]):
         flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
         return np.ascontiguousarray(flipped[:, ::-1]).view(UNSIGNED[bits]).reshape(-1)
 
-    @_QUIET
-    def f32_add(self, a: Lanes, b: Lanes) -> Lanes:
-        return (a.view(np.float32) + b.view(np.float32)).view(np.uint32)
+    def f_add(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+        return numeric.add(a, b, fmt)
 
-    @_QUIET
-    def f32_mul(self, a: Lanes, b: Lanes) -> Lanes:
-        return (a.view(np.float32) * b.view(np.float32)).view(np.uint32)
+    def f_mul(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+        return numeric.multiply(a, b, fmt)
 
-    @_QUIET
-    def f32_fma(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        product = _f64(a) * _f64(b)
-        return _sum_to_odd(product, _f64(c)).astype(np.float32).view(np.uint32)
+    def f_fma(self, a: Lanes, b: Lanes, c: Lanes, fmt: Format) -> Lanes:
+        return numeric.multiply_add(a, b, c, fmt)
 
-    @_QUIET
-    def f32_reciprocal(self, a: Lanes) -> Lanes:
-        return (np.float32(1) / a.view(np.float32)).view(np.uint32)
+    def f_div(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+        return numeric.divide(a, b, fmt)
 
-    @_QUIET
-    def f32_round_to_zero(self, a: Lanes) -> Lanes:
-        return np.trunc(a.view(np.float32)).view(np.uint32)
+    def f_sqrt(self, a: Lanes, fmt: Format) -> Lanes:
+        return numeric.square_root(a, fmt)
 
-    @_QUIET
-    def f32_floor(self, a: Lanes) -> Lanes:
-        return np.floor(a.view(np.float32)).view(np.uint32)
+    def f_round(self, a: Lanes, fmt: Format, direction: Direction) -> Lanes:
+        return numeric.round_to_integral(a, fmt, direction)
 
-    @_QUIET
-    def f32_less(self, a: Lanes, b: Lanes) -> Lanes:
-        return a.view(np.float32) < b.view(np.float32)
+    def f_less(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+        return numeric.less(a, b, fmt)
 
-    @_QUIET
-    def f32_equal(self, a: Lanes, b: Lanes) -> Lanes:
-        return a.view(np.float32) == b.view(np.float32)
+    def f_equal(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+        return numeric.equal(a, b, fmt)
 
-    def f32_from_unsigned(self, a: Lanes) -> Lanes:
-        return a.astype(np.float32).view(np.uint32)
+    def f_convert(self, a: Lanes, source: Format, result: Format) -> Lanes:
+        return numeric.convert(a, source, result)
 
-    def f32_from_signed(self, a: Lanes) -> Lanes:
-        return a.view(np.int32).astype(np.float32).view(np.uint32)
+    def f_from_int(self, a: Lanes, bits: int, signed: bool, fmt: Format) -> Lanes:
+        return numeric.from_integer(a, bits, signed, fmt)
 
-    @_QUIET
-    def f32_to_unsigned(self, a: Lanes) -> Lanes:
-        return np.clip(np.nan_to_num(np.trunc(_f64(a))), 0, 2**32 - 1).astype(np.uint32)
+    def f_to_int(self, a: Lanes, fmt: Format, bits: int, signed: bool) -> Lanes:
+        return numeric.to_integer(a, fmt, bits, signed)
 
-    @_QUIET
-    def f32_to_signed(self, a: Lanes) -> Lanes:
-        value = np.clip(np.nan_to_num(np.trunc(_f64(a))), -(2**31), 2**31 - 1)
-        return value.astype(np.int32).view(np.uint32)
+    @property
+    def machine(self) -> Machine:
+        return self._machine
 
     def lane(self) -> Lanes:
         return np.arange(self.lanes, dtype=np.uint32)
@@ -192,23 +184,11 @@ class LaneOps(Ops[Lanes]):
         values = np.broadcast_to(a, (self.lanes,))[source]
         return np.where(self.active[source], values, np.uint32(0))
 
+    def shuffle(self, a: Lanes, lane: Lanes) -> Lanes:
+        return np.broadcast_to(a, (self.lanes,))[lane]
 
-def _f64(a: Lanes) -> np.ndarray:
-    return a.view(np.float32).astype(np.float64)
+    def lane_active(self, lane: Lanes) -> Lanes:
+        return self.active[lane]
 
-
-def _sum_to_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a + b in binary64 rounded to odd, so that rounding to binary32 afterwards rounds once.
-
-    The error of the sum is exact (Knuth's TwoSum); where there is one, the last bit of the result
-    is made odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
-    """
-    total = a + b
-    part = total - a
-    error = (a - (total - part)) + (b - part)
-    bits = total.view(np.int64).copy()
-    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    towards_zero = (error < 0) == (total > 0)
-    bits[inexact & towards_zero] -= 1
-    bits[inexact & ~towards_zero] += 1
-    return bits.view(np.float64)
+    def wave_lanes(self) -> int:
+        return self.lanes

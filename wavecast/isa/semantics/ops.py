@@ -12,9 +12,13 @@ are the bit patterns of their format.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
+
+from wavecast.isa.semantics.formats import F32, Format
+from wavecast.isa.semantics.machine import Denormals, Machine
 
 V = TypeVar("V")
+Direction = Literal["floor", "ceil", "trunc", "even"]
 
 
 class Ops(ABC, Generic[V]):
@@ -103,50 +107,83 @@ class Ops(ABC, Generic[V]):
     @abstractmethod
     def reverse_bits(self, a: V, bits: int) -> V: ...
 
-    # binary32 arithmetic on bit patterns, round to nearest even, denormals kept
+    # Floating point. `fmt` is F32 or F64: other formats are converted to and from these by rows
+    # themselves (`rounding`), in the operations above and below.
+    #
+    # Results are rounded to nearest, ties to even; denormals are kept on both sides: rows apply
+    # `flush_input` and `flush_result` where MODE counts. Zeros keep their sign as IEEE 754 has it.
+    # An operand that is NaN gives that NaN with its quiet bit set, the first such operand if there
+    # are several; an invalid operation (inf - inf, 0 * inf, 0 / 0, square root below zero) gives
+    # `fmt.nan`. Native code may leave sign and payload of a NaN to its host.
 
     @abstractmethod
-    def f32_add(self, a: V, b: V) -> V: ...
+    def f_add(self, a: V, b: V, fmt: Format) -> V: ...
 
     @abstractmethod
-    def f32_mul(self, a: V, b: V) -> V: ...
+    def f_mul(self, a: V, b: V, fmt: Format) -> V: ...
 
     @abstractmethod
-    def f32_fma(self, a: V, b: V, c: V) -> V:
-        """One rounding."""
+    def f_fma(self, a: V, b: V, c: V, fmt: Format) -> V:
+        """a * b + c, rounded once."""
 
     @abstractmethod
-    def f32_reciprocal(self, a: V) -> V:
-        """Hardware is within 1 ulp; evaluators may round correctly."""
+    def f_div(self, a: V, b: V, fmt: Format) -> V: ...
 
     @abstractmethod
-    def f32_round_to_zero(self, a: V) -> V:
-        """The integral value next towards zero."""
+    def f_sqrt(self, a: V, fmt: Format) -> V:
+        """Correctly rounded; the square root of -0 is -0."""
 
     @abstractmethod
-    def f32_floor(self, a: V) -> V: ...
+    def f_round(self, a: V, fmt: Format, direction: Direction) -> V:
+        """The integral value below ("floor"), above ("ceil"), towards zero ("trunc"), or nearest
+        with ties to even ("even"). Keeps the sign of zero and of values that round to it."""
 
     @abstractmethod
-    def f32_less(self, a: V, b: V) -> V:
-        """Ordered: false when either is NaN."""
+    def f_less(self, a: V, b: V, fmt: Format) -> V:
+        """A condition, false when either is NaN; -0 is not less than +0."""
 
     @abstractmethod
-    def f32_equal(self, a: V, b: V) -> V:
-        """Ordered: false when either is NaN."""
+    def f_equal(self, a: V, b: V, fmt: Format) -> V:
+        """A condition, false when either is NaN; -0 equals +0."""
 
     @abstractmethod
-    def f32_from_unsigned(self, a: V) -> V: ...
+    def f_convert(self, a: V, source: Format, result: Format) -> V:
+        """F16 to F32, F32 to F16, F32 to F64, or F64 to F32.
+
+        Overflow gives infinity; denormals of both formats are kept. A NaN is quieted and keeps its
+        sign and the upper bits of its payload."""
 
     @abstractmethod
-    def f32_from_signed(self, a: V) -> V: ...
+    def f_from_int(self, a: V, bits: int, signed: bool, fmt: Format) -> V:
+        """An integer of 32 bits as F32 or F64, rounded to nearest even."""
 
     @abstractmethod
-    def f32_to_unsigned(self, a: V) -> V:
-        """Towards zero; saturates, NaN gives 0."""
+    def f_to_int(self, a: V, fmt: Format, bits: int, signed: bool) -> V:
+        """Towards zero, to an integer of 32 bits; saturates, NaN gives 0."""
 
-    @abstractmethod
-    def f32_to_signed(self, a: V) -> V:
-        """Towards zero; saturates, NaN gives 0."""
+    # MODE
+
+    @property
+    def machine(self) -> Machine:
+        """Target and mode the instruction runs on; known when it is translated."""
+        return Machine()
+
+    def saturates(self) -> V:
+        """MODE.FP16_OVFL as a condition. Programs change it as they run, so an evaluator that does
+        not know it ahead returns a value."""
+        return self.const(int(self.machine.fp16_overflow), 1)
+
+    def flush_input(self, a: V, fmt: Format) -> V:
+        """An operand with denormals made zeros of their sign if MODE says so; F16, F32 or F64."""
+        return a if self._denormals(fmt).inputs else self.without_denormals(a, fmt)
+
+    def flush_result(self, a: V, fmt: Format) -> V:
+        """A result with denormals made zeros of their sign if MODE says so; F16, F32 or F64."""
+        return a if self._denormals(fmt).results else self.without_denormals(a, fmt)
+
+    def _denormals(self, fmt: Format) -> Denormals:
+        machine = self.machine
+        return machine.denormals_f32 if fmt is F32 else machine.denormals_f16_f64
 
     # the wave
 
@@ -170,6 +207,19 @@ class Ops(ABC, Generic[V]):
     def gather(self, a: V, lane: V) -> V:
         """The 32-bit value of lane `lane` (modulo the wave size), chosen by each lane; 0 where that
         lane is not in EXEC."""
+
+    @abstractmethod
+    def shuffle(self, a: V, lane: V) -> V:
+        """The 32-bit value of lane `lane`, chosen by each lane, whatever EXEC says. `lane` is below
+        the wave size."""
+
+    @abstractmethod
+    def lane_active(self, lane: V) -> V:
+        """Whether lane `lane` (32 bits, below the wave size) is in EXEC; a condition."""
+
+    @abstractmethod
+    def wave_lanes(self) -> int:
+        """Lanes of a wave, 32 or 64; known when the instruction is translated."""
 
     # what follows from the above
 
@@ -224,3 +274,44 @@ class Ops(ABC, Generic[V]):
         """Two 32-bit values as one of 64 bits."""
         wide = self.shl(self.zero_extend(high, 32, 64), self.const(32, 64), 64)
         return self.or_(self.zero_extend(low, 32, 64), wide, 64)
+
+    # floating point as bits; any format whose width the evaluator has
+
+    def without_denormals(self, a: V, fmt: Format) -> V:
+        """Denormals become zeros of their sign."""
+        bits = fmt.bits
+        exponent = self.and_(a, self.const(fmt.exponent_mask, bits), bits)
+        zero = self.and_(a, self.const(fmt.sign, bits), bits)
+        return self.select(self.eq(exponent, self.zero(bits), bits), zero, a, bits)
+
+    def f_negate(self, a: V, fmt: Format) -> V:
+        """The sign bit flipped, also of NaN."""
+        return self.xor(a, self.const(fmt.sign, fmt.bits), fmt.bits)
+
+    def f_absolute(self, a: V, fmt: Format) -> V:
+        """The sign bit cleared, also of NaN."""
+        return self.and_(a, self.const(fmt.sign - 1, fmt.bits), fmt.bits)
+
+    def f_is_nan(self, a: V, fmt: Format) -> V:
+        """A condition. The format has IEEE specials."""
+        infinity = self.const(fmt.exponent_mask, fmt.bits)
+        return self.less_unsigned(infinity, self.f_absolute(a, fmt), fmt.bits)
+
+    def f_is_signalling(self, a: V, fmt: Format) -> V:
+        """A condition: NaN with a clear quiet bit."""
+        quiet = self.and_(a, self.const(fmt.quiet, fmt.bits), fmt.bits)
+        unset = self.eq(quiet, self.zero(fmt.bits), fmt.bits)
+        return self.and_(self.f_is_nan(a, fmt), unset, 1)
+
+    def f_quieted(self, a: V, fmt: Format) -> V:
+        """A NaN with its quiet bit set."""
+        return self.or_(a, self.const(fmt.quiet, fmt.bits), fmt.bits)
+
+    def f_is_zero(self, a: V, fmt: Format) -> V:
+        """A condition, for zeros of both signs."""
+        return self.eq(self.f_absolute(a, fmt), self.zero(fmt.bits), fmt.bits)
+
+    def f_is_infinite(self, a: V, fmt: Format) -> V:
+        """A condition, for infinities of both signs."""
+        infinity = self.const(fmt.exponent_mask, fmt.bits)
+        return self.eq(self.f_absolute(a, fmt), infinity, fmt.bits)

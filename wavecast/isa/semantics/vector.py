@@ -7,36 +7,43 @@ CDNA4, RDNA3 and RDNA4, chapters on VOP1, VOP2, VOP3, and VOPC.
 
 from __future__ import annotations
 
-from wavecast.isa.semantics import combine
-from wavecast.isa.semantics.bits import (
+from typing import TypeVar
+
+from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics.saturation import CLAMPED
+from wavecast.isa.semantics.scalar import (
+    Combine,
+    Function,
+    add_unsigned,
+    add_with_carry,
     bit_field,
     field_mask,
     first_from_top,
     first_one,
-    reverse,
-    sign_bits,
-)
-from wavecast.isa.semantics.combine import Combine, Function, V
-from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.relations import relate
-from wavecast.isa.semantics.scalar import (
-    add_unsigned,
-    add_with_carry,
     move,
     multiply_32,
     multiply_64,
     multiply_high_signed,
     multiply_high_unsigned,
+    relate,
+    reverse,
+    shift_left,
+    shift_right,
+    shift_right_signed,
+    sign_bits,
     sub_unsigned,
     sub_with_borrow,
 )
 
+V = TypeVar("V")
+
+
 # one and two sources
 
 
-def binary(bits: int, operation: Combine) -> Function:
+def binary(bits: int, combine: Combine) -> Function:
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
-        return (operation(o, a, b, bits),)
+        return (combine(o, a, b, bits),)
 
     return evaluate
 
@@ -52,6 +59,34 @@ def swapped(function: Function) -> Function:
 
 def sub_reversed_with_borrow(o: Ops[V], a: V, b: V, borrow: V) -> tuple[V, V]:
     return sub_with_borrow(o, b, a, borrow)
+
+
+def add(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.add(a, b, bits)
+
+
+def subtract(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.sub(a, b, bits)
+
+
+def _multiply(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.mul(a, b, bits)
+
+
+def _and(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.and_(a, b, bits)
+
+
+def _or(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.or_(a, b, bits)
+
+
+def _xor(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.xor(a, b, bits)
+
+
+def _xnor(o: Ops[V], a: V, b: V, bits: int) -> V:
+    return o.not_(o.xor(a, b, bits), bits)
 
 
 def shift_reversed(bits: int, direction: Combine) -> Function:
@@ -280,6 +315,48 @@ def count_below(low: bool) -> Function:
     return evaluate
 
 
+def multiply_high_24(signed: bool) -> Function:
+    """Bits 63:32 of the product of 24-bit values."""
+
+    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
+        left, right = _low_24(o, a, signed), _low_24(o, b, signed)
+        wide = o.mul(o.extend(left, 32, 64, signed), o.extend(right, 32, 64, signed), 64)
+        return (o.truncate(o.lshr(wide, o.const(32, 64), 64), 64, 32),)
+
+    return evaluate
+
+
+def added_extreme(signed: bool, largest: bool) -> Function:
+    """The larger or smaller of a + b, limited to 32 bits, and c."""
+    name = "v_add_nc_i32" if signed else "v_add_nc_u32"
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        (total,) = CLAMPED[name](o, a, b)
+        return ((o.maximum if largest else o.minimum)(total, c, 32, signed),)
+
+    return evaluate
+
+
+def extreme_then(signed: bool, largest_first: bool) -> Function:
+    """max(min(a, b), c) or the other way round."""
+
+    def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
+        first, second = o.minimum, o.maximum
+        if largest_first:
+            first, second = second, first
+        return (second(first(a, b, 32, signed), c, 32, signed),)
+
+    return evaluate
+
+
+def exchange(_: Ops[V], a: V, b: V) -> tuple[V, V]:
+    return b, a
+
+
+def nothing(_: Ops[V]) -> tuple[()]:
+    return ()
+
+
 def count_add(o: Ops[V], a: V, base: V) -> tuple[V]:
     return (o.add(o.popcount(a, 32), base, 32),)
 
@@ -305,14 +382,19 @@ RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def _comparisons() -> dict[str, Function]:
-    found: dict[str, Function] = {}
+    found: dict[str, Function] = {
+        f"v_cmpx_{relation}_{kind}": on_both(compare_constant(value))
+        for kind in ("i16", "u16")
+        for relation, value in (("f", 0), ("t", 1))
+    }
     for kind in ("i16", "u16", "i32", "u32", "i64", "u64"):
         signed, bits = kind[0] == "i", int(kind[1:])
         relations = {name: compare(name, bits, signed) for name in RELATIONS}
-        if bits > 16:
-            relations |= {"f": compare_constant(0), "t": compare_constant(1)}
+        relations |= {"f": compare_constant(0), "t": compare_constant(1)}
         for relation, function in relations.items():
             found[f"v_cmp_{relation}_{kind}"] = function
+            if bits == 16 and relation in ("f", "t"):
+                continue
             found[f"v_cmpx_{relation}_{kind}"] = function
             found[f"v_cmpx_{relation}_{kind}_mask"] = on_both(function)
     return found
@@ -332,33 +414,33 @@ def _tables() -> dict[str, Function]:
         "v_ctz_i32_b32": first_one(32),
         "v_cvt_u32_u16": widen_half(signed=False),
         "v_cvt_i32_i16": widen_half(signed=True),
-        "v_add_nc_u32": binary(32, combine.add),
-        "v_sub_nc_u32": binary(32, combine.subtract),
-        "v_subrev_nc_u32": swapped(binary(32, combine.subtract)),
-        "v_add_nc_i32": binary(32, combine.add),
-        "v_sub_nc_i32": binary(32, combine.subtract),
-        "v_add_nc_u64": binary(64, combine.add),
-        "v_sub_nc_u64": binary(64, combine.subtract),
+        "v_add_nc_u32": binary(32, add),
+        "v_sub_nc_u32": binary(32, subtract),
+        "v_subrev_nc_u32": swapped(binary(32, subtract)),
+        "v_add_nc_i32": binary(32, add),
+        "v_sub_nc_i32": binary(32, subtract),
+        "v_add_nc_u64": binary(64, add),
+        "v_sub_nc_u64": binary(64, subtract),
         "v_add_co_u32": add_unsigned,
         "v_sub_co_u32": sub_unsigned,
         "v_subrev_co_u32": swapped(sub_unsigned),
         "v_add_co_ci_u32": add_with_carry,
         "v_sub_co_ci_u32": sub_with_borrow,
         "v_subrev_co_ci_u32": sub_reversed_with_borrow,
-        "v_and_b32": binary(32, combine.and_),
-        "v_or_b32": binary(32, combine.or_),
-        "v_xor_b32": binary(32, combine.xor),
-        "v_xnor_b32": binary(32, combine.xnor),
-        "v_lshlrev_b32": shift_reversed(32, combine.shift_left),
-        "v_lshrrev_b32": shift_reversed(32, combine.shift_right),
-        "v_ashrrev_i32": shift_reversed(32, combine.shift_right_signed),
-        "v_lshlrev_b64": shift_reversed(64, combine.shift_left),
-        "v_lshrrev_b64": shift_reversed(64, combine.shift_right),
-        "v_ashrrev_i64": shift_reversed(64, combine.shift_right_signed),
+        "v_and_b32": binary(32, _and),
+        "v_or_b32": binary(32, _or),
+        "v_xor_b32": binary(32, _xor),
+        "v_xnor_b32": binary(32, _xnor),
+        "v_lshlrev_b32": shift_reversed(32, shift_left),
+        "v_lshrrev_b32": shift_reversed(32, shift_right),
+        "v_ashrrev_i32": shift_reversed(32, shift_right_signed),
+        "v_lshlrev_b64": shift_reversed(64, shift_left),
+        "v_lshrrev_b64": shift_reversed(64, shift_right),
+        "v_ashrrev_i64": shift_reversed(64, shift_right_signed),
         "v_mul_lo_u32": multiply_32,
         "v_mul_lo_i32": multiply_32,
         "v_mul_u64": multiply_64,
-        "v_mad_u32": fused(combine.multiply, combine.add),
+        "v_mad_u32": fused(_multiply, add),
         "v_mul_hi_u32": multiply_high_unsigned,
         "v_mul_hi_i32": multiply_high_signed,
         "v_mul_u32_u24": multiply_24(signed=False),
@@ -369,14 +451,14 @@ def _tables() -> dict[str, Function]:
         "v_mad_co_i64_i32": multiply_add_64(signed=True),
         "v_mad_nc_u64_u32": without_carry(multiply_add_64(signed=False)),
         "v_mad_nc_i64_i32": without_carry(multiply_add_64(signed=True)),
-        "v_add3_u32": fused(combine.add, combine.add),
-        "v_lshl_add_u32": fused(_shift_masked, combine.add),
-        "v_add_lshl_u32": fused(combine.add, _shift_masked),
-        "v_lshl_or_b32": fused(_shift_masked, combine.or_),
-        "v_and_or_b32": fused(combine.and_, combine.or_),
-        "v_or3_b32": fused(combine.or_, combine.or_),
-        "v_xor3_b32": fused(combine.xor, combine.xor),
-        "v_xad_u32": fused(combine.xor, combine.add),
+        "v_add3_u32": fused(add, add),
+        "v_lshl_add_u32": fused(_shift_masked, add),
+        "v_add_lshl_u32": fused(add, _shift_masked),
+        "v_lshl_or_b32": fused(_shift_masked, _or),
+        "v_and_or_b32": fused(_and, _or),
+        "v_or3_b32": fused(_or, _or),
+        "v_xor3_b32": fused(_xor, _xor),
+        "v_xad_u32": fused(_xor, add),
         "v_lshl_add_u64": shift_left_add_64,
         "v_bfi_b32": insert_field,
         "v_bfm_b32": field_mask(32),
@@ -393,6 +475,10 @@ def _tables() -> dict[str, Function]:
         "ds_bpermute_b32": permute_backward,
         "v_readfirstlane_b32": read_first_lane,
         "v_readlane_b32": read_lane,
+        "v_swap_b32": exchange,
+        "v_nop": nothing,
+        "v_mul_hi_u32_u24": multiply_high_24(signed=False),
+        "v_mul_hi_i32_i24": multiply_high_24(signed=True),
         "v_writelane_b32": write_lane,
     }
     for kind, signed in (("i", True), ("u", False)):
@@ -401,11 +487,18 @@ def _tables() -> dict[str, Function]:
             found[f"v_{name}_{kind}64"] = extreme(64, signed, largest)
             found[f"v_{name}3_{kind}32"] = extreme_of_three(signed, largest)
         found[f"v_med3_{kind}32"] = median(signed)
+        found[f"v_minmax_{kind}32"] = extreme_then(signed, largest_first=False)
+        found[f"v_maxmin_{kind}32"] = extreme_then(signed, largest_first=True)
+        found[f"v_add_min_{kind}32"] = added_extreme(signed, largest=False)
+        found[f"v_add_max_{kind}32"] = added_extreme(signed, largest=True)
     return found | _comparisons()
 
 
 VECTOR: dict[str, Function] = _tables()
 """Row name -> semantics."""
 
-MODIFIERS: dict[str, tuple[str, ...]] = {"v_bitop3_b32": ("bitop3",)}
+MODIFIERS: dict[str, tuple[str, ...]] = {
+    "v_bitop3_b32": ("bitop3",),
+    "v_bitop3_b16": ("bitop3",),
+}
 """Row name -> modifiers whose values follow the operands."""

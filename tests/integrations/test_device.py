@@ -1,0 +1,137 @@
+"""Triton launches executed: results, autotuning, timers, errors, and scripts run as they are."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+triton = pytest.importorskip("triton", reason="needs Triton")
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+import wavecast  # noqa: E402
+from tests.integrations import kernels  # noqa: E402
+from wavecast.emulate.errors import ExecutionError  # noqa: E402
+from wavecast.errors import UsageError  # noqa: E402
+
+pytestmark = pytest.mark.torch
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_results_land_in_the_tensors(target: str) -> None:
+    n = 1000
+    x, y = torch.randn(n), torch.randn(n)
+    out = torch.full((n + 24,), 7.0)
+    with wavecast.device(target):
+        kernels.add[(4,)](x, y, out, n, BLOCK=256)
+    assert torch.equal(out[:n], x + y)
+    assert torch.equal(out[n:], torch.full((24,), 7.0)), "masked lanes must not write"
+
+
+def test_code_that_says_cuda() -> None:
+    with wavecast.device("gfx942"):
+        x = torch.arange(256, device="cuda", dtype=torch.float32)
+        out = torch.empty_like(x)
+        kernels.add[(1,)](x, x, out, 256, BLOCK=256)
+        torch.cuda.synchronize()
+        assert torch.equal(out.cpu(), 2 * x.cpu())
+
+
+def test_a_view_in_the_middle_of_a_storage() -> None:
+    storage = torch.arange(2048, dtype=torch.float32)
+    x, out = storage[1000:1100], torch.zeros(100)
+    with wavecast.device("gfx942"):
+        kernels.add[(1,)](x, x, out, 100, BLOCK=256)
+    assert torch.equal(out, 2 * x)
+
+
+def test_autotuning_runs_every_configuration_and_keeps_one() -> None:
+    x, out = torch.randn(900), torch.zeros(900)
+    with wavecast.device("gfx942") as device:
+        kernels.tuned[lambda meta: (-(-900 // meta["BLOCK"]),)](x, out, 900)
+        assert device.executed > 2
+    assert torch.equal(out, x)
+
+
+def test_do_bench_gives_milliseconds() -> None:
+    x, out = torch.randn(256), torch.zeros(256)
+    with wavecast.device("gfx942"):
+
+        def launch() -> None:
+            kernels.add[(1,)](x, x, out, 256, BLOCK=256)
+
+        mean = triton.testing.do_bench(launch)
+        low, high = triton.testing.do_bench(launch, quantiles=[0.2, 0.8])
+    assert 0 < mean < 1e4
+    assert 0 < low <= high
+
+
+def test_an_address_outside_the_tensors_is_an_error_with_a_line() -> None:
+    x, out = torch.randn(256), torch.zeros(256)
+    with wavecast.device("gfx942"), pytest.raises(ExecutionError) as caught:
+        kernels.add[(1024,)](x, x, out, 1024 * 256, BLOCK=256)
+    assert re.search(r"add: workgroup .*kernels\.py:\d+.*unknown address", caught.value.message)
+
+
+def test_an_empty_grid_runs_nothing() -> None:
+    x = torch.zeros(4)
+    with wavecast.device("gfx942") as device:
+        kernels.add[(0,)](x, x, x, 4, BLOCK=256)
+        assert device.executed == 0
+
+
+def test_only_named_kernels() -> None:
+    x, out = torch.ones(256), torch.zeros(256)
+    with wavecast.device("gfx942", kernels="nothing"):
+        kernels.add[(1,)](x, x, out, 256, BLOCK=256)
+    assert not out.any()
+
+
+def test_not_inside_another_one() -> None:
+    with (
+        wavecast.device("gfx942"),
+        pytest.raises(UsageError, match="inside another"),
+        wavecast.capture(arch="gfx942"),
+    ):
+        pass
+
+
+def test_nvidia_is_refused() -> None:
+    with pytest.raises(UsageError, match="only AMD"), wavecast.device("sm_90"):
+        pass
+
+
+BODY = """
+import sys
+import torch
+x = torch.arange(1000, dtype=torch.float32, device="cuda")
+out = torch.empty_like(x)
+n = 2000 if "wild" in sys.argv else 1000
+add[(40 * n // 1000,)](x, x, out, 1000 if n == 1000 else 10000, BLOCK=256)
+print("ran", *sys.argv[1:])
+torch.testing.assert_close(out, 2 * x if "fail" not in sys.argv else x)
+if "five" in sys.argv:
+    sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "stdout", "stderr"),
+    [
+        ("well", 0, "ran well\n", r"^$"),
+        ("five", 5, "ran five\n", r"^$"),
+        ("fail", 1, "ran fail\n", r"(?s)^Traceback .*script\.py.*AssertionError"),
+        ("wild", 2, "", r"^wavecast: add: workgroup .*script\.py:\d+: .*unknown address"),
+    ],
+)
+def test_run(script, word: str, code: int, stdout: str, stderr: str) -> None:
+    path: Path = script(BODY)
+    command = [sys.executable, "-m", "wavecast", "run", str(path), "--arch", "gfx1100", "--", word]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, stdout), done.stderr
+    assert re.search(stderr, done.stderr)

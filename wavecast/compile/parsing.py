@@ -1,0 +1,30 @@
+"""From a code object to the program and descriptor of its kernel."""
+
+from __future__ import annotations
+
+from wavecast import isa
+from wavecast.compile.codeobject import CodeObject
+from wavecast.errors import InputError
+from wavecast.isa.metadata import descriptors_from_elf
+from wavecast.isa.program import Kernel
+
+
+def parse_kernel(code: CodeObject) -> Kernel:
+    """The program and descriptor of an AMD code object.
+
+    The descriptor comes from the assembly's directives, or from the ELF where the assembly is
+    a disassembly. Raises InputError when neither has one.
+    """
+    module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel)
+    kernel = module.kernels.get(code.kernel)
+    if kernel is not None:
+        return kernel
+    elf = code.stages.get("hsaco")
+    if isinstance(elf, bytes):
+        descriptor = descriptors_from_elf(elf).get(code.kernel)
+        if descriptor is not None:
+            return Kernel(code.kernel, module.functions[code.kernel], descriptor)
+    raise InputError(
+        f"{code.source or code.kernel}: kernel {code.kernel!r} has no kernel descriptor",
+        hint="keep its .amdhsa_kernel directives, or give the code object itself",
+    )

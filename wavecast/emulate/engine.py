@@ -1,0 +1,241 @@
+"""Running a launch: translate, set up waves, walk the grid over host threads.
+
+The loop over workgroups is native: `group` runs the waves of one workgroup in turns between
+barriers, `work` takes workgroups from a shared counter until the grid is done or one fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.emulate import initial
+from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import FAULT_ADDRESS, FAULT_LANE
+from wavecast.emulate.lower.kernel import KernelLowering
+from wavecast.emulate.lower.state import WaveLayout
+from wavecast.isa.program import Kernel
+from wavecast.isa.registers import AGPRS, VGPRS
+from wavecast.isa.semantics.machine import Machine
+
+
+@dataclass(frozen=True)
+class NativeKernel:
+    """Machine code of one kernel for this host. Keeps the engine that owns it alive."""
+
+    kernel: Kernel
+    layout: WaveLayout
+    address: int
+    owner: Any
+
+
+def _new_machine() -> binding.TargetMachine:
+    """A target machine; an engine owns the one it was made with."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
+        opt=1,
+        codemodel="jitdefault",
+    )
+
+
+@lru_cache(maxsize=1)
+def _host() -> binding.TargetMachine:
+    """The target machine object code is made with."""
+    return _new_machine()
+
+
+def object_code(module: binding.ModuleRef) -> bytes:
+    """The module as an object file for this host."""
+    return _host().emit_object(module)
+
+
+def load_object(code: bytes) -> binding.ExecutionEngine:
+    """An engine with one object file in it."""
+    empty = binding.parse_assembly("")
+    engine = binding.create_mcjit_compiler(empty, _new_machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def strip_lanes() -> int:
+    """32-bit lanes of the host's vectors: 16 with AVX-512, 8 with AVX2, else 4."""
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512bw") and features.get("avx512vl"):
+        return 16
+    return 8 if features.get("avx2") else 4
+
+
+def optimise(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
+    """The few passes that pay: locals to registers, simplification, common subexpressions."""
+    options = binding.create_pipeline_tuning_options(speed_level=1)
+    builder = binding.create_pass_builder(machine, options)
+    passes = binding.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
+def layout_of(kernel: Kernel) -> WaveLayout:
+    """Rows for every vector register the program names."""
+    used = 0
+    for instruction in kernel.program.instructions:
+        used |= instruction.reads | instruction.writes
+    vgprs = max((used & VGPRS).bit_length(), 1)
+    agprs = ((used & AGPRS) >> VGPRS.bit_length()).bit_length()
+    return WaveLayout(kernel.descriptor.wave_size, vgprs, agprs)
+
+
+def translate(kernel: Kernel, strip: int | None = None) -> NativeKernel:
+    """Compile a kernel for the host. Raises Unsupported naming what has no meaning yet."""
+    machine = _host()
+    module = ir.Module(kernel.name, context=ir.Context())
+    module.triple = binding.get_default_triple()
+    module.data_layout = str(machine.target_data)
+    layout = layout_of(kernel)
+    semantics = Machine(target=kernel.program.target)
+    lowering = KernelLowering(
+        kernel.program, layout, semantics, module, strip or strip_lanes(), "wave"
+    )
+    lowering.build()
+    parsed = binding.parse_assembly(str(module))
+    parsed.verify()
+    optimise(parsed, machine)
+    engine = load_object(object_code(parsed))
+    return NativeKernel(kernel, layout, engine.get_function_address("wave"), engine)
+
+
+@lru_cache(maxsize=1)
+def _scheduler() -> tuple[Any, Any]:
+    """The native loop over workgroups, and the engine that owns it."""
+    text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
+    module = binding.parse_assembly(text)
+    module.verify()
+    engine = load_object(object_code(module))
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+    return function(engine.get_function_address("work")), engine
+
+
+def run(
+    native: NativeKernel,
+    launch: Launch,
+    ranges: list[tuple[int, int]],
+    *,
+    threads: int = 1,
+    budget: int = 1 << 40,
+) -> None:
+    """Run a launch. `ranges` are the (first, end) host addresses it may touch.
+
+    Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address.
+    """
+    kernarg = np.frombuffer(launch.kernarg + b"\0" * 64, dtype=np.uint8).copy()
+    known = [(kernarg.ctypes.data, kernarg.ctypes.data + kernarg.size), *ranges]
+    table = np.array(known, dtype=np.uint64)
+    setup = initial.prepare(native, launch, kernarg.ctypes.data)
+    counter, failed = np.zeros(8, np.int64), np.zeros(8, np.int64)
+    workers = [
+        _Worker(native, launch, setup, table, counter, failed, budget) for _ in range(threads)
+    ]
+    work, _ = _scheduler()
+    if threads == 1:
+        work(native.address, workers[0].job.ctypes.data)
+    else:
+        pool = [
+            threading.Thread(target=work, args=(native.address, w.job.ctypes.data))
+            for w in workers
+        ]
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+    for worker in workers:
+        if worker.job[15]:
+            raise worker.error()
+
+
+class _Worker:
+    """The memory one host thread works in."""
+
+    def __init__(
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        setup: initial.Setup,
+        table: np.ndarray,
+        counter: np.ndarray,
+        failed: np.ndarray,
+        budget: int,
+    ) -> None:
+        self.native, self.launch, self.setup = native, launch, setup
+        waves, words = setup.waves, -(-native.layout.words // 16) * 16
+        self.states = _aligned(waves * words, np.uint32)
+        lds = native.kernel.descriptor.lds_bytes + launch.dynamic_lds
+        self.lds = _aligned(max(lds, 64), np.uint8)
+        scratch = native.kernel.descriptor.scratch_bytes
+        per_wave = scratch * native.layout.lanes
+        self.scratch = _aligned(max(per_wave * waves, 64), np.uint8)
+        self.flags = np.zeros(waves, np.uint8)
+        self.context = np.zeros(state.CONTEXT_WORDS, np.uint64)
+        self.context[state.LDS_BASE] = self.lds.ctypes.data
+        self.context[state.LDS_BYTES] = lds
+        self.context[state.RANGES] = table.ctypes.data
+        self.context[state.RANGE_COUNT] = len(table)
+        self.context[state.SCRATCH_BYTES] = scratch
+        x, y, z = launch.grid
+        words_of_ids = setup.id_words
+        self.job = np.array(
+            [
+                counter.ctypes.data, x * y * z, x, y, waves, words,
+                setup.template.ctypes.data, setup.template.shape[1], self.states.ctypes.data,
+                self.context.ctypes.data, self.flags.ctypes.data, *words_of_ids,
+                setup.packed, 0, 0, 0, self.scratch.ctypes.data, per_wave, budget,
+                failed.ctypes.data,
+            ],
+            dtype=np.int64,
+        )  # fmt: skip
+
+    def error(self) -> ExecutionError:
+        """What went wrong, where."""
+        status, group, wave = (int(self.job[index]) for index in (15, 16, 17))
+        words = int(self.job[5])
+        index = int(self.states[wave * words + state.ERROR_INSTRUCTION])
+        program = self.native.kernel.program
+        instruction = program.instructions[index]
+        where = f" at {instruction.location}" if instruction.location else ""
+        x, y, _ = self.launch.grid
+        place = (group % x, group // x % y, group // x // y)
+        text = f"{program.name}: workgroup {place}, wave {wave}{where}: "
+        if status == state.BAD_ADDRESS:
+            address, lane = int(self.context[FAULT_ADDRESS]), int(self.context[FAULT_LANE])
+            what = f"{instruction.decoded.text!r} lane {lane} touches unknown address {address:#x}"
+        elif status == state.ENDLESS:
+            what = "the loop runs longer than allowed"
+        elif status == state.SWIZZLED:
+            what = f"{instruction.decoded.text!r} goes through a swizzled buffer: not supported"
+        else:
+            what = f"stopped with status {status}"
+        return ExecutionError(text + what)
+
+
+def _aligned(count: int, dtype: type) -> np.ndarray:
+    """Zeroed memory at a 64-byte boundary."""
+    size = np.dtype(dtype).itemsize
+    raw = np.zeros(count * size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * size].view(dtype)

@@ -1,0 +1,110 @@
+"""The registers waves start with, as a template the scheduler copies.
+
+`analyze.values.inputs` knows where the hardware puts what; here its addresses become real ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.buffers import ADD_LANE
+from wavecast.isa.program import KernelDescriptor
+from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+if TYPE_CHECKING:
+    from wavecast.emulate.engine import NativeKernel
+
+_USER_SGPRS = (
+    ("private_segment_buffer", 4),
+    ("dispatch_ptr", 2),
+    ("queue_ptr", 2),
+    ("kernarg_segment_ptr", 2),
+    ("dispatch_id", 2),
+    ("flat_scratch_init", 2),
+    ("private_segment_size", 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Template words per wave, where workgroup ids go (-1: nowhere), and how many waves."""
+
+    template: np.ndarray
+    waves: int
+    id_words: tuple[int, int, int]
+    packed: int
+
+
+def prepare(native: NativeKernel, launch: Launch, kernarg: int) -> Setup:
+    """The initial registers of every wave of a workgroup."""
+    descriptor, layout = native.kernel.descriptor, native.layout
+    width, height, depth = launch.block
+    threads = width * height * depth
+    waves = -(-threads // layout.lanes)
+    template = np.zeros((waves, state.VECTORS + layout.lanes), np.uint32)
+    user_end = _user(descriptor, template, launch, kernarg)
+    target = isa_target(native.kernel.program.target)
+    if target in TARGET_SETS["gfx12+"]:
+        ids = state.scalar_word(TTMP_BASE + 9), state.scalar_word(TTMP_BASE + 7), -1
+        packed = 1
+        for wave in range(waves):
+            template[wave, state.scalar_word(TTMP_BASE + 8)] = wave << 25
+    else:
+        ids, packed = _system(descriptor, user_end), 0
+    exec_word = state.scalar_word(SPECIAL_REGISTERS["exec"][0])
+    flat = np.arange(layout.lanes, dtype=np.uint32)
+    for wave in range(waves):
+        first = wave * layout.lanes
+        active = min(layout.lanes, threads - first)
+        mask = (1 << active) - 1
+        template[wave, exec_word] = mask & 0xFFFFFFFF
+        template[wave, exec_word + 1] = mask >> 32
+        number = flat + np.uint32(first)
+        x, rest = number % np.uint32(width), number // np.uint32(width)
+        y, z = rest % np.uint32(height), rest // np.uint32(height)
+        template[wave, state.VECTORS :] = x | y << np.uint32(10) | z << np.uint32(20)
+    return Setup(template, waves, ids, packed)
+
+
+def _user(
+    descriptor: KernelDescriptor, template: np.ndarray, launch: Launch, kernarg: int
+) -> int:
+    """Write the user SGPRs; returns the first one after them."""
+    directives = descriptor.directives
+    position = SGPR_BASE
+    for name, count in _USER_SGPRS:
+        if not directives.get(f"user_sgpr_{name}"):
+            continue
+        if name == "kernarg_segment_ptr":
+            template[:, state.scalar_word(position)] = kernarg & 0xFFFFFFFF
+            template[:, state.scalar_word(position) + 1] = kernarg >> 32
+        elif name == "private_segment_buffer":
+            # only its kind matters: accesses through it go to the wave's own scratch
+            template[:, state.scalar_word(position) + 3] = ADD_LANE
+        position += count
+    first = directives.get("user_sgpr_kernarg_preload_offset", 0)
+    length = directives.get("user_sgpr_kernarg_preload_length", 0)
+    data = np.frombuffer(launch.kernarg + b"\0" * (-len(launch.kernarg) % 4), dtype=np.uint32)
+    for index in range(length):
+        if first + index < len(data):
+            template[:, state.scalar_word(position + index)] = data[first + index]
+    return max(position + length, SGPR_BASE + directives.get("user_sgpr_count", 0))
+
+
+def _system(descriptor: KernelDescriptor, position: int) -> tuple[int, int, int]:
+    """The words of the workgroup ids that the descriptor asks for."""
+    words = []
+    for axis in "xyz":
+        if descriptor.directives.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x")):
+            words.append(state.scalar_word(position))
+            position += 1
+        else:
+            words.append(-1)
+    x, y, z = words
+    return x, y, z

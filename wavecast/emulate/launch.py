@@ -1,0 +1,69 @@
+"""Launches in, results in memory out: translation kept per code, host threads chosen."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+from collections.abc import Iterator, Sequence
+
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.parsing import parse_kernel
+from wavecast.emulate import engine
+from wavecast.emulate.engine import NativeKernel
+from wavecast.emulate.errors import Unsupported
+
+AddressRange = tuple[int, int]
+"""First host address, and the one after the last."""
+
+
+class Emulator:
+    """Runs launches of AMD code on the host's processor, at once and to the end.
+
+    `threads` is how many host threads share the workgroups of a launch (default: the processors
+    this process may use).
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or available_processors()
+        self._translated: dict[str, NativeKernel] = {}
+
+    def translate(self, code: CodeObject) -> NativeKernel:
+        """Native code for a kernel, made once per digest. Raises Unsupported, InputError."""
+        known = self._translated.get(code.digest)
+        if known is None:
+            if not code.is_amd:
+                raise Unsupported(f"{code.kernel}: code for {code.target} cannot be executed")
+            with _no_collection():
+                known = engine.translate(parse_kernel(code))
+            self._translated[code.digest] = known
+        return known
+
+    def run(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
+        """Run a launch that may touch the memory in `ranges`.
+
+        Raises Unsupported for code without a meaning here, ExecutionError when it breaks off.
+        """
+        native = self.translate(launch.code)
+        x, y, z = launch.grid
+        threads = max(1, min(self.threads, x * y * z))
+        engine.run(native, launch, list(ranges), threads=threads)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Translation makes a great many objects and no garbage worth the collector's scans."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def available_processors() -> int:
+    """Processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

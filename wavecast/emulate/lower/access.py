@@ -1,0 +1,157 @@
+"""Outlined memory functions: their names, arguments, and loops over lanes.
+
+    i32 f(ptr context, ptr rows, ptr other, ptr result, ptr address, i64 base, i64 limit,
+          i64 offset, iL exec)
+
+`rows` are the data registers, `other` a second data operand, `result` where an atomic returns the
+old value, `address` the address registers. The result is 1 when an access failed; lane and address
+are then in the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from llvmlite import ir
+
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element
+
+PREFIX: Final = "wavecast_memory"
+FAULT_LANE: Final = 8
+FAULT_ADDRESS: Final = 9
+"""Context words an access that fails leaves its lane and address in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which outlined function: everything that is in its name.
+
+    `action`: `load`, `store`, `tolds` or an atomic operation. `mode`: how addresses are made
+    (`addresses.py`). `bytes` per lane. `detail`: for loads and stores the letters `s` (sign-extend),
+    `h` (upper half), `k` (keep the other half); for atomics the element type, with `r` before it
+    where the old value is returned.
+    """
+
+    action: str
+    mode: str
+    lanes: int
+    bytes: int
+    detail: str = "n"
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}.{self.action}.{self.mode}.{self.lanes}.{self.bytes}.{self.detail}"
+
+    @classmethod
+    def of(cls, name: str) -> Access:
+        """The access a function name stands for."""
+        _, action, mode, lanes, size, detail = name.split(".")
+        return cls(action, mode, int(lanes), int(size), detail)
+
+    @property
+    def dwords(self) -> int:
+        return max(1, self.bytes // 4)
+
+
+def function_type(lanes: int) -> ir.FunctionType:
+    """The type every outlined memory function has."""
+    return ir.FunctionType(I32, [PTR] * 5 + [I64] * 3 + [ir.IntType(lanes)])
+
+
+class Outlined:
+    """A function being built: its arguments by name and its builder."""
+
+    def __init__(self, module: ir.Module, access: Access) -> None:
+        self.module = module
+        self.access = access
+        self.lanes = access.lanes
+        self.mask = ir.IntType(access.lanes)
+        self.function = ir.Function(module, function_type(access.lanes), access.name)
+        (
+            self.context, self.rows, self.other, self.result, self.address,
+            self.base, self.limit, self.offset, self.exec,
+        ) = self.function.args  # fmt: skip
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def room(self, kind: ir.Type, value: Any = None) -> Any:
+        """A local variable."""
+        slot = self.builder.alloca(kind)
+        if value is not None:
+            self.builder.store(value, slot)
+        return slot
+
+    def array(self, kind: ir.Type, *, zeroed: bool = False) -> Any:
+        """Memory for one value of every lane, as an untyped pointer."""
+        room = ir.ArrayType(kind, self.lanes)
+        slot = self.room(room, ir.Constant(room, None) if zeroed else None)
+        return self.builder.inttoptr(self.builder.ptrtoint(slot, I64), PTR)
+
+    def get(self, slot: Any, kind: ir.Type) -> Any:
+        return self.builder.load(slot, typ=kind)
+
+    def intrinsic(self, name: str, kind: ir.Type, *arguments: Any) -> Any:
+        """Call an LLVM intrinsic by its full name."""
+        found = self.module.globals.get(name)
+        if found is None:
+            types = [argument.type for argument in arguments]
+            found = ir.Function(self.module, ir.FunctionType(kind, types), name)
+        return self.builder.call(found, arguments)
+
+    @contextmanager
+    def counted(self, count: int) -> Iterator[Any]:
+        """A loop over 0 … count - 1."""
+        builder = self.builder
+        before = builder.block
+        body, after = (self.function.append_basic_block(name) for name in ("loop", "after"))
+        builder.branch(body)
+        builder.position_at_end(body)
+        index = builder.phi(I64)
+        index.add_incoming(I64(0), before)
+        yield index
+        following = builder.add(index, I64(1))
+        index.add_incoming(following, builder.block)
+        builder.cbranch(builder.icmp_unsigned("<", following, I64(count)), body, after)
+        builder.position_at_end(after)
+
+    @contextmanager
+    def each_lane(self, mask: Any) -> Iterator[Any]:
+        """A loop over the lanes of a mask, lowest first."""
+        builder = self.builder
+        before = builder.block
+        head, body, after = (
+            self.function.append_basic_block(name) for name in ("head", "lane", "after")
+        )
+        builder.branch(head)
+        builder.position_at_end(head)
+        left = builder.phi(self.mask)
+        left.add_incoming(mask, before)
+        builder.cbranch(builder.icmp_unsigned("!=", left, self.mask(0)), body, after)
+        builder.position_at_end(body)
+        number = self.lowest(left)
+        rest = builder.and_(left, builder.sub(left, self.mask(1)))
+        yield number
+        left.add_incoming(rest, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+    def lowest(self, mask: Any) -> Any:
+        """The first lane of a mask, i64."""
+        number = self.intrinsic(f"llvm.cttz.i{self.lanes}", self.mask, mask, I1(0))
+        return number if self.lanes == 64 else self.builder.zext(number, I64)
+
+    def fault(self, lane: Any, address: Any) -> None:
+        """Leave with the lane and address that failed."""
+        builder = self.builder
+        builder.store(lane, element(builder, self.context, FAULT_LANE, I64))
+        builder.store(address, element(builder, self.context, FAULT_ADDRESS, I64))
+        builder.ret(I32(1))
+
+    def slot(self, rows: Any, row: int, lane: Any) -> Any:
+        """A pointer to one lane of a row."""
+        return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
+
+
+__all__ = ["FAULT_ADDRESS", "FAULT_LANE", "Access", "Outlined", "function_type"]

@@ -1,0 +1,192 @@
+"""The first part of an outlined access: addresses of all lanes, and whether they are good.
+
+Modes: `wide` is a 64-bit address per lane; `narrow` a 32-bit offset per lane from `base`; `buffer`
+the same, out of bounds where offset + bytes exceeds `limit`; `local` an offset into LDS; `private`
+an offset into the lane's own block of scratch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.values import I1, I8, I32, I64, PTR, constant, element, load, splat
+
+_STEP = 8
+"""Lanes whose addresses are made at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """`addresses`: array of i64. `live`: lanes that access memory; `dead`: active lanes that are
+    out of the bounds hardware checks itself. `trusted` (i1): the whole span of live addresses lies
+    in one known range. `first`: lowest live address. `contiguous` (i1): lane n is n elements after
+    lane 0."""
+
+    addresses: Any
+    live: Any
+    dead: Any
+    trusted: Any
+    first: Any
+    contiguous: Any
+
+
+def check_function(module: ir.Module) -> ir.Function:
+    """`i1 check(ptr context, i64 address, i64 bytes)`: does it lie in a known range."""
+    found = module.globals.get("check")
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I1, [PTR, I64, I64]), "check")
+    function.linkage = "internal"
+    context, address, size = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    ranges = load(builder, element(builder, context, state.RANGES, I64), PTR, 8)
+    count = load(builder, element(builder, context, state.RANGE_COUNT, I64), I64, 8)
+    before = builder.block
+    body, more, good, bad = (
+        function.append_basic_block(name) for name in ("body", "more", "good", "bad")
+    )
+    builder.branch(body)
+    builder.position_at_end(body)
+    index = builder.phi(I64)
+    index.add_incoming(I64(0), before)
+    twice = builder.shl(index, I64(1))
+    first = load(builder, element(builder, ranges, twice, I64), I64, 8)
+    stop = load(builder, element(builder, ranges, builder.add(twice, I64(1)), I64), I64, 8)
+    # written so that nothing wraps around for addresses near 2^64
+    inset, length = builder.sub(address, first), builder.sub(stop, first)
+    fits = builder.icmp_unsigned("<=", size, builder.sub(length, inset))
+    inside = builder.and_(builder.icmp_unsigned("<=", inset, length), fits)
+    following = builder.add(index, I64(1))
+    builder.cbranch(inside, good, more)
+    builder.position_at_end(more)
+    index.add_incoming(following, more)
+    builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
+    builder.position_at_end(good)
+    builder.ret(I1(1))
+    builder.position_at_end(bad)
+    builder.ret(I1(0))
+    return function
+
+
+class _Maker:
+    """Makes the addresses of `_STEP` lanes in the mode of the access."""
+
+    def __init__(self, out: Outlined) -> None:
+        self.out = out
+        builder = out.builder
+        self.mode = out.access.mode
+        base, limit = out.base, out.limit
+        if self.mode in ("local", "private"):
+            words = (
+                (state.LDS_BASE, state.LDS_BYTES)
+                if self.mode == "local"
+                else (state.SCRATCH_BASE, state.SCRATCH_BYTES)
+            )
+            base, limit = (
+                load(builder, element(builder, out.context, word, I64), I64, 8) for word in words
+            )
+        elif self.mode == "narrow":
+            base = builder.add(base, out.offset)
+        self.base, self.limit = splat(builder, base, _STEP), splat(builder, limit, _STEP)
+        self.offset = splat(builder, out.offset, _STEP)
+        self.short = splat(builder, builder.trunc(out.offset, I32), _STEP)
+
+    def make(self, start: Any) -> tuple[Any, Any]:
+        """`<8 x i64>` addresses and, where the hardware checks bounds, `<8 x i1>` inside."""
+        out, builder = self.out, self.out.builder
+        narrow, wide = ir.VectorType(I32, _STEP), ir.VectorType(I64, _STEP)
+        low = builder.load(element(builder, out.address, start, I32), align=4, typ=narrow)
+        if self.mode == "narrow":
+            return builder.add(builder.zext(low, wide), self.base), None
+        if self.mode == "wide":
+            above = element(builder, out.address, builder.add(start, I64(out.lanes)), I32)
+            high = builder.zext(builder.load(above, align=4, typ=narrow), wide)
+            value = builder.or_(builder.zext(low, wide), builder.shl(high, constant(32, 64, _STEP)))
+            return builder.add(value, self.offset), None
+        if self.mode == "buffer":
+            inset = builder.add(builder.zext(low, wide), self.offset)
+        else:  # LDS and scratch offsets are 32 bits and wrap around
+            inset = builder.zext(builder.add(low, self.short), wide)
+        end = builder.add(inset, constant(out.access.bytes, 64, _STEP))
+        inside = builder.icmp_unsigned("<=", end, self.limit)
+        value = builder.add(inset, self.base)
+        if self.mode == "private":
+            numbers = ir.Constant(wide, list(range(_STEP)))
+            lanes = builder.add(splat(builder, start, _STEP), numbers)
+            value = builder.add(value, builder.mul(lanes, self.limit))
+        return value, inside
+
+
+def resolve(out: Outlined) -> Resolved:
+    """Emit the addresses of all lanes and the check of their span."""
+    builder, size = out.builder, out.access.bytes
+    wide = ir.VectorType(I64, _STEP)
+    addresses = out.array(I64)
+    ones, zeros = constant(-1, 64, _STEP), constant(0, 64, _STEP)
+    low, high = out.room(wide, ones), out.room(wide, zeros)
+    live = out.room(out.mask, out.mask(0))
+    strays = out.room(wide, zeros)
+    maker = _Maker(out)
+    numbers = ir.Constant(wide, [size * lane for lane in range(_STEP)])
+    origin = out.room(I64, I64(0))
+    with out.counted(out.lanes // _STEP) as chunk:
+        start = builder.mul(chunk, I64(_STEP))
+        value, inside = maker.make(start)
+        builder.store(value, element(builder, addresses, start, I64), align=8)
+        amount = start if out.lanes == 64 else builder.trunc(start, out.mask)
+        bits = builder.trunc(builder.lshr(out.exec, amount), I8)
+        active = builder.bitcast(bits, ir.VectorType(I1, _STEP))
+        if inside is not None:
+            active = builder.and_(active, inside)
+        found = builder.zext(builder.bitcast(active, I8), out.mask)
+        builder.store(builder.or_(out.get(live, out.mask), builder.shl(found, amount)), live)
+        for slot, rest, name in ((low, ones, "umin"), (high, zeros, "umax")):
+            seen = builder.select(active, value, rest)
+            merged = out.intrinsic(f"llvm.{name}.v8i64", wide, out.get(slot, wide), seen)
+            builder.store(merged, slot)
+        first = builder.select(
+            builder.icmp_unsigned("==", chunk, I64(0)),
+            builder.extract_element(value, I32(0)),
+            out.get(origin, I64),
+        )
+        builder.store(first, origin)
+        line = builder.add(first, builder.mul(start, I64(size)))
+        stray = builder.sub(value, builder.add(splat(builder, line, _STEP), numbers))
+        builder.store(builder.or_(out.get(strays, wide), stray), strays)
+    lowest = out.intrinsic("llvm.vector.reduce.umin.v8i64", I64, out.get(low, wide))
+    highest = out.intrinsic("llvm.vector.reduce.umax.v8i64", I64, out.get(high, wide))
+    stray = out.intrinsic("llvm.vector.reduce.or.v8i64", I64, out.get(strays, wide))
+    mask = out.get(live, out.mask)
+    dead = builder.and_(out.exec, builder.not_(mask))
+    if out.access.mode == "private":
+        with builder.if_then(builder.icmp_unsigned("!=", dead, out.mask(0)), likely=False):
+            lane = out.lowest(dead)
+            out.fault(lane, load(builder, element(builder, addresses, lane, I64), I64, 8))
+    trusted: Any = I1(1)
+    if out.access.mode not in ("local", "private"):
+        span = builder.add(builder.sub(highest, lowest), I64(size))
+        inside = builder.call(check_function(out.module), [out.context, lowest, span])
+        trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))
+    contiguous = builder.icmp_unsigned("==", stray, I64(0))
+    return Resolved(addresses, mask, dead, trusted, lowest, contiguous)
+
+
+def lane_address(out: Outlined, found: Resolved, lane: Any, *, checked: bool = True) -> Any:
+    """The address of one live lane, checked on its own where the span was not good."""
+    builder = out.builder
+    address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    if checked and out.access.mode not in ("local", "private"):
+        with builder.if_then(builder.not_(found.trusted), likely=False):
+            size = I64(out.access.bytes)
+            good = builder.call(check_function(out.module), [out.context, address, size])
+            with builder.if_then(builder.not_(good), likely=False):
+                out.fault(lane, address)
+    return address
+
+
+__all__ = ["Resolved", "check_function", "lane_address", "resolve"]

@@ -1,0 +1,347 @@
+"""A program as one native function: `i32 wave(ptr state, ptr context)`.
+
+Scalar registers are local variables of the function, loaded from the wave's state on entry and
+stored on exit, so LLVM keeps them in machine registers. Vector registers stay in memory. Straight
+runs of lane-wise instructions become one loop over strips of lanes (`run.py`); instructions that
+look at other lanes are lowered on the whole wave at once. A barrier ends the function with the
+place to resume at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import matrix, memory, state
+from wavecast.emulate.lower.operands import scalar_operand
+from wavecast.emulate.lower.ops import LlvmOps
+from wavecast.emulate.lower.run import Run
+from wavecast.emulate.lower.state import WaveLayout
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.lower.vector import VectorLowering
+from wavecast.isa import semantics
+from wavecast.isa.defuse import bits_of
+from wavecast.isa.instruction import Decoded, Instruction
+from wavecast.isa.opcode import Access, Control, OperandKind, Role
+from wavecast.isa.program import Program
+from wavecast.isa.registers import EXEC, SGPR_BASE, SPECIAL_REGISTERS
+from wavecast.isa.semantics.machine import Machine
+
+_SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The vector width of the host, in 32-bit lanes."""
+
+    lanes: int
+
+
+class KernelLowering:
+    """Builds the wave function of one program in `module`."""
+
+    def __init__(
+        self,
+        program: Program,
+        layout: WaveLayout,
+        machine: Machine,
+        module: ir.Module,
+        strip: int,
+        name: str,
+    ) -> None:
+        self.program = program
+        self.layout = layout
+        self.machine = machine
+        self.module = module
+        self.strip = min(strip, layout.lanes)
+        kind = ir.FunctionType(I32, [PTR, PTR])
+        self.function = ir.Function(module, kind, name)
+        self.function.args[0].add_attribute("noalias")
+        self.state, self.context = self.function.args
+        self.entry = self.function.append_basic_block("entry")
+        self.exit = self.function.append_basic_block("exit")
+        self.blocks = [self.function.append_basic_block(f"b{b.index}") for b in program.blocks]
+        self.builder = ir.IRBuilder(self.entry)
+        self.scalars: dict[int, Any] = {}
+        self.resume: list[Any] = []
+        self.headers = {loop.header for loop in program.loops}
+        self.vector = VectorLowering(self)
+        self.pending: Run | None = None
+
+    # the frame
+
+    def build(self) -> ir.Function:
+        """Lower every block. Raises Unsupported for the first instruction without a meaning."""
+        self._enter()
+        for block in self.program.blocks:
+            self.builder.position_at_end(self.blocks[block.index])
+            if block.index in self.headers:
+                self._count_down()
+            for instruction in self.program.block_instructions(block.index):
+                self._instruction(instruction)
+            self.flush()
+            if not self.builder.block.is_terminated:
+                self._finish_block(block)
+        self._dispatch()
+        self._leave()
+        return self.function
+
+    def _enter(self) -> None:
+        used = 0
+        for instruction in self.program.instructions:
+            used |= instruction.decoded.reads | instruction.decoded.writes
+        used |= EXEC
+        for position in bits_of(used >> SGPR_BASE):
+            position += SGPR_BASE
+            slot = self.builder.alloca(I32, name=f"r{position}")
+            word = element(self.builder, self.state, state.scalar_word(position), I32)
+            self.builder.store(load(self.builder, word, I32), slot)
+            self.scalars[position] = slot
+        self.status = self.builder.alloca(I32, name="status")
+        self.builder.store(I32(state.DONE), self.status)
+        self.place = self.builder.alloca(I32, name="place")
+        self.builder.store(I32(0), self.place)
+        self.budget = self.builder.alloca(I64, name="budget")
+        words = element(self.builder, self.context, state.BUDGET, I64)
+        self.builder.store(load(self.builder, words, I64, 8), self.budget)
+        room = ir.VectorType(I64, self.layout.lanes)
+        self.indices = self._room(I32)
+        self.spare = self._room(I32)
+        self.temporary = self._room(I64)
+
+    def _room(self, kind: ir.Type) -> Any:
+        """Memory for one value of every lane, as an untyped pointer."""
+        space = self.builder.alloca(ir.VectorType(kind, self.layout.lanes))
+        return self.builder.inttoptr(self.builder.ptrtoint(space, I64), PTR)
+
+    def _dispatch(self) -> None:
+        builder = ir.IRBuilder(self.entry)
+        where = load(builder, element(builder, self.state, state.ENTRY, I32), I32)
+        choice = builder.switch(where, self.blocks[0])
+        for number, block in enumerate(self.resume, 1):
+            choice.add_case(I32(number), block)
+
+    def _leave(self) -> None:
+        builder = ir.IRBuilder(self.exit)
+        for position, slot in self.scalars.items():
+            word = element(builder, self.state, state.scalar_word(position), I32)
+            builder.store(load(builder, slot, I32), word)
+        place = load(builder, self.place, I32)
+        builder.store(place, element(builder, self.state, state.ENTRY, I32))
+        budget = load(builder, self.budget, I64, 8)
+        builder.store(budget, element(builder, self.context, state.BUDGET, I64))
+        builder.ret(load(builder, self.status, I32))
+
+    def stop(self, status: int, instruction: int = 0) -> None:
+        """Leave the function with a status; the instruction is named for errors."""
+        builder = self.builder
+        builder.store(I32(status), self.status)
+        if status > state.BARRIER:
+            word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
+            builder.store(I32(instruction), word)
+        builder.branch(self.exit)
+
+    def _count_down(self) -> None:
+        builder = self.builder
+        left = builder.sub(load(builder, self.budget, I64, 8), I64(1))
+        builder.store(left, self.budget)
+        with builder.if_then(builder.icmp_signed("<", left, I64(0)), likely=False):
+            first = self.program.blocks[int(builder.block.name.split("b")[1].split(".")[0])].start
+            builder.store(I32(state.ENDLESS), self.status)
+            word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
+            builder.store(I32(first), word)
+            builder.branch(self.exit)
+
+    def _finish_block(self, block: Any) -> None:
+        if not block.successors:
+            self.stop(state.DONE)
+        else:
+            self.builder.branch(self.blocks[block.successors[0]])
+
+    # registers
+
+    def scalar(self, position: int) -> Any:
+        """The 32-bit value of a scalar register now."""
+        return load(self.builder, self.scalars[position], I32)
+
+    def scalar_bits(self, first: int, count: int) -> Any:
+        """`count` scalar registers as one integer."""
+        if count == 1:
+            return self.scalar(first)
+        wide = ir.IntType(32 * count)
+        value: Any = None
+        for index in range(count):
+            part = self.builder.zext(self.scalar(first + index), wide)
+            if index:
+                part = self.builder.shl(part, ir.Constant(wide, 32 * index))
+                value = self.builder.or_(value, part)
+            else:
+                value = part
+        return value
+
+    def set_scalar_bits(self, first: int, value: Any) -> None:
+        """Store an integer to as many scalar registers as it is wide."""
+        count = value.type.width // 32
+        for index in range(count):
+            part = value
+            if index:
+                part = self.builder.lshr(value, ir.Constant(value.type, 32 * index))
+            if count > 1:
+                part = self.builder.trunc(part, I32)
+            slot = self.scalars.get(first + index)
+            if slot is not None:
+                self.builder.store(part, slot)
+
+    def special(self, name: str, bits: int) -> Any:
+        """VCC, EXEC, M0 … as an integer of `bits`; SCC as a condition."""
+        first, _ = SPECIAL_REGISTERS[name]
+        if name == "scc":
+            return self.builder.trunc(self.scalar(first), I1)
+        return self.scalar_bits(first, bits // 32)
+
+    def set_special(self, name: str, value: Any) -> None:
+        first, _ = SPECIAL_REGISTERS[name]
+        if name == "scc":
+            value = self.builder.zext(value, I32)
+        self.set_scalar_bits(first, value)
+
+    def exec_mask(self) -> Any:
+        """EXEC as an integer of one bit per lane."""
+        return self.special("exec", self.layout.lanes)
+
+    def row(self, number: int) -> Any:
+        """A pointer to a row of vector registers."""
+        word = state.VECTORS + number * self.layout.lanes
+        return element(self.builder, self.state, word, I32)
+
+    # instructions
+
+    def flush(self) -> None:
+        """Emit the pending run of lane-wise instructions."""
+        if self.pending is not None:
+            run, self.pending = self.pending, None
+            run.emit()
+
+    def _instruction(self, instruction: Instruction) -> None:
+        decoded = instruction.decoded
+        opcode = decoded.opcode
+        try:
+            if opcode.control is not Control.NONE:
+                self._control(instruction)
+            elif opcode.role is Role.BARRIER:
+                self._barrier(decoded)
+            elif opcode.role in _SKIPPED:
+                return
+            elif opcode.matrix is not None:
+                self.flush()
+                matrix.lower(self, decoded)
+            elif decoded.memory is not None or opcode.form == "SMEM":
+                self.flush()
+                memory.lower(self, instruction)
+            elif opcode.is_vector:
+                self._vector(instruction)
+            else:
+                self._scalar(instruction)
+        except Unsupported as error:
+            raise error.at(self.program, instruction) from None
+
+    def _vector(self, instruction: Instruction) -> None:
+        if not self.vector.lane_wise(instruction.decoded):
+            self.flush()
+            self.vector.whole(instruction)
+            return
+        if self.pending is not None and not self.pending.accepts(instruction.decoded):
+            self.flush()
+        if self.pending is None:
+            self.pending = Run(self)
+        self.pending.add(instruction)
+        if instruction.decoded.writes & EXEC:
+            self.flush()
+
+    def _scalar(self, instruction: Instruction) -> None:
+        decoded = instruction.decoded
+        if self.pending is not None and self.pending.blocks(decoded):
+            self.flush()
+        meaning = semantics.of(decoded.opcode)
+        if meaning is None:
+            raise Unsupported(f"no semantics for {decoded.mnemonic}")
+        outputs = meaning.evaluate(self._scalar_ops(), *self._scalar_inputs(decoded))
+        self._scalar_outputs(decoded, outputs)
+
+    def _scalar_ops(self) -> LlvmOps:
+        return LlvmOps(self.builder, 0, self.machine, self.layout.lanes)
+
+    def _scalar_inputs(self, decoded: Decoded) -> list[Any]:
+        inputs = []
+        width = 32
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+            bits = self._width(role)
+            if role.kind is not OperandKind.IMMEDIATE:
+                width = max(width, bits)
+            if role.access is not Access.WRITE and role.kind is not OperandKind.LABEL:
+                inputs.append(scalar_operand(self, operand, role, bits))
+        for name in decoded.opcode.implicit_reads:
+            inputs.append(self.special(name, width))
+        return inputs
+
+    def _width(self, role: Any) -> int:
+        if role.kind is OperandKind.LANE_MASK:
+            return self.layout.lanes
+        return 32 * role.dwords if role.dwords else 32
+
+    def _scalar_outputs(self, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+        values = iter(outputs)
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+            if role.access in (Access.WRITE, Access.READ_WRITE):
+                value = next(values)
+                if operand.bits:
+                    self.set_scalar_bits(operand.bits.bit_length() - operand.count, value)
+        for name in decoded.opcode.implicit_writes:
+            self.set_special(name, next(values))
+
+    # control
+
+    def _control(self, instruction: Instruction) -> None:
+        self.flush()
+        block = next(b for b in self.program.blocks if b.start <= instruction.index < b.stop)
+        control = instruction.opcode.control
+        if control is Control.END:
+            self.stop(state.DONE)
+        elif control is Control.BRANCH:
+            self.builder.branch(self.blocks[block.successors[0]])
+        elif control is Control.CONDITIONAL:
+            self._conditional(instruction, block)
+        elif control is Control.INDIRECT and block.successors:
+            self.builder.branch(self.blocks[block.successors[0]])
+        else:
+            raise Unsupported("calls and computed jumps")
+
+    def _conditional(self, instruction: Instruction, block: Any) -> None:
+        if len(block.successors) < 2:
+            self.builder.branch(self.blocks[block.successors[0]])
+            return
+        meaning = semantics.of(instruction.opcode)
+        if meaning is None:
+            raise Unsupported(f"no semantics for {instruction.mnemonic}")
+        inputs = []
+        for name in instruction.opcode.implicit_reads:
+            value = self.special(name, self.layout.lanes)
+            if name != "scc" and self.layout.lanes == 32:
+                value = self.builder.zext(value, I64)
+            inputs.append(value)
+        (taken,) = meaning.evaluate(self._scalar_ops(), *inputs)
+        follows = block.index + 1
+        jump = next(s for s in block.successors if s != follows)
+        self.builder.cbranch(taken, self.blocks[jump], self.blocks[follows])
+
+    def _barrier(self, decoded: Decoded) -> None:
+        self.flush()
+        if decoded.opcode.name == "s_barrier_signal":
+            return
+        self.resume.append(self.function.append_basic_block(f"resume{len(self.resume) + 1}"))
+        self.builder.store(I32(len(self.resume)), self.place)
+        self.stop(state.BARRIER)
+        self.builder.position_at_end(self.resume[-1])

@@ -1,0 +1,234 @@
+"""LDS instructions: one or two places, atomics, counters, transposing loads, lane exchange."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import runtime, state, swizzle
+from wavecast.emulate.lower.access import Access
+from wavecast.emulate.lower.places import Place, constant_row, instruction_offset, local_place
+from wavecast.emulate.lower.run import masked_store
+from wavecast.emulate.lower.sites import (
+    atomic_operation,
+    call,
+    copied_rows,
+    data_operands,
+    data_rows,
+    local_rows,
+    shape_letters,
+)
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
+from wavecast.isa.instruction import Decoded, Instruction, Operand
+from wavecast.isa.opcode import Access as Use
+from wavecast.isa.opcode import MemoryKind, OperandRole
+from wavecast.isa.table.memory_forms import memory_form
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_COUNTERS = frozenset({"append", "consume"})
+
+
+def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Lower one LDS instruction."""
+    memory, form = instruction.memory, memory_form(instruction.opcode)
+    assert memory is not None
+    if form.exchange == "swizzle":
+        _swizzle(lowering, instruction.decoded)
+    elif form.exchange:
+        _permute(lowering, instruction)
+    elif form.operation in _COUNTERS:
+        _count(lowering, instruction)
+    elif form.transpose:
+        _transpose(lowering, instruction)
+    elif memory.kind is MemoryKind.ATOMIC:
+        _atomic(lowering, instruction)
+    elif memory.kind in (MemoryKind.LOAD, MemoryKind.STORE):
+        _move(lowering, instruction)
+    else:
+        raise Unsupported(f"{memory.kind.value} of LDS")
+
+
+def _offsets(decoded: Decoded, size: int) -> list[int]:
+    """Byte offsets of the places an instruction goes to, `size` bytes each."""
+    form = memory_form(decoded.opcode)
+    if form.places == 1:
+        return [instruction_offset(decoded)]
+    unit = size * form.stride
+    return [unit * instruction_offset(decoded, f"offset{index}") for index in range(2)]
+
+
+def _places(
+    lowering: KernelLowering, decoded: Decoded, size: int, *, overwrites: int
+) -> list[Place]:
+    """The places, safe from what the first of two accesses writes."""
+    offsets = _offsets(decoded, size)
+    places = [local_place(lowering, decoded, offset) for offset in offsets]
+    if len(places) == 2 and overwrites & decoded.operands[1].bits:
+        saved = copied_rows(lowering, places[0].address, 1)
+        places = [Place("local", saved, offset=place.offset) for place in places]
+    return places
+
+
+def _move(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    places = memory_form(decoded.opcode).places
+    size = memory.bytes // places
+    operands = [operand for operand, _ in data_operands(decoded)]
+    access = Access(memory.kind.value, "local", lowering.layout.lanes, size, shape_letters(decoded))
+    load_ = memory.kind is MemoryKind.LOAD
+    overwrites = operands[0].bits if load_ else 0
+    for index, place in enumerate(_places(lowering, decoded, size, overwrites=overwrites)):
+        if load_:
+            rows = data_rows(lowering, operands[0], index * size // 4)
+        else:
+            rows = data_rows(lowering, operands[index])
+        call(lowering, instruction, access, place, rows=rows)
+
+
+def _split(decoded: Decoded) -> tuple[Operand | None, list[tuple[Operand, OperandRole]]]:
+    """The returned operand, and the data operands."""
+    operands = data_operands(decoded)
+    returned = next((o for o, role in operands if role.access is Use.WRITE), None)
+    return returned, [pair for pair in operands if pair[1].access is not Use.WRITE]
+
+
+def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    form = memory_form(decoded.opcode)
+    operation = atomic_operation(lowering, decoded)
+    size = memory.bytes // form.places
+    returned, data = _split(decoded)
+    role = data[0][1]
+    element_type = role.type if operation == "pk_add" else role.type.partition("x")[0]
+    access = Access(
+        operation,
+        "local",
+        lowering.layout.lanes,
+        size,
+        ("r" if returned is not None else "n") + element_type,
+    )
+    rows = [data_rows(lowering, operand) for operand, _ in data]
+    overwrites = returned.bits if returned is not None else 0
+    places = _places(lowering, decoded, size, overwrites=overwrites)
+    if form.places == 2 and overwrites & data[1][0].bits:
+        rows[1] = copied_rows(lowering, rows[1], size // 4)
+    for index, place in enumerate(places):
+        result = None
+        if returned is not None:
+            result = data_rows(lowering, returned, index * size // 4)
+        if form.places == 2:
+            call(lowering, instruction, access, place, rows=rows[index], result=result)
+            continue
+        first, second = (rows[1], rows[0]) if form.comparand_first else (rows[0], rows[-1])
+        call(lowering, instruction, access, place, rows=first, other=second, result=result)
+
+
+def _count(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Append and consume: a counter at M0 + offset grows or shrinks by the active lanes.
+
+    Every active lane gets its old value. Source: AMD instruction set architecture guides,
+    DS_APPEND and DS_CONSUME.
+    """
+    builder, decoded = lowering.builder, instruction.decoded
+    words = (state.LDS_BASE, state.LDS_BYTES)
+    base, limit = (
+        load(builder, element(builder, lowering.context, word, I64), I64, 8) for word in words
+    )
+    start = builder.zext(builder.and_(lowering.special("m0", 32), I32(0xFFFF)), I64)
+    place = builder.add(start, I64(instruction_offset(decoded)))
+    inside = builder.icmp_unsigned("<=", builder.add(place, I64(4)), limit)
+    lanes = lowering.layout.lanes
+    with builder.goto_entry_block():
+        old = builder.alloca(I32)
+    builder.store(I32(0), old)
+    with builder.if_then(inside):
+        pointer = builder.inttoptr(builder.add(base, place), PTR)
+        value = load(builder, pointer, I32, 1)
+        builder.store(value, old)
+        active = builder.ctpop(lowering.exec_mask())
+        active = active if lanes == 32 else builder.trunc(active, I32)
+        grows = memory_form(decoded.opcode).operation == "append"
+        changed = builder.add(value, active) if grows else builder.sub(value, active)
+        builder.store(changed, pointer, align=1)
+    result = splat(builder, load(builder, old, I32), lanes)
+    _write(lowering, decoded.operands[0], result)
+
+
+def _write(lowering: KernelLowering, operand: Operand, value: Any) -> None:
+    """Write a dword to the active lanes of a register."""
+    mask = ir.VectorType(I1, lowering.layout.lanes)
+    active = lowering.builder.bitcast(lowering.exec_mask(), mask)
+    masked_store(lowering.builder, value, data_rows(lowering, operand), active)
+
+
+def _transpose(lowering: KernelLowering, instruction: Instruction) -> None:
+    """A load, then an exchange of elements within blocks of 16 lanes."""
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    if isa_target(lowering.program.target) not in TARGET_SETS["gfx950"]:
+        raise Unsupported("transposing loads of this target")
+    builder, lanes, dwords = lowering.builder, lowering.layout.lanes, memory.bytes // 4
+    place = local_place(lowering, decoded, instruction_offset(decoded))
+    loaded, moved = local_rows(lowering, dwords), local_rows(lowering, dwords)
+    call(lowering, instruction, Access("load", "local", lanes, memory.bytes), place, rows=loaded)
+    bits = memory_form(decoded.opcode).transpose
+    exchange = Access("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
+    _exchange(lowering, exchange, loaded, moved, constant_row(lowering, 0))
+    kind = ir.VectorType(I32, lanes)
+    mask = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
+    for index in range(dwords):
+        value = builder.load(element(builder, moved, index * lanes, I32), align=4, typ=kind)
+        masked_store(builder, value, data_rows(lowering, decoded.operands[0], index), mask)
+
+
+def _exchange(
+    lowering: KernelLowering,
+    access: Access,
+    rows: Any,
+    result: Any,
+    address: Any,
+    *,
+    last: int = 0,
+    offset: int = 0,
+) -> None:
+    function = runtime.declare(lowering.module, access)
+    arguments = [
+        lowering.context, rows, rows, result, address, I64(0), I64(last), I64(offset),
+        lowering.exec_mask(),
+    ]  # fmt: skip
+    lowering.builder.call(function, arguments)
+
+
+def _permute(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Lanes exchange dwords; from gfx11 on within halves of 32 lanes."""
+    decoded, lanes = instruction.decoded, lowering.layout.lanes
+    gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
+    target, address, source = (data_rows(lowering, o) for o in decoded.operands)
+    access = Access("exchange", memory_form(decoded.opcode).exchange, lanes, 4)
+    last = lanes - 1 if gfx9 else 31
+    offset = instruction_offset(decoded)
+    _exchange(lowering, access, source, target, address, last=last, offset=offset)
+
+
+def _swizzle(lowering: KernelLowering, decoded: Decoded) -> None:
+    """Lanes read the lane the instruction names; 0 from one that is not active."""
+    builder, lanes = lowering.builder, lowering.layout.lanes
+    sources = swizzle.source_lanes(decoded.modifiers.get("offset") or "0", lanes)
+    kind = ir.VectorType(I32, lanes)
+    rows = data_rows(lowering, decoded.operands[1])
+    active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
+    value = builder.load(rows, align=4, typ=kind)
+    value = builder.select(active, value, constant(0, 32, lanes))
+    order = ir.Constant(kind, sources)
+    value = builder.shuffle_vector(value, ir.Constant(kind, ir.Undefined), order)
+    _write(lowering, decoded.operands[0], value)
+
+
+__all__ = ["lower"]

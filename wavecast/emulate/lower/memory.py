@@ -1,0 +1,129 @@
+"""Memory instructions: operands to the arguments of an outlined access, and a call of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import lds, scalar_memory
+from wavecast.emulate.lower.access import Access
+from wavecast.emulate.lower.places import Place, place_of
+from wavecast.emulate.lower.sites import (
+    atomic_operation,
+    call,
+    data_operands,
+    data_rows,
+    first_row,
+    shape_letters,
+)
+from wavecast.emulate.lower.values import I32, I64, PTR
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Access as Use
+from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.isa.table.memory_forms import memory_form
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_MODIFIERS = frozenset(
+    """offset offset0 offset1 offen idxen glc slc dlc sc0 sc1 nt th scope lds gds""".split()
+)
+
+
+def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Lower one memory instruction. Raises Unsupported for forms without a meaning here."""
+    memory = instruction.memory
+    if memory is None or memory.space is Space.SCALAR:
+        scalar_memory.lower(lowering, instruction)
+        return
+    unknown = sorted(set(instruction.modifiers) - _MODIFIERS)
+    if unknown or "gds" in instruction.modifiers:
+        raise Unsupported(f"the modifier {(unknown or ['gds'])[0]}")
+    form = memory_form(instruction.opcode)
+    if form.formatted or form.block:
+        raise Unsupported("formatted and block accesses")
+    if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
+        lds.lower(lowering, instruction)
+    elif form.transpose:
+        raise Unsupported("transposing loads from global memory")
+    elif memory.kind in (MemoryKind.LOAD, MemoryKind.STORE):
+        _move(lowering, instruction)
+    elif memory.kind is MemoryKind.ATOMIC:
+        _atomic(lowering, instruction)
+    elif memory.kind is MemoryKind.LOAD_TO_LDS:
+        _to_lds(lowering, instruction)
+    else:
+        raise Unsupported(f"{memory.kind.value} of {memory.space.value} memory")
+
+
+def _each_place(lowering: KernelLowering, instruction: Instruction, emit: object) -> None:
+    """Emit the access; for a descriptor that may be the one of scratch, both kinds of it."""
+    assert callable(emit)
+    place = place_of(lowering, instruction)
+    if place.private is None:
+        emit(place)
+        return
+    with lowering.builder.if_else(place.is_private) as (scratch, memory):
+        with scratch:
+            emit(place.private)
+        with memory:
+            emit(place)
+
+
+def _move(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory = instruction.memory
+    assert memory is not None
+    letters = shape_letters(instruction.decoded)
+    rows = data_rows(lowering, data_operands(instruction.decoded)[0][0])
+
+    def emit(place: Place) -> None:
+        lanes = lowering.layout.lanes
+        access = Access(memory.kind.value, place.mode, lanes, memory.bytes, letters)
+        call(lowering, instruction, access, place, rows=rows)
+
+    _each_place(lowering, instruction, emit)
+
+
+def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    operation = atomic_operation(lowering, decoded)
+    operands = data_operands(decoded)
+    returned = [o for o, role in operands if role.access is Use.WRITE]
+    data, role = next((o, role) for o, role in operands if role.access is not Use.WRITE)
+    if role.access is Use.RETURN and data.bits & decoded.writes:
+        returned = [data]
+    rows = data_rows(lowering, data)
+    lanes = lowering.layout.lanes
+    other = rows
+    if operation == "cmpswap":  # new value first, then the comparand
+        other = lowering.row(first_row(lowering, data) + memory.bytes // 4)
+    result = data_rows(lowering, returned[0]) if returned else rows
+    element = role.type if operation == "pk_add" else role.type.partition("x")[0]
+    detail = ("r" if returned else "n") + element
+
+    def emit(place: Place) -> None:
+        access = Access(operation, place.mode, lanes, memory.bytes, detail)
+        call(lowering, instruction, access, place, rows=rows, other=other, result=result)
+
+    _each_place(lowering, instruction, emit)
+
+
+def _to_lds(lowering: KernelLowering, instruction: Instruction) -> None:
+    memory, builder = instruction.memory, lowering.builder
+    assert memory is not None
+    if memory.bytes < 4 or memory.space is Space.SCRATCH:
+        raise Unsupported("this load to LDS")
+    start = lowering.special("m0", 32)
+    if isa_target(lowering.program.target) not in TARGET_SETS["gfx950"]:
+        start = builder.and_(start, I32(0xFFFF))
+    offset = int(instruction.modifiers.get("offset") or "0", 0)
+    start = builder.add(builder.zext(start, I64), I64(offset & (1 << 64) - 1))
+    rows = builder.inttoptr(start, PTR)
+
+    def emit(place: Place) -> None:
+        access = Access("tolds", place.mode, lowering.layout.lanes, memory.bytes)
+        call(lowering, instruction, access, place, rows=rows)
+
+    _each_place(lowering, instruction, emit)

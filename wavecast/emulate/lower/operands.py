@@ -1,0 +1,63 @@
+"""Operand values: constants in the format their role wants, scalar registers."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.isa.instruction import Operand, OperandClass
+from wavecast.isa.opcode import OperandRole
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_FLOAT_TEXT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_FORMATS = {"f16": ("<e", 16), "f32": ("<f", 32), "f64": ("<d", 64)}
+
+
+def constant_bits(operand: Operand, role: OperandRole, bits: int) -> int:
+    """The bit pattern of a constant operand at its role's type.
+
+    Spelled floats take the operand's format (packed halves repeat it); a 32-bit literal of a
+    64-bit float is its high half; integers are sign-extended.
+    """
+    text = operand.text.strip("|").lstrip("-") if operand.absolute else operand.text
+    kind = role.type.partition("x")[0]
+    if _FLOAT_TEXT.fullmatch(text):
+        if kind == "bf16":
+            return struct.unpack("<I", struct.pack("<f", float(text)))[0] >> 16
+        code, width = _FORMATS.get(kind, _FORMATS["f32"])
+        pattern = int.from_bytes(struct.pack(code, float(text)), "little")
+        return pattern & ((1 << max(bits, width)) - 1)
+    if operand.value is None:
+        raise Unsupported(f"the operand {operand.text!r}")
+    value = operand.value
+    if kind == "f64" and not -16 <= value <= 64 and value >> 32 == 0:
+        value <<= 32
+    return value & ((1 << bits) - 1)
+
+
+def scalar_operand(lowering: KernelLowering, operand: Operand, role: OperandRole, bits: int) -> Any:
+    """The value of a scalar operand as an integer of `bits`."""
+    if operand.kind is OperandClass.CONSTANT:
+        return ir.Constant(ir.IntType(bits), constant_bits(operand, role, bits))
+    if operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL):
+        if operand.text == "null" or not operand.bits:
+            if operand.text != "null":
+                raise Unsupported(f"the register {operand.text}")
+            return ir.Constant(ir.IntType(bits), 0)
+        first = operand.bits.bit_length() - operand.bits.bit_count()
+        if operand.text in ("scc", "src_scc"):
+            return lowering.builder.zext(lowering.special("scc", 1), ir.IntType(bits))
+        value = lowering.scalar_bits(first, operand.bits.bit_count())
+        width = value.type.width
+        if width > bits:
+            value = lowering.builder.trunc(value, ir.IntType(bits))
+        elif width < bits:
+            value = lowering.builder.zext(value, ir.IntType(bits))
+        return value
+    raise Unsupported(f"the operand {operand.text!r}")

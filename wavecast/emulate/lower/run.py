@@ -1,0 +1,234 @@
+"""A straight run of lane-wise instructions as one loop over strips of lanes.
+
+Scalar operands are taken when an instruction joins the run, so scalar code between the
+instructions may go on. Within a strip values are forwarded from writer to reader; rows are stored
+once at the end, under EXEC. Lane masks written in the run are gathered bit by bit over the strips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.ops import LlvmOps
+from wavecast.emulate.lower.values import I32, I64, element
+from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
+from wavecast.isa.instruction import Decoded, Instruction, OperandClass
+from wavecast.isa.opcode import Access, OperandKind
+from wavecast.isa.registers import AGPRS, EXEC, SGPR_BASE, VGPRS, special
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_SCALARS = ~((1 << SGPR_BASE) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One instruction of a run with its scalar inputs taken."""
+
+    instruction: Instruction
+    decoded: Decoded
+    inputs: Inputs
+    second: Entry | None = None
+    """The other half of a VOPD pair: both read before either writes."""
+
+
+class Run:
+    """Collects instructions, then emits them."""
+
+    def __init__(self, lowering: KernelLowering) -> None:
+        self.lowering = lowering
+        self.entries: list[Entry] = []
+        self.masks = 0
+        """Scalar registers the run writes as lane masks."""
+
+    def accepts(self, decoded: Decoded) -> bool:
+        """False when the instruction needs a mask of this run as a number."""
+        numbers = decoded.reads & self.masks
+        if not numbers:
+            return True
+        as_mask = 0
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+            if role.kind is OperandKind.LANE_MASK:
+                as_mask |= operand.bits
+        if "vcc" in decoded.opcode.implicit_reads:
+            as_mask |= special("vcc")
+        return not numbers & ~as_mask
+
+    def blocks(self, decoded: Decoded) -> bool:
+        """True when a scalar instruction must wait for the run."""
+        touched = decoded.reads | decoded.writes
+        return bool(touched & self.masks or decoded.writes & EXEC)
+
+    def add(self, instruction: Instruction) -> None:
+        decoded = instruction.decoded
+        second = None
+        if decoded.second is not None:
+            other = decoded.second
+            second = Entry(instruction, other, gather_inputs(self.lowering, other, self.masks))
+        inputs = gather_inputs(self.lowering, decoded, self.masks)
+        self.entries.append(Entry(instruction, decoded, inputs, second))
+        self.masks |= decoded.writes & _SCALARS & ~EXEC if decoded.writes else 0
+        self.masks |= decoded.writes & EXEC
+
+    def emit(self) -> None:
+        lowering = self.lowering
+        builder = lowering.builder
+        lanes, strip = lowering.layout.lanes, lowering.strip
+        whole = lowering.exec_mask()
+        written = _masks_written(self.entries, lanes)
+        prepared = [
+            [(part.decoded, part.inputs.prepare(builder, strip)) for part in _parts(entry)]
+            for entry in self.entries
+        ]
+        before = builder.block
+        body = builder.append_basic_block("strip")
+        after = builder.append_basic_block("done")
+        builder.branch(body)
+        builder.position_at_end(body)
+        index = builder.phi(I64)
+        index.add_incoming(I64(0), before)
+        gathered = {key: builder.phi(ir.IntType(lanes)) for key in written}
+        for value in gathered.values():
+            value.add_incoming(ir.Constant(ir.IntType(lanes), 0), before)
+        start = builder.mul(index, I64(strip))
+        active = strip_mask(builder, whole, start, lanes, strip)
+        frame = Frame(lowering, builder, start, strip, active)
+        for entry, parts in zip(self.entries, prepared, strict=True):
+            try:
+                outputs = [lane_outputs(frame, decoded, inputs) for decoded, inputs in parts]
+                for (decoded, _), results in zip(parts, outputs, strict=True):
+                    write_outputs(frame, decoded, results)
+            except Unsupported as error:
+                raise error.at(lowering.program, entry.instruction) from None
+        frame.store_rows()
+        for key, value in gathered.items():
+            bits = builder.bitcast(builder.and_(frame.masks[key], active), ir.IntType(strip))
+            wide = builder.zext(bits, ir.IntType(lanes)) if strip < lanes else bits
+            moved = builder.shl(wide, _amount(builder, start, lanes))
+            value.add_incoming(builder.or_(value, moved), builder.block)
+            frame.masks[key] = builder.or_(value, moved)
+        following = builder.add(index, I64(1))
+        index.add_incoming(following, builder.block)
+        last = builder.icmp_unsigned("==", following, I64(lanes // strip))
+        builder.cbranch(last, after, body)
+        builder.position_at_end(after)
+        for key in gathered:
+            lowering.set_scalar_bits(key, frame.masks[key])
+
+
+def _parts(entry: Entry) -> list[Entry]:
+    return [entry] if entry.second is None else [entry, entry.second]
+
+
+class Frame:
+    """One strip: forwarded rows and masks, and what is stored at its end."""
+
+    def __init__(
+        self,
+        lowering: KernelLowering,
+        builder: ir.IRBuilder,
+        start: Any,
+        lanes: int,
+        active: Any,
+    ) -> None:
+        self.lowering = lowering
+        self.builder = builder
+        self.start = start
+        self.lanes = lanes
+        self.active = active
+        """`<lanes x i1>`: EXEC of the strip."""
+        self.rows: dict[int, Any] = {}
+        self.dirty: dict[int, Any] = {}
+        self.masks: dict[int, Any] = {}
+        self.kind = ir.VectorType(I32, lanes)
+        numbers = ir.Constant(self.kind, list(range(lanes)))
+        if isinstance(start, ir.Constant):
+            offset = ir.Constant(self.kind, [start.constant] * lanes)
+        else:
+            from wavecast.emulate.lower.values import splat
+
+            offset = splat(builder, builder.trunc(start, I32), lanes)
+        self.ops = LlvmOps(
+            builder,
+            lanes,
+            lowering.machine,
+            lowering.layout.lanes,
+            builder.add(numbers, offset),
+        )
+
+    def _pointer(self, row: int) -> Any:
+        return element(self.builder, self.lowering.row(row), self.start, I32)
+
+    def read(self, row: int) -> Any:
+        """The lanes of a row, `<lanes x i32>`."""
+        if row not in self.rows:
+            self.rows[row] = self.builder.load(self._pointer(row), align=32, typ=self.kind)
+        return self.rows[row]
+
+    def write(self, row: int, value: Any) -> None:
+        """Write the active lanes of a row."""
+        self.rows[row] = self.dirty[row] = value
+
+    def store_rows(self) -> None:
+        """Store every row written, active lanes only."""
+        for row, value in self.dirty.items():
+            masked_store(self.builder, value, self._pointer(row), self.active)
+
+
+def masked_store(builder: ir.IRBuilder, value: Any, pointer: Any, mask: Any) -> None:
+    """Store the lanes whose mask bit is set."""
+    lanes = value.type.count
+    bits = value.type.element.width
+    name = f"llvm.masked.store.v{lanes}i{bits}.p0"
+    function = builder.module.globals.get(name)
+    if function is None:
+        kind = ir.FunctionType(ir.VoidType(), [value.type, pointer.type, I32, mask.type])
+        function = ir.Function(builder.module, kind, name)
+    builder.call(function, [value, pointer, I32(32), mask])
+
+
+def strip_mask(builder: ir.IRBuilder, whole: Any, start: Any, lanes: int, strip: int) -> Any:
+    """The bits of a lane mask that belong to a strip, as `<strip x i1>`."""
+    moved = builder.lshr(whole, _amount(builder, start, lanes))
+    if strip < lanes:
+        moved = builder.trunc(moved, ir.IntType(strip))
+    return builder.bitcast(moved, ir.VectorType(ir.IntType(1), strip))
+
+
+def _amount(builder: ir.IRBuilder, start: Any, lanes: int) -> Any:
+    return start if lanes == 64 else builder.trunc(start, ir.IntType(lanes))
+
+
+def _masks_written(entries: list[Entry], lanes: int) -> list[int]:
+    """First register position of every lane mask the run writes."""
+    found: dict[int, None] = {}
+    for entry in entries:
+        for key in mask_keys(entry.decoded):
+            found[key] = None
+    del lanes
+    return list(found)
+
+
+def mask_keys(decoded: Decoded) -> list[int]:
+    """The first positions of the masks an instruction writes, operands then implicit ones."""
+    keys = []
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access is Access.WRITE and role.kind is OperandKind.LANE_MASK and operand.bits:
+            keys.append(operand.bits.bit_length() - operand.bits.bit_count())
+    for name in decoded.opcode.implicit_writes:
+        bits = special(name)
+        keys.append((bits & -bits).bit_length() - 1)
+    return keys
+
+
+def is_row(bits: int) -> bool:
+    """True for vector registers."""
+    return bool(bits & (VGPRS | AGPRS))
+
+
+__all__ = ["Entry", "Frame", "OperandClass", "Run", "mask_keys", "masked_store", "strip_mask"]

@@ -1,0 +1,154 @@
+"""Scalar memory: loads and stores of one to sixteen dwords for the whole wave, and clocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import buffers, state
+from wavecast.emulate.lower.access import FAULT_ADDRESS, FAULT_LANE
+from wavecast.emulate.lower.addresses import check_function
+from wavecast.emulate.lower.operands import scalar_operand
+from wavecast.emulate.lower.values import I32, I64, PTR, element, load
+from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
+from wavecast.isa.opcode import MemoryKind, OperandKind
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_ALL_ONES = (1 << 64) - 1
+_MODIFIERS = frozenset("offset glc slc dlc sc0 sc1 nt th scope".split())
+
+
+def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Lower one scalar memory instruction."""
+    decoded, memory = instruction.decoded, instruction.memory
+    unknown = sorted(set(decoded.modifiers) - _MODIFIERS)
+    if unknown:
+        raise Unsupported(f"the modifier {unknown[0]}")
+    if memory is None:
+        _clock(lowering, decoded)
+        return
+    data = decoded.operands[0]
+    role, operand = next(
+        (role, operand)
+        for role, operand in zip(decoded.roles[1:], decoded.operands[1:], strict=True)
+        if role.kind in (OperandKind.SCALAR, OperandKind.RESOURCE)
+    )
+    inset = _offset(lowering, decoded)
+    if role.kind is OperandKind.RESOURCE:
+        _buffer(lowering, instruction, data, operand, inset)
+        return
+    builder = lowering.builder
+    address = builder.add(scalar_operand(lowering, operand, role, 64), inset)
+    if memory.bytes >= 4:
+        address = builder.and_(address, I64(~3 & _ALL_ONES))
+    _check(lowering, instruction, address, I64(memory.bytes))
+    if memory.kind is MemoryKind.STORE:
+        for index in range(memory.bytes // 4):
+            value = lowering.scalar(_first(data) + index)
+            builder.store(value, _at(lowering, address, index), align=4)
+        return
+    if memory.bytes < 4:
+        _set_small(lowering, decoded, builder.inttoptr(address, PTR), memory.bytes)
+        return
+    for index in range(memory.bytes // 4):
+        value = load(builder, _at(lowering, address, index), I32, 4)
+        lowering.set_scalar_bits(_first(data) + index, value)
+
+
+def _first(operand: Operand) -> int:
+    return (operand.bits & -operand.bits).bit_length() - 1
+
+
+def _at(lowering: KernelLowering, address: Any, index: int) -> Any:
+    builder = lowering.builder
+    return builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
+
+
+def _offset(lowering: KernelLowering, decoded: Decoded) -> Any:
+    """Register (unsigned) plus constant (signed) offset, i64."""
+    builder = lowering.builder
+    total: Any = I64(int(decoded.modifiers.get("offset") or "0", 0) & _ALL_ONES)
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.kind is not OperandKind.OFFSET:
+            continue
+        if operand.kind is OperandClass.CONSTANT:
+            assert operand.value is not None
+            value = operand.value
+            if value >> 31 == 1:  # a negative offset printed as 32 bits
+                value -= 1 << 32
+            total = builder.add(total, I64(value & _ALL_ONES))
+        else:
+            amount = scalar_operand(lowering, operand, role, 32)
+            total = builder.add(total, builder.zext(amount, I64))
+    return total
+
+
+def _check(lowering: KernelLowering, instruction: Instruction, address: Any, size: Any) -> None:
+    """Leave the wave unless the whole access lies in a known range."""
+    builder = lowering.builder
+    function = check_function(lowering.module)
+    good = builder.call(function, [lowering.context, address, size])
+    with builder.if_then(builder.not_(good), likely=False):
+        builder.store(address, element(builder, lowering.context, FAULT_ADDRESS, I64))
+        builder.store(I64(0), element(builder, lowering.context, FAULT_LANE, I64))
+        lowering.stop(state.BAD_ADDRESS, instruction.index)
+
+
+def _set_small(lowering: KernelLowering, decoded: Decoded, pointer: Any, size: int) -> None:
+    """Set the destination to a byte or a half at `pointer`, extended."""
+    builder = lowering.builder
+    small = load(builder, pointer, ir.IntType(8 * size), 1)
+    extend = builder.sext if decoded.roles[0].type.startswith("i") else builder.zext
+    lowering.set_scalar_bits(_first(decoded.operands[0]), extend(small, I32))
+
+
+def _buffer(
+    lowering: KernelLowering, instruction: Instruction, data: Operand, source: Operand, inset: Any
+) -> None:
+    """Loads through a descriptor: dwords beyond its records are 0.
+
+    Source: AMD instruction set architecture guides, "Scalar memory", s_buffer_load: records are
+    bytes, or units of the stride where the descriptor has one.
+    """
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    if memory.kind is not MemoryKind.LOAD:
+        raise Unsupported("scalar stores through a descriptor")
+    builder = lowering.builder
+    found = buffers.descriptor(lowering, source)
+    stride = builder.zext(found.stride, I64)
+    one = builder.select(builder.icmp_unsigned("==", stride, I64(0)), I64(1), stride)
+    limit = builder.mul(found.records, one)
+    unit = min(memory.bytes, 4)
+    if unit == 4:
+        inset = builder.and_(inset, I64(~3 & _ALL_ONES))
+    for index in range(max(1, memory.bytes // 4)):
+        place = builder.add(inset, I64(4 * index))
+        register = _first(data) + index
+        lowering.set_scalar_bits(register, I32(0))
+        end = builder.add(place, I64(unit))
+        with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
+            address = builder.add(found.base, place)
+            _check(lowering, instruction, address, I64(unit))
+            pointer = builder.inttoptr(address, PTR)
+            if unit == 4:
+                lowering.set_scalar_bits(register, load(builder, pointer, I32, 1))
+            else:
+                _set_small(lowering, decoded, pointer, unit)
+
+
+def _clock(lowering: KernelLowering, decoded: Decoded) -> None:
+    """The host's cycle counter: it advances, and that is all that can be said of it."""
+    builder = lowering.builder
+    name = "llvm.readcyclecounter"
+    function = lowering.module.globals.get(name)
+    if function is None:
+        function = ir.Function(lowering.module, ir.FunctionType(I64, []), name)
+    lowering.set_scalar_bits(_first(decoded.operands[0]), builder.call(function, []))
+
+
+__all__ = ["lower"]

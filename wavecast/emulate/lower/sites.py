@@ -1,0 +1,125 @@
+"""Where a memory instruction calls an outlined access: its data registers, and the call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower.access import Access
+from wavecast.emulate.lower.atomics import OPERATIONS
+from wavecast.emulate.lower.places import Place
+from wavecast.emulate.lower.values import I32, I64, PTR
+from wavecast.isa.instruction import Decoded, Instruction, Operand
+from wavecast.isa.opcode import Access as Use
+from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole
+from wavecast.isa.table.memory_forms import memory_form
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+
+def data_operands(decoded: Decoded) -> list[tuple[Operand, OperandRole]]:
+    """The data operands: what is loaded, stored, changed or returned."""
+    return [
+        (operand, role)
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True)
+        if role.kind is OperandKind.VECTOR
+    ]
+
+
+def first_row(lowering: KernelLowering, operand: Operand) -> int:
+    """The row of an operand's first register."""
+    return lowering.layout.row((operand.bits & -operand.bits).bit_length() - 1)
+
+
+def data_rows(lowering: KernelLowering, operand: Operand, skip: int = 0) -> Any:
+    """A pointer to an operand's rows, from register `skip` of it on."""
+    return lowering.row(first_row(lowering, operand) + skip)
+
+
+def atomic_operation(lowering: KernelLowering, decoded: Decoded) -> str:
+    """What an atomic does. Raises Unsupported for one without a meaning here.
+
+    Up to gfx11 the floating-point extremes keep a NaN that is in memory; later a number wins.
+    """
+    operation = memory_form(decoded.opcode).operation
+    if operation not in OPERATIONS:
+        raise Unsupported("this atomic operation")
+    gfx12 = isa_target(lowering.program.target) in TARGET_SETS["gfx12+"]
+    return operation if gfx12 else operation.removesuffix("_num")
+
+
+def shape_letters(decoded: Decoded) -> str:
+    """How sub-dword data lies in its register: the `detail` of a load or store."""
+    operand, role = data_operands(decoded)[0]
+    memory = decoded.memory
+    assert memory is not None
+    if memory.bytes >= 4:
+        return "n"
+    load = memory.kind is MemoryKind.LOAD
+    letters = "s" if load and role.type.startswith("i") else ""
+    if memory_form(decoded.opcode).high or operand.half == "h":
+        letters += "h"
+    if load and (role.access is Use.READ_WRITE or operand.half):
+        letters += "k"
+    return letters or "n"
+
+
+def call(
+    lowering: KernelLowering,
+    instruction: Instruction,
+    access: Access,
+    place: Place,
+    *,
+    rows: Any,
+    other: Any = None,
+    result: Any = None,
+) -> None:
+    """Call an outlined access and leave the wave when it fails."""
+    builder = lowering.builder
+    function = runtime.declare(lowering.module, access)
+    failed = builder.call(
+        function,
+        [
+            lowering.context, rows, rows if other is None else other,
+            rows if result is None else result, place.address, place.base, place.limit,
+            place.offset, lowering.exec_mask(),
+        ],
+    )  # fmt: skip
+    if access.mode == "local" and access.action in ("load", "store"):
+        return
+    with builder.if_then(builder.icmp_unsigned("!=", failed, I32(0)), likely=False):
+        lowering.stop(state.BAD_ADDRESS, instruction.index)
+
+
+def copied_rows(lowering: KernelLowering, rows: Any, count: int) -> Any:
+    """A copy of rows in local memory, for accesses that overwrite their own operands."""
+    builder = lowering.builder
+    kind = ir.VectorType(I32, count * lowering.layout.lanes)
+    room = local_rows(lowering, count)
+    builder.store(builder.load(rows, align=4, typ=kind), room, align=4)
+    return room
+
+
+def local_rows(lowering: KernelLowering, count: int) -> Any:
+    """Local memory for rows, allotted once in the function's entry."""
+    with lowering.builder.goto_entry_block():
+        room = lowering.builder.alloca(ir.ArrayType(I32, count * lowering.layout.lanes))
+        room.align = 64
+        return lowering.builder.inttoptr(lowering.builder.ptrtoint(room, I64), PTR)
+
+
+__all__ = [
+    "atomic_operation",
+    "call",
+    "copied_rows",
+    "data_operands",
+    "data_rows",
+    "first_row",
+    "local_rows",
+    "shape_letters",
+]

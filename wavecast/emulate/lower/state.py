@@ -1,0 +1,69 @@
+"""How a wave and a launch lie in memory: what native code and the scheduler agree on.
+
+A wave is one array of 32-bit words: a header, the scalar registers, then vector registers as
+`[row][lane]`. VGPR r is row r; AGPR a is row `vgpr_rows + a`. A launch context is an array of 64-bit
+words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, SGPR_BASE, VGPR_BASE, VGPR_COUNT
+
+# header words
+ENTRY: Final = 0  # where the wave resumes: 0 at the start, then the number of a barrier
+ERROR_INSTRUCTION: Final = 1
+ERROR_LANE: Final = 2
+ERROR_LOW: Final = 4  # address, low and high half
+ERROR_HIGH: Final = 5
+SCALARS: Final = 16
+SCALAR_WORDS: Final = 144
+VECTORS: Final = 256
+"""First word of the vector registers; a multiple of 64 bytes."""
+
+# what the wave function returns
+DONE: Final = 0
+BARRIER: Final = 1
+BAD_ADDRESS: Final = 2
+ENDLESS: Final = 3
+TRAP: Final = 4
+SWIZZLED: Final = 5
+
+# context words
+LDS_BASE: Final = 0
+LDS_BYTES: Final = 1
+RANGES: Final = 2  # pointer to (first, end) pairs of 64-bit words
+RANGE_COUNT: Final = 3
+SCRATCH_BASE: Final = 4
+SCRATCH_BYTES: Final = 5
+BUDGET: Final = 6  # blocks this wave may still execute
+CONTEXT_WORDS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class WaveLayout:
+    """Sizes of one kernel's wave: lanes and rows of vector registers."""
+
+    lanes: int
+    vgpr_rows: int
+    agpr_rows: int
+
+    @property
+    def words(self) -> int:
+        """32-bit words of one wave."""
+        return VECTORS + (self.vgpr_rows + self.agpr_rows) * self.lanes
+
+    def row(self, position: int) -> int:
+        """The row of a vector register, by its bit position."""
+        if VGPR_BASE <= position < VGPR_BASE + VGPR_COUNT:
+            return position - VGPR_BASE
+        if AGPR_BASE <= position < AGPR_BASE + AGPR_COUNT:
+            return self.vgpr_rows + position - AGPR_BASE
+        raise ValueError(f"register bit {position} is no vector register")
+
+
+def scalar_word(position: int) -> int:
+    """The word of a scalar or special register, by its bit position."""
+    return SCALARS + position - SGPR_BASE

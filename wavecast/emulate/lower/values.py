@@ -1,0 +1,59 @@
+"""Small helpers over llvmlite's builder: constants, splats, widths."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from llvmlite import ir
+
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+PTR = ir.PointerType()
+
+
+def integer(bits: int, lanes: int = 0) -> ir.Type:
+    """`iN`, or `<lanes x iN>`."""
+    return ir.VectorType(ir.IntType(bits), lanes) if lanes else ir.IntType(bits)
+
+
+class Splat(ir.Constant):
+    """A vector of one integer, printed as LLVM's `splat`: a list of lanes is slow to write and to
+    read back."""
+
+    def __init__(self, kind: ir.VectorType, value: int) -> None:
+        super().__init__(kind, None)
+        self._text = f"splat ({kind.element} {value})"
+
+    def get_reference(self) -> str:
+        return self._text
+
+
+@lru_cache(maxsize=4096, typed=True)
+def constant(value: int, bits: int, lanes: int = 0) -> ir.Constant:
+    """An integer constant modulo 2^bits, the same in every lane."""
+    value &= (1 << bits) - 1
+    if lanes:
+        return Splat(ir.VectorType(ir.IntType(bits), lanes), value)
+    return ir.Constant(ir.IntType(bits), value)
+
+
+def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
+    """A scalar in every lane."""
+    if isinstance(value, ir.Constant) and isinstance(value.constant, int):
+        return constant(value.constant, value.type.width, lanes)
+    vector = ir.VectorType(value.type, lanes)
+    single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, I32(0))
+    zeros = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
+    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+
+
+def element(builder: ir.IRBuilder, base: Any, index: Any, kind: ir.Type) -> Any:
+    """A pointer to element `index` (a value or an int) of an array of `kind` at `base`."""
+    if isinstance(index, int):
+        index = I64(index)
+    return builder.gep(base, [index], source_etype=kind)
+
+
+def load(builder: ir.IRBuilder, pointer: Any, kind: ir.Type, align: int = 4) -> Any:
+    """A typed load through an opaque pointer."""
+    return builder.load(pointer, align=align, typ=kind)

@@ -1,0 +1,509 @@
+"""Lane-wise instructions: operands in, semantics, results out; and the whole-wave form of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.dpp import permuted
+from wavecast.emulate.lower.operands import constant_bits, scalar_operand
+from wavecast.emulate.lower.ops import LlvmOps, WaveWide
+from wavecast.emulate.lower.packed import (
+    clamps_itself,
+    evaluate,
+    modifier_value,
+    plain,
+    writes_high_half,
+)
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
+from wavecast.isa import semantics
+from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
+from wavecast.isa.opcode import Access, Opcode, OperandKind, OperandRole
+from wavecast.isa.registers import special
+from wavecast.isa.semantics.machine import Machine
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+    from wavecast.emulate.lower.run import Frame
+
+_HANDLED = frozenset(
+    """row_mask bank_mask bound_ctrl fi quad_perm row_shl row_shr row_ror wave_shl wave_rol wave_shr
+    wave_ror row_mirror row_half_mirror row_bcast row_newbcast row_share row_xmask dpp8 dst_sel
+    dst_unused src0_sel src1_sel clamp mul div op_sel op_sel_hi neg_lo neg_hi""".split()
+)
+_AROUND: dict[str, bool] = {}
+_SIGN = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63, "xf32": 31, "b16": 15, "b32": 31, "b64": 63}
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput:
+    """A vector register operand: its rows, and the half of a 16-bit one."""
+
+    rows: tuple[int, ...]
+    operand: Operand
+    role: OperandRole
+    select: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarInput:
+    """A scalar or constant, taken when the instruction was reached."""
+
+    value: Any
+    operand: Operand
+    role: OperandRole
+
+
+@dataclass(frozen=True, slots=True)
+class MaskInput:
+    """A lane mask: a number taken before, or (value None) one this run writes."""
+
+    value: Any
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlainInput:
+    """An implicit scalar or a modifier, the same in every lane."""
+
+    value: Any
+
+
+class Inputs:
+    """The inputs of one instruction, in the order its semantics take them."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def prepare(self, builder: ir.IRBuilder, lanes: int) -> list[Any]:
+        """Scalars as vectors, outside the loop over strips."""
+        prepared = []
+        for item in self.items:
+            if isinstance(item, ScalarInput):
+                value = modified(
+                    LlvmOps(builder, 0, Machine()), item.value, item.operand, item.role, 0
+                )
+                prepared.append(PlainInput(splat(builder, value, lanes)))
+            elif isinstance(item, PlainInput):
+                prepared.append(PlainInput(splat(builder, item.value, lanes)))
+            else:
+                prepared.append(item)
+        return prepared
+
+
+def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> Inputs:
+    """Take the scalar inputs of an instruction now. `pending` are masks its run writes."""
+    meaning = semantics.of(decoded.opcode)
+    own = meaning.modifiers if meaning is not None else ()
+    unknown = set(decoded.modifiers) - _HANDLED - set(own)
+    if unknown:
+        raise Unsupported(f"the modifier {sorted(unknown)[0]}")
+    items: list[Any] = []
+    source = 0
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access is Access.WRITE:
+            continue
+        if "neg_lo" in own:
+            operand = plain(operand)
+        items.append(_input(lowering, decoded, operand, role, pending, source))
+        source += 1
+    for name in decoded.opcode.implicit_reads:
+        if name == "exec":
+            continue
+        bits = special(name)
+        if name == "vcc":
+            key = (bits & -bits).bit_length() - 1
+            value = None if bits & pending else lowering.special("vcc", lowering.layout.lanes)
+            items.append(MaskInput(value, key))
+        else:
+            items.append(PlainInput(lowering.special(name, 32)))
+    for name in own:
+        items.append(PlainInput(I32(modifier_value(decoded, name))))
+    return Inputs(items)
+
+
+def _input(
+    lowering: KernelLowering,
+    decoded: Decoded,
+    operand: Operand,
+    role: OperandRole,
+    pending: int,
+    source: int,
+) -> Any:
+    if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
+        first = operand.bits.bit_length() - operand.count
+        rows = tuple(lowering.layout.row(first + index) for index in range(operand.count))
+        select = decoded.modifiers.get(f"src{source}_sel", "")
+        return RowInput(rows, operand, role, select)
+    if role.kind is OperandKind.LANE_MASK:
+        key = operand.bits.bit_length() - operand.bits.bit_count()
+        if operand.bits & pending:
+            return MaskInput(None, key)
+        return MaskInput(scalar_operand(lowering, operand, role, lowering.layout.lanes), key)
+    bits = 32 * role.dwords if role.dwords else 32
+    if operand.kind is OperandClass.CONSTANT:
+        value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, role, bits))
+    else:
+        value = scalar_operand(lowering, operand, role, bits)
+    return ScalarInput(value, operand, role)
+
+
+def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lanes: int) -> Any:
+    """Source modifiers of a floating-point operand: absolute value, then negation."""
+    if not (operand.negate or operand.absolute):
+        return value
+    sign = _SIGN.get(role.type.partition("x")[0])
+    if sign is None:
+        raise Unsupported(f"a source modifier on {role.type or 'an untyped operand'}")
+    width = value.type.element.width if lanes else value.type.width
+    if operand.absolute:
+        value = ops.and_(value, constant(~(1 << sign), width, lanes), width)
+    if operand.negate:
+        value = ops.xor(value, constant(1 << sign, width, lanes), width)
+    return value
+
+
+def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
+    """What one instruction computes on the lanes of a frame."""
+    meaning = semantics.of(decoded.opcode)
+    if meaning is None:
+        raise Unsupported(f"no semantics for {decoded.mnemonic}")
+    values = [_lanes_of(frame, item) for item in inputs]
+    return evaluate(frame.ops, meaning, decoded, values)
+
+
+def _lanes_of(frame: Frame, item: Any) -> Any:
+    if isinstance(item, PlainInput):
+        return item.value
+    if isinstance(item, MaskInput):
+        if item.value is None:
+            return frame.masks[item.key]
+        from wavecast.emulate.lower.run import strip_mask
+
+        lanes = frame.lowering.layout.lanes
+        return strip_mask(frame.builder, item.value, frame.start, lanes, frame.lanes)
+    value = _row_value(frame, item)
+    return modified(frame.ops, value, item.operand, item.role, frame.lanes)
+
+
+def _row_value(frame: Frame, item: RowInput) -> Any:
+    ops = frame.ops
+    if len(item.rows) == 1:
+        value = frame.read(item.rows[0])
+        if item.operand.half == "h":
+            value = ops.lshr(value, ops.const(16, 32), 32)
+        return _selected(ops, value, item.select, item.operand.sign_extend)
+    if len(item.rows) > 2:
+        return tuple(frame.read(row) for row in item.rows)
+    wide = 32 * len(item.rows)
+    total: Any = None
+    for index, row in enumerate(item.rows):
+        part = ops.zero_extend(frame.read(row), 32, wide)
+        if index:
+            part = ops.shl(part, ops.const(32 * index, wide), wide)
+            total = ops.or_(total, part, wide)
+        else:
+            total = part
+    return total
+
+
+def _selected(ops: LlvmOps, value: Any, select: str, signed: bool) -> Any:
+    """The byte or word an SDWA operand selects."""
+    if not select or select == "DWORD":
+        return value
+    width = 8 if select.startswith("BYTE") else 16
+    position = int(select[-1]) * width
+    if not signed:
+        moved = ops.lshr(value, ops.const(position, 32), 32)
+        return ops.and_(moved, ops.const((1 << width) - 1, 32), 32)
+    moved = ops.shl(value, ops.const(32 - width - position, 32), 32)
+    return ops.ashr(moved, ops.const(32 - width, 32), 32)
+
+
+def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+    """Put results into rows and masks of the frame."""
+    results = iter(outputs)
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access not in (Access.WRITE, Access.READ_WRITE):
+            continue
+        value = next(results)
+        if role.kind is OperandKind.LANE_MASK:
+            if operand.bits:
+                key = operand.bits.bit_length() - operand.bits.bit_count()
+                frame.masks[key] = frame.builder.and_(value, frame.active)
+            continue
+        if operand.kind not in (OperandClass.VGPR, OperandClass.AGPR):
+            raise WaveWide(f"{decoded.mnemonic} writes {operand.text}")
+        _write_rows(frame, decoded, operand, role, value)
+    for name in decoded.opcode.implicit_writes:
+        bits = special(name)
+        key = (bits & -bits).bit_length() - 1
+        frame.masks[key] = frame.builder.and_(next(results), frame.active)
+
+
+def _write_rows(
+    frame: Frame, decoded: Decoded, operand: Operand, role: OperandRole, value: Any
+) -> None:
+    ops = frame.ops
+    first = operand.bits.bit_length() - operand.count
+    if isinstance(value, tuple):
+        for index, part in enumerate(value):
+            frame.write(frame.lowering.layout.row(first + index), part)
+        return
+    value = _clamped(frame, decoded, role, value)
+    width = value.type.element.width
+    for index in range(operand.count):
+        row = frame.lowering.layout.row(first + index)
+        part = value
+        if width > 32:
+            if index:
+                part = ops.lshr(value, ops.const(32 * index, width), width)
+            part = ops.truncate(part, width, 32)
+        elif width < 32:
+            part = ops.zero_extend(value, width, 32)
+        frame.write(row, _placed(frame, decoded, operand, row, part))
+
+
+def _placed(frame: Frame, decoded: Decoded, operand: Operand, row: int, value: Any) -> Any:
+    """The result where it belongs within the register: a half, or what SDWA selects."""
+    ops = frame.ops
+    select, unused = decoded.modifiers.get("dst_sel", ""), decoded.modifiers.get("dst_unused", "")
+    meaning = semantics.of(decoded.opcode)
+    if meaning is not None and "op_sel" in decoded.modifiers and writes_high_half(meaning, decoded):
+        width, position, unused = 16, 16, "UNUSED_PRESERVE"
+    elif operand.half:
+        width, position, unused = 16, 16 if operand.half == "h" else 0, "UNUSED_PRESERVE"
+    elif not select or select == "DWORD":
+        return value
+    else:
+        width = 8 if select.startswith("BYTE") else 16
+        position = int(select[-1]) * width
+    field = ((1 << width) - 1) << position
+    moved = ops.shl(value, ops.const(position, 32), 32)
+    if unused == "UNUSED_SEXT":
+        top = ops.shl(value, ops.const(32 - width, 32), 32)
+        return ops.shl(ops.ashr(top, ops.const(32 - width, 32), 32), ops.const(position, 32), 32)
+    placed = ops.and_(moved, ops.const(field, 32), 32)
+    if unused == "UNUSED_PRESERVE":
+        placed = ops.or_(placed, ops.and_(frame.read(row), ops.const(~field, 32), 32), 32)
+    return placed
+
+
+def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
+    """Output modifiers of a floating-point result: multiplied, then limited to 0..1."""
+    scaled = {"mul", "div"} & set(decoded.modifiers)
+    if "clamp" not in decoded.modifiers and not scaled:
+        return value
+    meaning = semantics.of(decoded.opcode)
+    if not scaled and meaning is not None and clamps_itself(meaning):
+        return value
+    name, _, count = role.type.partition("x")
+    kind = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}.get(name)
+    if kind is None:
+        raise Unsupported(f"an output modifier on {role.type}")
+    builder, lanes = frame.builder, frame.lanes
+    whole = value.type
+    if name == "f16" and not count:
+        value = frame.ops.truncate(value, 32, 16)
+    vector = ir.VectorType(kind, lanes * int(count or 1))
+    numbers = builder.bitcast(value, vector)
+    limited = builder.bitcast(_limited(builder, decoded, numbers), value.type)
+    return limited if value.type == whole else frame.ops.zero_extend(limited, 16, 32)
+
+
+def _limited(builder: ir.IRBuilder, decoded: Decoded, result: Any) -> Any:
+    def number(amount: float) -> Any:
+        return ir.Constant(result.type, [amount] * result.type.count)
+
+    if "mul" in decoded.modifiers:
+        result = builder.fmul(result, number(float(decoded.modifiers["mul"])))
+    if "div" in decoded.modifiers:
+        result = builder.fmul(result, number(1.0 / float(decoded.modifiers["div"])))
+    if "clamp" in decoded.modifiers:
+        # NaN clamps to zero (DX10_CLAMP, set by every compiler here).
+        positive = builder.fcmp_ordered(">", result, number(0.0))
+        result = builder.select(positive, result, number(0.0))
+        above = builder.fcmp_ordered(">", result, number(1.0))
+        result = builder.select(above, number(1.0), result)
+    return result
+
+
+class WholeOps(LlvmOps):
+    """`LlvmOps` on all lanes of the wave, where other lanes can be looked at."""
+
+    def __init__(self, lowering: KernelLowering) -> None:
+        lanes = lowering.layout.lanes
+        numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
+        super().__init__(lowering.builder, lanes, lowering.machine, lanes, numbers)
+        self.lowering = lowering
+
+    def first_active_lane(self, a: Any) -> Any:
+        mask = self.lowering.exec_mask()
+        count = self._call("llvm.cttz", mask.type, mask, I1(0))
+        empty = self.builder.icmp_unsigned("==", mask, mask.type(0))
+        lane = self.builder.select(empty, mask.type(0), count)
+        return splat(self.builder, self._pick(a, lane), self.lanes)
+
+    def read_lane(self, a: Any, lane: Any) -> Any:
+        return splat(self.builder, self._pick(a, self._number(lane)), self.lanes)
+
+    def _pick(self, a: Any, lane: Any) -> Any:
+        """One lane through memory: a dynamic index of so wide a vector is costly otherwise."""
+        room = self._room(a)
+        wide = lane if lane.type.width == 64 else self.builder.zext(lane, ir.IntType(64))
+        return load(self.builder, element(self.builder, room, wide, I32), I32)
+
+    def _room(self, a: Any) -> Any:
+        self.builder.store(a, self.lowering.temporary, align=8)
+        return self.lowering.temporary
+
+    def write_lane(self, old: Any, value: Any, lane: Any) -> Any:
+        one = self.builder.extract_element(value, I32(0))
+        room = self._room(old)
+        wide = self.builder.zext(self._number(lane), ir.IntType(64))
+        self.builder.store(one, element(self.builder, room, wide, I32))
+        return self.builder.load(room, align=8, typ=old.type)
+
+    def gather(self, a: Any, lane: Any) -> Any:
+        active = self.builder.bitcast(self.lowering.exec_mask(), ir.VectorType(I1, self.lanes))
+        return self.shuffle(self.builder.select(active, a, self.zero(32)), lane)
+
+    def shuffle(self, a: Any, lane: Any) -> Any:
+        """Through memory, in a function of its own: one load per lane."""
+        builder, lanes = self.builder, self.lanes
+        function = _shuffle_function(self.lowering.module, lanes)
+        data, where = self._room(a), self.lowering.indices
+        builder.store(lane, where, align=8)
+        builder.call(function, [data, where])
+        return builder.load(where, align=8, typ=a.type)
+
+    def lane_active(self, lane: Any) -> Any:
+        mask = splat(self.builder, self.lowering.exec_mask(), self.lanes)
+        wide = self.zero_extend(lane, 32, mask.type.element.width)
+        return self.truncate(self.builder.lshr(mask, wide), mask.type.element.width, 1)
+
+    def _number(self, lane: Any) -> Any:
+        number = self.builder.extract_element(lane, I32(0))
+        return self.builder.and_(number, number.type(self.lanes - 1))
+
+
+def _shuffle_function(module: ir.Module, lanes: int) -> ir.Function:
+    """`void shuffle(ptr data, ptr lanes)`: replace every lane number by that lane's dword."""
+    name = f"shuffle{lanes}"
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR]), name)
+    data, where = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    entry = builder.block
+    body, done = function.append_basic_block("body"), function.append_basic_block("done")
+    builder.branch(body)
+    builder.position_at_end(body)
+    index = builder.phi(I64)
+    index.add_incoming(I64(0), entry)
+    slot = element(builder, where, index, I32)
+    number = builder.and_(load(builder, slot, I32), I32(lanes - 1))
+    value = load(builder, element(builder, data, builder.zext(number, I64), I32), I32)
+    builder.store(value, slot)
+    following = builder.add(index, I64(1))
+    index.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("==", following, I64(lanes)), done, body)
+    builder.position_at_end(done)
+    builder.ret_void()
+    return function
+
+
+def _looks_around(opcode: Opcode) -> bool:
+    """Whether a row reads other lanes."""
+    if opcode.name not in _AROUND:
+        _AROUND[opcode.name] = _probe(opcode)
+    return _AROUND[opcode.name]
+
+
+def _probe(opcode: Opcode) -> bool:
+    """Lower a row once, into code that is thrown away, to see whether it reads other lanes."""
+    meaning = semantics.of(opcode)
+    if meaning is None:
+        return False
+    module = ir.Module(context=ir.Context())
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "probe")
+    builder = ir.IRBuilder(function.append_basic_block())
+    ops = LlvmOps(builder, 2, Machine(), 64, constant(0, 32, 2))
+    values: list[Any] = []
+    for role in opcode.operands:
+        if role.access is Access.WRITE:
+            continue
+        if role.kind is OperandKind.LANE_MASK:
+            values.append(ops.const(0, 1))
+        elif role.dwords > 2:
+            values.append((ops.const(0, 32),) * role.dwords)
+        else:
+            values.append(ops.const(0, max(32 * role.dwords, 32)))
+    for name in opcode.implicit_reads:
+        if name != "exec":
+            values.append(ops.const(0, 1 if name == "vcc" else 32))
+    values += [ops.const(0, 32)] * len(meaning.modifiers)
+    try:
+        meaning.evaluate(ops, *values)
+    except WaveWide:
+        return True
+    return False
+
+
+class VectorLowering:
+    """Decides how an instruction is lowered, and lowers those that need the whole wave."""
+
+    def __init__(self, lowering: KernelLowering) -> None:
+        self.lowering = lowering
+
+    def lane_wise(self, decoded: Decoded) -> bool:
+        """True when every lane's result depends on that lane alone."""
+        if "dpp" in decoded.encoding or any(name.startswith("dpp8") for name in decoded.modifiers):
+            return False
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+            written = role.access in (Access.WRITE, Access.READ_WRITE)
+            scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL)
+            if written and scalar and role.kind is not OperandKind.LANE_MASK:
+                return False
+        return not _looks_around(decoded.opcode)
+
+    def whole(self, instruction: Instruction) -> None:
+        """Lower an instruction on all lanes at once."""
+        from wavecast.emulate.lower.run import Frame
+
+        lowering, decoded = self.lowering, instruction.decoded
+        builder, lanes = lowering.builder, lowering.layout.lanes
+        inputs = gather_inputs(lowering, decoded, 0).prepare(builder, lanes)
+        active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
+        frame = Frame(lowering, builder, ir.Constant(ir.IntType(64), 0), lanes, active)
+        frame.ops = WholeOps(lowering)
+        meaning = semantics.of(decoded.opcode)
+        if meaning is None:
+            raise Unsupported(f"no semantics for {decoded.mnemonic}")
+        values = [_lanes_of(frame, item) for item in inputs]
+        if "dpp" in decoded.encoding:
+            values[0], frame.active = permuted(frame, decoded, values[0], active)
+        outputs = evaluate(frame.ops, meaning, decoded, values)
+        self._outputs(frame, decoded, outputs)
+        frame.store_rows()
+        for key, value in frame.masks.items():
+            lowering.set_scalar_bits(key, builder.bitcast(value, ir.IntType(lanes)))
+
+    def _outputs(self, frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+        first = decoded.operands[0] if decoded.operands else None
+        if first is None or first.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):
+            if "exec" not in decoded.opcode.implicit_reads:
+                frame.active = constant(1, 1, frame.lanes)
+            write_outputs(frame, decoded, outputs)
+            return
+        if decoded.roles[0].kind is OperandKind.LANE_MASK:
+            write_outputs(frame, decoded, outputs)
+            return
+        value = self.lowering.builder.extract_element(outputs[0], I32(0))
+        if first.bits:
+            start = first.bits.bit_length() - first.bits.bit_count()
+            self.lowering.set_scalar_bits(start, value)

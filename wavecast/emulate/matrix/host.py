@@ -1,0 +1,55 @@
+"""What the host processor offers to matrix code: vector width, and a few exact shortcuts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """`vector_bits` is the widest vector worth using; `vectors` how many registers it has.
+
+    `half_conversion`: conversions between f16 and f32 are instructions. `pair_product`: the x86
+    intrinsic that multiplies pairs of i16 and adds each pair into i32 at this width, or "".
+    """
+
+    vector_bits: int
+    vectors: int
+    half_conversion: bool = False
+    pair_product: str = ""
+
+    def width(self, element_bits: int) -> int:
+        """Elements of `element_bits` in one vector."""
+        return self.vector_bits // element_bits
+
+
+_PAIRS = {
+    512: "llvm.x86.avx512.pmaddw.d.512",
+    256: "llvm.x86.avx2.pmadd.wd",
+    128: "llvm.x86.sse2.pmadd.wd",
+}
+
+
+def host(architecture: str, features: Mapping[str, bool]) -> Host:
+    """The host with LLVM's architecture name (`x86_64`, `aarch64`) and feature flags."""
+    if architecture == "x86_64":
+        if features.get("avx512f") and features.get("avx512bw") and features.get("avx512vl"):
+            bits = 512
+        else:
+            bits = 256 if features.get("avx2") and features.get("fma") else 128
+        vectors = 32 if bits == 512 else 16
+        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits])
+    if architecture in ("aarch64", "arm64"):
+        return Host(128, 32, half_conversion=True)
+    return Host(128, 16)
+
+
+@cache
+def detect() -> Host:
+    """The machine this runs on."""
+    from llvmlite import binding
+
+    architecture = binding.get_default_triple().split("-", 1)[0]
+    return host(architecture, dict(binding.get_host_cpu_features()))

@@ -1,0 +1,255 @@
+"""LLVM IR that reads A, B, index and scales from register rows into arrays the product loop likes.
+
+A becomes `[block][k][row]`, B `[block][k][column]`, both f32, f64, or i32. For dense integers two
+consecutive k share an i32 as a pair of i16 and there are half as many k. A sparse index becomes,
+by stored k and row, the position of the row of B it selects.
+
+Code is emitted once per element of a lane and runs in a loop over strips of lanes: every address
+is the sum of a part from the element and a part from the strip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.lower.values import I32, I64, constant, element, load
+from wavecast.emulate.matrix.decode import Decoder
+from wavecast.emulate.matrix.formats import Integer
+from wavecast.emulate.matrix.host import Host
+from wavecast.emulate.matrix.layouts import GROUP, INDEX_BITS, SCALE_RUN, Placement
+from wavecast.emulate.matrix.loops import constant_table, counted_loop, splat, table_entry
+from wavecast.emulate.matrix.spec import MatrixSpec, Source
+
+DOUBLE = ir.DoubleType()
+_SHORT = 16
+"""Conversions that are quick enough to compile that their loop may be unrolled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The elements of an operand as (element number) x (strip of consecutive lanes).
+
+    `elements` maps an element number to its (row, depth, block) in lane 0; `strips` the first lane
+    of each strip to its (row, depth, block) of element 0. The indices of an element in a strip are
+    the sums.
+    """
+
+    elements: tuple[tuple[int, int, int], ...]
+    strips: tuple[tuple[int, tuple[int, int, int]], ...]
+
+
+def walk(layout: Placement, rows: int, depth: int, blocks: int, width: int) -> Walk:
+    """The walk over an operand of `rows` x `depth` x `blocks` in strips of `width` lanes."""
+    elements: dict[int, tuple[int, int, int]] = {}
+    strips: dict[int, tuple[int, int, int]] = {}
+    for block in range(blocks):
+        for k in range(depth):
+            for row in range(rows):
+                number, lane = layout.element(row, k, block)
+                if lane == 0:
+                    elements[number] = (row, k, block)
+                if number == 0 and lane % width == 0:
+                    strips[lane] = (row, k, block)
+    ordered = tuple(elements[number] for number in sorted(elements))
+    return Walk(ordered, tuple(sorted(strips.items())))
+
+
+def strip_width(spec: MatrixSpec, host: Host) -> int:
+    """Lanes converted at a time."""
+    bits = 64 if spec.double else 32
+    return min(host.width(bits), spec.shape.n, spec.shape.m, 16)
+
+
+class Reader:
+    """Reads raw elements of strips of lanes from an operand's register rows."""
+
+    def __init__(self, builder: ir.IRBuilder, pointer: Any, lanes: int, width: int) -> None:
+        self.builder = builder
+        self.pointer = pointer
+        self.lanes = lanes
+        self.width = width
+        self._loaded: dict[int, Any] = {}
+
+    def start(self, lane: Any) -> None:
+        """Move to the strip that begins at `lane` (an i64 value)."""
+        self.lane = lane
+        self._loaded = {}
+
+    def register(self, number: int) -> Any:
+        """One register of the strip's lanes."""
+        if number not in self._loaded:
+            offset = self.builder.add(self.lane, I64(number * self.lanes))
+            address = element(self.builder, self.pointer, offset, I32)
+            kind = ir.VectorType(I32, self.width)
+            self._loaded[number] = load(self.builder, address, kind)
+        return self._loaded[number]
+
+    def bits(self, first: int, count: int) -> Any:
+        """Bits first … first + count of each lane, at the bottom; higher bits are arbitrary."""
+        register, shift = divmod(first, 32)
+        low = self.register(register)
+        if shift:
+            low = self.builder.lshr(low, constant(shift, 32, self.width))
+        if shift + count > 32:
+            high = self.register(register + 1)
+            moved = self.builder.shl(high, constant(32 - shift, 32, self.width))
+            low = self.builder.or_(low, moved)
+        return low
+
+    def double(self, first: int) -> Any:
+        """The 64-bit elements at bit `first`, as doubles."""
+        wide = ir.VectorType(I64, self.width)
+        low = self.builder.zext(self.register(first // 32), wide)
+        high = self.builder.zext(self.register(first // 32 + 1), wide)
+        high = self.builder.shl(high, constant(32, 64, self.width))
+        return self.builder.bitcast(self.builder.or_(low, high), ir.VectorType(DOUBLE, self.width))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceJob:
+    """What is needed to convert one of A and B."""
+
+    source: Source
+    layout: Placement
+    rows: int
+    depth: int
+    blocks: int
+    scale: Any = None
+    """Pointer to the register row of block scales."""
+
+
+class SourceConverter:
+    """Emits the conversion of A or B into a scratch array."""
+
+    def __init__(self, builder: ir.IRBuilder, spec: MatrixSpec, host: Host) -> None:
+        self.builder = builder
+        self.spec = spec
+        self.host = host
+        self.width = strip_width(spec, host)
+        self.paired = spec.integer and not spec.shape.sparse
+
+    @property
+    def item(self) -> ir.Type:
+        """The type of one scratch element."""
+        if self.spec.double:
+            return DOUBLE
+        return I32 if self.spec.integer else ir.FloatType()
+
+    def size(self, job: SourceJob) -> int:
+        """Scratch elements."""
+        return job.blocks * job.depth * job.rows // (2 if self.paired else 1)
+
+    def convert(self, pointer: Any, job: SourceJob, scratch: Any) -> None:
+        """Read all of the operand at `pointer` into `scratch`."""
+        found = walk(job.layout, job.rows, job.depth, job.blocks, self.width)
+        lanes = [self._source_lane(job, lane) for lane, _ in found.strips]
+        targets = [self._position(job, indices) for _, indices in found.strips]
+        scales = [self._scale_lane(job, indices) for _, indices in found.strips]
+        name = "strips"
+        lane_table = constant_table(self.builder.module, name, lanes)
+        target_table = constant_table(self.builder.module, name, targets)
+        scale_table = constant_table(self.builder.module, name, scales)
+        short = len(found.strips) * len(found.elements) <= _SHORT
+        with counted_loop(self.builder, len(found.strips), short=short) as strip:
+            reader = Reader(self.builder, pointer, self.spec.lanes, self.width)
+            reader.start(table_entry(self.builder, lane_table, strip))
+            base = table_entry(self.builder, target_table, strip)
+            scale_base = table_entry(self.builder, scale_table, strip)
+            self._strip(reader, job, found, scratch, base, scale_base)
+
+    def _strip(
+        self, reader: Reader, job: SourceJob, found: Walk, scratch: Any, base: Any, scale_base: Any
+    ) -> None:
+        step = 2 if self.paired else 1
+        scaled: dict[int, Any] = {}
+        for number in range(0, len(found.elements), step):
+            value = self._value(reader, job, number, found.elements[number][1])
+            if self.paired:
+                second = self._value(reader, job, number + 1, 1)
+                value = self._pair(value, second)
+            if job.scale is not None:
+                lane = self._scale_lane(job, found.elements[number])
+                if lane not in scaled:
+                    scaled[lane] = self._scale(job, scale_base, lane)
+                value = self.builder.fmul(value, scaled[lane])
+            offset = self._position(job, found.elements[number])
+            place = self.builder.add(base, I64(offset))
+            address = element(self.builder, scratch, place, self.item)
+            self.builder.store(value, address, align=4)
+
+    def _value(self, reader: Reader, job: SourceJob, number: int, depth: int) -> Any:
+        kind = job.source.format
+        first = number * job.layout.width
+        if self.spec.double:
+            value = reader.double(first)
+        else:
+            decoder = Decoder(self.builder, self.host, self.width)
+            raw = reader.bits(first, kind.bits)
+            if isinstance(kind, Integer):
+                return decoder.to_integer(raw, kind)
+            value = decoder.to_float(raw, kind)
+            if job.source.type == "xf32":
+                value = decoder.round_to_xf32(value)
+        return self.builder.fneg(value) if job.source.negate[depth & 1] else value
+
+    def _pair(self, low: Any, high: Any) -> Any:
+        low = self.builder.and_(low, constant(0xFFFF, 32, self.width))
+        return self.builder.or_(low, self.builder.shl(high, constant(16, 32, self.width)))
+
+    def _position(self, job: SourceJob, indices: tuple[int, int, int]) -> int:
+        row, depth, block = indices
+        if self.paired:
+            return (block * (job.depth // 2) + depth // 2) * job.rows + row
+        return (block * job.depth + depth) * job.rows + row
+
+    def _source_lane(self, job: SourceJob, lane: int) -> int:
+        groups = job.source.groups
+        return groups[lane // 16] * 16 + lane % 16 if groups else lane
+
+    def _scale_lane(self, job: SourceJob, indices: tuple[int, int, int]) -> int:
+        """The lane that holds the scale of a row and k: one per row and run of 32 k."""
+        row, depth, _ = indices
+        return row + job.rows * (depth // SCALE_RUN)
+
+    def _scale(self, job: SourceJob, base: Any, lane: int) -> Any:
+        place = self.builder.add(base, I64(lane))
+        address = element(self.builder, job.scale, place, I32)
+        raw = load(self.builder, address, ir.VectorType(I32, self.width))
+        if job.source.scale_byte:
+            amount = constant(8 * job.source.scale_byte, 32, self.width)
+            raw = self.builder.lshr(raw, amount)
+        return Decoder(self.builder, self.host, self.width).to_scale(raw)
+
+
+def convert_index(
+    builder: ir.IRBuilder, spec: MatrixSpec, pointer: Any, scratch: Any, width: int
+) -> None:
+    """Write, for each stored k of A and each row, the first element of the row of B it meets."""
+    shape = spec.shape
+    layout = spec.index_layout
+    found = walk(layout, shape.m, shape.k // GROUP, 1, width)
+    module = builder.module
+    lane_table = constant_table(module, "index", [lane for lane, _ in found.strips])
+    group_table = constant_table(module, "index", [place[1] for _, place in found.strips])
+    rows_table = constant_table(module, "index", [place[0] for _, place in found.strips])
+    with counted_loop(builder, len(found.strips)) as strip:
+        reader = Reader(builder, pointer, spec.lanes, width)
+        reader.start(table_entry(builder, lane_table, strip))
+        group_base = table_entry(builder, group_table, strip)
+        row_base = table_entry(builder, rows_table, strip)
+        for number, (row, group, _) in enumerate(found.elements):
+            raw = reader.bits(number * INDEX_BITS + layout.first_bit, INDEX_BITS)
+            this = builder.add(group_base, I64(group))
+            for slot in range(2):
+                position = builder.lshr(raw, constant(2 * slot, 32, width)) if slot else raw
+                position = builder.and_(position, constant(GROUP - 1, 32, width))
+                first = builder.trunc(builder.mul(this, I64(GROUP)), I32)
+                lifted = builder.add(position, splat(builder, first, width))
+                value = builder.mul(lifted, constant(shape.n, 32, width))
+                stored = builder.add(builder.mul(this, I64(2)), I64(slot))
+                place = builder.add(builder.mul(stored, I64(shape.m)), row_base)
+                place = builder.add(place, I64(row))
+                builder.store(value, element(builder, scratch, place, I32), align=4)

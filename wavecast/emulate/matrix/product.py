@@ -1,0 +1,216 @@
+"""The product loop: tiles of rows x vectors of columns stay in registers while k runs.
+
+Every element of D is C + a0*b0 + a1*b1 + … with one fused multiply-add per product, k ascending
+(stored k for sparse A), each rounded to f32 or f64. Integers are exact modulo 2^32; with `clamp`
+the exact sum of products is added to C with signed saturation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.lower.values import I32, I64, constant, element, load
+from wavecast.emulate.matrix.host import Host
+from wavecast.emulate.matrix.loops import (
+    close_loop,
+    constant_table,
+    counted_loop,
+    splat,
+    table_entry,
+)
+from wavecast.emulate.matrix.results import Results
+from wavecast.emulate.matrix.spec import MatrixSpec
+
+_UNROLLED = 64
+"""Multiply-adds in one pass of the loop over k: enough to hide its overhead, quick to compile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """The scratch arrays: A `[block][k][row]`, B `[block][k][column]`, and for sparse A
+    `[k][row]` element offsets of rows of B. `depth` counts k as stored in A's array."""
+
+    a: Any
+    b: Any
+    depth: int
+    offsets: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows and vectors of one tile. Both powers of two."""
+
+    rows: int
+    vectors: int
+
+
+def choose_tile(spec: MatrixSpec, host: Host, width: int) -> Tile:
+    """As many accumulators as leave registers for B, a broadcast, and addresses."""
+    budget = 16 if host.vectors >= 32 else 8
+    most = 4 if host.vectors >= 32 and host.vector_bits <= 128 else 2
+    vectors = min(spec.shape.n // width, most)
+    return Tile(min(spec.shape.m, budget // vectors), vectors)
+
+
+class Product:
+    """Emits the product loop of one instruction."""
+
+    def __init__(
+        self, builder: ir.IRBuilder, spec: MatrixSpec, host: Host, arrays: Arrays, results: Results
+    ) -> None:
+        self.builder = builder
+        self.spec = spec
+        self.host = host
+        self.arrays = arrays
+        self.results = results
+        self.width = results.width
+        self.tile = choose_tile(spec, host, self.width)
+        self.item = results.kind.element
+
+    def emit(self) -> None:
+        """All tiles, in a loop."""
+        shape = self.spec.shape
+        tile = self.tile
+        columns = tile.vectors * self.width
+        places = [
+            (block, row, column)
+            for block in range(shape.blocks)
+            for row in range(0, shape.m, tile.rows)
+            for column in range(0, shape.n, columns)
+        ]
+        depth = self.arrays.depth
+        read = self.spec.a.blocks or tuple(range(shape.blocks))
+        b_depth = shape.k if self.spec.shape.sparse else depth
+        results = self.results
+        tables = [
+            [(read[block] * depth) * shape.m + row for block, row, _ in places],
+            [block * b_depth * shape.n + column for block, _, column in places],
+            [results.word(results.c_layout, row, block) + column for block, row, column in places],
+            [results.word(results.d_layout, row, block) + column for block, row, column in places],
+        ]
+        module = self.builder.module
+        globals_ = [constant_table(module, "tiles", values) for values in tables]
+        with counted_loop(self.builder, len(places)) as index:
+            bases = [table_entry(self.builder, entry, index) for entry in globals_]
+            self._tile(*bases)
+
+    def _tile(self, a_base: Any, b_base: Any, c_base: Any, d_base: Any) -> None:
+        tile = self.tile
+        addends = [
+            [self.results.load(c_base, row, vector * self.width) for vector in range(tile.vectors)]
+            for row in range(tile.rows)
+        ]
+        start = addends
+        if self.spec.clamp and self.spec.integer:
+            start = [[self.results.zero()] * tile.vectors for _ in range(tile.rows)]
+        sums = self._run(start, a_base, b_base)
+        if self.spec.clamp and self.spec.integer:
+            sums = [
+                [self._saturating_add(c, total) for c, total in zip(left, right, strict=True)]
+                for left, right in zip(addends, sums, strict=True)
+            ]
+        for vector in range(tile.vectors):
+            rows = [sums[row][vector] for row in range(tile.rows)]
+            self.results.store(d_base, rows, vector * self.width)
+
+    def _run(self, sums: list[list[Any]], a_base: Any, b_base: Any) -> list[list[Any]]:
+        """All of k over one tile: unrolled, or a loop over unrolled parts."""
+        tile = self.tile
+        depth = self.arrays.depth
+        step = max(1, _UNROLLED // (tile.rows * tile.vectors))
+        if depth <= step:
+            for k in range(depth):
+                sums = self._step(sums, a_base, b_base, I64(k))
+            return sums
+        while depth % step:
+            step //= 2
+        builder = self.builder
+        before = builder.block
+        body = builder.append_basic_block("k")
+        after = builder.append_basic_block("summed")
+        builder.branch(body)
+        builder.position_at_end(body)
+        counter = builder.phi(I64)
+        counter.add_incoming(I64(0), before)
+        carried = [[builder.phi(self.results.kind) for _ in row] for row in sums]
+        running: list[list[Any]] = [list(row) for row in carried]
+        for part in range(step):
+            k = builder.add(counter, I64(part))
+            running = self._step(running, a_base, b_base, k)
+        following = builder.add(counter, I64(step))
+        counter.add_incoming(following, builder.block)
+        for row, phis in enumerate(carried):
+            for vector, phi in enumerate(phis):
+                phi.add_incoming(sums[row][vector], before)
+                phi.add_incoming(running[row][vector], builder.block)
+        more = builder.icmp_unsigned("<", following, I64(depth))
+        close_loop(builder, more, body, after)
+        return running
+
+    def _step(self, sums: list[list[Any]], a_base: Any, b_base: Any, k: Any) -> list[list[Any]]:
+        """One k: a column of A times a row of B."""
+        builder = self.builder
+        a_first = builder.add(a_base, builder.mul(k, I64(self.spec.shape.m)))
+        shared: list[Any] | None = None
+        if self.arrays.offsets is None:
+            first = builder.add(b_base, builder.mul(k, I64(self.spec.shape.n)))
+            shared = self._b_row(first)
+        found = []
+        for row, running in enumerate(sums):
+            place = builder.add(a_first, I64(row))
+            b_row = shared if shared is not None else self._b_row(self._selected(b_base, place))
+            address = element(builder, self.arrays.a, place, self.item)
+            value = load(builder, address, self.item)
+            factor = splat(builder, value, self.width)
+            pairs = zip(running, b_row, strict=True)
+            found.append([self._multiply_add(factor, b, total) for total, b in pairs])
+        return found
+
+    def _selected(self, b_base: Any, place: Any) -> Any:
+        address = element(self.builder, self.arrays.offsets, place, I32)
+        offset = self.builder.zext(load(self.builder, address, I32), I64)
+        return self.builder.add(b_base, offset)
+
+    def _b_row(self, first: Any) -> list[Any]:
+        found = []
+        for vector in range(self.tile.vectors):
+            place = self.builder.add(first, I64(vector * self.width))
+            address = element(self.builder, self.arrays.b, place, self.item)
+            found.append(load(self.builder, address, self.results.kind))
+        return found
+
+    def _multiply_add(self, factor: Any, b: Any, total: Any) -> Any:
+        if not self.spec.integer:
+            bits = 64 if self.spec.double else 32
+            return self._intrinsic(f"llvm.fma.v{self.width}f{bits}", factor, b, total)
+        if self.spec.shape.sparse:
+            return self.builder.add(total, self.builder.mul(factor, b))
+        return self.builder.add(total, self._pair_product(factor, b))
+
+    def _pair_product(self, a: Any, b: Any) -> Any:
+        """Low half times low half plus high half times high half, halves being signed."""
+        builder = self.builder
+        if self.host.pair_product and self.width * 32 == self.host.vector_bits:
+            halves = ir.VectorType(ir.IntType(16), 2 * self.width)
+            left, right = builder.bitcast(a, halves), builder.bitcast(b, halves)
+            kind = ir.FunctionType(self.results.kind, [halves, halves])
+            return builder.call(self._declare(self.host.pair_product, kind), [left, right])
+        shift = constant(16, 32, self.width)
+        low_a = builder.ashr(builder.shl(a, shift), shift)
+        low_b = builder.ashr(builder.shl(b, shift), shift)
+        high = builder.mul(builder.ashr(a, shift), builder.ashr(b, shift))
+        return builder.add(builder.mul(low_a, low_b), high)
+
+    def _saturating_add(self, c: Any, total: Any) -> Any:
+        return self._intrinsic(f"llvm.sadd.sat.v{self.width}i32", c, total)
+
+    def _intrinsic(self, name: str, *arguments: Any) -> Any:
+        kind = ir.FunctionType(self.results.kind, [argument.type for argument in arguments])
+        return self.builder.call(self._declare(name, kind), list(arguments))
+
+    def _declare(self, name: str, kind: ir.FunctionType) -> Any:
+        known = self.builder.module.globals.get(name)
+        return known if known is not None else ir.Function(self.builder.module, kind, name)

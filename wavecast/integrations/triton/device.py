@@ -1,0 +1,97 @@
+"""A GPU that is not there, as Triton's device: `with wavecast.device("gfx942"): …`, and scripts
+run on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wavecast.errors import WavecastError
+from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.triton.program import own_traceback, run_as_main
+from wavecast.integrations.triton.session import device_facts
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+    from wavecast.integrations.triton.execute import ExecutingHooks
+
+
+@contextlib.contextmanager
+def device(
+    arch: str | Device | DeviceFacts = "gfx942",
+    *,
+    threads: int | None = None,
+    kernels: str = "",
+) -> Iterator[ExecutingHooks]:
+    """Execute every Triton launch of the block on the emulator, at once, in this process.
+
+    Tensors live on the CPU, also those asked for with `device="cuda"` where PyTorch has no GPU;
+    results land in them. `threads` is the number of host threads (default: all there are),
+    `kernels` a regular expression of the kernels to execute, others are left out.
+
+    Launches raise `wavecast.emulate.errors.Unsupported` for an instruction without a meaning here
+    and `ExecutionError` when they touch memory outside their tensors' storages, run endlessly or
+    deadlock. Raises UnknownName for an unknown `arch`, UsageError inside a capture or a device.
+    """
+    from wavecast.emulate.launch import Emulator
+    from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
+    from wavecast.integrations.triton.execute import ExecutingHooks
+
+    facts = device_facts(arch)
+    hooks = ExecutingHooks(facts, Emulator(threads), kernels=kernels)
+    real = has_gpu()
+    hooks.install()
+    try:
+        with contextlib.nullcontext() if real else emulated_cuda(facts, _ignored):
+            yield hooks
+    finally:
+        hooks.remove()
+
+
+def _ignored(note: str) -> None:
+    """Notes are about comparisons passed over and other things that only captures do."""
+    del note
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a script ended: its exit code, how many launches were executed, and the traceback of
+    what it raised ("" when it ended by itself)."""
+
+    code: int
+    executed: int
+    traceback: str = ""
+
+
+def run_script(
+    path: Path,
+    arguments: Sequence[str],
+    arch: str,
+    *,
+    threads: int | None = None,
+    kernels: str = "",
+) -> Ended:
+    """Run a script as `__main__` in this process with its launches executed, as in `device`.
+
+    What the emulator cannot do is raised as it is; anything else the script raises is described.
+    """
+    with device(arch, threads=threads, kernels=kernels) as hooks:
+        try:
+            run_as_main(path, arguments)
+        except WavecastError:
+            raise
+        except SystemExit as error:
+            return _exited(error, hooks.executed)
+        except Exception as error:
+            return Ended(1, hooks.executed, own_traceback(error, path))
+        return Ended(0, hooks.executed)
+
+
+def _exited(error: SystemExit, executed: int) -> Ended:
+    """`sys.exit` takes a number, or something to print with exit code 1."""
+    if error.code is None or isinstance(error.code, int):
+        return Ended(error.code or 0, executed)
+    return Ended(1, executed, f"{error.code}\n")

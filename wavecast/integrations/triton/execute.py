@@ -1,0 +1,160 @@
+"""Triton's entry points while its launches are executed on the emulator.
+
+What is replaced: the active driver, `CompiledKernel._init_handles` (tells the driver which kernel
+it loads), `JITFunction.run` (name filter) and `triton.testing`'s timers. Compiling, autotuning and
+errors of both stay Triton's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.triton import Slot, code_object, scratch_offsets, segment_bytes, slots
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.errors import LaunchError, UsageError
+from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton import timers
+from wavecast.integrations.triton.claim import claim
+from wavecast.integrations.triton.driver import CaptureDriver
+from wavecast.integrations.triton.launches import pack
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What every launch of one compiled kernel needs. `kernel` is kept so that its id stays."""
+
+    kernel: Any
+    code: CodeObject
+    layout: tuple[Slot, ...]
+    segment: int
+    scratch: tuple[int, ...]
+
+
+class ExecutingHooks:
+    """Installed from `install` to `remove`; one at a time in a process.
+
+    `kernels` is a regular expression searched in kernel names; launches of others are left out.
+    Raises UsageError for a bad one, or for a device that is not AMD's.
+    """
+
+    def __init__(self, facts: DeviceFacts, emulator: Emulator, *, kernels: str = "") -> None:
+        if not facts.is_amd:
+            raise UsageError(f"only AMD GPUs can be executed, not {facts.target}")
+        try:
+            self._pattern = re.compile(kernels)
+        except re.error as error:
+            raise UsageError(f"-k {kernels!r} is not a regular expression: {error}") from error
+        self.emulator = emulator
+        self.driver = CaptureDriver(facts, "cuda:0", self._launched)
+        self.executed = 0
+        self._patches = Patches()
+        self._loaded: dict[int, Loaded] = {}
+
+    def install(self) -> None:
+        """Make the emulator Triton's device. Raises UsageError inside another capture or device."""
+        from triton.compiler.compiler import CompiledKernel
+        from triton.runtime.driver import driver
+        from triton.runtime.jit import JITFunction
+
+        patches = self._patches
+        claim(patches)
+        patches.attribute(driver, "_active", self.driver)
+        loading = self._watched_load(CompiledKernel._init_handles)
+        patches.attribute(CompiledKernel, "_init_handles", loading)
+        if self._pattern.pattern:
+            patches.attribute(JITFunction, "run", self._filtered_run(JITFunction.run))
+        timers.install(patches)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        self._patches.restore()
+
+    def _watched_load(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def _init_handles(kernel: Any) -> None:
+            self.driver.loading(kernel)
+            original(kernel)
+
+        return _init_handles
+
+    def _filtered_run(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def run(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._pattern.search(function.fn.__name__):
+                return original(function, *args, **kwargs)
+            return None
+
+        return run
+
+    def _launched(self, kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
+        if 0 in grid:
+            return
+        import torch
+
+        with torch._C.DisableTorchFunction():
+            loaded = self._load(kernel)
+            ranges = [
+                memory
+                for slot in loaded.layout
+                if slot.type.startswith("*")
+                for memory in _storage(loaded.code.kernel, values, slot)
+            ]
+            data = pack(loaded.code.kernel, loaded.layout, loaded.segment, values)
+            if loaded.scratch:
+                data, more = self._with_scratch(kernel, loaded, data)
+                ranges += more
+        code = loaded.code
+        block = (code.workgroup_size, 1, 1)
+        self.emulator.run(Launch(code, grid, block, (), data, code.dynamic_lds), ranges)
+        self.executed += 1
+
+    def _load(self, kernel: Any) -> Loaded:
+        found = self._loaded.get(id(kernel))
+        if found is None:
+            import triton
+
+            code = code_object(kernel, triton.__version__)
+            found = Loaded(
+                kernel, code, slots(kernel), segment_bytes(kernel), scratch_offsets(kernel)
+            )
+            self._loaded[id(kernel)] = found
+        return found
+
+    def _with_scratch(
+        self, kernel: Any, loaded: Loaded, data: bytes
+    ) -> tuple[bytes, list[AddressRange]]:
+        """The argument segment with the address of global scratch where the kernel uses any."""
+        size = int(getattr(kernel.metadata, "global_scratch_size", 0) or 0)
+        if not size:
+            return data, []
+        buffer = self.driver.scratch
+        address = buffer.data_ptr()
+        filled = bytearray(data)
+        filled[loaded.scratch[0] : loaded.scratch[0] + 8] = address.to_bytes(8, "little")
+        return bytes(filled), [(address, address + buffer.nbytes)]
+
+
+def _storage(kernel: str, values: Sequence[Any], slot: Slot) -> list[AddressRange]:
+    """The memory an argument lies in: the whole storage of its tensor."""
+    value = values[slot.path[0]]
+    for index in slot.path[1:]:
+        value = value[index]
+    if slot.part == "base":
+        value = value.base
+    value = getattr(value, "base", value)  # triton.reinterpret wraps the tensor
+    if not hasattr(value, "untyped_storage"):
+        return []
+    storage = value.untyped_storage()
+    if storage.device.type != "cpu":
+        raise LaunchError(
+            f"{kernel}: argument {slot.path[0]} lies on {storage.device}",
+            hint="the emulator reads tensors of the CPU",
+        )
+    first = storage.data_ptr()
+    return [(first, first + storage.nbytes())]
