@@ -96,9 +96,11 @@ class _Measured:
 def _shape(access: Access) -> tuple[int, tuple[int | None, ...]]:
     """Width and lane offsets, moved down by a multiple of `_PERIOD`."""
     offsets = access.offsets or ()
-    lowest = min((offset for offset in offsets if offset is not None), default=0)
+    lowest = min([offset for offset in offsets if offset is not None], default=0)
     base = lowest // _PERIOD * _PERIOD
-    return access.width, tuple(None if o is None else o - base for o in offsets)
+    if not base:
+        return access.width, offsets
+    return access.width, tuple([None if o is None else o - base for o in offsets])
 
 
 def _describe(

@@ -125,12 +125,13 @@ def _half(decoded: Decoded, lanes: int) -> tuple[Function, list[Reader], list[Wr
     readers: list[Reader | None] = []
     writers: list[Writer | None] = []
     vector = decoded.opcode.is_vector
+    modifiers = decoded.modifiers
     source = 0
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access in (Access.READ, Access.READ_WRITE) and role.kind is not OperandKind.LABEL:
             reader = operand_reader(operand, role, lanes)
             if role.access is Access.READ and role.kind is not OperandKind.LANE_MASK:
-                selector = decoded.modifiers.get(f"src{source}_sel")
+                selector = modifiers.get(f"src{source}_sel") if modifiers else None
                 source += 1
                 if reader is not None and selector is not None:
                     reader = part_reader(reader, selector, operand.sign_extend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,11 @@ Reader = Callable[[Registers], Value]
 Writer = Callable[[Registers, Value], None]
 
 
+_of_few = lru_cache(maxsize=4096)
+"""For readers and writers of registers and small constants: there are few, and they are shared."""
+
+
+@_of_few
 def constant_reader(value: int) -> Reader:
     """A value that is the same everywhere."""
     return lambda _state: value
@@ -63,10 +69,12 @@ def part_writer(operand: Operand, selector: str, unused: str) -> Writer | None:
     return write
 
 
+@_of_few
 def _register_reader(position: int) -> Reader:
     return lambda state: state.values[position]
 
 
+@_of_few
 def _pair_reader(position: int) -> Reader:
     return lambda state: join(state.values[position], state.values[position + 1])
 
@@ -104,11 +112,13 @@ def _mask_reader(operand: Operand, lanes: int) -> Reader | None:
     return lambda state: state.ops.lanes_of_mask(read(state))
 
 
+@_of_few
 def special_position(name: str) -> int:
     """The bit position of (the low half of) a special register."""
     return special(name).bit_length() - SPECIAL_REGISTERS[name][1]
 
 
+@_of_few
 def special_reader(name: str, lanes: int, vector: bool) -> Reader:
     """How to read an implicit register; `vector` rows see lane masks as conditions."""
     first = special_position(name)
@@ -118,6 +128,7 @@ def special_reader(name: str, lanes: int, vector: bool) -> Reader:
     return (lambda state: state.ops.lanes_of_mask(read(state))) if vector else read
 
 
+@_of_few
 def special_writer(name: str, lanes: int, vector: bool) -> Writer:
     """How to write an implicit register."""
     first = special_position(name)
@@ -140,16 +151,19 @@ def operand_writer(operand: Operand, role: OperandRole, lanes: int) -> Writer | 
     if operand.half:
         return _half_writer(first, operand.half)
     if role.dwords == 1:
-        return lambda state, value: state.write_vector(first, value)
+        return _vector_writer(first)
     return _vector_pair_writer(first) if role.dwords == 2 else None
 
 
+@_of_few
 def _scalar_writer(first: int, count: int) -> Writer:
     def write(state: Registers, value: Value) -> None:
+        if type(value) is not int:
+            value = _uniform(value)
         if count == 1:
-            state.values[first] = _uniform(value)
+            state.values[first] = value
             return
-        low, high = split(_uniform(value))
+        low, high = split(value)
         state.values[first] = low
         state.values[first + 1] = high
 
@@ -170,6 +184,12 @@ def _mask_writer(first: int, lanes: int) -> Writer:
     return lambda state, value: write(state, state.ops.mask_of_lanes(value))
 
 
+@_of_few
+def _vector_writer(first: int) -> Writer:
+    return lambda state, value: state.write_vector(first, value)
+
+
+@_of_few
 def _vector_pair_writer(first: int) -> Writer:
     def write(state: Registers, value: Value) -> None:
         low, high = split(value)
