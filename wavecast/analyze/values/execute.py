@@ -74,7 +74,9 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
 def _single(
     function: Function, readers: list[Reader], writers: list[Writer], changes_exec: bool
 ) -> Step:
-    """The effect of an instruction that is no pair."""
+    """The effect of an instruction that is no pair; the commonest kind has one of its own."""
+    if len(readers) == 2 and len(writers) == 1 and not changes_exec:
+        return _binary(function, readers[0], readers[1], writers[0])
 
     def step(state: Registers, _index: int) -> None:
         values = function(state.ops, *[read(state) for read in readers])
@@ -82,6 +84,14 @@ def _single(
             write(state, value)
         if changes_exec:
             state.exec_changed()
+
+    return step
+
+
+def _binary(function: Function, first: Reader, second: Reader, write: Writer) -> Step:
+    def step(state: Registers, _index: int) -> None:
+        (value,) = function(state.ops, first(state), second(state))
+        write(state, value)
 
     return step
 

@@ -136,13 +136,9 @@ class _Roots:
             (slots.first + slots.count for slots in self.spills.values()), default=SLOT_BASE
         )
         self.steps: dict[int, tuple[Step, int | None]] = {}
-        member = slices.addresses.member
+        traced = slices.traced
         self.blocks = [
-            [
-                self._member(index)
-                for index in range(block.start, block.stop)
-                if member[index] or _is_access(program.instructions[index].decoded)
-            ]
+            [self._member(index) for index in range(block.start, block.stop) if traced[index]]
             for block in program.blocks
         ]
 

@@ -36,11 +36,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The slice of all decisions, the slice of all addresses, and the spills both follow."""
+    """The slice of all decisions, the slice of all addresses, and the spills both follow.
+
+    `traced[i]` is 1 for instructions of the slice of addresses, and for those that have one.
+    """
 
     decisions: Slice
     addresses: Slice
     spills: dict[int, Slots]
+    traced: bytearray
 
 
 def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = True) -> Slices:
@@ -72,6 +76,9 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
     partial = bytes(partial_lanes(program, descriptor.wave_size))
     effects = _effects(program, partial, spills)
     seen = _slice(program, effects, partial, addresses)
+    traced = bytearray(seen.member)
+    for index in (*addresses, *spills):
+        traced[index] = 1
     # what a vector load returns is unknown to a decision wherever it was loaded from
     for index in addresses:
         memory = program.instructions[index].decoded.memory
@@ -80,7 +87,7 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
             effects[index] = reads & EXEC, writes, everywhere, kills, changes_exec
     if not follow_exec:
         effects = [_without_exec(effect) for effect in effects]
-    return Slices(_slice(program, effects, partial, decisions), seen, spills)
+    return Slices(_slice(program, effects, partial, decisions), seen, spills, traced)
 
 
 def _permutes(memory: MemoryEffect) -> bool:
@@ -149,6 +156,9 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
     needed = [(0, 0)] * len(blocks)
     leaving: list[tuple[int, int] | None] = [None] * len(blocks)
     pending = list(program.reverse_postorder)
+    seed_at = [0] * len(effects)
+    for position, registers in seeds.items():
+        seed_at[position] = registers
     while pending:
         index = pending.pop()
         block = blocks[index]
@@ -172,9 +182,7 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
                 results[position] = results.get(position, 0) | wanted
                 need = (need & ~kills) | reads
                 outside &= ~everywhere
-            seed = seeds.get(position)
-            if seed is not None:
-                need |= seed
+            need |= seed_at[position]
         if (need, outside) != needed[index]:
             needed[index] = need, outside
             pending.extend(p for p in block.predecessors if p not in pending)
