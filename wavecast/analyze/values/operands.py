@@ -15,6 +15,12 @@ from wavecast.isa.opcode import OperandKind, OperandRole
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
 from wavecast.isa.semantics.integers import Unknown
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_LANE_MASK = OperandKind.LANE_MASK
+_CONSTANT = OperandClass.CONSTANT
+_VGPR = OperandClass.VGPR
+_VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
+
 _FLOAT_TYPES = ("f32",)
 
 Reader = Callable[[Registers], Value]
@@ -34,9 +40,9 @@ def constant_reader(value: int) -> Reader:
 def operand_reader(operand: Operand, role: OperandRole, lanes: int) -> Reader | None:
     """How to read an operand at the width of its role; None for a form that is not modelled."""
     wide = role.dwords == 2
-    if role.kind is OperandKind.LANE_MASK:
+    if role.kind is _LANE_MASK:
         return _mask_reader(operand, lanes)
-    if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+    if operand.kind is _CONSTANT and operand.value is not None:
         return constant_reader(operand.value & (0xFFFFFFFFFFFFFFFF if wide else 0xFFFFFFFF))
     if operand.text == "null":
         return constant_reader(0)
@@ -58,7 +64,7 @@ def part_reader(reader: Reader, selector: str, signed: bool) -> Reader:
 
 def part_writer(operand: Operand, selector: str, unused: str) -> Writer | None:
     """A writer of the byte or word of a vector register that an SDWA destination selects."""
-    if operand.kind is not OperandClass.VGPR or operand.count != 1:
+    if operand.kind is not _VGPR or operand.count != 1:
         return None
     first = (operand.bits & -operand.bits).bit_length() - 1
 
@@ -102,7 +108,7 @@ def _float_modified(reader: Reader, operand: Operand) -> Reader:
 
 
 def _mask_reader(operand: Operand, lanes: int) -> Reader | None:
-    if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+    if operand.kind is _CONSTANT and operand.value is not None:
         mask = operand.value
         return lambda state: state.ops.lanes_of_mask(mask & state.ops.full_mask)
     if not operand.bits:
@@ -144,9 +150,9 @@ def operand_writer(operand: Operand, role: OperandRole, lanes: int) -> Writer | 
     if not operand.bits or operand.negate or operand.absolute:
         return None
     first = (operand.bits & -operand.bits).bit_length() - 1
-    if role.kind is OperandKind.LANE_MASK:
+    if role.kind is _LANE_MASK:
         return _mask_writer(first, lanes)
-    if operand.kind not in (OperandClass.VGPR, OperandClass.AGPR):
+    if operand.kind not in _VECTORS:
         return _scalar_writer(first, max(1, min(role.dwords, operand.bits.bit_count())))
     if operand.half:
         return _half_writer(first, operand.half)

@@ -23,6 +23,11 @@ from wavecast.isa.opcode import Access, MemoryKind, Space
 from wavecast.isa.program import KernelArgument, KernelDescriptor, Program
 from wavecast.isa.registers import EXEC
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_PERMUTE = MemoryKind.PERMUTE
+_READ = Access.READ
+_WRITE = Access.WRITE
+
 _POINTER_KINDS = ("global_buffer", "dynamic_shared_pointer")
 _SEGMENT = 1 << 0
 """The root of the kernel argument segment itself."""
@@ -248,7 +253,7 @@ _Flow = tuple[int, int]
 
 
 def _is_access(decoded: Decoded) -> bool:
-    return decoded.memory is not None and decoded.memory.kind is not MemoryKind.PERMUTE
+    return decoded.memory is not None and decoded.memory.kind is not _PERMUTE
 
 
 def _roots_in(state: State, registers: int) -> int:
@@ -331,13 +336,13 @@ def _flows(decoded: Decoded) -> list[_Flow]:
         for operand, role in zip(decoded.operands, decoded.roles, strict=True)
         if role.type == "u64" and operand.count == 2
     ]
-    results = [bits for bits, access in wide if access is Access.WRITE]
+    results = [bits for bits, access in wide if access is _WRITE]
     if len(results) != 1:
         return [(reads, writes)]
     (low,) = (bits & -bits for bits in results)
     low_reads = reads
     for bits, access in wide:
-        if access is Access.READ:
+        if access is _READ:
             low_reads &= ~(bits & (bits - 1))
     return [(low_reads, low), (reads, writes & ~low)]
 
@@ -346,9 +351,9 @@ def _half(decoded: Decoded) -> _Flow:
     """One half of a VOPD pair, whose register sets belong to the pair."""
     reads = writes = 0
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access is not Access.WRITE:
+        if role.access is not _WRITE:
             reads |= operand.bits
-        if role.access is not Access.READ:
+        if role.access is not _READ:
             writes |= operand.bits
     return reads, writes
 
@@ -358,7 +363,7 @@ def _addressing(decoded: Decoded) -> int:
     found = 0
     tensor = decoded.opcode.form == "TENSOR"
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        scalar_base = decoded.opcode.form == "SMEM" and role.access is Access.READ
+        scalar_base = decoded.opcode.form == "SMEM" and role.access is _READ
         if role.kind in ADDRESS_KINDS or scalar_base or tensor:
             found |= operand.bits
     return found

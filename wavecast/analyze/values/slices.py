@@ -12,13 +12,15 @@ from wavecast.isa.opcode import Control, MemoryEffect, MemoryKind, OperandKind, 
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import AGPRS, EXEC, VGPRS
 
-ADDRESS_KINDS = frozenset(
-    {
-        OperandKind.ADDRESS,
-        OperandKind.SCALAR_ADDRESS,
-        OperandKind.RESOURCE,
-        OperandKind.OFFSET,
-    }
+# bound once: looking an enum member up costs ten times what comparing it does
+_CONDITIONAL = Control.CONDITIONAL
+_PERMUTE = MemoryKind.PERMUTE
+
+ADDRESS_KINDS = (
+    OperandKind.ADDRESS,
+    OperandKind.SCALAR_ADDRESS,
+    OperandKind.RESOURCE,
+    OperandKind.OFFSET,
 )
 _LANEWISE = VGPRS | AGPRS | -1 << SLOT_BASE
 """Registers that inactive lanes keep their value of, scratch dwords included."""
@@ -59,9 +61,7 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
     addresses: dict[int, int] = {}
     for instruction in program.instructions:
         decoded = instruction.decoded
-        if decoded.opcode.control is Control.CONDITIONAL and (
-            follow_exec or not decoded.reads & EXEC
-        ):
+        if decoded.opcode.control is _CONDITIONAL and (follow_exec or not decoded.reads & EXEC):
             decisions[instruction.index] = decoded.reads
         if decoded.memory is None or _permutes(decoded.memory):
             continue
@@ -92,7 +92,7 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
 
 def _permutes(memory: MemoryEffect) -> bool:
     """Moves values between lanes: LDS hardware, but no memory."""
-    return memory.kind is MemoryKind.PERMUTE
+    return memory.kind is _PERMUTE
 
 
 def address_registers(decoded: Decoded) -> int:
