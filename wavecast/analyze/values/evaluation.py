@@ -17,7 +17,8 @@ from wavecast.analyze.values.memory_step import (
 )
 from wavecast.analyze.values.paths import Paths
 from wavecast.analyze.values.plans import Plans
-from wavecast.analyze.values.roots import Pointers, Uses, roots, uses
+from wavecast.analyze.values.pointers import Pointers
+from wavecast.analyze.values.roots import Uses, roots, uses
 from wavecast.analyze.values.sample import first_samples, more_samples
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.slices import Slices, slices

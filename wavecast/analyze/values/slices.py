@@ -22,8 +22,8 @@ ADDRESS_KINDS = (
     OperandKind.RESOURCE,
     OperandKind.OFFSET,
 )
-_LANEWISE = VGPRS | AGPRS | -1 << SLOT_BASE
-"""Registers that inactive lanes keep their value of, scratch dwords included."""
+_SHARED = ~(VGPRS | AGPRS | -1 << SLOT_BASE)
+"""Registers that are no inactive lane's own: all but vector registers and scratch dwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _effects(program: Program, partial: bytes, spills: dict[int, Slots]) -> list
                 modelled[key] = passes_on(decoded)
             if not modelled[key]:
                 reads &= EXEC
-        everywhere = kills & ~_LANEWISE if partial[instruction.index] else kills
+        everywhere = kills & _SHARED if partial[instruction.index] else kills
         found.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
     return found
 
