@@ -11,8 +11,13 @@ from wavecast.isa.collector import no_collections
 
 def test_off_inside_and_on_again_afterwards() -> None:
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="inside"), no_collections():
+    with no_collections():
         assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_on_again_after_an_error() -> None:
+    with pytest.raises(ValueError, match="inside"), no_collections():
         raise ValueError("inside")
     assert gc.isenabled()
 

@@ -18,6 +18,9 @@ _READ_WRITE = Access.READ_WRITE
 _READ = Access.READ
 _RETURN = Access.RETURN
 
+_WHOLE = frozenset({"", "e32", "e64"})
+"""Encodings that write every byte of every active lane."""
+
 _SUFFIX = re.compile(r"(?P<base>.+?)_(?P<encoding>e64_dpp8|e64_dpp|e32|e64|e96|dpp8|dpp|sdwa)")
 _RETURNING = ("glc", "sc0")
 _CACHE_LIMIT = 60_000
@@ -132,7 +135,7 @@ class Decoder:
             if access is _READ_WRITE:
                 reads |= bits
                 kills |= bits
-            elif operand.half or _keeps_old(modifiers, encoding):
+            elif operand.half or (encoding not in _WHOLE and _keeps_old(modifiers, encoding)):
                 reads |= bits
             else:
                 kills |= bits

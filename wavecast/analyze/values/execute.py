@@ -112,7 +112,8 @@ def passes_on(decoded: Decoded) -> bool:
 
 
 def _is_modelled(decoded: Decoded) -> bool:
-    return decoded.encoding in _ENCODINGS and _HARMLESS.issuperset(decoded.modifiers)
+    modifiers = decoded.modifiers
+    return decoded.encoding in _ENCODINGS and (not modifiers or _HARMLESS.issuperset(modifiers))
 
 
 def opaque(decoded: Decoded) -> Step:
