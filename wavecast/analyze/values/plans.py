@@ -30,6 +30,7 @@ class Plans:
         self._decisions: dict[int, list[Planned]] = {}
         self._everything: dict[int, list[Planned]] = {}
         self._written: dict[frozenset[int], list[int]] = {}
+        self._live: dict[int, list[int]] = {}
 
     def of(self, block: int, addresses: bool) -> list[Planned]:
         """The steps of a block; with `addresses` those that addresses depend on as well."""
@@ -50,6 +51,13 @@ class Plans:
                 for position in range(block.start, block.stop):
                     written |= results.get(position, 0)
             found = self._written[blocks] = bits_of(written & ~EXEC)
+        return found
+
+    def live(self, block: int) -> list[int]:
+        """The registers that decisions depend on when a block is entered."""
+        found = self._live.get(block)
+        if found is None:
+            found = self._live[block] = bits_of(self.slices.decisions.needed[block])
         return found
 
     def _plan(self, block: int, addresses: bool) -> list[Planned]:

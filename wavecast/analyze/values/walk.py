@@ -28,7 +28,6 @@ from wavecast.analyze.values.steady import (
     differences,
     trend,
 )
-from wavecast.isa.defuse import bits_of
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
@@ -210,7 +209,7 @@ class Walk:
     def _loop(self, loop: Loop) -> int | None:
         """Run a loop from its header until it is left; returns the block after it."""
         self.outcome.entries[loop.index] += 1
-        live = bits_of(self._plans.slices.decisions.needed[loop.header])
+        live = self._plans.live(loop.header)
         now = self._snapshot(live)
         changes: list[Change | None] = [None]
         noted: list[list[Comparison]] = []
