@@ -63,6 +63,7 @@ def analyze(
     waited = waits(program)
     executed = known.block_counts
     waves = waves_of(launch, occupied.waves_per_workgroup)
+    alone = {charge: _alone(charge) for charge in set(charges)}
     body, inlined = line_costs(program.instructions, charges, resident)
     return CodeAnalysis(
         kernel=code.kernel,
@@ -90,7 +91,7 @@ def analyze(
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
         executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),
-        instruction_cycles=tuple(_alone(charge) for charge in charges),
+        instruction_cycles=tuple([alone[charge] for charge in charges]),
     )
 
 

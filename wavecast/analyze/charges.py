@@ -15,6 +15,9 @@ from wavecast.arch import Device
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import MemoryEffect, MemoryKind, Opcode, Role, Space
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_NOP = Role.NOP
+
 _GLOBAL_SPACES = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _LDS_SIDES = frozenset({MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS})
 _FORMATS: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
@@ -88,7 +91,7 @@ class Charges:
         key: object = (id(opcode), id(decoded.memory), second and id(second.opcode))
         if opcode.matrix is not None:
             key = (key, tuple(decoded.modifiers.items()))
-        elif opcode.role is Role.NOP:
+        elif opcode.role is _NOP:
             key = decoded.text
         found = self._by_kind.get(key)
         if found is None:
@@ -117,7 +120,7 @@ class Charges:
             pipe=cost.pipe,
             cycles=cost.issue_cycles * cost.shared_by,
             shared_cycles=self._shared_cycles(cost.pipe, decoded.memory, to_global, to_lds),
-            slots=0 if opcode.role in (Role.HINT, Role.NOP) else 1,
+            slots=0 if opcode.role in (Role.HINT, _NOP) else 1,
             idle=_idle(decoded),
             latency=cost.latency_cycles,
             chained_latency=cost.accumulate_cycles,
@@ -183,7 +186,7 @@ def _format(decoded: Decoded, number: str, name: str) -> str:
 
 def _idle(decoded: Decoded) -> int:
     """Wait states of a no-op: `s_nop N` lets N + 1 pass."""
-    if decoded.opcode.role is not Role.NOP:
+    if decoded.opcode.role is not _NOP:
         return 0
     count = decoded.operands[0].value if decoded.operands else None
     return (count or 0) + 1

@@ -8,6 +8,8 @@ alternate between two registers. Values carried through memory are not followed.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from wavecast.analyze.charges import Charge
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Access
@@ -94,7 +96,8 @@ def _accumulators(decoded: Decoded) -> int:
     return decoded.operands[3].bits if len(decoded.operands) > 3 else 0
 
 
-def _spans(registers: int) -> list[Span]:
+@lru_cache(maxsize=4096)
+def _spans(registers: int) -> tuple[Span, ...]:
     """The runs of adjacent registers of a set, `[low, high)`."""
     found = []
     while registers:
@@ -103,4 +106,4 @@ def _spans(registers: int) -> list[Span]:
         count = (rest & -rest).bit_length() - 1
         found.append((low, low + count))
         registers &= ~(((1 << count) - 1) << low)
-    return found
+    return tuple(found)

@@ -13,6 +13,9 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_PERMUTE = MemoryKind.PERMUTE
+
 _PERIOD = 1024
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 
@@ -51,7 +54,7 @@ def memory_instructions(
         loop = program.innermost_loop[block.index]
         for instruction in program.instructions[block.start : block.stop]:
             memory = instruction.decoded.memory
-            if memory is not None and memory.kind is not MemoryKind.PERMUTE:
+            if memory is not None and memory.kind is not _PERMUTE:
                 access = accesses.memory(instruction.index)
                 found.append(_describe(instruction, access, measured, loop))
     return tuple(found)
@@ -96,9 +99,11 @@ class _Measured:
 def _shape(access: Access) -> tuple[int, tuple[int | None, ...]]:
     """Width and lane offsets, moved down by a multiple of `_PERIOD`."""
     offsets = access.offsets or ()
-    lowest = min((offset for offset in offsets if offset is not None), default=0)
+    lowest = min([offset for offset in offsets if offset is not None], default=0)
     base = lowest // _PERIOD * _PERIOD
-    return access.width, tuple(None if o is None else o - base for o in offsets)
+    if not base:
+        return access.width, offsets
+    return access.width, tuple([None if o is None else o - base for o in offsets])
 
 
 def _describe(

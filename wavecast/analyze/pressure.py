@@ -17,13 +17,10 @@ def pressure(program: Program) -> Pressure:
     The peak is where most vector registers, VGPRs and AGPRs together, are live; the first such
     instruction counts.
     """
-    vgpr: list[int] = []
-    agpr: list[int] = []
-    sgpr: list[int] = []
-    for live in liveness(program).before:
-        vgpr.append((live & VGPRS).bit_count())
-        agpr.append((live >> AGPR_BASE & _AGPR_FIELD).bit_count())
-        sgpr.append((live >> SGPR_BASE & _SGPR_FIELD).bit_count())
+    before = liveness(program).before
+    vgpr = [(live & VGPRS).bit_count() for live in before]
+    agpr = [(live >> AGPR_BASE & _AGPR_FIELD).bit_count() for live in before]
+    sgpr = [(live >> SGPR_BASE & _SGPR_FIELD).bit_count() for live in before]
     totals = [v + a for v, a in zip(vgpr, agpr, strict=True)]
     peak = max(range(len(totals)), key=totals.__getitem__, default=0)
     return Pressure(

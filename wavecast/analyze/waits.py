@@ -7,6 +7,9 @@ from wavecast.isa.opcode import Role
 from wavecast.isa.program import Program
 from wavecast.isa.waits import wait_counters
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_WAIT = Role.WAIT
+
 
 def waits(program: Program) -> tuple[Wait, ...]:
     """Every wait on a memory counter, in program order."""
@@ -14,7 +17,7 @@ def waits(program: Program) -> tuple[Wait, ...]:
     for block in program.blocks:
         loop = program.innermost_loop[block.index]
         for instruction in program.instructions[block.start : block.stop]:
-            if instruction.decoded.opcode.role is not Role.WAIT:
+            if instruction.decoded.opcode.role is not _WAIT:
                 continue
             counters = wait_counters(instruction, program.target)
             if counters:

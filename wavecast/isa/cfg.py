@@ -11,6 +11,12 @@ from wavecast.isa.instruction import Instruction, OperandClass, SourceLocation
 from wavecast.isa.opcode import Control
 from wavecast.isa.program import Block, Loop, Program
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_NONE = Control.NONE
+_END = Control.END
+_CALL = Control.CALL
+_CONDITIONAL = Control.CONDITIONAL
+
 _JUMP_EXPRESSION = re.compile(r"\(?(\.?[A-Za-z_$][\w.$]*)-")
 _LONG_BRANCH_REACH = 8
 
@@ -54,8 +60,8 @@ def _branch_targets(
     """Branch instruction -> the instruction it jumps to, where that is in this function."""
     found = {}
     for instruction in instructions:
-        control = instruction.opcode.control
-        if control is Control.NONE or control is Control.END or control is Control.CALL:
+        control = instruction.decoded.opcode.control
+        if control is _NONE or control is _END or control is _CALL:
             continue
         if control is Control.INDIRECT:
             label = _long_branch(instructions, instruction.index, labels)
@@ -90,8 +96,8 @@ def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, 
 def _leaders(instructions: list[Instruction], targets: dict[int, int]) -> list[int]:
     starts = {0, *targets.values()}
     for instruction in instructions:
-        control = instruction.opcode.control
-        if control is not Control.NONE and control is not Control.CALL:
+        control = instruction.decoded.opcode.control
+        if control is not _NONE and control is not _CALL:
             starts.add(instruction.index + 1)
     return sorted(start for start in starts if start < len(instructions))
 
@@ -114,9 +120,9 @@ def _blocks(
         follows = (index + 1,) if stop < len(instructions) else ()
         control = last.opcode.control
         jump = (by_start[targets[last.index]],) if last.index in targets else ()
-        if control is Control.CONDITIONAL:
+        if control is _CONDITIONAL:
             successors.append(tuple(dict.fromkeys((*follows, *jump))))
-        elif control in (Control.BRANCH, Control.INDIRECT, Control.END):
+        elif control in (Control.BRANCH, Control.INDIRECT, _END):
             successors.append(jump)
         else:
             successors.append(follows)
@@ -251,7 +257,7 @@ def _location(
     closing = []
     for index in sorted(body):
         last = instructions[blocks[index].stop - 1]
-        if last.opcode.control is Control.NONE or last.location is None:
+        if last.opcode.control is _NONE or last.location is None:
             continue
         if any(target == header or target not in body for target in blocks[index].successors):
             closing.append(last.location.outermost)

@@ -13,6 +13,14 @@ from wavecast.isa.operand import OperandError, parse_operand, print_operand
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_READ_WRITE = Access.READ_WRITE
+_READ = Access.READ
+_RETURN = Access.RETURN
+
+_WHOLE = frozenset({"", "e32", "e64"})
+"""Encodings that write every byte of every active lane."""
+
 _SUFFIX = re.compile(r"(?P<base>.+?)_(?P<encoding>e64_dpp8|e64_dpp|e32|e64|e96|dpp8|dpp|sdwa)")
 _RETURNING = ("glc", "sc0")
 _CACHE_LIMIT = 60_000
@@ -114,20 +122,20 @@ class Decoder:
             if not bits:
                 continue
             access = role.access
-            if access is Access.READ:
+            if access is _READ:
                 reads |= bits
                 continue
-            if access is Access.RETURN:
+            if access is _RETURN:
                 reads |= bits
                 if _returns(modifiers):
                     writes |= bits
                     kills |= bits
                 continue
             writes |= bits
-            if access is Access.READ_WRITE:
+            if access is _READ_WRITE:
                 reads |= bits
                 kills |= bits
-            elif operand.half or _keeps_old(modifiers, encoding):
+            elif operand.half or (encoding not in _WHOLE and _keeps_old(modifiers, encoding)):
                 reads |= bits
             else:
                 kills |= bits

@@ -155,24 +155,51 @@ def _offsets(
     if isinstance(address, (Unknown, int)):
         values = [0 if isinstance(address, Unknown) else address] * lanes
     elif isinstance(address, np.ndarray):
-        values = [int(value) for value in np.broadcast_to(address, (lanes,))]
+        values = np.broadcast_to(address, (lanes,)).tolist()
     elif isinstance(address, Spread):
-        values = [int(value) for value in np.broadcast_to(signed_offsets(address), (lanes,))]
+        values = np.broadcast_to(signed_offsets(address), (lanes,)).tolist()
     else:
         return None, False
-    mask = (1 << lanes) - 1 if seen.mask is None else seen.mask
-    active = [
-        value if mask >> lane & 1 and (seen.reach is None or 0 <= value < seen.reach) else None
-        for lane, value in enumerate(values)
-    ]
-    known = [value for value in active if value is not None]
-    exact = is_known(address) and origin is not None and all(value >= origin for value in known)
-    start = origin if exact and origin is not None else min(known, default=0)
-    return [None if value is None else value - start for value in active], exact
+    everywhere = (1 << lanes) - 1
+    mask = everywhere if seen.mask is None else seen.mask & everywhere
+    reach = seen.reach
+    active: list[int | None] = [*values]
+    known: list[int] = values
+    if mask != everywhere or (reach is not None and not 0 <= min(values) <= max(values) < reach):
+        active = [
+            value if mask >> lane & 1 and (reach is None or 0 <= value < reach) else None
+            for lane, value in enumerate(values)
+        ]
+        known = [value for value in active if value is not None]
+    lowest = min(known, default=0)
+    exact = is_known(address) and origin is not None and (not known or lowest >= origin)
+    start = origin if exact and origin is not None else lowest
+    return (
+        [None if value is None else value - start for value in active] if start else active
+    ), exact
+
+
+def _even_stride(offsets: list[int | None]) -> int | None:
+    """Bytes from each lane to the next where all lanes are active and it is always the same."""
+    if len(offsets) < 2:
+        return None
+    first, second = offsets[0], offsets[1]
+    if first is None or second is None:
+        return None
+    stride = second - first
+    if not stride:
+        return 0 if offsets.count(first) == len(offsets) else None
+    even = range(first, first + stride * len(offsets), stride)
+    return stride if offsets == list(even) else None
 
 
 def classify(offsets: list[int | None], width: int) -> tuple[str, int | None]:
     """Pattern and stride of byte offsets by lane; inactive lanes are skipped."""
+    first, stride = offsets[0], _even_stride(offsets)
+    if first is not None and stride is not None:
+        if not stride:
+            return "broadcast", 0
+        return ("contiguous" if stride == width else "strided"), stride
     active = [(lane, offset) for lane, offset in enumerate(offsets) if offset is not None]
     if len({offset for _, offset in active}) == 1:
         return "broadcast", 0

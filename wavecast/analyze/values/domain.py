@@ -81,7 +81,7 @@ def signed_offsets(value: Spread) -> np.ndarray:
 
 def join(low: Value, high: Value) -> Value:
     """Two 32-bit registers as one 64-bit value."""
-    if isinstance(low, int) and isinstance(high, int):
+    if type(low) is int and type(high) is int:
         return low | high << 32
     if is_known(low) and is_known(high):
         return LaneOps(1).join(_array(low, 32), _array(high, 32))

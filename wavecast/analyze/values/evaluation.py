@@ -15,8 +15,10 @@ from wavecast.analyze.values.memory_step import (
     spill_step,
     vector_step,
 )
+from wavecast.analyze.values.paths import Paths
 from wavecast.analyze.values.plans import Plans
-from wavecast.analyze.values.roots import Pointers, Uses, roots, uses
+from wavecast.analyze.values.pointers import Pointers
+from wavecast.analyze.values.roots import Uses, roots, uses
 from wavecast.analyze.values.sample import first_samples, more_samples
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.slices import Slices, slices
@@ -132,6 +134,7 @@ class _Sampling:
         self.outcomes: list[Outcome] = []
         self._budget = BUDGET
         self._plans = Plans(program, parts, _Steps(program, parts, inputs, self.seen))
+        self._paths = Paths(program)
 
     @property
     def too_slow(self) -> bool:
@@ -177,7 +180,9 @@ class _Sampling:
             state.values[position] = value
         state.exec_changed()
         first = not self.outcomes
-        return Walk(self.program, self._plans, state, self._budget, first, self.follow_exec)
+        return Walk(
+            self.program, self._plans, self._paths, state, self._budget, first, self.follow_exec
+        )
 
 
 class _Steps:

@@ -33,6 +33,13 @@ from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
 from wavecast.isa.semantics.scalar import Function
 from wavecast.isa.semantics.integers import Unknown
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_READ = Access.READ
+_READING = (Access.READ, Access.READ_WRITE)
+_WRITING = (Access.WRITE, Access.READ_WRITE)
+_LABEL = OperandKind.LABEL
+_LANE_MASK = OperandKind.LANE_MASK
+
 _VECTOR_END = AGPR_BASE + AGPR_COUNT
 _ENCODINGS = ("", "e32", "e64", "e96", "sdwa")
 _HARMLESS = frozenset({"bitop3"}) | sdwa.MODIFIERS
@@ -74,7 +81,9 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
 def _single(
     function: Function, readers: list[Reader], writers: list[Writer], changes_exec: bool
 ) -> Step:
-    """The effect of an instruction that is no pair."""
+    """The effect of an instruction that is no pair; the commonest kind has one of its own."""
+    if len(readers) == 2 and len(writers) == 1 and not changes_exec:
+        return _binary(function, readers[0], readers[1], writers[0])
 
     def step(state: Registers, _index: int) -> None:
         values = function(state.ops, *[read(state) for read in readers])
@@ -82,6 +91,14 @@ def _single(
             write(state, value)
         if changes_exec:
             state.exec_changed()
+
+    return step
+
+
+def _binary(function: Function, first: Reader, second: Reader, write: Writer) -> Step:
+    def step(state: Registers, _index: int) -> None:
+        (value,) = function(state.ops, first(state), second(state))
+        write(state, value)
 
     return step
 
@@ -95,7 +112,8 @@ def passes_on(decoded: Decoded) -> bool:
 
 
 def _is_modelled(decoded: Decoded) -> bool:
-    return decoded.encoding in _ENCODINGS and _HARMLESS.issuperset(decoded.modifiers)
+    modifiers = decoded.modifiers
+    return decoded.encoding in _ENCODINGS and (not modifiers or _HARMLESS.issuperset(modifiers))
 
 
 def opaque(decoded: Decoded) -> Step:
@@ -125,17 +143,18 @@ def _half(decoded: Decoded, lanes: int) -> tuple[Function, list[Reader], list[Wr
     readers: list[Reader | None] = []
     writers: list[Writer | None] = []
     vector = decoded.opcode.is_vector
+    modifiers = decoded.modifiers
     source = 0
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access in (Access.READ, Access.READ_WRITE) and role.kind is not OperandKind.LABEL:
+        if role.access in _READING and role.kind is not _LABEL:
             reader = operand_reader(operand, role, lanes)
-            if role.access is Access.READ and role.kind is not OperandKind.LANE_MASK:
-                selector = decoded.modifiers.get(f"src{source}_sel")
+            if role.access is _READ and role.kind is not _LANE_MASK:
+                selector = modifiers.get(f"src{source}_sel") if modifiers else None
                 source += 1
                 if reader is not None and selector is not None:
                     reader = part_reader(reader, selector, operand.sign_extend)
             readers.append(reader)
-        if role.access in (Access.WRITE, Access.READ_WRITE):
+        if role.access in _WRITING:
             writers.append(_writer(decoded, operand, role, lanes))
     for name in decoded.opcode.implicit_reads:
         if name != "exec" or not vector:
@@ -151,7 +170,7 @@ def _half(decoded: Decoded, lanes: int) -> tuple[Function, list[Reader], list[Wr
 
 def _writer(decoded: Decoded, operand: Operand, role: OperandRole, lanes: int) -> Writer | None:
     selector = decoded.modifiers.get("dst_sel")
-    if selector is None or role.kind is OperandKind.LANE_MASK:
+    if selector is None or role.kind is _LANE_MASK:
         return operand_writer(operand, role, lanes)
     return part_writer(operand, selector, decoded.modifiers.get("dst_unused", "UNUSED_PAD"))
 

@@ -41,9 +41,10 @@ class _Masks:
         tracked = EXEC | VCC
         for instruction in self.program.instructions:
             decoded = instruction.decoded
-            touched = decoded.writes | decoded.reads
-            if touched & EXEC and decoded.opcode.form in SCALAR_FORMS:
-                tracked |= touched & SGPRS
+            if decoded.opcode.form in SCALAR_FORMS:
+                touched = decoded.writes | decoded.reads
+                if touched & EXEC:
+                    tracked |= touched & SGPRS
         return tracked
 
     def _steps(self, start: int, stop: int) -> list[tuple[int, int, Decoded | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,12 +15,23 @@ from wavecast.isa.opcode import OperandKind, OperandRole
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
 from wavecast.isa.semantics.integers import Unknown
 
+# bound once: looking an enum member up costs ten times what comparing it does
+_LANE_MASK = OperandKind.LANE_MASK
+_CONSTANT = OperandClass.CONSTANT
+_VGPR = OperandClass.VGPR
+_VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
+
 _FLOAT_TYPES = ("f32",)
 
 Reader = Callable[[Registers], Value]
 Writer = Callable[[Registers, Value], None]
 
 
+_of_few = lru_cache(maxsize=4096)
+"""For readers and writers of registers and small constants: there are few, and they are shared."""
+
+
+@_of_few
 def constant_reader(value: int) -> Reader:
     """A value that is the same everywhere."""
     return lambda _state: value
@@ -28,9 +40,9 @@ def constant_reader(value: int) -> Reader:
 def operand_reader(operand: Operand, role: OperandRole, lanes: int) -> Reader | None:
     """How to read an operand at the width of its role; None for a form that is not modelled."""
     wide = role.dwords == 2
-    if role.kind is OperandKind.LANE_MASK:
+    if role.kind is _LANE_MASK:
         return _mask_reader(operand, lanes)
-    if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+    if operand.kind is _CONSTANT and operand.value is not None:
         return constant_reader(operand.value & (0xFFFFFFFFFFFFFFFF if wide else 0xFFFFFFFF))
     if operand.text == "null":
         return constant_reader(0)
@@ -52,7 +64,7 @@ def part_reader(reader: Reader, selector: str, signed: bool) -> Reader:
 
 def part_writer(operand: Operand, selector: str, unused: str) -> Writer | None:
     """A writer of the byte or word of a vector register that an SDWA destination selects."""
-    if operand.kind is not OperandClass.VGPR or operand.count != 1:
+    if operand.kind is not _VGPR or operand.count != 1:
         return None
     first = (operand.bits & -operand.bits).bit_length() - 1
 
@@ -63,10 +75,12 @@ def part_writer(operand: Operand, selector: str, unused: str) -> Writer | None:
     return write
 
 
+@_of_few
 def _register_reader(position: int) -> Reader:
     return lambda state: state.values[position]
 
 
+@_of_few
 def _pair_reader(position: int) -> Reader:
     return lambda state: join(state.values[position], state.values[position + 1])
 
@@ -94,7 +108,7 @@ def _float_modified(reader: Reader, operand: Operand) -> Reader:
 
 
 def _mask_reader(operand: Operand, lanes: int) -> Reader | None:
-    if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+    if operand.kind is _CONSTANT and operand.value is not None:
         mask = operand.value
         return lambda state: state.ops.lanes_of_mask(mask & state.ops.full_mask)
     if not operand.bits:
@@ -104,11 +118,13 @@ def _mask_reader(operand: Operand, lanes: int) -> Reader | None:
     return lambda state: state.ops.lanes_of_mask(read(state))
 
 
+@_of_few
 def special_position(name: str) -> int:
     """The bit position of (the low half of) a special register."""
     return special(name).bit_length() - SPECIAL_REGISTERS[name][1]
 
 
+@_of_few
 def special_reader(name: str, lanes: int, vector: bool) -> Reader:
     """How to read an implicit register; `vector` rows see lane masks as conditions."""
     first = special_position(name)
@@ -118,6 +134,7 @@ def special_reader(name: str, lanes: int, vector: bool) -> Reader:
     return (lambda state: state.ops.lanes_of_mask(read(state))) if vector else read
 
 
+@_of_few
 def special_writer(name: str, lanes: int, vector: bool) -> Writer:
     """How to write an implicit register."""
     first = special_position(name)
@@ -133,23 +150,26 @@ def operand_writer(operand: Operand, role: OperandRole, lanes: int) -> Writer | 
     if not operand.bits or operand.negate or operand.absolute:
         return None
     first = (operand.bits & -operand.bits).bit_length() - 1
-    if role.kind is OperandKind.LANE_MASK:
+    if role.kind is _LANE_MASK:
         return _mask_writer(first, lanes)
-    if operand.kind not in (OperandClass.VGPR, OperandClass.AGPR):
+    if operand.kind not in _VECTORS:
         return _scalar_writer(first, max(1, min(role.dwords, operand.bits.bit_count())))
     if operand.half:
         return _half_writer(first, operand.half)
     if role.dwords == 1:
-        return lambda state, value: state.write_vector(first, value)
+        return _vector_writer(first)
     return _vector_pair_writer(first) if role.dwords == 2 else None
 
 
+@_of_few
 def _scalar_writer(first: int, count: int) -> Writer:
     def write(state: Registers, value: Value) -> None:
+        if type(value) is not int:
+            value = _uniform(value)
         if count == 1:
-            state.values[first] = _uniform(value)
+            state.values[first] = value
             return
-        low, high = split(_uniform(value))
+        low, high = split(value)
         state.values[first] = low
         state.values[first + 1] = high
 
@@ -170,6 +190,12 @@ def _mask_writer(first: int, lanes: int) -> Writer:
     return lambda state, value: write(state, state.ops.mask_of_lanes(value))
 
 
+@_of_few
+def _vector_writer(first: int) -> Writer:
+    return lambda state, value: state.write_vector(first, value)
+
+
+@_of_few
 def _vector_pair_writer(first: int) -> Writer:
     def write(state: Registers, value: Value) -> None:
         low, high = split(value)

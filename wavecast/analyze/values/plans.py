@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from wavecast.analyze.values.execute import Step
 from wavecast.analyze.values.slices import Slices
-from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.defuse import bits_of
 from wavecast.isa.program import Program
-from wavecast.isa.registers import SCC, VCC
+from wavecast.isa.registers import EXEC, SCC, VCC
 
 Planned = tuple[Step, int, bool]
 """An instruction's effect, its index, and whether its comparisons are decisions."""
@@ -30,6 +29,8 @@ class Plans:
         self._step_of = step_of
         self._decisions: dict[int, list[Planned]] = {}
         self._everything: dict[int, list[Planned]] = {}
+        self._written: dict[frozenset[int], list[int]] = {}
+        self._live: dict[int, list[int]] = {}
 
     def of(self, block: int, addresses: bool) -> list[Planned]:
         """The steps of a block; with `addresses` those that addresses depend on as well."""
@@ -39,26 +40,42 @@ class Plans:
             found = cache[block] = self._plan(block, addresses)
         return found
 
+    def written(self, blocks: frozenset[int]) -> list[int]:
+        """The registers that decisions depend on and some of these blocks write, EXEC aside."""
+        found = self._written.get(blocks)
+        if found is None:
+            written = 0
+            results = self.slices.decisions.results
+            for index in blocks:
+                block = self._program.blocks[index]
+                for position in range(block.start, block.stop):
+                    written |= results.get(position, 0)
+            found = self._written[blocks] = bits_of(written & ~EXEC)
+        return found
+
+    def live(self, block: int) -> list[int]:
+        """The registers that decisions depend on when a block is entered."""
+        found = self._live.get(block)
+        if found is None:
+            found = self._live[block] = bits_of(self.slices.decisions.needed[block])
+        return found
+
     def _plan(self, block: int, addresses: bool) -> list[Planned]:
+        decides, traced = self.slices.decisions.member, self.slices.traced
+        everything = self._everything.get(block)
+        if everything is not None:
+            return [planned for planned in everything if decides[planned[1]]]
         place = self._program.blocks[block]
-        decides, addressing = self.slices.decisions.member, self.slices.addresses.member
-        instructions = self._program.instructions
         return [
             (self._step_of(position), position, self._decides(position))
             for position in range(place.start, place.stop)
-            if decides[position]
-            or (addresses and (addressing[position] or _accesses(instructions[position].decoded)))
+            if decides[position] or (addresses and traced[position])
         ]
 
     def _decides(self, position: int) -> bool:
         """The outcome of a comparison this instruction makes may decide where control goes."""
-        wanted = self.slices.decisions.results.get(position, 0)
-        return bool(wanted & _FLAGS) or (
-            bool(wanted)
-            and self._program.instructions[position].decoded.opcode.form in _COMPARING_FORMS
-        )
-
-
-def _accesses(decoded: Decoded) -> bool:
-    memory = decoded.memory
-    return memory is not None and memory.kind is not MemoryKind.PERMUTE
+        wanted = self.slices.decisions.results.get(position)
+        if not wanted:
+            return False
+        form = self._program.instructions[position].decoded.opcode.form
+        return bool(wanted & _FLAGS) or form in _COMPARING_FORMS

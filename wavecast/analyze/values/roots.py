@@ -14,62 +14,22 @@ from dataclasses import dataclass
 from wavecast.analyze.values.execute import passes_on
 from wavecast.analyze.values.inputs import user_registers
 from wavecast.analyze.values.memory_step import constant_offset
+from wavecast.analyze.values.pointers import SEGMENT, Pointers
 from wavecast.analyze.values.scratch import SLOT_BASE, Slots
 from wavecast.analyze.values.slices import ADDRESS_KINDS, Slices
-from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, OperandClass
 from wavecast.isa.opcode import Access, MemoryKind, Space
-from wavecast.isa.program import KernelArgument, KernelDescriptor, Program
+from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import EXEC
 
-_POINTER_KINDS = ("global_buffer", "dynamic_shared_pointer")
-_SEGMENT = 1 << 0
-"""The root of the kernel argument segment itself."""
+# bound once: looking an enum member up costs ten times what comparing it does
+_PERMUTE = MemoryKind.PERMUTE
+_READ = Access.READ
+_WRITE = Access.WRITE
 
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _COMPARISONS = frozenset({"VOPC", "SOPC"})
-
-
-class Pointers:
-    """The pointer arguments of a kernel, numbered; bit `n + 1` stands for the n-th."""
-
-    def __init__(self, code: CodeObject, descriptor: KernelDescriptor) -> None:
-        self.names: list[str] = []
-        self._at: dict[int, int] = {}
-        kinds = {argument.offset: argument for argument in descriptor.arguments}
-        for parameter in code.parameters:
-            if parameter.offset is None:
-                continue
-            known = kinds.get(parameter.offset)
-            if _is_pointer(parameter.type, parameter.size, known):
-                self._add(parameter.name, parameter.offset, parameter.size or 8)
-        if not code.parameters:
-            for number, argument in enumerate(descriptor.arguments):
-                if argument.kind in _POINTER_KINDS:
-                    self._add(argument.name or f"argument {number}", argument.offset, argument.size)
-
-    def _add(self, name: str, offset: int, size: int) -> None:
-        self.names.append(name)
-        for dword in range(offset // 4, (offset + size) // 4):
-            self._at[dword] = 1 << len(self.names)
-
-    def dword(self, index: int) -> int:
-        """The root of one dword of the argument segment, 0 for one that is no pointer."""
-        return self._at.get(index, 0)
-
-    def of(self, roots: int) -> tuple[str, ...]:
-        """The names in a set of roots."""
-        return tuple(self.names[bit - 1] for bit in bits_of(roots & ~_SEGMENT))
-
-
-def _is_pointer(type_name: str, size: int | None, known: KernelArgument | None) -> bool:
-    if type_name:
-        return "*" in type_name or type_name.startswith("tensordesc")
-    if known is not None and known.kind in _POINTER_KINDS:
-        return True
-    # a structure passed by value may hold pointers
-    return known is not None and known.kind == "by_value" and (size or 0) > 8
 
 
 def roots(
@@ -136,13 +96,9 @@ class _Roots:
             (slots.first + slots.count for slots in self.spills.values()), default=SLOT_BASE
         )
         self.steps: dict[int, tuple[Step, int | None]] = {}
-        member = slices.addresses.member
+        traced = slices.traced
         self.blocks = [
-            [
-                self._member(index)
-                for index in range(block.start, block.stop)
-                if member[index] or _is_access(program.instructions[index].decoded)
-            ]
+            [self._member(index) for index in range(block.start, block.stop) if traced[index]]
             for block in program.blocks
         ]
 
@@ -215,7 +171,7 @@ class _Roots:
         ]
 
         def step(state: State) -> None:
-            from_segment = _roots_in(state, base) == _SEGMENT
+            from_segment = _roots_in(state, base) == SEGMENT
             for number, held in enumerate(state):
                 state[number] = held & ~writes
             if from_segment:
@@ -252,7 +208,7 @@ _Flow = tuple[int, int]
 
 
 def _is_access(decoded: Decoded) -> bool:
-    return decoded.memory is not None and decoded.memory.kind is not MemoryKind.PERMUTE
+    return decoded.memory is not None and decoded.memory.kind is not _PERMUTE
 
 
 def _roots_in(state: State, registers: int) -> int:
@@ -335,13 +291,13 @@ def _flows(decoded: Decoded) -> list[_Flow]:
         for operand, role in zip(decoded.operands, decoded.roles, strict=True)
         if role.type == "u64" and operand.count == 2
     ]
-    results = [bits for bits, access in wide if access is Access.WRITE]
+    results = [bits for bits, access in wide if access is _WRITE]
     if len(results) != 1:
         return [(reads, writes)]
     (low,) = (bits & -bits for bits in results)
     low_reads = reads
     for bits, access in wide:
-        if access is Access.READ:
+        if access is _READ:
             low_reads &= ~(bits & (bits - 1))
     return [(low_reads, low), (reads, writes & ~low)]
 
@@ -350,9 +306,9 @@ def _half(decoded: Decoded) -> _Flow:
     """One half of a VOPD pair, whose register sets belong to the pair."""
     reads = writes = 0
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access is not Access.WRITE:
+        if role.access is not _WRITE:
             reads |= operand.bits
-        if role.access is not Access.READ:
+        if role.access is not _READ:
             writes |= operand.bits
     return reads, writes
 
@@ -362,7 +318,7 @@ def _addressing(decoded: Decoded) -> int:
     found = 0
     tensor = decoded.opcode.form == "TENSOR"
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        scalar_base = decoded.opcode.form == "SMEM" and role.access is Access.READ
+        scalar_base = decoded.opcode.form == "SMEM" and role.access is _READ
         if role.kind in ADDRESS_KINDS or scalar_base or tensor:
             found |= operand.bits
     return found

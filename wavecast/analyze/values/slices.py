@@ -12,16 +12,18 @@ from wavecast.isa.opcode import Control, MemoryEffect, MemoryKind, OperandKind, 
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import AGPRS, EXEC, VGPRS
 
-ADDRESS_KINDS = frozenset(
-    {
-        OperandKind.ADDRESS,
-        OperandKind.SCALAR_ADDRESS,
-        OperandKind.RESOURCE,
-        OperandKind.OFFSET,
-    }
+# bound once: looking an enum member up costs ten times what comparing it does
+_CONDITIONAL = Control.CONDITIONAL
+_PERMUTE = MemoryKind.PERMUTE
+
+ADDRESS_KINDS = (
+    OperandKind.ADDRESS,
+    OperandKind.SCALAR_ADDRESS,
+    OperandKind.RESOURCE,
+    OperandKind.OFFSET,
 )
-_LANEWISE = VGPRS | AGPRS | -1 << SLOT_BASE
-"""Registers that inactive lanes keep their value of, scratch dwords included."""
+_SHARED = ~(VGPRS | AGPRS | -1 << SLOT_BASE)
+"""Registers that are no inactive lane's own: all but vector registers and scratch dwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The slice of all decisions, the slice of all addresses, and the spills both follow."""
+    """The slice of all decisions, the slice of all addresses, and the spills both follow.
+
+    `traced[i]` is 1 for instructions of the slice of addresses, and for those that have one.
+    """
 
     decisions: Slice
     addresses: Slice
     spills: dict[int, Slots]
+    traced: bytearray
 
 
 def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = True) -> Slices:
@@ -55,9 +61,7 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
     addresses: dict[int, int] = {}
     for instruction in program.instructions:
         decoded = instruction.decoded
-        if decoded.opcode.control is Control.CONDITIONAL and (
-            follow_exec or not decoded.reads & EXEC
-        ):
+        if decoded.opcode.control is _CONDITIONAL and (follow_exec or not decoded.reads & EXEC):
             decisions[instruction.index] = decoded.reads
         if decoded.memory is None or _permutes(decoded.memory):
             continue
@@ -72,6 +76,9 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
     partial = bytes(partial_lanes(program, descriptor.wave_size))
     effects = _effects(program, partial, spills)
     seen = _slice(program, effects, partial, addresses)
+    traced = bytearray(seen.member)
+    for index in (*addresses, *spills):
+        traced[index] = 1
     # what a vector load returns is unknown to a decision wherever it was loaded from
     for index in addresses:
         memory = program.instructions[index].decoded.memory
@@ -80,12 +87,12 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
             effects[index] = reads & EXEC, writes, everywhere, kills, changes_exec
     if not follow_exec:
         effects = [_without_exec(effect) for effect in effects]
-    return Slices(_slice(program, effects, partial, decisions), seen, spills)
+    return Slices(_slice(program, effects, partial, decisions), seen, spills, traced)
 
 
 def _permutes(memory: MemoryEffect) -> bool:
     """Moves values between lanes: LDS hardware, but no memory."""
-    return memory.kind is MemoryKind.PERMUTE
+    return memory.kind is _PERMUTE
 
 
 def address_registers(decoded: Decoded) -> int:
@@ -126,7 +133,7 @@ def _effects(program: Program, partial: bytes, spills: dict[int, Slots]) -> list
                 modelled[key] = passes_on(decoded)
             if not modelled[key]:
                 reads &= EXEC
-        everywhere = kills & ~_LANEWISE if partial[instruction.index] else kills
+        everywhere = kills & _SHARED if partial[instruction.index] else kills
         found.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
     return found
 
@@ -149,6 +156,9 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
     needed = [(0, 0)] * len(blocks)
     leaving: list[tuple[int, int] | None] = [None] * len(blocks)
     pending = list(program.reverse_postorder)
+    seed_at = [0] * len(effects)
+    for position, registers in seeds.items():
+        seed_at[position] = registers
     while pending:
         index = pending.pop()
         block = blocks[index]
@@ -172,9 +182,7 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
                 results[position] = results.get(position, 0) | wanted
                 need = (need & ~kills) | reads
                 outside &= ~everywhere
-            seed = seeds.get(position)
-            if seed is not None:
-                need |= seed
+            need |= seed_at[position]
         if (need, outside) != needed[index]:
             needed[index] = need, outside
             pending.extend(p for p in block.predecessors if p not in pending)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from wavecast.analyze.values.domain import Comparison, Scattered, Value, origin_of
-from wavecast.analyze.values.operands import special_position
+from wavecast.analyze.values.paths import Branch, Paths
 from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.state import Registers
 from wavecast.analyze.values.steady import (
@@ -28,11 +28,8 @@ from wavecast.analyze.values.steady import (
     differences,
     trend,
 )
-from wavecast.isa import semantics
-from wavecast.isa.defuse import bits_of
-from wavecast.isa.opcode import Control
 from wavecast.isa.program import Loop, Program
-from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
+from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
 
 FULL_VISITS = 2
@@ -75,6 +72,7 @@ class Walk:
         self,
         program: Program,
         plans: Plans,
+        paths: Paths,
         state: Registers,
         budget: int,
         see_addresses: bool,
@@ -87,10 +85,8 @@ class Walk:
         self.follow_exec = follow_exec
         self.outcome = Outcome([0.0] * len(program.blocks), [0.0] * len(program.loops))
         self._plans = plans
-        self._slices = plans.slices
+        self._paths = paths
         self._loop_at = {loop.header: loop for loop in program.loops}
-        self._order = {block: n for n, block in enumerate(program.reverse_postorder)}
-        self._written: dict[frozenset[int], list[int]] = {}
         self._forget: dict[int, tuple[frozenset[int], object]] = {}
 
     def run(self, start: int = 0) -> Outcome:
@@ -136,41 +132,36 @@ class Walk:
         return self._successor(index)
 
     def _successor(self, index: int) -> int | None:
-        block = self.program.blocks[index]
-        last = self.program.instructions[block.stop - 1]
-        if last.opcode.control is not Control.CONDITIONAL or len(block.successors) < 2:
-            return block.successors[0] if block.successors else None
-        follows, jump = index + 1, next(s for s in block.successors if s != index + 1)
-        value = self._condition(last.index)
-        taken = self._taken(last.index, value)
+        branch = self._paths.branch(index)
+        if branch is None:
+            successors = self.program.blocks[index].successors
+            return successors[0] if successors else None
+        value = self._condition(branch)
+        taken = self._taken(branch, value)
         if isinstance(taken, int):
-            return jump if taken else follows
-        return self._unknown_branch(index, follows, jump, last.index, value)
+            return branch.jump if taken else branch.follows
+        return self._unknown_branch(index, branch, value)
 
-    def _condition(self, index: int) -> Value:
+    def _condition(self, branch: Branch) -> Value:
         """The value a conditional branch looks at."""
-        opcode = self.program.instructions[index].opcode
-        if opcode.implicit_reads[0] == "exec" and not self.follow_exec:
+        if branch.on_exec and not self.follow_exec:
             return Unknown(0, NOT_FOLLOWED)
-        position = special_position(opcode.implicit_reads[0])
-        value = self.state.values[position]
-        if opcode.implicit_reads[0] != "scc" and self.state.ops.lanes == 64:
-            high = self.state.values[position + 1]
+        value = self.state.values[branch.position]
+        if not branch.flag and self.state.ops.lanes == 64:
+            high = self.state.values[branch.position + 1]
             if not isinstance(value, int) or not isinstance(high, int):
                 decided = any(isinstance(half, int) and half for half in (value, high))
                 return 1 if decided else Unknown(0, origin_of(value) or origin_of(high))
             value |= high << 32
         return value
 
-    def _taken(self, index: int, value: Value) -> Value:
-        meaning = semantics.of(self.program.instructions[index].opcode)
-        return meaning.evaluate(self.state.ops, value)[0] if meaning is not None else value
+    def _taken(self, branch: Branch, value: Value) -> Value:
+        return value if branch.condition is None else branch.condition(self.state.ops, value)[0]
 
     # decisions on unknown values
 
-    def _unknown_branch(
-        self, index: int, follows: int, jump: int, branch: int, value: Value
-    ) -> int:
+    def _unknown_branch(self, index: int, branch: Branch, value: Value) -> int:
+        follows, jump = branch.follows, branch.jump
         reason = origin_of(value)
         loop = self._innermost(index)
         if loop is not None:
@@ -178,28 +169,20 @@ class Walk:
             if leaving:
                 self._mark_loop(loop, reason)
                 return leaving[0]
-        if self.program.instructions[branch].reads & EXEC:
+        if branch.looks_at_exec:
             self.outcome.assumed.add(reason)
             return jump if self._taken(branch, self.state.ops.full_mask) else follows
         for early, other in ((jump, follows), (follows, jump)):
-            if self._ends(early):
+            if self._paths.ends(early):
                 self.outcome.assumed.add(reason)
                 return other
         header = loop.header if loop is not None else None
-        merge, between = self._between(follows, jump, loop)
+        merge, between = self._paths.between(follows, jump, loop)
         for block in between:
             self.outcome.unknown_blocks.setdefault(block, reason)
         if merge is not None:
-            self._forget[merge] = frozenset(between), reason
+            self._forget[merge] = between, reason
         return jump if follows == header else follows
-
-    def _ends(self, block: int) -> bool:
-        """The wave ends here, having done nothing else: an early return."""
-        place = self.program.blocks[block]
-        instructions = self.program.instructions[place.start : place.stop]
-        return not place.successors and not any(
-            i.decoded.memory is not None or i.opcode.matrix is not None for i in instructions
-        )
 
     def _innermost(self, block: int) -> Loop | None:
         index = self.program.innermost_loop[block]
@@ -215,51 +198,9 @@ class Walk:
                 if inner_reason is None and not self.outcome.entries[inner.index]:
                     self.outcome.unknown_loops[inner.index] = reason
 
-    def _between(self, a: int, b: int, loop: Loop | None) -> tuple[int | None, set[int]]:
-        """Where all paths meet again going forward, and the blocks before that.
-
-        Several blocks may be reached from both sides and still be avoidable; the meeting place is
-        the one no path goes around. Paths within a loop meet at its header at the latest.
-        """
-        header = loop.header if loop is not None else None
-        if header in (a, b):
-            return header, self._forward(b if a == header else a)
-        pending, between, back = {a, b}, set[int](), False
-        while len(pending) > 1 or (back and pending):
-            block = min(pending, key=self._order.__getitem__)
-            pending.remove(block)
-            between.add(block)
-            for successor in self.program.blocks[block].successors:
-                if successor == header:
-                    back = True
-                elif self._order[successor] > self._order[block] and (
-                    loop is None or successor in loop.blocks
-                ):
-                    pending.add(successor)
-        return (pending.pop() if pending else header), between
-
-    def _forward(self, start: int) -> set[int]:
-        seen = {start}
-        stack = [start]
-        while stack:
-            block = stack.pop()
-            for successor in self.program.blocks[block].successors:
-                if successor not in seen and self._order[successor] > self._order[block]:
-                    seen.add(successor)
-                    stack.append(successor)
-        return seen
-
     def _forget_writes(self, blocks: frozenset[int], reason: object) -> None:
         """Make unknown what blocks that may or may not have run write."""
-        positions = self._written.get(blocks)
-        if positions is None:
-            written = 0
-            for index in blocks:
-                block = self.program.blocks[index]
-                for position in range(block.start, block.stop):
-                    written |= self._slices.decisions.results.get(position, 0)
-            positions = self._written[blocks] = bits_of(written & ~EXEC)
-        for position in positions:
+        for position in self._plans.written(blocks):
             vector = VGPR_BASE <= position < _VECTOR_END
             self.state.values[position] = Scattered(reason) if vector else Unknown(0, reason)
 
@@ -268,7 +209,7 @@ class Walk:
     def _loop(self, loop: Loop) -> int | None:
         """Run a loop from its header until it is left; returns the block after it."""
         self.outcome.entries[loop.index] += 1
-        live = bits_of(self._slices.decisions.needed[loop.header])
+        live = self._plans.live(loop.header)
         now = self._snapshot(live)
         changes: list[Change | None] = [None]
         noted: list[list[Comparison]] = []

@@ -1,0 +1,52 @@
+"""The pointer arguments of a kernel, numbered."""
+
+from __future__ import annotations
+
+from wavecast.compile.codeobject import CodeObject
+from wavecast.isa.defuse import bits_of
+from wavecast.isa.program import KernelArgument, KernelDescriptor
+
+_POINTER_KINDS = ("global_buffer", "dynamic_shared_pointer")
+SEGMENT = 1 << 0
+"""The root of the kernel argument segment itself."""
+
+
+class Pointers:
+    """The pointer arguments of a kernel, numbered; bit `n + 1` stands for the n-th."""
+
+    def __init__(self, code: CodeObject, descriptor: KernelDescriptor) -> None:
+        self.names: list[str] = []
+        self._at: dict[int, int] = {}
+        kinds = {argument.offset: argument for argument in descriptor.arguments}
+        for parameter in code.parameters:
+            if parameter.offset is None:
+                continue
+            known = kinds.get(parameter.offset)
+            if _is_pointer(parameter.type, parameter.size, known):
+                self._add(parameter.name, parameter.offset, parameter.size or 8)
+        if not code.parameters:
+            for number, argument in enumerate(descriptor.arguments):
+                if argument.kind in _POINTER_KINDS:
+                    self._add(argument.name or f"argument {number}", argument.offset, argument.size)
+
+    def _add(self, name: str, offset: int, size: int) -> None:
+        self.names.append(name)
+        for dword in range(offset // 4, (offset + size) // 4):
+            self._at[dword] = 1 << len(self.names)
+
+    def dword(self, index: int) -> int:
+        """The root of one dword of the argument segment, 0 for one that is no pointer."""
+        return self._at.get(index, 0)
+
+    def of(self, roots: int) -> tuple[str, ...]:
+        """The names in a set of roots."""
+        return tuple(self.names[bit - 1] for bit in bits_of(roots & ~SEGMENT))
+
+
+def _is_pointer(type_name: str, size: int | None, known: KernelArgument | None) -> bool:
+    if type_name:
+        return "*" in type_name or type_name.startswith("tensordesc")
+    if known is not None and known.kind in _POINTER_KINDS:
+        return True
+    # a structure passed by value may hold pointers
+    return known is not None and known.kind == "by_value" and (size or 0) > 8
