@@ -22,10 +22,10 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.kernel import KernelLowering
+from wavecast.emulate.lower.mode import machine_of
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, VGPRS
-from wavecast.isa.semantics.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def translate(kernel: Kernel, strip: int | None = None) -> NativeKernel:
     module.triple = binding.get_default_triple()
     module.data_layout = str(machine.target_data)
     layout = layout_of(kernel)
-    semantics = Machine(target=kernel.program.target)
+    semantics = machine_of(kernel)
     lowering = KernelLowering(
         kernel.program, layout, semantics, module, strip or strip_lanes(), "wave"
     )

@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import matrix, memory, state
+from wavecast.emulate.lower import matrix, memory, mode, state
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.run import Run
@@ -231,6 +231,9 @@ class KernelLowering:
         try:
             if opcode.control is not Control.NONE:
                 self._control(instruction)
+            elif "mode" in opcode.implicit_writes:
+                self.flush()
+                mode.write(self, decoded)
             elif opcode.role is Role.BARRIER:
                 self._barrier(decoded)
             elif opcode.role in _SKIPPED:
@@ -272,7 +275,9 @@ class KernelLowering:
         self._scalar_outputs(decoded, outputs)
 
     def _scalar_ops(self) -> LlvmOps:
-        return LlvmOps(self.builder, 0, self.machine, self.layout.lanes)
+        ops = LlvmOps(self.builder, 0, self.machine, self.layout.lanes)
+        ops.overflow = mode.overflow(self)
+        return ops
 
     def _scalar_inputs(self, decoded: Decoded) -> list[Any]:
         inputs = []

@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I1, constant, integer
+from wavecast.emulate.lower.values import I1, constant, integer, splat
 from wavecast.isa.semantics.formats import Format
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
@@ -40,12 +40,19 @@ class LlvmOps(Ops[Any]):
         self.wave = wave
         self.lane_numbers = lane_numbers
         self._machine = machine
+        self.overflow: Any = None
+        """MODE.FP16_OVFL where the program changes it: a single condition."""
         self._floats: dict[int, tuple[Any, Any]] = {}
         """Patterns known as floats too, by identity: bit casts need not be repeated."""
 
     @property
     def machine(self) -> Machine:
         return self._machine
+
+    def saturates(self) -> Any:
+        if self.overflow is None:
+            return super().saturates()
+        return splat(self.builder, self.overflow, self.lanes) if self.lanes else self.overflow
 
     def _call(
         self, name: str, result: ir.Type, *arguments: Any, source: ir.Type | None = None

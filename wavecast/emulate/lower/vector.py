@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.dpp import permuted
+from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps, WaveWide
 from wavecast.emulate.lower.packed import (
@@ -339,6 +340,7 @@ class WholeOps(LlvmOps):
         numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
         super().__init__(lowering.builder, lanes, lowering.machine, lanes, numbers)
         self.lowering = lowering
+        self.overflow = overflow(lowering)
 
     def first_active_lane(self, a: Any) -> Any:
         mask = self.lowering.exec_mask()
