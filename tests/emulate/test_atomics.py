@@ -99,14 +99,13 @@ def body_of(target: str, name: str, bits: int, space: str) -> str:
     elif space == "global":
         act = f"\t{mnemonic} {old}, v2, {data}, s[14:15] {returns}"
     else:
-        add = "v_add_co_u32" if lanes == 64 else "v_add_co_u32"
         carry = "v_addc_co_u32" if lanes == 64 else "v_add_co_ci_u32"
         suffix = "_e32" if lanes == 64 else ""
         mask = "vcc" if lanes == 64 else "vcc_lo"
         act = f"""
 	v_mov_b32_e32 v6, s14
 	v_mov_b32_e32 v7, s15
-	{add}{suffix} v6, {mask}, v6, v2
+	v_add_co_u32{suffix} v6, {mask}, v6, v2
 	{carry}_e32 v7, {mask}, 0, v7, {mask}
 	{mnemonic} {old}, v[6:7], {data} {returns}"""
     return f"{fetch}\n{act}\n\tglobal_store_{load} v3, {old}, s[12:13]"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, lanes_of, run, spill
-from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.errors import ExecutionError, Unsupported
 
 pytestmark = pytest.mark.llvm
 
@@ -187,6 +187,19 @@ def test_clocks_advance(name: str) -> None:
     assert 0 < first <= second
 
 
+def test_the_time_by_message() -> None:
+    out = np.zeros((2, 32), np.uint32)
+    body = f"""
+	s_sendmsg_rtn_b64 s[20:21], sendmsg(MSG_RTN_GET_REALTIME)
+	v_mov_b32_e32 v4, s20
+	v_mov_b32_e32 v5, s21
+{spill(4, 2, lanes=32)}"""
+    run("gfx1100", body, out, out, out)
+    assert out.any()
+    with pytest.raises(Unsupported, match="message"):
+        run("gfx1100", "\ts_sendmsg_rtn_b32 s20, sendmsg(MSG_RTN_GET_DOORBELL)", out)
+
+
 @pytest.mark.parametrize("target", ["gfx942", "gfx950"])
 def test_loads_to_lds(target: str) -> None:
     data = np.arange(64 * 8, dtype=np.uint32)
@@ -207,6 +220,20 @@ def test_loads_to_lds(target: str) -> None:
     lanes = np.arange(64)
     assert np.array_equal(out[0], np.where(lanes < 40, lanes, 0))
     assert np.array_equal(out[1], lanes + 4)
+
+
+def test_wide_loads_to_lds_are_bounded_dword_by_dword() -> None:
+    data = np.arange(1, 257, dtype=np.uint32)
+    table, out = descriptor(data, 4 * 42, flags=0x27000), np.zeros((64, 4), np.uint32)
+    body = f"""
+{load4("gfx950")}
+	s_mov_b32 m0, 0
+	v_lshlrev_b32_e32 v3, 4, v0
+	buffer_load_dwordx4 v3, s[20:23], 0 offen lds
+	ds_read_b128 v[4:7], v3
+	global_store_dwordx4 v3, v[4:7], s[12:13]"""
+    run("gfx950", body, table, data, out, lds=1024)
+    assert np.array_equal(out.ravel(), np.where(np.arange(256) < 42, data, 0))
 
 
 def test_wide_loads_to_lds_of_gfx950() -> None:

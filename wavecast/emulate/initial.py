@@ -12,8 +12,8 @@ import numpy as np
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.mode import OVERFLOW_BIT
 from wavecast.emulate.lower.buffers import ADD_LANE
+from wavecast.emulate.lower.mode import OVERFLOW_BIT
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
 from wavecast.isa.targets import TARGET_SETS, isa_target

@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import matrix, memory, mode, state
+from wavecast.emulate.lower import matrix, memory, mode, runtime, scalar_memory, state
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.run import Run
@@ -87,6 +87,7 @@ class KernelLowering:
                 self._finish_block(block)
         self._dispatch()
         self._leave()
+        runtime.provide(runtime.names_in(self.module))
         return self.function
 
     def _enter(self) -> None:
@@ -236,6 +237,8 @@ class KernelLowering:
                 mode.write(self, decoded)
             elif opcode.role is Role.BARRIER:
                 self._barrier(decoded)
+            elif opcode.role is Role.MESSAGE and decoded.writes:
+                scalar_memory.message(self, decoded)
             elif opcode.role in _SKIPPED:
                 return
             elif opcode.matrix is not None:

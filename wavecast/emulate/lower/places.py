@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _ALL_ONES = (1 << 64) - 1
+_ZERO = ir.Constant(I64, 0)
 _REGISTERS = (OperandClass.SGPR, OperandClass.SPECIAL)
 
 
@@ -28,9 +29,9 @@ class Place:
 
     mode: str
     address: Any
-    base: Any = ir.Constant(I64, 0)
-    limit: Any = ir.Constant(I64, 0)
-    offset: Any = ir.Constant(I64, 0)
+    base: Any = _ZERO
+    limit: Any = _ZERO
+    offset: Any = _ZERO
     private: Place | None = None
     is_private: Any = None
 
@@ -46,7 +47,7 @@ def named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | 
 def constant_row(lowering: KernelLowering, step: int) -> Any:
     """A row that holds `step` times the lane number: for addresses without a register."""
     name = f"lanes.{step}"
-    found = lowering.module.globals.get(name)
+    found: Any = lowering.module.globals.get(name)
     if found is None:
         kind = ir.ArrayType(I32, lowering.layout.lanes)
         found = ir.GlobalVariable(lowering.module, kind, name)
