@@ -115,7 +115,7 @@ def test_buffers_over_unknown_memory_fail(target: str) -> None:
 
 
 def test_gfx90a_reaches_scratch_through_its_descriptor() -> None:
-    """The wave's descriptor is the first user register pair of four; here one is made by hand."""
+    """Here the descriptor is made by hand; a scalar offset counts bytes of all 64 lanes."""
     table = np.array([0, 0, 0xFFFFFFFF, 1 << 23], np.uint32)
     data, out = np.arange(256, dtype=np.uint32), np.zeros((2, 64), np.uint32)
     body = f"""
@@ -123,7 +123,8 @@ def test_gfx90a_reaches_scratch_through_its_descriptor() -> None:
 	global_load_dword v4, v1, s[10:11]
 	v_mov_b32_e32 v6, 4
 	buffer_store_dword v4, off, s[20:23], 0 offset:8
-	buffer_store_dword v1, off, s[20:23], 0 offset:12
+	s_movk_i32 s24, {8 * 64}
+	buffer_store_dword v1, off, s[20:23], s24 offset:4
 	buffer_load_dwordx2 v[4:5], v6, s[20:23], 0 offen offset:4
 {spill(4, 2)}"""
     run("gfx90a", body, table, data, out, scratch=16)

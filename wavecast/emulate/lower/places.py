@@ -106,13 +106,16 @@ def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:
     assert resource is not None
     descriptor = buffers.descriptor(lowering, resource[0])
     offset: Any = I64(instruction_offset(decoded))
+    inset = offset
     if shift is not None:
-        amount = scalar_operand(lowering, shift[0], shift[1], 32)
-        offset = builder.add(offset, builder.zext(amount, I64))
+        amount = builder.zext(scalar_operand(lowering, shift[0], shift[1], 32), I64)
+        # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
+        own = builder.udiv(amount, I64(lowering.layout.lanes))
+        inset, offset = builder.add(inset, own), builder.add(offset, amount)
     address = address_row(lowering, decoded)
     scratch, is_private = None, None
     if buffers.may_be_scratch(lowering):
-        scratch = Place("private", address, offset=offset)
+        scratch = Place("private", address, offset=inset)
         is_private = buffers.is_scratch(lowering, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
