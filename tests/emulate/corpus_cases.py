@@ -452,4 +452,5 @@ def wrong(torch: Any, triples: Triples) -> Iterator[str]:
         bad = int((excess > 0).sum())
         if bad:
             at = int(excess.argmax())
-            yield f"{name}: {bad} of {got.numel()} differ, [{at}] {a.flatten()[at]:.6g} for {b.flatten()[at]:.6g}"
+            one, other = float(a.flatten()[at]), float(b.flatten()[at])
+            yield f"{name}: {bad} of {got.numel()} differ, [{at}] {one:.6g} for {other:.6g}"

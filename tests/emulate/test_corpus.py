@@ -11,8 +11,8 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
-from tests.emulate import corpus_kernels as kernels  # noqa: E402
 
+kernels = pytest.importorskip("tests.emulate.corpus_kernels")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*:UserWarning")]
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 

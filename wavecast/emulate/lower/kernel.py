@@ -67,6 +67,8 @@ class KernelLowering:
         self.builder = ir.IRBuilder(self.entry)
         self.scalars: dict[int, Any] = {}
         self.resume: list[Any] = []
+        self._loaded: dict[int, tuple[Any, Any]] = {}
+        """Scalar registers whose value is at hand in a block."""
         self.headers = {loop.header for loop in program.loops}
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
@@ -108,7 +110,6 @@ class KernelLowering:
         self.budget = self.builder.alloca(I64, name="budget")
         words = element(self.builder, self.context, state.BUDGET, I64)
         self.builder.store(load(self.builder, words, I64, 8), self.budget)
-        room = ir.VectorType(I64, self.layout.lanes)
         self.indices = self._room(I32)
         self.spare = self._room(I32)
         self.temporary = self._room(I64)
@@ -166,7 +167,12 @@ class KernelLowering:
 
     def scalar(self, position: int) -> Any:
         """The 32-bit value of a scalar register now."""
-        return load(self.builder, self.scalars[position], I32)
+        known = self._loaded.get(position)
+        if known is not None and known[0] is self.builder.block:
+            return known[1]
+        value = load(self.builder, self.scalars[position], I32)
+        self._loaded[position] = (self.builder.block, value)
+        return value
 
     def scalar_bits(self, first: int, count: int) -> Any:
         """`count` scalar registers as one integer."""
@@ -195,6 +201,7 @@ class KernelLowering:
             slot = self.scalars.get(first + index)
             if slot is not None:
                 self.builder.store(part, slot)
+                self._loaded[first + index] = (self.builder.block, part)
 
     def special(self, name: str, bits: int) -> Any:
         """VCC, EXEC, M0 … as an integer of `bits`; SCC as a condition."""

@@ -26,7 +26,7 @@ _FIELD = re.compile(r"hwreg\(HW_REG_(?:WAVE_)?MODE(?:,\s*(\d+),\s*(\d+))?\)")
 
 
 def machine_of(kernel: Kernel) -> Machine:
-    """Target and MODE as the kernel descriptor sets them; compilers' defaults where it is silent."""
+    """Target and MODE as the kernel descriptor sets them; defaults where it is silent."""
     given = kernel.descriptor.directives
     return Machine(
         target=kernel.program.target,
@@ -48,9 +48,7 @@ def write(lowering: KernelLowering, decoded: Decoded) -> None:
     bit = builder.and_(scalar_operand(lowering, value, decoded.roles[1], 32), I32(1))
     position, _ = SPECIAL_REGISTERS["mode"]
     rest = builder.and_(lowering.scalar(position), I32(~(1 << OVERFLOW_BIT) & 0xFFFFFFFF))
-    builder.store(
-        builder.or_(rest, builder.shl(bit, I32(OVERFLOW_BIT))), lowering.scalars[position]
-    )
+    lowering.set_scalar_bits(position, builder.or_(rest, builder.shl(bit, I32(OVERFLOW_BIT))))
 
 
 def overflow(lowering: KernelLowering) -> Any:

@@ -82,8 +82,9 @@ class Run:
         lanes, strip = lowering.layout.lanes, lowering.strip
         whole = lowering.exec_mask()
         written = _masks_written(self.entries, lanes)
+        known: dict[int, tuple[Any, Any]] = {}
         prepared = [
-            [(part.decoded, part.inputs.prepare(builder, strip)) for part in _parts(entry)]
+            [(part.decoded, part.inputs.prepare(builder, strip, known)) for part in _parts(entry)]
             for entry in self.entries
         ]
         before = builder.block
