@@ -22,7 +22,8 @@ KERNELS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "kernels.p
 def load_kernels(path: Path = KERNELS) -> Any:
     """The corpus as a module."""
     spec = importlib.util.spec_from_file_location("corpus_kernels", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["corpus_kernels"] = module
     spec.loader.exec_module(module)

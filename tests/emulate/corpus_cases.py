@@ -75,6 +75,47 @@ def fa_fwd(k: Any, torch: Any) -> Triples:
     return found
 
 
+@case("fa_bwd")
+def fa_bwd(k: Any, torch: Any) -> Triples:
+    shape, scale = (1, 2, 64, 32), 0.2
+    q, key, v, do = (torch.randn(shape).to(torch.bfloat16) for _ in range(4))
+    wide = [t.float().requires_grad_() for t in (q, key, v)]
+    scores = wide[0] @ wide[1].transpose(-1, -2) * scale
+    scores = scores.masked_fill(torch.ones(64, 64, dtype=torch.bool).triu(1), -math.inf)
+    o = torch.softmax(scores, -1) @ wide[2]
+    o.backward(do.float())
+    lse = torch.logsumexp(scores, -1).detach() * 1.44269504
+    delta = (o * do.float()).sum(-1).detach().contiguous()
+    dq = torch.zeros(shape)
+    dk, dv = torch.zeros(shape), torch.zeros(shape)
+    k.fa_bwd[(2, 2)](
+        q, key, v, do, lse.contiguous(), delta, dq, dk, dv, scale, *q.stride()[:3], 2, 64,
+        BM=32, BN=32, D=32,
+    )  # fmt: skip
+    got = {"bf16 dq": dq, "bf16 dk": dk, "bf16 dv": dv}
+    return [(name, value, w.grad) for (name, value), w in zip(got.items(), wide, strict=True)]
+
+
+@case("mxdot")
+def mxdot(k: Any, torch: Any) -> Triples:
+    m, n, depth = 64, 64, 128
+    a, b = (torch.randint(0, 256, (rows, depth // 2), dtype=torch.uint8) for rows in (m, n))
+    sa, sb = (torch.randint(122, 132, (rows, depth // 32), dtype=torch.uint8) for rows in (m, n))
+    values = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+    def wide(packed: Any, scales: Any) -> Any:
+        codes = torch.stack([packed & 15, packed >> 4], -1).flatten(1).long()
+        numbers = values[codes & 7] * torch.where(codes >= 8, -1.0, 1.0)
+        return numbers * torch.exp2(scales.float() - 127).repeat_interleave(32, 1)
+
+    c, columns = torch.zeros(m, n), b.T.contiguous()
+    k.mxdot[(1, 1)](
+        a, sa, columns, sb, c, m, n, depth, depth // 2, n, 1, depth // 32, depth // 32, n,
+        BM=64, BN=64, BK=128, AT="e2m1", BT="e2m1", PA=2, PB=2,
+    )  # fmt: skip
+    return [("c", c, wide(a, sa) @ wide(b, sb).T)]
+
+
 @case("paged_decode")
 def paged_decode(k: Any, torch: Any) -> Triples:
     blocks, heads, group, d, page = 8, 2, 16, 64, 16
@@ -403,7 +444,7 @@ def wrong(torch: Any, triples: Triples) -> Iterator[str]:
         tolerance = {torch.float64: 1e-12, torch.float32: 2e-4}.get(got.dtype, 1e-2)
         if got.dtype is torch.float32 and name in ("c", "o"):
             tolerance = 2e-3
-        if name == "c_short":
+        if name == "c_short" or name.startswith("bf16"):
             tolerance = 2e-2
         a, b = got.double(), want.double()
         excess = (a - b).abs() - tolerance * (b.abs() + 1)
@@ -411,4 +452,5 @@ def wrong(torch: Any, triples: Triples) -> Iterator[str]:
         bad = int((excess > 0).sum())
         if bad:
             at = int(excess.argmax())
-            yield f"{name}: {bad} of {got.numel()} differ, [{at}] {a.flatten()[at]:.6g} for {b.flatten()[at]:.6g}"
+            one, other = float(a.flatten()[at]), float(b.flatten()[at])
+            yield f"{name}: {bad} of {got.numel()} differ, [{at}] {one:.6g} for {other:.6g}"

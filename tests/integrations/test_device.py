@@ -14,10 +14,10 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from tests.integrations import kernels  # noqa: E402
 from wavecast.emulate.errors import ExecutionError  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 
+kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = pytest.mark.torch
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 

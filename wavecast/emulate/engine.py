@@ -22,10 +22,10 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.kernel import KernelLowering
+from wavecast.emulate.lower.mode import machine_of
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, VGPRS
-from wavecast.isa.semantics.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def translate(kernel: Kernel, strip: int | None = None) -> NativeKernel:
     module.triple = binding.get_default_triple()
     module.data_layout = str(machine.target_data)
     layout = layout_of(kernel)
-    semantics = Machine(target=kernel.program.target)
+    semantics = machine_of(kernel)
     lowering = KernelLowering(
         kernel.program, layout, semantics, module, strip or strip_lanes(), "wave"
     )
@@ -183,6 +183,7 @@ class _Worker:
         budget: int,
     ) -> None:
         self.native, self.launch, self.setup = native, launch, setup
+        self.table = table
         waves, words = setup.waves, -(-native.layout.words // 16) * 16
         self.states = _aligned(waves * words, np.uint32)
         lds = native.kernel.descriptor.lds_bytes + launch.dynamic_lds
@@ -210,6 +211,23 @@ class _Worker:
             dtype=np.int64,
         )  # fmt: skip
 
+    def _nearest(self, address: int) -> str:
+        """Where the address lies relative to the nearest range a launch may touch."""
+        best = None
+        for first, end in self.table[1:].tolist():
+            if address < first:
+                distance, side = first - address, "before"
+            else:
+                distance, side = address - end, "after the end of"
+            if best is None or distance < best[0]:
+                best = distance, side, first, end
+        if best is None:
+            return ", and no memory is known"
+        distance, side, first, end = best
+        if distance < 0:
+            return f", which reaches beyond the end of {first:#x}..{end:#x}"
+        return f", {distance} bytes {side} {first:#x}..{end:#x}"
+
     def error(self) -> ExecutionError:
         """What went wrong, where."""
         status, group, wave = (int(self.job[index]) for index in (15, 16, 17))
@@ -224,6 +242,7 @@ class _Worker:
         if status == state.BAD_ADDRESS:
             address, lane = int(self.context[FAULT_ADDRESS]), int(self.context[FAULT_LANE])
             what = f"{instruction.decoded.text!r} lane {lane} touches unknown address {address:#x}"
+            what += self._nearest(address)
         elif status == state.ENDLESS:
             what = "the loop runs longer than allowed"
         elif status == state.SWIZZLED:

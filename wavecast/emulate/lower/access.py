@@ -30,9 +30,9 @@ class Access:
     """Which outlined function: everything that is in its name.
 
     `action`: `load`, `store`, `tolds` or an atomic operation. `mode`: how addresses are made
-    (`addresses.py`). `bytes` per lane. `detail`: for loads and stores the letters `s` (sign-extend),
-    `h` (upper half), `k` (keep the other half); for atomics the element type, with `r` before it
-    where the old value is returned.
+    (`addresses.py`). `bytes` per lane. `detail`: for loads and stores the letters `s`
+    (sign-extend), `h` (upper half), `k` (keep the other half); for atomics `r` where the old
+    value is returned, else `n`, then the element type.
     """
 
     action: str

@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.addresses import Resolved, lane_address, resolve
 from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.addresses import Resolved, lane_address, resolve
 from wavecast.emulate.lower.values import I32, I64, PTR, load
 
 _WHOLE = {
@@ -21,8 +21,26 @@ _WHOLE = {
 }  # fmt: skip
 _EXTREME = {("max", "i"): "max", ("max", "u"): "umax", ("min", "i"): "min", ("min", "u"): "umin"}
 OPERATIONS = frozenset(
-    """add sub rsub and or xor inc dec max min max_num min_num swap cmpswap mskor sub_clamp cond_sub
-    pk_add""".split()
+    [
+        "add",
+        "sub",
+        "rsub",
+        "and",
+        "or",
+        "xor",
+        "inc",
+        "dec",
+        "max",
+        "min",
+        "max_num",
+        "min_num",
+        "swap",
+        "cmpswap",
+        "mskor",
+        "sub_clamp",
+        "cond_sub",
+        "pk_add",
+    ]
 )
 
 

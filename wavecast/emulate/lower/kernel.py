@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import matrix, memory, state
+from wavecast.emulate.lower import matrix, memory, mode, runtime, scalar_memory, state
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.run import Run
@@ -67,6 +67,8 @@ class KernelLowering:
         self.builder = ir.IRBuilder(self.entry)
         self.scalars: dict[int, Any] = {}
         self.resume: list[Any] = []
+        self._loaded: dict[int, tuple[Any, Any]] = {}
+        """Scalar registers whose value is at hand in a block."""
         self.headers = {loop.header for loop in program.loops}
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
@@ -87,6 +89,7 @@ class KernelLowering:
                 self._finish_block(block)
         self._dispatch()
         self._leave()
+        runtime.provide(runtime.names_in(self.module))
         return self.function
 
     def _enter(self) -> None:
@@ -107,7 +110,6 @@ class KernelLowering:
         self.budget = self.builder.alloca(I64, name="budget")
         words = element(self.builder, self.context, state.BUDGET, I64)
         self.builder.store(load(self.builder, words, I64, 8), self.budget)
-        room = ir.VectorType(I64, self.layout.lanes)
         self.indices = self._room(I32)
         self.spare = self._room(I32)
         self.temporary = self._room(I64)
@@ -165,7 +167,12 @@ class KernelLowering:
 
     def scalar(self, position: int) -> Any:
         """The 32-bit value of a scalar register now."""
-        return load(self.builder, self.scalars[position], I32)
+        known = self._loaded.get(position)
+        if known is not None and known[0] is self.builder.block:
+            return known[1]
+        value = load(self.builder, self.scalars[position], I32)
+        self._loaded[position] = (self.builder.block, value)
+        return value
 
     def scalar_bits(self, first: int, count: int) -> Any:
         """`count` scalar registers as one integer."""
@@ -194,6 +201,7 @@ class KernelLowering:
             slot = self.scalars.get(first + index)
             if slot is not None:
                 self.builder.store(part, slot)
+                self._loaded[first + index] = (self.builder.block, part)
 
     def special(self, name: str, bits: int) -> Any:
         """VCC, EXEC, M0 … as an integer of `bits`; SCC as a condition."""
@@ -231,8 +239,13 @@ class KernelLowering:
         try:
             if opcode.control is not Control.NONE:
                 self._control(instruction)
+            elif "mode" in opcode.implicit_writes:
+                self.flush()
+                mode.write(self, decoded)
             elif opcode.role is Role.BARRIER:
                 self._barrier(decoded)
+            elif opcode.role is Role.MESSAGE and decoded.writes:
+                scalar_memory.message(self, decoded)
             elif opcode.role in _SKIPPED:
                 return
             elif opcode.matrix is not None:
@@ -272,7 +285,9 @@ class KernelLowering:
         self._scalar_outputs(decoded, outputs)
 
     def _scalar_ops(self) -> LlvmOps:
-        return LlvmOps(self.builder, 0, self.machine, self.layout.lanes)
+        ops = LlvmOps(self.builder, 0, self.machine, self.layout.lanes)
+        ops.overflow = mode.overflow(self)
+        return ops
 
     def _scalar_inputs(self, decoded: Decoded) -> list[Any]:
         inputs = []

@@ -27,7 +27,23 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _MODIFIERS = frozenset(
-    """offset offset0 offset1 offen idxen glc slc dlc sc0 sc1 nt th scope lds gds""".split()
+    [
+        "offset",
+        "offset0",
+        "offset1",
+        "offen",
+        "idxen",
+        "glc",
+        "slc",
+        "dlc",
+        "sc0",
+        "sc1",
+        "nt",
+        "th",
+        "scope",
+        "lds",
+        "gds",
+    ]
 )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.addresses import Resolved, check_function, lane_address, resolve
 from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.addresses import Resolved, check_function, lane_address, resolve
 from wavecast.emulate.lower.values import I8, I16, I32, I64, PTR, constant, element, load
 
 _GROUP = 4
@@ -159,7 +159,7 @@ def _dead(out: Outlined, found: Resolved) -> None:
         return
     with out.each_lane(found.dead) as lane:
         if split:
-            _dead_dwords(out, found, lane)
+            _dead_dwords(out, found, lane, [out.slot(out.rows, i, lane) for i in range(4)])
         else:
             for index in range(out.access.dwords):
                 slot = out.slot(out.rows, index, lane)
@@ -167,14 +167,14 @@ def _dead(out: Outlined, found: Resolved) -> None:
                 builder.store(value, slot)
 
 
-def _dead_dwords(out: Outlined, found: Resolved, lane: Any) -> None:
-    """The dwords of one lane, each where it lies in bounds."""
+def _dead_dwords(out: Outlined, found: Resolved, lane: Any, slots: list[Any]) -> None:
+    """The dwords of one lane, each where it lies in bounds, between memory and `slots`."""
     builder = out.builder
     address = lane_address(out, found, lane, checked=False)
     inset = builder.sub(address, out.base)
-    for index in range(out.access.dwords):
-        slot = out.slot(out.rows, index, lane)
-        if out.access.action == "load":
+    loads = out.access.action != "store"
+    for index, slot in enumerate(slots[: out.access.dwords]):
+        if loads:
             builder.store(I32(0), slot)
         end = builder.add(inset, I64(4 * index + 4))
         with builder.if_then(builder.icmp_unsigned("<=", end, out.limit), likely=False):
@@ -183,7 +183,7 @@ def _dead_dwords(out: Outlined, found: Resolved, lane: Any) -> None:
             with builder.if_then(builder.not_(good)):
                 out.fault(lane, place)
             pointer = builder.inttoptr(place, PTR)
-            if out.access.action == "load":
+            if loads:
                 builder.store(load(builder, pointer, I32, 1), slot)
             else:
                 builder.store(load(builder, slot, I32), pointer, align=1)
@@ -215,8 +215,12 @@ def build_to_lds(out: Outlined) -> None:
         pointer = builder.inttoptr(lane_address(out, found, lane), PTR)
         put(lane, builder.load(pointer, align=1, typ=kind))
     if out.access.mode == "buffer":
+        row = out.room(kind)
         with out.each_lane(found.dead) as lane:
-            put(lane, constant(0, 32, out.access.dwords))
+            builder.store(constant(0, 32, out.access.dwords), row)
+            first = builder.inttoptr(builder.ptrtoint(row, I64), PTR)
+            _dead_dwords(out, found, lane, [element(builder, first, i, I32) for i in range(4)])
+            put(lane, out.get(row, kind))
     builder.ret(I32(0))
 
 

@@ -5,13 +5,14 @@
 refused here.
 """
 
+# ruff: noqa: ARG002 - LLVM values know their widths, which the interface passes all the same
 from __future__ import annotations
 
 from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I1, constant, integer
+from wavecast.emulate.lower.values import I1, constant, integer, splat
 from wavecast.isa.semantics.formats import Format
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
@@ -40,12 +41,21 @@ class LlvmOps(Ops[Any]):
         self.wave = wave
         self.lane_numbers = lane_numbers
         self._machine = machine
+        self.overflow: Any = None
+        """MODE.FP16_OVFL where the program changes it: a single condition."""
+        self._pairs: dict[int, tuple[Any, Any, Any]] = {}
+        """64-bit values by identity with their halves."""
         self._floats: dict[int, tuple[Any, Any]] = {}
         """Patterns known as floats too, by identity: bit casts need not be repeated."""
 
     @property
     def machine(self) -> Machine:
         return self._machine
+
+    def saturates(self) -> Any:
+        if self.overflow is None:
+            return super().saturates()
+        return splat(self.builder, self.overflow, self.lanes) if self.lanes else self.overflow
 
     def _call(
         self, name: str, result: ir.Type, *arguments: Any, source: ir.Type | None = None
@@ -90,7 +100,17 @@ class LlvmOps(Ops[Any]):
         return self.builder.shl(a, amount)
 
     def lshr(self, a: Any, amount: Any, bits: int) -> Any:
-        return self.builder.lshr(a, amount)
+        result = self.builder.lshr(a, amount)
+        pair = self._pairs.get(id(a))
+        if pair is not None and bits == 64 and amount is constant(32, 64, self.lanes):
+            self._pairs[id(result)] = (result, pair[2], None)
+        return result
+
+    def join(self, low: Any, high: Any) -> Any:
+        """Remembers its halves: taking one of them needs no code."""
+        result = super().join(low, high)
+        self._pairs[id(result)] = (result, low, high)
+        return result
 
     def ashr(self, a: Any, amount: Any, bits: int) -> Any:
         return self.builder.ashr(a, amount)
@@ -114,6 +134,9 @@ class LlvmOps(Ops[Any]):
         return self.builder.sext(a, integer(wider, self.lanes)) if wider > bits else a
 
     def truncate(self, a: Any, bits: int, narrower: int) -> Any:
+        pair = self._pairs.get(id(a))
+        if pair is not None and pair[1] is not None and (bits, narrower) == (64, 32):
+            return pair[1]
         return self.builder.trunc(a, integer(narrower, self.lanes)) if narrower < bits else a
 
     def popcount(self, a: Any, bits: int) -> Any:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _ALL_ONES = (1 << 64) - 1
+_ZERO = ir.Constant(I64, 0)
 _REGISTERS = (OperandClass.SGPR, OperandClass.SPECIAL)
 
 
@@ -28,9 +29,9 @@ class Place:
 
     mode: str
     address: Any
-    base: Any = ir.Constant(I64, 0)
-    limit: Any = ir.Constant(I64, 0)
-    offset: Any = ir.Constant(I64, 0)
+    base: Any = _ZERO
+    limit: Any = _ZERO
+    offset: Any = _ZERO
     private: Place | None = None
     is_private: Any = None
 
@@ -46,7 +47,7 @@ def named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | 
 def constant_row(lowering: KernelLowering, step: int) -> Any:
     """A row that holds `step` times the lane number: for addresses without a register."""
     name = f"lanes.{step}"
-    found = lowering.module.globals.get(name)
+    found: Any = lowering.module.globals.get(name)
     if found is None:
         kind = ir.ArrayType(I32, lowering.layout.lanes)
         found = ir.GlobalVariable(lowering.module, kind, name)
@@ -105,13 +106,16 @@ def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:
     assert resource is not None
     descriptor = buffers.descriptor(lowering, resource[0])
     offset: Any = I64(instruction_offset(decoded))
+    inset = offset
     if shift is not None:
-        amount = scalar_operand(lowering, shift[0], shift[1], 32)
-        offset = builder.add(offset, builder.zext(amount, I64))
+        amount = builder.zext(scalar_operand(lowering, shift[0], shift[1], 32), I64)
+        # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
+        own = builder.udiv(amount, I64(lowering.layout.lanes))
+        inset, offset = builder.add(inset, own), builder.add(offset, amount)
     address = address_row(lowering, decoded)
     scratch, is_private = None, None
     if buffers.may_be_scratch(lowering):
-        scratch = Place("private", address, offset=offset)
+        scratch = Place("private", address, offset=inset)
         is_private = buffers.is_scratch(lowering, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:

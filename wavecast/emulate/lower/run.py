@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import I32, I64, element
 from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
@@ -81,8 +82,9 @@ class Run:
         lanes, strip = lowering.layout.lanes, lowering.strip
         whole = lowering.exec_mask()
         written = _masks_written(self.entries, lanes)
+        known: dict[int, tuple[Any, Any]] = {}
         prepared = [
-            [(part.decoded, part.inputs.prepare(builder, strip)) for part in _parts(entry)]
+            [(part.decoded, part.inputs.prepare(builder, strip, known)) for part in _parts(entry)]
             for entry in self.entries
         ]
         before = builder.block
@@ -160,6 +162,7 @@ class Frame:
             lowering.layout.lanes,
             builder.add(numbers, offset),
         )
+        self.ops.overflow = overflow(lowering)
 
     def _pointer(self, row: int) -> Any:
         return element(self.builder, self.lowering.row(row), self.start, I32)

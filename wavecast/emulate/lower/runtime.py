@@ -1,21 +1,27 @@
-"""Machine code of the outlined memory functions: made once per process, shared by every kernel.
+"""Machine code of the outlined memory functions: made once per machine, shared by every kernel.
 
 A kernel's module only declares them; their addresses are symbols its object code is linked
-against. `provide` makes those an object file from elsewhere (a cache on disk) asks for by name.
+against. `provide` brings those that are not in this process yet, by name, from the cache on disk or
+from the compiler. It must run before such object code is loaded.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from functools import cache
+from importlib import resources
 from typing import Any
 
+import llvmlite
 from llvmlite import binding, ir
 
+from wavecast.compile import digest
+from wavecast.compile.cache import Cache
+from wavecast.emulate.lower.access import PREFIX, Access, Outlined, function_type
 from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
 from wavecast.emulate.lower.moves import build_move, build_to_lds
-from wavecast.emulate.lower.access import PREFIX, Access, Outlined, function_type
 
 _BUILDERS = {
     "load": build_move,
@@ -24,25 +30,47 @@ _BUILDERS = {
     "exchange": build_exchange,
     "transpose": build_exchange,
 }
+_SOURCES = (
+    "access.py", "addresses.py", "atomics.py", "exchange.py", "moves.py", "runtime.py", "state.py",
+    "values.py",
+)  # fmt: skip
+_PACKAGE = "wavecast.emulate.lower"
 _lock = threading.Lock()
-_engines: dict[str, Any] = {}
+_engines: list[Any] = []
+_known: set[str] = set()
 
 
 def declare(module: ir.Module, access: Access) -> ir.Function:
-    """The function of an access in `module`, its machine code being at hand from now on."""
+    """The function of an access, declared in `module`."""
     found = module.globals.get(access.name)
     if found is not None:
         return found
-    provide([access.name])
     return ir.Function(module, function_type(access.lanes), access.name)
 
 
+def names_in(module: ir.Module) -> list[str]:
+    """The memory functions a module declares."""
+    return [f.name for f in module.functions if f.name.startswith(f"{PREFIX}.")]
+
+
 def provide(names: Iterable[str]) -> None:
-    """Make every memory function among `names` that this process does not have yet."""
+    """Publish the address of every named function that this process does not have yet."""
     with _lock:
-        for name in names:
-            if name.startswith(f"{PREFIX}.") and name not in _engines:
-                _engines[name] = _made(Access.of(name))
+        missing = [name for name in dict.fromkeys(names) if name not in _known]
+        if not missing:
+            return
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        store = Cache()
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+        for name in missing:
+            code = binding.ObjectFileRef.from_data(_object(name, store))
+            engine.add_object_file(code)
+        engine.finalize_object()
+        for name in missing:
+            binding.add_symbol(name, engine.get_function_address(name))
+        _engines.append(engine)
+        _known.update(missing)
 
 
 def module_of(access: Access) -> ir.Module:
@@ -53,32 +81,50 @@ def module_of(access: Access) -> ir.Module:
     return module
 
 
-def _made(access: Access) -> Any:
-    """Compile one function and publish its address under its name."""
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine(
+def _machine() -> binding.TargetMachine:
+    """A target machine for this host; an engine owns the one it was made with."""
+    return binding.Target.from_default_triple().create_target_machine(
         cpu=binding.get_host_cpu_name(),
         features=binding.get_host_cpu_features().flatten(),
         opt=2,
         codemodel="jitdefault",
     )
+
+
+@cache
+def _basis() -> str:
+    """Digest of all that machine code depends on besides the function's name."""
+    sources = [(resources.files(_PACKAGE) / name).read_bytes() for name in _SOURCES]
+    host = (
+        binding.get_default_triple(),
+        binding.get_host_cpu_name(),
+        binding.get_host_cpu_features().flatten(),
+    )
+    return digest.digest(llvmlite.__version__, host, sources)
+
+
+def _object(name: str, store: Cache) -> bytes:
+    """The object code of a function, from the cache where it is there."""
+    key = digest.key("memory", _basis(), name)
+    known = store.get(key)
+    if isinstance(known, bytes):
+        return known
+    code = _compiled(Access.of(name))
+    store.put(key, code)
+    return code
+
+
+def _compiled(access: Access) -> bytes:
+    machine = _machine()
     parsed = binding.parse_assembly(str(module_of(access)))
     parsed.verify()
-    builder = binding.create_pass_builder(
-        machine, binding.create_pipeline_tuning_options(speed_level=1)
-    )
-    passes = binding.create_new_function_pass_manager()
+    options = binding.create_pipeline_tuning_options(speed_level=1)
+    passes = binding.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    for function in parsed.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
-    engine = binding.create_mcjit_compiler(parsed, machine)
-    engine.finalize_object()
-    binding.add_symbol(access.name, engine.get_function_address(access.name))
-    return engine
+    passes.run(parsed, binding.create_pass_builder(machine, options))
+    return machine.emit_object(parsed)
 
 
-__all__ = ["declare", "module_of", "provide"]
+__all__ = ["declare", "module_of", "names_in", "provide"]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _ALL_ONES = (1 << 64) - 1
-_MODIFIERS = frozenset("offset glc slc dlc sc0 sc1 nt th scope".split())
+_ASK_TIME = "sendmsg(MSG_RTN_GET_REALTIME)"
+_MODIFIERS = frozenset(["offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "th", "scope"])
 
 
 def lower(lowering: KernelLowering, instruction: Instruction) -> None:
@@ -141,6 +142,13 @@ def _buffer(
                 _set_small(lowering, decoded, pointer, unit)
 
 
+def message(lowering: KernelLowering, decoded: Decoded) -> None:
+    """A message with an answer: only the one that asks for the time has one here."""
+    if not any(operand.text == _ASK_TIME for operand in decoded.operands):
+        raise Unsupported("this message")
+    _clock(lowering, decoded)
+
+
 def _clock(lowering: KernelLowering, decoded: Decoded) -> None:
     """The host's cycle counter: it advances, and that is all that can be said of it."""
     builder = lowering.builder
@@ -151,4 +159,4 @@ def _clock(lowering: KernelLowering, decoded: Decoded) -> None:
     lowering.set_scalar_bits(_first(decoded.operands[0]), builder.call(function, []))
 
 
-__all__ = ["lower"]
+__all__ = ["lower", "message"]

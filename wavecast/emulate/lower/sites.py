@@ -108,7 +108,7 @@ def copied_rows(lowering: KernelLowering, rows: Any, count: int) -> Any:
 def local_rows(lowering: KernelLowering, count: int) -> Any:
     """Local memory for rows, allotted once in the function's entry."""
     with lowering.builder.goto_entry_block():
-        room = lowering.builder.alloca(ir.ArrayType(I32, count * lowering.layout.lanes))
+        room: Any = lowering.builder.alloca(ir.ArrayType(I32, count * lowering.layout.lanes))
         room.align = 64
         return lowering.builder.inttoptr(lowering.builder.ptrtoint(room, I64), PTR)
 

@@ -1,8 +1,8 @@
 """How a wave and a launch lie in memory: what native code and the scheduler agree on.
 
 A wave is one array of 32-bit words: a header, the scalar registers, then vector registers as
-`[row][lane]`. VGPR r is row r; AGPR a is row `vgpr_rows + a`. A launch context is an array of 64-bit
-words.
+`[row][lane]`. VGPR r is row r; AGPR a is row `vgpr_rows + a`. A launch context is an array of
+64-bit words.
 """
 
 from __future__ import annotations

@@ -16,13 +16,12 @@ def integer(bits: int, lanes: int = 0) -> ir.Type:
     return ir.VectorType(ir.IntType(bits), lanes) if lanes else ir.IntType(bits)
 
 
-class Splat(ir.Constant):
-    """A vector of one integer, printed as LLVM's `splat`: a list of lanes is slow to write and to
-    read back."""
+class Written(ir.Constant):
+    """A constant given by its text: lists of lanes are slow to write and to read back."""
 
-    def __init__(self, kind: ir.VectorType, value: int) -> None:
+    def __init__(self, kind: ir.Type, text: str) -> None:
         super().__init__(kind, None)
-        self._text = f"splat ({kind.element} {value})"
+        self._text = text
 
     def get_reference(self) -> str:
         return self._text
@@ -33,7 +32,7 @@ def constant(value: int, bits: int, lanes: int = 0) -> ir.Constant:
     """An integer constant modulo 2^bits, the same in every lane."""
     value &= (1 << bits) - 1
     if lanes:
-        return Splat(ir.VectorType(ir.IntType(bits), lanes), value)
+        return Written(ir.VectorType(ir.IntType(bits), lanes), f"splat (i{bits} {value})")
     return ir.Constant(ir.IntType(bits), value)
 
 
@@ -41,10 +40,9 @@ def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
     """A scalar in every lane."""
     if isinstance(value, ir.Constant) and isinstance(value.constant, int):
         return constant(value.constant, value.type.width, lanes)
-    vector = ir.VectorType(value.type, lanes)
-    single = builder.insert_element(ir.Constant(vector, ir.Undefined), value, I32(0))
-    zeros = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
-    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+    nothing = Written(ir.VectorType(value.type, lanes), "poison")
+    single = builder.insert_element(nothing, value, I32(0))
+    return builder.shuffle_vector(single, nothing, constant(0, 32, lanes))
 
 
 def element(builder: ir.IRBuilder, base: Any, index: Any, kind: ir.Type) -> Any:

@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.dpp import permuted
+from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps, WaveWide
 from wavecast.emulate.lower.packed import (
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.run import Frame
 
 _HANDLED = frozenset(
-    """row_mask bank_mask bound_ctrl fi quad_perm row_shl row_shr row_ror wave_shl wave_rol wave_shr
-    wave_ror row_mirror row_half_mirror row_bcast row_newbcast row_share row_xmask dpp8 dst_sel
-    dst_unused src0_sel src1_sel clamp mul div op_sel op_sel_hi neg_lo neg_hi""".split()
+    {"row_mask", "bank_mask", "bound_ctrl", "fi", "quad_perm", "row_shl", "row_shr", "row_ror"}
+    | {"wave_shl", "wave_rol", "wave_shr", "wave_ror", "row_mirror", "row_half_mirror"}
+    | {"row_bcast", "row_newbcast", "row_share", "row_xmask", "dpp8", "dst_sel", "dst_unused"}
+    | {"src0_sel", "src1_sel", "clamp", "mul", "div", "op_sel", "op_sel_hi", "neg_lo", "neg_hi"}
 )
 _AROUND: dict[str, bool] = {}
 _SIGN = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63, "xf32": 31, "b16": 15, "b32": 31, "b64": 63}
@@ -78,15 +80,20 @@ class Inputs:
     def __init__(self, items: list[Any]) -> None:
         self.items = items
 
-    def prepare(self, builder: ir.IRBuilder, lanes: int) -> list[Any]:
-        """Scalars as vectors, outside the loop over strips."""
+    def prepare(
+        self, builder: ir.IRBuilder, lanes: int, known: dict[int, tuple[Any, Any]]
+    ) -> list[Any]:
+        """Scalars as vectors, outside the loop over strips. `known` are those made before, by the
+        identity of their scalar, which is kept."""
         prepared = []
         for item in self.items:
             if isinstance(item, ScalarInput):
                 value = modified(
                     LlvmOps(builder, 0, Machine()), item.value, item.operand, item.role, 0
                 )
-                prepared.append(PlainInput(splat(builder, value, lanes)))
+                if id(value) not in known:
+                    known[id(value)] = (value, splat(builder, value, lanes))
+                prepared.append(PlainInput(known[id(value)][1]))
             elif isinstance(item, PlainInput):
                 prepared.append(PlainInput(splat(builder, item.value, lanes)))
             else:
@@ -198,16 +205,8 @@ def _row_value(frame: Frame, item: RowInput) -> Any:
         return _selected(ops, value, item.select, item.operand.sign_extend)
     if len(item.rows) > 2:
         return tuple(frame.read(row) for row in item.rows)
-    wide = 32 * len(item.rows)
-    total: Any = None
-    for index, row in enumerate(item.rows):
-        part = ops.zero_extend(frame.read(row), 32, wide)
-        if index:
-            part = ops.shl(part, ops.const(32 * index, wide), wide)
-            total = ops.or_(total, part, wide)
-        else:
-            total = part
-    return total
+    first, *rest = item.rows
+    return ops.join(frame.read(first), frame.read(rest[0]))
 
 
 def _selected(ops: LlvmOps, value: Any, select: str, signed: bool) -> Any:
@@ -339,6 +338,7 @@ class WholeOps(LlvmOps):
         numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
         super().__init__(lowering.builder, lanes, lowering.machine, lanes, numbers)
         self.lowering = lowering
+        self.overflow = overflow(lowering)
 
     def first_active_lane(self, a: Any) -> Any:
         mask = self.lowering.exec_mask()
@@ -477,7 +477,7 @@ class VectorLowering:
 
         lowering, decoded = self.lowering, instruction.decoded
         builder, lanes = lowering.builder, lowering.layout.lanes
-        inputs = gather_inputs(lowering, decoded, 0).prepare(builder, lanes)
+        inputs = gather_inputs(lowering, decoded, 0).prepare(builder, lanes, {})
         active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
         frame = Frame(lowering, builder, ir.Constant(ir.IntType(64), 0), lanes, active)
         frame.ops = WholeOps(lowering)

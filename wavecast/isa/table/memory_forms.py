@@ -30,8 +30,8 @@ class MemoryForm:
     """The form of one memory row.
 
     `high`: sub-dword data lies in the upper half of its register. `places`: 2 where two elements
-    have an offset each, counted in elements times `stride`. `operation`: what an atomic does ("" for
-    other rows and for atomics without a name here). `comparand_first`: the comparand of an LDS
+    have an offset each, counted in elements times `stride`. `operation`: what an atomic does (""
+    for other rows and for atomics without a name here). `comparand_first`: the comparand of an LDS
     compare-and-store is its first data operand (gfx9; the second one from gfx11 on). `transpose`:
     bits of the elements a transposing load exchanges between lanes. `exchange`: how lanes exchange
     dwords. `by_lane`: the address is the lane number times four. `formatted`: data is converted by
