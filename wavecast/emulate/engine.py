@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 
-from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.codeobject import Launch
 from wavecast.emulate import initial
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import state
@@ -157,8 +157,7 @@ def run(
         work(native.address, workers[0].job.ctypes.data)
     else:
         pool = [
-            threading.Thread(target=work, args=(native.address, w.job.ctypes.data))
-            for w in workers
+            threading.Thread(target=work, args=(native.address, w.job.ctypes.data)) for w in workers
         ]
         for thread in pool:
             thread.start()

@@ -76,9 +76,7 @@ def prepare(native: NativeKernel, launch: Launch, kernarg: int) -> Setup:
     return Setup(template, waves, ids, packed)
 
 
-def _user(
-    descriptor: KernelDescriptor, template: np.ndarray, launch: Launch, kernarg: int
-) -> int:
+def _user(descriptor: KernelDescriptor, template: np.ndarray, launch: Launch, kernarg: int) -> int:
     """Write the user SGPRs; returns the first one after them."""
     directives = descriptor.directives
     position = SGPR_BASE

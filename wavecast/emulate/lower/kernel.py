@@ -81,11 +81,12 @@ class KernelLowering:
         for block in self.program.blocks:
             self.builder.position_at_end(self.blocks[block.index])
             if block.index in self.headers:
-                self._count_down()
+                self._count_down(block.start)
             for instruction in self.program.block_instructions(block.index):
                 self._instruction(instruction)
             self.flush()
-            if not self.builder.block.is_terminated:
+            current = self.builder.block
+            if current is not None and not current.is_terminated:
                 self._finish_block(block)
         self._dispatch()
         self._leave()
@@ -146,12 +147,12 @@ class KernelLowering:
             builder.store(I32(instruction), word)
         builder.branch(self.exit)
 
-    def _count_down(self) -> None:
+    def _count_down(self, first: int) -> None:
+        """Spend one of the loop iterations allowed; `first` is named when there is none left."""
         builder = self.builder
         left = builder.sub(load(builder, self.budget, I64, 8), I64(1))
         builder.store(left, self.budget)
         with builder.if_then(builder.icmp_signed("<", left, I64(0)), likely=False):
-            first = self.program.blocks[int(builder.block.name.split("b")[1].split(".")[0])].start
             builder.store(I32(state.ENDLESS), self.status)
             word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
             builder.store(I32(first), word)

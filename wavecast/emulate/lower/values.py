@@ -38,8 +38,11 @@ def constant(value: int, bits: int, lanes: int = 0) -> ir.Constant:
 
 def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
     """A scalar in every lane."""
-    if isinstance(value, ir.Constant) and isinstance(value.constant, int):
-        return constant(value.constant, value.type.width, lanes)
+    kind = value.type
+    if isinstance(value, ir.Constant) and isinstance(kind, ir.IntType):
+        number = value.constant
+        if isinstance(number, int):
+            return constant(number, kind.width, lanes)
     nothing = Written(ir.VectorType(value.type, lanes), "poison")
     single = builder.insert_element(nothing, value, I32(0))
     return builder.shuffle_vector(single, nothing, constant(0, 32, lanes))

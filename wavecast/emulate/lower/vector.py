@@ -205,8 +205,8 @@ def _row_value(frame: Frame, item: RowInput) -> Any:
         return _selected(ops, value, item.select, item.operand.sign_extend)
     if len(item.rows) > 2:
         return tuple(frame.read(row) for row in item.rows)
-    first, *rest = item.rows
-    return ops.join(frame.read(first), frame.read(rest[0]))
+    low, high = (frame.read(row) for row in item.rows)
+    return ops.join(low, high)
 
 
 def _selected(ops: LlvmOps, value: Any, select: str, signed: bool) -> Any:
