@@ -144,10 +144,10 @@ def run(
 
     Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address.
     """
-    kernarg = np.frombuffer(launch.kernarg + b"\0" * 64, dtype=np.uint8).copy()
-    known = [(kernarg.ctypes.data, kernarg.ctypes.data + kernarg.size), *ranges]
+    segment = initial.segment(native, launch)
+    known = [(segment.ctypes.data, segment.ctypes.data + segment.size), *ranges]
     table = np.array(known, dtype=np.uint64)
-    setup = initial.prepare(native, launch, kernarg.ctypes.data)
+    setup = initial.prepare(native, launch, segment)
     counter, failed = np.zeros(8, np.int64), np.zeros(8, np.int64)
     workers = [
         _Worker(native, launch, setup, table, counter, failed, budget) for _ in range(threads)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wavecast.analyze.values.inputs import Inputs
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
@@ -31,6 +32,9 @@ _USER_SGPRS = (
     ("private_segment_size", 1),
 )
 
+_POINTERS = {"dispatch_ptr": 0, "kernarg_segment_ptr": 64}
+"""User registers that point into the memory `segment` makes: name -> byte offset."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -42,7 +46,36 @@ class Setup:
     packed: int
 
 
-def prepare(native: NativeKernel, launch: Launch, kernarg: int) -> Setup:
+_PACKET = 64
+"""Bytes of the dispatch packet, which lies before the argument segment."""
+
+
+def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
+    """The dispatch packet, then the argument segment with its hidden arguments filled in.
+
+    The packet holds workgroup sizes (16 bits) from byte 4 and grid sizes in threads from byte 12.
+    """
+    descriptor = native.kernel.descriptor
+    size = max(descriptor.kernarg_bytes, len(launch.kernarg))
+    memory = np.zeros(_PACKET + -(-size // 64) * 64 + 64, np.uint8)
+    packet = memory[:_PACKET]
+    packet[4:10].view(np.uint16)[:] = launch.block
+    packet[12:24].view(np.uint32)[:] = [
+        groups * threads for groups, threads in zip(launch.grid, launch.block, strict=True)
+    ]
+    memory[_PACKET : _PACKET + len(launch.kernarg)] = np.frombuffer(launch.kernarg, np.uint8)
+    hidden = [a for a in descriptor.arguments if a.kind.startswith("hidden_")]
+    if hidden:
+        known = Inputs(launch.code, descriptor, launch)
+        words = memory[_PACKET:].view(np.uint32)
+        for index in sorted({argument.offset // 4 for argument in hidden}):
+            value = known.argument_dword(4 * index)
+            if isinstance(value, int):
+                words[index] = value
+    return memory
+
+
+def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     """The initial registers of every wave of a workgroup."""
     descriptor, layout = native.kernel.descriptor, native.layout
     width, height, depth = launch.block
@@ -52,7 +85,7 @@ def prepare(native: NativeKernel, launch: Launch, kernarg: int) -> Setup:
     overflow = bool(descriptor.directives.get("fp16_overflow", 0))
     mode_word = state.scalar_word(SPECIAL_REGISTERS["mode"][0])
     template[:, mode_word] = int(overflow) << OVERFLOW_BIT
-    user_end = _user(descriptor, template, launch, kernarg)
+    user_end = _user(descriptor, template, segment)
     target = isa_target(native.kernel.program.target)
     if target in TARGET_SETS["gfx12+"]:
         ids = state.scalar_word(TTMP_BASE + 9), state.scalar_word(TTMP_BASE + 7), -1
@@ -76,23 +109,24 @@ def prepare(native: NativeKernel, launch: Launch, kernarg: int) -> Setup:
     return Setup(template, waves, ids, packed)
 
 
-def _user(descriptor: KernelDescriptor, template: np.ndarray, launch: Launch, kernarg: int) -> int:
+def _user(descriptor: KernelDescriptor, template: np.ndarray, segment: np.ndarray) -> int:
     """Write the user SGPRs; returns the first one after them."""
     directives = descriptor.directives
     position = SGPR_BASE
     for name, count in _USER_SGPRS:
         if not directives.get(f"user_sgpr_{name}"):
             continue
-        if name == "kernarg_segment_ptr":
-            template[:, state.scalar_word(position)] = kernarg & 0xFFFFFFFF
-            template[:, state.scalar_word(position) + 1] = kernarg >> 32
+        if name in _POINTERS:
+            address = segment.ctypes.data + _POINTERS[name]
+            template[:, state.scalar_word(position)] = address & 0xFFFFFFFF
+            template[:, state.scalar_word(position) + 1] = address >> 32
         elif name == "private_segment_buffer":
             # only its kind matters: accesses through it go to the wave's own scratch
             template[:, state.scalar_word(position) + 3] = ADD_LANE
         position += count
     first = directives.get("user_sgpr_kernarg_preload_offset", 0)
     length = directives.get("user_sgpr_kernarg_preload_length", 0)
-    data = np.frombuffer(launch.kernarg + b"\0" * (-len(launch.kernarg) % 4), dtype=np.uint32)
+    data = segment[_PACKET:].view(np.uint32)
     for index in range(length):
         if first + index < len(data):
             template[:, state.scalar_word(position + index)] = data[first + index]
