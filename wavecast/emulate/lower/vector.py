@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -152,10 +152,24 @@ def _input(
         return MaskInput(scalar_operand(lowering, operand, role, lowering.layout.lanes), key)
     bits = 32 * role.dwords if role.dwords else 32
     if operand.kind is OperandClass.CONSTANT:
-        value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, role, bits))
+        format_role = _mixed_role(decoded, role, source)
+        value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, format_role, bits))
     else:
         value = scalar_operand(lowering, operand, role, bits)
     return ScalarInput(value, operand, role)
+
+
+def _mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
+    """The role of a constant of a mixed-precision row: f16 where op_sel_hi says so, else f32.
+
+    Compilers rely on it: `v_fma_mix_f32 v0, -v1, 1.0, v2 op_sel_hi:[0,1,1]` multiplies by one.
+    """
+    meaning = semantics.of(decoded.opcode)
+    if meaning is None or "op_sel_hi" not in meaning.modifiers or role.type != "b32":
+        return role
+    picks = decoded.modifiers.get("op_sel_hi", "").strip("[]").split(",")
+    halves = source < len(picks) and picks[source] == "1"
+    return replace(role, type="f16" if halves else "f32")
 
 
 def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lanes: int) -> Any:
