@@ -94,7 +94,8 @@ class Walk:
         allowed = self.budget
         try:
             self._region(start, None)
-        except OverBudget:
+        except (OverBudget, RecursionError):
+            # loops nested hundreds deep are no code a compiler writes
             self.outcome.cut_short = True
             for loop in self.program.loops:
                 self.outcome.unknown_loops.setdefault(loop.index, CUT_SHORT)
