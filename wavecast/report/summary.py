@@ -159,7 +159,7 @@ def loops_by_weight(analysis: CodeAnalysis) -> list[LoopAnalysis]:
     def weight(loop: LoopAnalysis) -> float:
         cycles = max([*loop.cycles.values(), loop.critical_path, 0.0])
         trips = UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
-        return cycles * trips * UNKNOWN_TRIPS ** (loop.depth - 1)
+        return cycles * trips * float(UNKNOWN_TRIPS) ** min(loop.depth - 1, 100)
 
     return sorted(analysis.loops, key=lambda loop: (loop.includes_inner, -weight(loop), loop.index))
 
