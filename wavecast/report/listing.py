@@ -268,7 +268,9 @@ def _times(explanation: Explanation, program: Program, block: int) -> float:
         if known is not None:
             return known
     loop = program.innermost_loop[block]
-    return 1.0 if loop is None else float(summary.UNKNOWN_TRIPS ** program.loops[loop].depth)
+    return (
+        1.0 if loop is None else float(summary.UNKNOWN_TRIPS) ** min(program.loops[loop].depth, 100)
+    )
 
 
 def shades(weights: Sequence[float]) -> list[int]:
