@@ -41,7 +41,9 @@ class Page:
         self._width, self._height, self._dark = width, height, dark
 
     def __enter__(self) -> Page:
-        self._profile = tempfile.TemporaryDirectory(prefix="wavecast-chromium-")
+        self._profile = tempfile.TemporaryDirectory(
+            prefix="wavecast-chromium-", ignore_cleanup_errors=True
+        )
         to_browser, self._out = _pipe()
         self._in, from_browser = _pipe()
         arguments = [
