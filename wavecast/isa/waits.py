@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from wavecast.isa.instruction import Instruction, OperandClass
+from wavecast.isa.opcode import Opcode
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 _SYMBOLIC = re.compile(r"(\w+?)(_sat)?\((0x[0-9a-fA-F]+|\d+)\)")
@@ -45,6 +46,15 @@ _GFX11_FIELDS = {
 }
 _GFX9_FREE = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 15}
 _GFX11_FREE = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 63}
+
+
+_SIGNALS = frozenset({"s_barrier_signal"})
+"""Rows of a split barrier that only say a wave has come; another row waits."""
+
+
+def only_signals(opcode: Opcode) -> bool:
+    """True for the half of a split barrier that does not wait."""
+    return opcode.name in _SIGNALS
 
 
 def wait_counters(instruction: Instruction, target: str) -> dict[str, int]:

@@ -9,7 +9,6 @@ place to resume at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -29,15 +28,9 @@ from wavecast.isa.opcode import Access, Control, OperandKind, Role
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC, SGPR_BASE, SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.waits import only_signals
 
 _SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """The vector width of the host, in 32-bit lanes."""
-
-    lanes: int
 
 
 class KernelLowering:
@@ -355,7 +348,9 @@ class KernelLowering:
 
     def _barrier(self, decoded: Decoded) -> None:
         self.flush()
-        if decoded.opcode.name == "s_barrier_signal":
+        if decoded.opcode.implicit_writes:
+            raise Unsupported("a barrier that tells who came first")
+        if only_signals(decoded.opcode):
             return
         self.resume.append(self.function.append_basic_block(f"resume{len(self.resume) + 1}"))
         self.builder.store(I32(len(self.resume)), self.place)

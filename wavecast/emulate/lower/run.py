@@ -17,9 +17,9 @@ from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import I32, I64, element
 from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
-from wavecast.isa.instruction import Decoded, Instruction, OperandClass
+from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import Access, OperandKind
-from wavecast.isa.registers import AGPRS, EXEC, SGPR_BASE, VGPRS, special
+from wavecast.isa.registers import EXEC, SGPR_BASE, special
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -227,11 +227,3 @@ def mask_keys(decoded: Decoded) -> list[int]:
         bits = special(name)
         keys.append((bits & -bits).bit_length() - 1)
     return keys
-
-
-def is_row(bits: int) -> bool:
-    """True for vector registers."""
-    return bool(bits & (VGPRS | AGPRS))
-
-
-__all__ = ["Entry", "Frame", "OperandClass", "Run", "mask_keys", "masked_store", "strip_mask"]
