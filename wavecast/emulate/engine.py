@@ -20,10 +20,10 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate import initial
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.access import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.kernel import KernelLowering
 from wavecast.emulate.lower.mode import machine_of
-from wavecast.emulate.lower.state import WaveLayout
+from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE, WaveLayout
+from wavecast.emulate.mode import Mode
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, VGPRS
 
@@ -102,8 +102,11 @@ def layout_of(kernel: Kernel) -> WaveLayout:
     return WaveLayout(kernel.descriptor.wave_size, vgprs, agprs)
 
 
-def translate(kernel: Kernel, strip: int | None = None) -> NativeKernel:
-    """Compile a kernel for the host. Raises Unsupported naming what has no meaning yet."""
+def translate(kernel: Kernel, strip: int | None = None, mode: Mode | None = None) -> NativeKernel:
+    """Compile a kernel for the host, plain or for a mode.
+
+    Raises Unsupported naming what has no meaning yet.
+    """
     machine = _host()
     module = ir.Module(kernel.name, context=ir.Context())
     module.triple = binding.get_default_triple()
@@ -111,7 +114,13 @@ def translate(kernel: Kernel, strip: int | None = None) -> NativeKernel:
     layout = layout_of(kernel)
     semantics = machine_of(kernel)
     lowering = KernelLowering(
-        kernel.program, layout, semantics, module, strip or strip_lanes(), "wave"
+        kernel.program,
+        layout,
+        semantics,
+        module,
+        strip or strip_lanes(),
+        "wave",
+        mode.observer(kernel) if mode is not None else None,
     )
     lowering.build()
     parsed = binding.parse_assembly(str(module))
@@ -139,8 +148,10 @@ def run(
     *,
     threads: int = 1,
     budget: int = 1 << 40,
+    mode: Mode | None = None,
 ) -> None:
-    """Run a launch. `ranges` are the (first, end) host addresses it may touch.
+    """Run a launch with code translated for `mode`. `ranges` are the (first, end) host addresses it
+    may touch.
 
     Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address.
     """
@@ -152,8 +163,22 @@ def run(
     workers = [
         _Worker(native, launch, setup, table, counter, failed, budget) for _ in range(threads)
     ]
+    watch = mode.watch(native, launch, known) if mode is not None else None
+    if watch is not None:
+        for worker in workers:
+            watch.attach(worker.context)
+    _start(native, workers)
+    broken = next((worker for worker in workers if worker.job[15]), None)
+    if watch is not None:
+        watch.close(failed=broken is not None)
+    if broken is not None:
+        raise broken.error()
+
+
+def _start(native: NativeKernel, workers: list[_Worker]) -> None:
+    """Run a launch to its end, one worker per host thread."""
     work, _ = _scheduler()
-    if threads == 1:
+    if len(workers) == 1:
         work(native.address, workers[0].job.ctypes.data)
     else:
         pool = [
@@ -163,9 +188,6 @@ def run(
             thread.start()
         for thread in pool:
             thread.join()
-    for worker in workers:
-        if worker.job[15]:
-            raise worker.error()
 
 
 class _Worker:

@@ -12,20 +12,22 @@ from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import engine
 from wavecast.emulate.engine import NativeKernel
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.mode import Mode
 
 AddressRange = tuple[int, int]
 """First host address, and the one after the last."""
 
 
 class Emulator:
-    """Runs launches of AMD code on the host's processor, at once and to the end.
+    """Runs launches of AMD code on the host's processor to the end, plain or in a mode.
 
     `threads` is how many host threads share the workgroups of a launch (default: the processors
     this process may use).
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, mode: Mode | None = None) -> None:
         self.threads = threads or available_processors()
+        self.mode = mode
         self._translated: dict[str, NativeKernel] = {}
 
     def translate(self, code: CodeObject) -> NativeKernel:
@@ -35,7 +37,7 @@ class Emulator:
             if not code.is_amd:
                 raise Unsupported(f"{code.kernel}: code for {code.target} cannot be executed")
             with _no_collection():
-                known = engine.translate(parse_kernel(code))
+                known = engine.translate(parse_kernel(code), mode=self.mode)
             self._translated[code.digest] = known
         return known
 
@@ -47,7 +49,7 @@ class Emulator:
         native = self.translate(launch.code)
         x, y, z = launch.grid
         threads = max(1, min(self.threads, x * y * z))
-        engine.run(native, launch, list(ranges), threads=threads)
+        engine.run(native, launch, list(ranges), threads=threads, mode=self.mode)
 
 
 @contextlib.contextmanager

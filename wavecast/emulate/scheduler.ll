@@ -55,6 +55,9 @@ entry:
   %failed = inttoptr i64 %failed.n to ptr
   %scratch.slot = getelementptr i64, ptr %context, i64 4
   %budget.slot = getelementptr i64, ptr %context, i64 6
+  %group.now = getelementptr i64, ptr %context, i64 10
+  %wave.now = getelementptr i64, ptr %context, i64 11
+  %turn.now = getelementptr i64, ptr %context, i64 12
   br label %next
 
 next:
@@ -66,6 +69,8 @@ take:
   %over = icmp uge i64 %number, %total
   br i1 %over, label %leave, label %start
 start:
+  store i64 %number, ptr %group.now
+  store i64 0, ptr %turn.now
   %id.x = urem i64 %number, %grid.x
   %rest = udiv i64 %number, %grid.x
   %id.y = urem i64 %rest, %grid.y
@@ -114,6 +119,7 @@ run.wave:
   %r.base = add i64 %scratch, %r.scratch
   store i64 %r.base, ptr %scratch.slot
   store i64 %budget, ptr %budget.slot
+  store i64 %r, ptr %wave.now
   %status = call i32 %wave(ptr %r.state, ptr %context)
   switch i32 %status, label %broken [ i32 0, label %ended
                                       i32 1, label %waiting ]
@@ -129,6 +135,9 @@ run.next:
   %r.more = icmp ult i64 %r.next, %waves
   br i1 %r.more, label %run, label %turned
 turned:
+  %turns = load i64, ptr %turn.now
+  %turns.next = add i64 %turns, 1
+  store i64 %turns.next, ptr %turn.now
   %again = icmp ne i64 %alive.next, 0
   br i1 %again, label %turn, label %next
 

@@ -17,12 +17,10 @@ from typing import Any, Final
 
 from llvmlite import ir
 
+from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element
 
 PREFIX: Final = "wavecast_memory"
-FAULT_LANE: Final = 8
-FAULT_ADDRESS: Final = 9
-"""Context words an access that fails leaves its lane and address in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +152,4 @@ class Outlined:
         return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
 
 
-__all__ = ["FAULT_ADDRESS", "FAULT_LANE", "Access", "Outlined", "function_type"]
+__all__ = ["Access", "Outlined", "function_type"]

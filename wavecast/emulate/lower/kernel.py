@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import matrix, memory, mode, runtime, scalar_memory, state
+from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.run import Run
@@ -44,8 +45,10 @@ class KernelLowering:
         module: ir.Module,
         strip: int,
         name: str,
+        observer: Observer | None = None,
     ) -> None:
         self.program = program
+        self.observer = observer or Observer()
         self.layout = layout
         self.machine = machine
         self.module = module
@@ -75,6 +78,7 @@ class KernelLowering:
             self.builder.position_at_end(self.blocks[block.index])
             if block.index in self.headers:
                 self._count_down(block.start)
+            self.observer.block(self, block)
             for instruction in self.program.block_instructions(block.index):
                 self._instruction(instruction)
             self.flush()
@@ -107,6 +111,7 @@ class KernelLowering:
         self.indices = self._room(I32)
         self.spare = self._room(I32)
         self.temporary = self._room(I64)
+        self.observer.enter(self)
 
     def _room(self, kind: ir.Type) -> Any:
         """Memory for one value of every lane, as an untyped pointer."""
@@ -230,6 +235,7 @@ class KernelLowering:
     def _instruction(self, instruction: Instruction) -> None:
         decoded = instruction.decoded
         opcode = decoded.opcode
+        self.observer.before(self, instruction)
         try:
             if opcode.control is not Control.NONE:
                 self._control(instruction)
@@ -237,7 +243,7 @@ class KernelLowering:
                 self.flush()
                 mode.write(self, decoded)
             elif opcode.role is Role.BARRIER:
-                self._barrier(decoded)
+                self._barrier(instruction)
             elif opcode.role is Role.MESSAGE and decoded.writes:
                 scalar_memory.message(self, decoded)
             elif opcode.role in _SKIPPED:
@@ -318,6 +324,7 @@ class KernelLowering:
         block = next(b for b in self.program.blocks if b.start <= instruction.index < b.stop)
         control = instruction.opcode.control
         if control is Control.END:
+            self.observer.leave(self, instruction)
             self.stop(state.DONE)
         elif control is Control.BRANCH:
             self.builder.branch(self.blocks[block.successors[0]])
@@ -342,16 +349,19 @@ class KernelLowering:
                 value = self.builder.zext(value, I64)
             inputs.append(value)
         (taken,) = meaning.evaluate(self._scalar_ops(), *inputs)
+        self.observer.branch(self, instruction, taken)
         follows = block.index + 1
         jump = next(s for s in block.successors if s != follows)
         self.builder.cbranch(taken, self.blocks[jump], self.blocks[follows])
 
-    def _barrier(self, decoded: Decoded) -> None:
+    def _barrier(self, instruction: Instruction) -> None:
         self.flush()
-        if decoded.opcode.implicit_writes:
+        opcode = instruction.opcode
+        if opcode.implicit_writes:
             raise Unsupported("a barrier that tells who came first")
-        if only_signals(decoded.opcode):
+        if only_signals(opcode):
             return
+        self.observer.leave(self, instruction)
         self.resume.append(self.function.append_basic_block(f"resume{len(self.resume) + 1}"))
         self.builder.store(I32(len(self.resume)), self.place)
         self.stop(state.BARRIER)

@@ -8,7 +8,6 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import buffers, state
-from wavecast.emulate.lower.access import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.addresses import check_function
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
@@ -46,6 +45,7 @@ def lower(lowering: KernelLowering, instruction: Instruction) -> None:
     address = builder.add(scalar_operand(lowering, operand, role, 64), inset)
     if memory.bytes >= 4:
         address = builder.and_(address, I64(~3 & _ALL_ONES))
+    lowering.observer.scalar_access(lowering, instruction, address, memory.bytes)
     _check(lowering, instruction, address, I64(memory.bytes))
     if memory.kind is MemoryKind.STORE:
         for index in range(memory.bytes // 4):
@@ -94,8 +94,8 @@ def _check(lowering: KernelLowering, instruction: Instruction, address: Any, siz
     function = check_function(lowering.module)
     good = builder.call(function, [lowering.context, address, size])
     with builder.if_then(builder.not_(good), likely=False):
-        builder.store(address, element(builder, lowering.context, FAULT_ADDRESS, I64))
-        builder.store(I64(0), element(builder, lowering.context, FAULT_LANE, I64))
+        builder.store(address, element(builder, lowering.context, state.FAULT_ADDRESS, I64))
+        builder.store(I64(0), element(builder, lowering.context, state.FAULT_LANE, I64))
         lowering.stop(state.BAD_ADDRESS, instruction.index)
 
 
@@ -134,6 +134,7 @@ def _buffer(
         end = builder.add(place, I64(unit))
         with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
             address = builder.add(found.base, place)
+            lowering.observer.scalar_access(lowering, instruction, address, unit)
             _check(lowering, instruction, address, I64(unit))
             pointer = builder.inttoptr(address, PTR)
             if unit == 4:

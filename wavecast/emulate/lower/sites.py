@@ -80,6 +80,7 @@ def call(
     result: Any = None,
 ) -> None:
     """Call an outlined access and leave the wave when it fails."""
+    lowering.observer.access(lowering, instruction, access, place, rows)
     builder = lowering.builder
     function = runtime.declare(lowering.module, access)
     failed = builder.call(

@@ -39,7 +39,13 @@ RANGE_COUNT: Final = 3
 SCRATCH_BASE: Final = 4
 SCRATCH_BYTES: Final = 5
 BUDGET: Final = 6  # blocks this wave may still execute
-CONTEXT_WORDS: Final = 16
+FAULT_LANE: Final = 8  # lane and address of an access that failed
+FAULT_ADDRESS: Final = 9
+WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest
+WAVE: Final = 11  # number of the wave within it
+TURN: Final = 12  # barriers the workgroup has passed
+MODE: Final = 16  # first word that belongs to the mode of execution
+CONTEXT_WORDS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)

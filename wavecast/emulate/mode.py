@@ -1,0 +1,49 @@
+"""Modes of execution: what is added to the code of a kernel, and to the memory of a launch.
+
+Plain execution has no mode. A mode makes an observer when a kernel is translated, and a watch for
+every launch, which gives host threads their memory and says in the end what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.lower.observer import Observer
+from wavecast.isa.program import Kernel
+
+if TYPE_CHECKING:
+    from wavecast.emulate.engine import NativeKernel
+
+
+class Watch(Protocol):
+    """One launch being watched."""
+
+    def attach(self, context: np.ndarray) -> None:
+        """Fill the words of a host thread's context (uint64) that the mode's code reads."""
+
+    def close(self, *, failed: bool) -> None:
+        """The launch has ended; `failed` when it broke off."""
+
+
+class Mode(Protocol):
+    """A way to execute. `name` tells its native code from that of other modes."""
+
+    name: str
+
+    def observer(self, kernel: Kernel) -> Observer:
+        """What to add to a kernel's code."""
+        ...
+
+    def watch(
+        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+    ) -> Watch:
+        """Prepare for a launch that may touch `ranges` (first and end host addresses; the first
+        range is the argument segment)."""
+        ...
+
+
+__all__ = ["Mode", "Watch"]
