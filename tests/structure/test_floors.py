@@ -37,6 +37,7 @@ OPTIONAL = {
     "jinja2": {"report"},
     "rich": {"report", "cli", "api"},
     "click": {"cli"},
+    "pytest": {"integrations"},
 }
 
 

@@ -1,0 +1,162 @@
+"""`pytest --wavecast`: a user's suite as it is, under the emulator and without it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.torch
+
+CONFTEST = """
+import pytest
+import torch
+
+GPU = torch.cuda.is_available()
+
+
+@pytest.fixture
+def device():
+    return "cuda"
+"""
+
+SUITE = """
+import pytest
+import torch
+import triton
+from conftest import GPU
+
+import kernels
+
+if not torch.cuda.is_available():
+    pytest.skip("no GPU", allow_module_level=True)
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+
+@pytest.mark.skipif(not GPU, reason="no GPU")
+@pytest.mark.parametrize("n", [100, 257])
+def test_add(n, device):
+    x = torch.randn(n, device=device)
+    out = torch.empty_like(x)
+    kernels.add[(triton.cdiv(n, 256),)](x, x, out, n, BLOCK=256)
+    torch.testing.assert_close(out, 2 * x)
+
+
+def test_wrong():
+    x = torch.ones(4, device=DEVICE)
+    out = torch.empty_like(x)
+    kernels.add[(1,)](x, x, out, 4, BLOCK=256)
+    assert out.tolist() == [3, 3, 3, 3]
+
+
+def test_wild():
+    x = torch.ones(4, device="cuda")
+    kernels.add[(64,)](x, x, x, 64 * 256, BLOCK=256)
+
+
+def test_refused():
+    x = torch.ones(64, device="cuda")
+    kernels.sleep[(1,)](x)
+"""
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offset = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offset < n
+    total = tl.load(x_ptr + offset, mask=inside) + tl.load(y_ptr + offset, mask=inside)
+    tl.store(out_ptr + offset, total, mask=inside)
+
+
+@triton.jit
+def sleep(x_ptr):
+    # a computed jump, which the emulator refuses
+    tl.inline_asm_elementwise("s_setpc_b64 s[2:3]", "=v,v", [tl.load(x_ptr)], tl.float32, False, 1)
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "test_ops.py").write_text(SUITE)
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of pytest in a process of its own, with no plugin but ours."""
+    plugins = ("-p", "wavecast.integrations.pytest.plugin")
+    if "-n2" in arguments:
+        plugins += ("-p", "xdist")
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("PYTEST_XDIST_WORKER_COUNT", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugins, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_without_the_option_nothing_happens(suite: Path) -> None:
+    code, out = run(suite, "-q")
+    assert (code, "1 skipped" in out) == (5, True), out
+    assert "wavecast" not in out
+
+
+def test_the_plugin_imports_nothing_until_asked() -> None:
+    heavy = "('torch', 'triton', 'llvmlite', 'numpy', 'wavecast.errors')"
+    code = "import wavecast.integrations.pytest.plugin, sys\n"
+    code += f"print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("spread", [(), ("-n2",)], ids=["one process", "xdist"])
+def test_kernels_are_executed_and_failures_are_the_user_s(
+    suite: Path, spread: tuple[str, ...]
+) -> None:
+    code, out = run(suite, "--wavecast", "gfx942", "--wavecast-threads", "1", *spread)
+    assert code == 1, out
+    assert "3 failed, 2 passed" in out
+    assert "wavecast: gfx942 (AMD Instinct MI300X), host threads: 1" in out
+    assert "wavecast: 3 launches executed on gfx942; 1 test unsupported" in out
+    assert "assert [2.0, 2.0, 2.0, 2.0] == [3, 3, 3, 3]" in out
+    assert "ExecutionError: add: workgroup" in out
+    assert "Unsupported: sleep: cannot execute 's_setpc_b64" in out
+    assert "driver.py" not in out, "a failure ends at the user's launch"
+
+
+@pytest.mark.parametrize(("choice", "says"), [("skip", "1 skipped"), ("xfail", "1 xfailed")])
+def test_unsupported_kernels_can_be_passed_over(suite: Path, choice: str, says: str) -> None:
+    code, out = run(
+        suite, "--wavecast", "mi300x", "--wavecast-unsupported", choice, "-rsx", "-k", "refused"
+    )
+    assert code == 0, out
+    assert says in out
+    assert "unsupported: sleep: cannot execute 's_setpc_b64" in out
+
+
+@pytest.mark.parametrize(
+    ("gpu", "says"),
+    [("gfx924", "nearest known: gfx942"), ("sm_90", "only AMD GPUs can be executed")],
+)
+def test_a_wrong_gpu_is_one_line(suite: Path, gpu: str, says: str) -> None:
+    code, out = run(suite, "--wavecast", gpu)
+    assert code == 4
+    assert out.startswith(f"ERROR: --wavecast {gpu}: ")
+    assert says in out
