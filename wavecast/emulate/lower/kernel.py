@@ -112,6 +112,7 @@ class KernelLowering:
         self.spare = self._room(I32)
         self.temporary = self._room(I64)
         self.observer.enter(self)
+        self.entered = self.builder.block
 
     def _room(self, kind: ir.Type) -> Any:
         """Memory for one value of every lane, as an untyped pointer."""
@@ -119,7 +120,7 @@ class KernelLowering:
         return self.builder.inttoptr(self.builder.ptrtoint(space, I64), PTR)
 
     def _dispatch(self) -> None:
-        builder = ir.IRBuilder(self.entry)
+        builder = ir.IRBuilder(self.entered)
         where = load(builder, element(builder, self.state, state.ENTRY, I32), I32)
         choice = builder.switch(where, self.blocks[0])
         for number, block in enumerate(self.resume, 1):

@@ -8,7 +8,7 @@ from the compiler. It must run before such object code is loaded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -23,13 +23,15 @@ from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
 from wavecast.emulate.lower.moves import build_move, build_to_lds
 
-_BUILDERS = {
+_BUILDERS: dict[str, Callable[[Outlined], None]] = {
     "load": build_move,
     "store": build_move,
     "tolds": build_to_lds,
     "exchange": build_exchange,
     "transpose": build_exchange,
 }
+_ADDED: dict[str, tuple[str, ...]] = {}
+"""Actions of modes -> packages whose sources their machine code depends on as well."""
 _SOURCES = (
     "access.py", "addresses.py", "atomics.py", "exchange.py", "moves.py", "runtime.py", "state.py",
     "values.py",
@@ -38,6 +40,12 @@ _PACKAGE = "wavecast.emulate.lower"
 _lock = threading.Lock()
 _engines: list[Any] = []
 _known: set[str] = set()
+
+
+def add(action: str, build: Callable[[Outlined], None], *packages: str) -> None:
+    """Make an action of a mode known. `packages` hold the sources it is made from."""
+    _BUILDERS[action] = build
+    _ADDED[action] = packages
 
 
 def declare(module: ir.Module, access: Access) -> ir.Function:
@@ -92,9 +100,12 @@ def _machine() -> binding.TargetMachine:
 
 
 @cache
-def _basis() -> str:
+def _basis(packages: tuple[str, ...] = ()) -> str:
     """Digest of all that machine code depends on besides the function's name."""
     sources = [(resources.files(_PACKAGE) / name).read_bytes() for name in _SOURCES]
+    for package in packages:
+        files = sorted(resources.files(package).iterdir(), key=lambda file: file.name)
+        sources += [file.read_bytes() for file in files if file.name.endswith(".py")]
     host = (
         binding.get_default_triple(),
         binding.get_host_cpu_name(),
@@ -105,7 +116,8 @@ def _basis() -> str:
 
 def _object(name: str, store: Cache) -> bytes:
     """The object code of a function, from the cache where it is there."""
-    key = digest.key("memory", _basis(), name)
+    basis = _basis(_ADDED.get(Access.of(name).action, ()))
+    key = digest.key("memory", basis, name)
     known = store.get(key)
     if isinstance(known, bytes):
         return known
@@ -127,4 +139,4 @@ def _compiled(access: Access) -> bytes:
     return machine.emit_object(parsed)
 
 
-__all__ = ["declare", "module_of", "names_in", "provide"]
+__all__ = ["add", "declare", "module_of", "names_in", "provide"]
