@@ -1,4 +1,4 @@
-"""Running a launch: translate, set up waves, walk the grid over host threads.
+"""Running a launch: set up waves, walk the grid over host threads.
 
 The loop over workgroups is native: `group` runs the waves of one workgroup in turns between
 barriers, `work` takes workgroups from a shared counter until the grid is done or one fails.
@@ -8,126 +8,21 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import binding
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import initial
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.kernel import KernelLowering
-from wavecast.emulate.lower.mode import machine_of
-from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE, WaveLayout
+from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.mode import Mode
-from wavecast.isa.program import Kernel
-from wavecast.isa.registers import AGPRS, VGPRS
-
-
-@dataclass(frozen=True)
-class NativeKernel:
-    """Machine code of one kernel for this host. Keeps the engine that owns it alive."""
-
-    kernel: Kernel
-    layout: WaveLayout
-    address: int
-    owner: Any
-
-
-def _new_machine() -> binding.TargetMachine:
-    """A target machine; an engine owns the one it was made with."""
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=binding.get_host_cpu_features().flatten(),
-        opt=1,
-        codemodel="jitdefault",
-    )
-
-
-@lru_cache(maxsize=1)
-def _host() -> binding.TargetMachine:
-    """The target machine object code is made with."""
-    return _new_machine()
-
-
-def object_code(module: binding.ModuleRef) -> bytes:
-    """The module as an object file for this host."""
-    return _host().emit_object(module)
-
-
-def load_object(code: bytes) -> binding.ExecutionEngine:
-    """An engine with one object file in it."""
-    empty = binding.parse_assembly("")
-    engine = binding.create_mcjit_compiler(empty, _new_machine())
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
-
-
-def strip_lanes() -> int:
-    """32-bit lanes of the host's vectors: 16 with AVX-512, 8 with AVX2, else 4."""
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f") and features.get("avx512bw") and features.get("avx512vl"):
-        return 16
-    return 8 if features.get("avx2") else 4
-
-
-def optimise(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
-    """The few passes that pay: locals to registers, simplification, common subexpressions."""
-    options = binding.create_pipeline_tuning_options(speed_level=1)
-    builder = binding.create_pass_builder(machine, options)
-    passes = binding.create_new_function_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
-
-
-def layout_of(kernel: Kernel) -> WaveLayout:
-    """Rows for every vector register the program names."""
-    used = 0
-    for instruction in kernel.program.instructions:
-        used |= instruction.reads | instruction.writes
-    vgprs = max((used & VGPRS).bit_length(), 1)
-    agprs = ((used & AGPRS) >> VGPRS.bit_length()).bit_length()
-    return WaveLayout(kernel.descriptor.wave_size, vgprs, agprs)
-
-
-def translate(kernel: Kernel, strip: int | None = None, mode: Mode | None = None) -> NativeKernel:
-    """Compile a kernel for the host, plain or for a mode.
-
-    Raises Unsupported naming what has no meaning yet.
-    """
-    machine = _host()
-    module = ir.Module(kernel.name, context=ir.Context())
-    module.triple = binding.get_default_triple()
-    module.data_layout = str(machine.target_data)
-    layout = layout_of(kernel)
-    semantics = machine_of(kernel)
-    lowering = KernelLowering(
-        kernel.program,
-        layout,
-        semantics,
-        module,
-        strip or strip_lanes(),
-        "wave",
-        mode.observer(kernel) if mode is not None else None,
-    )
-    lowering.build()
-    parsed = binding.parse_assembly(str(module))
-    parsed.verify()
-    optimise(parsed, machine)
-    engine = load_object(object_code(parsed))
-    return NativeKernel(kernel, layout, engine.get_function_address("wave"), engine)
+from wavecast.emulate.native import NativeKernel
+from wavecast.emulate.processor import load_object, processor
 
 
 @lru_cache(maxsize=1)
@@ -136,7 +31,7 @@ def _scheduler() -> tuple[Any, Any]:
     text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
     module = binding.parse_assembly(text)
     module.verify()
-    engine = load_object(object_code(module))
+    engine = load_object(processor().machine(1).emit_object(module))
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
     return function(engine.get_function_address("work")), engine
 
@@ -160,10 +55,12 @@ def run(
     table = np.array(known, dtype=np.uint64)
     setup = initial.prepare(native, launch, segment)
     counter, failed = np.zeros(8, np.int64), np.zeros(8, np.int64)
-    workers = [
-        _Worker(native, launch, setup, table, counter, failed, budget) for _ in range(threads)
-    ]
     watch = mode.watch(native, launch, known) if mode is not None else None
+    chosen = watch.workgroups if watch is not None else None
+    workers = [
+        _Worker(native, launch, setup, table, counter, failed, budget, chosen)
+        for _ in range(threads)
+    ]
     if watch is not None:
         for worker in workers:
             watch.attach(worker.context)
@@ -202,14 +99,16 @@ class _Worker:
         counter: np.ndarray,
         failed: np.ndarray,
         budget: int,
+        chosen: np.ndarray | None = None,
     ) -> None:
+        self.chosen = chosen
         self.native, self.launch, self.setup = native, launch, setup
         self.table = table
         waves, words = setup.waves, -(-native.layout.words // 16) * 16
         self.states = _aligned(waves * words, np.uint32)
-        lds = native.kernel.descriptor.lds_bytes + launch.dynamic_lds
+        lds = native.descriptor.lds_bytes + launch.dynamic_lds
         self.lds = _aligned(max(lds, 64), np.uint8)
-        scratch = native.kernel.descriptor.scratch_bytes
+        scratch = native.descriptor.scratch_bytes
         per_wave = scratch * native.layout.lanes
         self.scratch = _aligned(max(per_wave * waves, 64), np.uint8)
         self.flags = np.zeros(waves, np.uint8)
@@ -221,13 +120,14 @@ class _Worker:
         self.context[state.SCRATCH_BYTES] = scratch
         x, y, z = launch.grid
         words_of_ids = setup.id_words
+        groups = x * y * z if chosen is None else len(chosen)
         self.job = np.array(
             [
-                counter.ctypes.data, x * y * z, x, y, waves, words,
+                counter.ctypes.data, groups, x, y, waves, words,
                 setup.template.ctypes.data, setup.template.shape[1], self.states.ctypes.data,
                 self.context.ctypes.data, self.flags.ctypes.data, *words_of_ids,
                 setup.packed, 0, 0, 0, self.scratch.ctypes.data, per_wave, budget,
-                failed.ctypes.data,
+                failed.ctypes.data, 0 if chosen is None else chosen.ctypes.data,
             ],
             dtype=np.int64,
         )  # fmt: skip

@@ -16,11 +16,16 @@ from wavecast.emulate.lower.observer import Observer
 from wavecast.isa.program import Kernel
 
 if TYPE_CHECKING:
-    from wavecast.emulate.engine import NativeKernel
+    from wavecast.emulate.native import NativeKernel
 
 
 class Watch(Protocol):
-    """One launch being watched."""
+    """One launch being watched.
+
+    `workgroups` are the numbers (int64, x fastest) of the only workgroups to run, None for all.
+    """
+
+    workgroups: np.ndarray | None = None
 
     def attach(self, context: np.ndarray) -> None:
         """Fill the words of a host thread's context (uint64) that the mode's code reads."""

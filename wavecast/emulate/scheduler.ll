@@ -4,6 +4,7 @@
 ;   6 template*  7 words copied 8 states*    9 context*   10 flags*     11 word of id x
 ;  12 word of y 13 word of z   14 packed y,z 15 status     16 workgroup  17 wave
 ;  18 scratch*  19 scratch bytes per wave   20 budget    21 failed*
+;  22 numbers of the workgroups to run* (0: all)
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -53,6 +54,9 @@ entry:
   %budget = call i64 @field(ptr %job, i64 20)
   %failed.n = call i64 @field(ptr %job, i64 21)
   %failed = inttoptr i64 %failed.n to ptr
+  %chosen.n = call i64 @field(ptr %job, i64 22)
+  %chosen = inttoptr i64 %chosen.n to ptr
+  %all = icmp eq i64 %chosen.n, 0
   %scratch.slot = getelementptr i64, ptr %context, i64 4
   %budget.slot = getelementptr i64, ptr %context, i64 6
   %group.now = getelementptr i64, ptr %context, i64 10
@@ -65,10 +69,17 @@ next:
   %stopped = icmp ne i64 %stop, 0
   br i1 %stopped, label %leave, label %take
 take:
-  %number = atomicrmw add ptr %counter, i64 1 monotonic
-  %over = icmp uge i64 %number, %total
-  br i1 %over, label %leave, label %start
+  %taken = atomicrmw add ptr %counter, i64 1 monotonic
+  %over = icmp uge i64 %taken, %total
+  br i1 %over, label %leave, label %pick
+pick:
+  br i1 %all, label %start, label %look.up
+look.up:
+  %listed = getelementptr i64, ptr %chosen, i64 %taken
+  %from.list = load i64, ptr %listed
+  br label %start
 start:
+  %number = phi i64 [ %taken, %pick ], [ %from.list, %look.up ]
   store i64 %number, ptr %group.now
   store i64 0, ptr %turn.now
   %id.x = urem i64 %number, %grid.x
