@@ -21,7 +21,7 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.mode import Mode
-from wavecast.emulate.native import NativeKernel
+from wavecast.emulate.native import NativeKernel, translate
 from wavecast.emulate.processor import load_object, processor
 
 
@@ -179,3 +179,6 @@ def _aligned(count: int, dtype: type) -> np.ndarray:
     raw = np.zeros(count * size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + count * size].view(dtype)
+
+
+__all__ = ["run", "translate"]

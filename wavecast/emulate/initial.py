@@ -20,7 +20,7 @@ from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
-    from wavecast.emulate.engine import NativeKernel
+    from wavecast.emulate.native import NativeKernel
 
 _USER_SGPRS = (
     ("private_segment_buffer", 4),
@@ -55,7 +55,7 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
 
     The packet holds workgroup sizes (16 bits) from byte 4 and grid sizes in threads from byte 12.
     """
-    descriptor = native.kernel.descriptor
+    descriptor = native.descriptor
     size = max(descriptor.kernarg_bytes, len(launch.kernarg))
     memory = np.zeros(_PACKET + -(-size // 64) * 64 + 64, np.uint8)
     packet = memory[:_PACKET]
@@ -77,7 +77,7 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
 
 def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     """The initial registers of every wave of a workgroup."""
-    descriptor, layout = native.kernel.descriptor, native.layout
+    descriptor, layout = native.descriptor, native.layout
     width, height, depth = launch.block
     threads = width * height * depth
     waves = -(-threads // layout.lanes)
@@ -86,7 +86,7 @@ def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     mode_word = state.scalar_word(SPECIAL_REGISTERS["mode"][0])
     template[:, mode_word] = int(overflow) << OVERFLOW_BIT
     user_end = _user(descriptor, template, segment)
-    target = isa_target(native.kernel.program.target)
+    target = isa_target(native.target)
     if target in TARGET_SETS["gfx12+"]:
         ids = state.scalar_word(TTMP_BASE + 9), state.scalar_word(TTMP_BASE + 7), -1
         packed = 1

@@ -8,11 +8,10 @@ import os
 from collections.abc import Iterator, Sequence
 
 from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import engine
-from wavecast.emulate.engine import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.mode import Mode
+from wavecast.emulate.native import NativeKernel, native_kernel
 
 AddressRange = tuple[int, int]
 """First host address, and the one after the last."""
@@ -37,18 +36,20 @@ class Emulator:
             if not code.is_amd:
                 raise Unsupported(f"{code.kernel}: code for {code.target} cannot be executed")
             with _no_collection():
-                known = engine.translate(parse_kernel(code), mode=self.mode)
+                known = native_kernel(code, self.mode)
             self._translated[code.digest] = known
         return known
 
-    def run(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
-        """Run a launch that may touch the memory in `ranges`.
+    def run(
+        self, launch: Launch, ranges: Sequence[AddressRange], *, threads: int | None = None
+    ) -> None:
+        """Run a launch that may touch the memory in `ranges`, on `threads` instead of its own.
 
         Raises Unsupported for code without a meaning here, ExecutionError when it breaks off.
         """
         native = self.translate(launch.code)
         x, y, z = launch.grid
-        threads = max(1, min(self.threads, x * y * z))
+        threads = max(1, min(threads or self.threads, x * y * z))
         engine.run(native, launch, list(ranges), threads=threads, mode=self.mode)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import matrix, memory, mode, runtime, scalar_memory, state
+from wavecast.emulate.lower import matrix, memory, mode, scalar_memory, state
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
@@ -87,7 +87,6 @@ class KernelLowering:
                 self._finish_block(block)
         self._dispatch()
         self._leave()
-        runtime.provide(runtime.names_in(self.module))
         return self.function
 
     def _enter(self) -> None:

@@ -1,4 +1,4 @@
-"""Machine code of the outlined memory functions: made once per machine, shared by every kernel.
+"""Machine code of outlined functions: made once per machine, shared by every kernel.
 
 A kernel's module only declares them; their addresses are symbols its object code is linked
 against. `provide` brings those that are not in this process yet, by name, from the cache on disk or
@@ -8,10 +8,11 @@ from the compiler. It must run before such object code is loaded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import resources
-from typing import Any
+from importlib.resources.abc import Traversable
+from typing import Any, Final
 
 import llvmlite
 from llvmlite import binding, ir
@@ -22,6 +23,7 @@ from wavecast.emulate.lower.access import PREFIX, Access, Outlined, function_typ
 from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
 from wavecast.emulate.lower.moves import build_move, build_to_lds
+from wavecast.emulate.processor import processor
 
 _BUILDERS: dict[str, Callable[[Outlined], None]] = {
     "load": build_move,
@@ -32,20 +34,20 @@ _BUILDERS: dict[str, Callable[[Outlined], None]] = {
 }
 _ADDED: dict[str, tuple[str, ...]] = {}
 """Actions of modes -> packages whose sources their machine code depends on as well."""
-_SOURCES = (
-    "access.py", "addresses.py", "atomics.py", "exchange.py", "moves.py", "runtime.py", "state.py",
-    "values.py",
-)  # fmt: skip
-_PACKAGE = "wavecast.emulate.lower"
+OUTLINED: Final = "wavecast_"
+"""What the names of outlined functions start with; those of memory are `PREFIX` and an access."""
+_PACKAGES: Final = ("wavecast.emulate", "wavecast.isa")
+_SUFFIXES: Final = (".py", ".tbl", ".csv", ".ll")
+Recipe = Callable[[ir.Module], None]
+"""Adds one function to an empty module."""
 _lock = threading.Lock()
 _engines: list[Any] = []
 _known: set[str] = set()
+_recipes: dict[str, Recipe] = {}
 
 
-def add(action: str, build: Callable[[Outlined], None], *packages: str) -> None:
-    """Make an action of a mode known. `packages` hold the sources it is made from."""
-    _BUILDERS[action] = build
-    _ADDED[action] = packages
+class Missing(LookupError):
+    """An outlined function that is not on disk, and that nothing here says how to make."""
 
 
 def declare(module: ir.Module, access: Access) -> ir.Function:
@@ -56,24 +58,44 @@ def declare(module: ir.Module, access: Access) -> ir.Function:
     return ir.Function(module, function_type(access.lanes), access.name)
 
 
+def outline(module: ir.Module, name: str, kind: ir.FunctionType, recipe: Recipe) -> ir.Function:
+    """A function of this type, declared in `module`; `recipe` makes it where it is not on disk.
+
+    The name, which `recipe` gives the function too, stands for all that the function depends on.
+    """
+    name = OUTLINED + name
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    _recipes.setdefault(name, recipe)
+    return ir.Function(module, kind, name)
+
+
 def names_in(module: ir.Module) -> list[str]:
-    """The memory functions a module declares."""
-    return [f.name for f in module.functions if f.name.startswith(f"{PREFIX}.")]
+    """The outlined functions a module declares."""
+    return [
+        function.name
+        for function in module.functions
+        if function.name.startswith(OUTLINED) and function.is_declaration
+    ]
 
 
 def provide(names: Iterable[str]) -> None:
-    """Publish the address of every named function that this process does not have yet."""
+    """Publish the address of every named function that this process does not have yet.
+
+    Raises Missing for one that is in no cache and was not declared in this process.
+    """
     with _lock:
         missing = [name for name in dict.fromkeys(names) if name not in _known]
         if not missing:
             return
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
         store = Cache()
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
-        for name in missing:
-            code = binding.ObjectFileRef.from_data(_object(name, store))
-            engine.add_object_file(code)
+        objects = [_object(name, store) for name in missing]
+        engine = binding.create_mcjit_compiler(
+            binding.parse_assembly(""), processor().machine(_LEVEL)
+        )
+        for code in objects:
+            engine.add_object_file(binding.ObjectFileRef.from_data(code))
         engine.finalize_object()
         for name in missing:
             binding.add_symbol(name, engine.get_function_address(name))
@@ -81,54 +103,54 @@ def provide(names: Iterable[str]) -> None:
         _known.update(missing)
 
 
-def module_of(access: Access) -> ir.Module:
-    """The IR of one outlined function."""
-    module = ir.Module(access.name, context=ir.Context())
-    module.triple = binding.get_default_triple()
-    _BUILDERS.get(access.action, build_atomic)(Outlined(module, access))
-    return module
-
-
-def _machine() -> binding.TargetMachine:
-    """A target machine for this host; an engine owns the one it was made with."""
-    return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=binding.get_host_cpu_features().flatten(),
-        opt=2,
-        codemodel="jitdefault",
-    )
+_LEVEL: Final = 2
+"""Optimisation level of outlined functions: they are made once and run often."""
 
 
 @cache
-def _basis(packages: tuple[str, ...] = ()) -> str:
-    """Digest of all that machine code depends on besides the function's name."""
-    sources = [(resources.files(_PACKAGE) / name).read_bytes() for name in _SOURCES]
-    for package in packages:
-        files = sorted(resources.files(package).iterdir(), key=lambda file: file.name)
-        sources += [file.read_bytes() for file in files if file.name.endswith(".py")]
-    host = (
-        binding.get_default_triple(),
-        binding.get_host_cpu_name(),
-        binding.get_host_cpu_features().flatten(),
-    )
-    return digest.digest(llvmlite.__version__, host, sources)
+def basis() -> str:
+    """Digest of all that machine code depends on besides what it is made from: the sources of the
+    emulator and of the instruction set, llvmlite, and the host."""
+    sources = [(name, content) for package in _PACKAGES for name, content in _sources(package)]
+    return digest.digest(llvmlite.__version__, processor().identity, sources)
+
+
+def _sources(package: str) -> Iterator[tuple[str, bytes]]:
+    """Path and content of every source file of a package."""
+    folders: list[tuple[str, Traversable]] = [(package, resources.files(package))]
+    while folders:
+        path, folder = folders.pop()
+        for item in sorted(folder.iterdir(), key=lambda item: item.name):
+            if item.is_dir():
+                folders.append((f"{path}/{item.name}", item))
+            elif item.name.endswith(_SUFFIXES):
+                yield f"{path}/{item.name}", item.read_bytes()
 
 
 def _object(name: str, store: Cache) -> bytes:
     """The object code of a function, from the cache where it is there."""
-    basis = _basis(_ADDED.get(Access.of(name).action, ()))
-    key = digest.key("memory", basis, name)
+    memory = name.startswith(f"{PREFIX}.")
+    key = digest.key("memory" if memory else "outlined", basis(), name)
     known = store.get(key)
     if isinstance(known, bytes):
         return known
-    code = _compiled(Access.of(name))
+    code = _compiled(name)
     store.put(key, code)
     return code
 
 
-def _compiled(access: Access) -> bytes:
-    machine = _machine()
-    parsed = binding.parse_assembly(str(module_of(access)))
+def _compiled(name: str) -> bytes:
+    module = ir.Module(name, context=ir.Context())
+    module.triple = processor().triple
+    if name.startswith(f"{PREFIX}."):
+        access = Access.of(name)
+        _BUILDERS.get(access.action, build_atomic)(Outlined(module, access))
+    elif name in _recipes:
+        _recipes[name](module)
+    else:
+        raise Missing(name)
+    machine = processor().machine(_LEVEL)
+    parsed = binding.parse_assembly(str(module))
     parsed.verify()
     options = binding.create_pipeline_tuning_options(speed_level=1)
     passes = binding.create_new_module_pass_manager()
@@ -139,4 +161,4 @@ def _compiled(access: Access) -> bytes:
     return machine.emit_object(parsed)
 
 
-__all__ = ["add", "declare", "module_of", "names_in", "provide"]
+__all__ = ["OUTLINED", "Missing", "Recipe", "basis", "declare", "names_in", "outline", "provide"]

@@ -49,7 +49,7 @@ def host(architecture: str, features: Mapping[str, bool]) -> Host:
 @cache
 def detect() -> Host:
     """The machine this runs on."""
-    from llvmlite import binding
+    from wavecast.emulate.processor import processor
 
-    architecture = binding.get_default_triple().split("-", 1)[0]
-    return host(architecture, dict(binding.get_host_cpu_features()))
+    found = processor()
+    return host(found.architecture, dict.fromkeys(found.flags, True))
