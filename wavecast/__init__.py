@@ -7,6 +7,8 @@
         kernel[grid](x, y, n)
     with wavecast.device("gfx942"):
         kernel[grid](x, y, n)  # executed: results are in the tensors
+    saxpy = wavecast.load("saxpy.hip", arch="gfx942")["saxpy"]
+    saxpy(grid, block, 2.0, x, y, n)  # executed on numpy arrays or tensors
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -20,15 +22,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from wavecast.api import explain
+    from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
 
 _LAZY = {
     "explain": "wavecast.api",
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
+    "load": "wavecast.integrations.module",
 }
 
-__all__ = ["__version__", "capture", "device", "explain"]
+__all__ = ["__version__", "capture", "device", "explain", "load"]
 
 
 def __getattr__(name: str) -> object:

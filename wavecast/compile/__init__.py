@@ -16,7 +16,7 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.kinds import Kind, kind_of
 from wavecast.errors import InputError, UsageError
 
-__all__ = ["Cache", "CodeObject", "Kind", "kind_of", "load", "read"]
+__all__ = ["Cache", "CodeObject", "Kind", "kind_of", "load", "loads", "read"]
 
 _MAX_BYTES: Final = 1 << 31
 
@@ -26,45 +26,77 @@ def load(
     target: str = "",
     options: Sequence[str] = (),
     *,
+    hip_target: str = "",
     cache: Cache | None = None,
 ) -> list[CodeObject]:
     """The kernels of a file, one code object each.
 
-    `target` is `gfx942` or `sm_90`; HIP source needs one, every other kind knows its own, and a
-    contradicting one is an error. `options` go to the HIP compiler. Raises InputError for a file
-    that is missing, empty, damaged, or of a kind that is not read, CompileError, and MissingTool.
+    `target` is `gfx942` or `sm_90`; HIP source needs one (`hip_target` where it names none), every
+    other kind knows its own, and a contradicting one is an error. `options` go to the HIP compiler.
+    Raises InputError for a file that is missing, empty, damaged, or of a kind that is not read,
+    CompileError, and MissingTool.
     """
-    data = read(path)
-    kind = kind_of(data, Path(path))
+    return _load(read(path), Path(path), str(path), target, options, hip_target, cache)
+
+
+def loads(
+    data: bytes,
+    target: str = "",
+    options: Sequence[str] = (),
+    *,
+    hip_target: str = "",
+    cache: Cache | None = None,
+) -> list[CodeObject]:
+    """The kernels of a file's content, as `load` gives those of a file."""
+    if not data.strip(b"\0 \t\r\n"):
+        raise InputError("the code is empty")
+    return _load(data, None, "the code", target, options, hip_target, cache)
+
+
+def _load(
+    data: bytes,
+    path: Path | None,
+    shown: str,
+    target: str,
+    options: Sequence[str],
+    hip_target: str,
+    cache: Cache | None,
+) -> list[CodeObject]:
+    """`path` is the file the data come from, None without one; `shown` names them in messages."""
+    kind = kind_of(data, path or Path(shown))
+    file = path or ""
     if options and kind is not Kind.HIP:
-        raise UsageError(f"compiler options are for HIP source; {path} is {kind.value}")
+        raise UsageError(f"compiler options are for HIP source; {shown} is {kind.value}")
     if kind is Kind.AMD_OBJECT:
         from wavecast.compile import elf
 
-        return elf.load(data, target, path, cache=cache)
+        return elf.load(data, target, file, cache=cache)
     if kind is Kind.CUBIN:
         from wavecast.compile import nvidia
 
-        return nvidia.load_cubin(data, target, path, cache=cache)
+        return nvidia.load_cubin(data, target, file, cache=cache)
     text = data.decode("utf-8", "replace")
     if kind is Kind.ASSEMBLY:
         from wavecast.compile import assembly
 
-        return assembly.load(text, target, path)
+        return assembly.load(text, target, file)
     if kind is Kind.PTX:
         from wavecast.compile import nvidia
 
-        return nvidia.load_ptx(text, target, path, cache=cache)
+        return nvidia.load_ptx(text, target, file, cache=cache)
     if kind is Kind.SASS:
         from wavecast.compile import nvidia
 
-        return nvidia.load_sass(text, target, path)
+        return nvidia.load_sass(text, target, file)
+    target = target or hip_target
     if not target.startswith("gfx"):
         raise InputError(
-            f"{path} is HIP source and needs an AMD target", hint="such as --arch gfx942"
+            f"{shown} is HIP source and needs an AMD target", hint="such as --arch gfx942"
         )
     from wavecast.compile import hip
 
+    if path is None:
+        return hip.compile(text, target, options, cache=cache)
     return hip.compile_file(path, target, options, cache=cache)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from wavecast import isa
 from wavecast.compile.codeobject import CodeObject
 from wavecast.errors import InputError
-from wavecast.isa.metadata import descriptors_from_elf
-from wavecast.isa.program import Kernel
+from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_elf
+from wavecast.isa.program import Kernel, KernelDescriptor
 
 
 def parse_kernel(code: CodeObject) -> Kernel:
@@ -19,11 +19,17 @@ def parse_kernel(code: CodeObject) -> Kernel:
     kernel = module.kernels.get(code.kernel)
     if kernel is not None:
         return kernel
+    return Kernel(code.kernel, module.functions[code.kernel], parse_descriptor(code))
+
+
+def parse_descriptor(code: CodeObject) -> KernelDescriptor:
+    """The descriptor alone, without reading instructions. Raises InputError as `parse_kernel`."""
+    found = descriptors_from_assembly(code.assembly, code.target).get(code.kernel)
     elf = code.stages.get("hsaco")
-    if isinstance(elf, bytes):
-        descriptor = descriptors_from_elf(elf).get(code.kernel)
-        if descriptor is not None:
-            return Kernel(code.kernel, module.functions[code.kernel], descriptor)
+    if found is None and isinstance(elf, bytes):
+        found = descriptors_from_elf(elf).get(code.kernel)
+    if found is not None:
+        return found
     raise InputError(
         f"{code.source or code.kernel}: kernel {code.kernel!r} has no kernel descriptor",
         hint="keep its .amdhsa_kernel directives, or give the code object itself",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wavecast.report.names import readable
+from wavecast.compile.names import readable
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis, LoopAnalysis

@@ -89,10 +89,8 @@ class Inputs:
         self.launch = launch
         self.lanes = descriptor.wave_size
         threads = code.workgroup_size or descriptor.max_workgroup_size or self.lanes
-        block = launch.block if launch is not None and launch.block[0] > 0 else (threads, 1, 1)
-        if block == (1, 1, 1):
-            block = (threads, 1, 1)
-        self.block = block
+        known = launch.block if launch is not None else (0, 0, 0)
+        self.block = known if known[0] > 0 else (threads, 1, 1)
         self.grid = launch.grid if launch is not None and all(launch.grid) else None
         self._parameters = {
             parameter.offset: parameter
@@ -193,6 +191,8 @@ class Inputs:
         name, _, axis = kind.removeprefix("hidden_").rpartition("_")
         if kind == "hidden_grid_dims":
             return None if self.grid is None else sum(1 for size in self.grid if size > 1) or 1
+        if kind == "hidden_dynamic_lds_size":
+            return None if self.launch is None else self.launch.dynamic_lds
         if axis not in ("x", "y", "z"):
             return None
         index = "xyz".index(axis)

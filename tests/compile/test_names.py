@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.report.names import readable
+from wavecast.compile.names import readable
 
 
 @pytest.mark.parametrize(

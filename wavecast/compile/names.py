@@ -1,7 +1,7 @@
 """Kernel symbols as a reader knows them: `_ZN3gpu9sumKernelIfEEvPKT_` is `gpu::sumKernel<…>`.
 
-Only the name of Itanium-mangled symbols is read, not parameters or template arguments: a report
-needs a heading, and the symbol itself stands beside it in the JSON.
+Only the name of Itanium-mangled symbols is read, not parameters or template arguments: reports
+need a heading and programs a name to ask for; the symbol itself stands beside it.
 """
 
 from __future__ import annotations

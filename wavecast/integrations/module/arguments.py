@@ -1,0 +1,182 @@
+"""Python values as the kernel argument segment that a kernel's metadata describes."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from wavecast.compile.codeobject import Argument, Parameter
+from wavecast.emulate.errors import Unsupported
+from wavecast.errors import LaunchError
+from wavecast.integrations.module.memory import Memory, describe
+from wavecast.integrations.module.types import element_dtype, fits, itemsize, scalar_dtype
+from wavecast.isa.program import KernelArgument
+
+_FLOATS: Final = {"float16": "<e", "float32": "<f", "float64": "<d"}
+_INTEGERS: Final = {
+    f"{sign}int{8 * size}": "<" + (letter.upper() if sign else letter)
+    for size, letter in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))
+    for sign in ("", "u")
+}
+_FLOAT_OF_SIZE: Final = {4: "<f", 8: "<d"}
+_RAW = (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Union, ctypes.Array)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One argument of a kernel: its place in the segment, and its name and type where the source
+    is known."""
+
+    number: int
+    slot: KernelArgument
+    parameter: Parameter
+
+    @property
+    def shown(self) -> str:
+        """`argument 2 (x: float*)`, as errors name it; numbers count from 1."""
+        name, kind = self.parameter.name, self.parameter.type
+        known = f"{name}: {kind}" if name and kind else name or kind
+        return f"argument {self.number}" + (f" ({known})" if known.strip("*") else "")
+
+
+def places(slots: Sequence[KernelArgument], parameters: Sequence[Parameter]) -> tuple[Place, ...]:
+    """The visible arguments in order."""
+    visible = [slot for slot in slots if not slot.kind.startswith("hidden_")]
+    pairs = zip(visible, parameters, strict=True)
+    return tuple(Place(number, *pair) for number, pair in enumerate(pairs, 1))
+
+
+def pack(
+    layout: Sequence[Place], segment: int, values: Sequence[Any], memory: Memory
+) -> tuple[bytes, tuple[Argument, ...]]:
+    """The argument segment of `segment` bytes, and the arguments one by one.
+
+    The memory of arrays is added to `memory`. Raises LaunchError for a wrong number of values or
+    one that does not fit its argument.
+    """
+    if len(values) != len(layout):
+        names = ", ".join(place.parameter.name or "?" for place in layout)
+        raise LaunchError(
+            f"{memory.kernel} takes {len(layout)} arguments, {len(values)} were given",
+            hint=f"it takes ({names})" if names.strip("?, ") else "",
+        )
+    end = max((place.slot.offset + place.slot.size for place in layout), default=0)
+    data = bytearray(max(segment, end))
+    arguments = []
+    for place, value in zip(layout, values, strict=True):
+        packed, argument = _argument(place, value, memory)
+        data[place.slot.offset : place.slot.offset + place.slot.size] = packed
+        arguments.append(argument)
+    return bytes(data), tuple(arguments)
+
+
+def raw_bytes(value: Any) -> bytes | None:
+    """The bytes of a value that is given as bytes (a ctypes structure, a numpy record); else
+    None."""
+    if isinstance(value, _RAW):
+        return bytes(value)
+    return value.tobytes() if isinstance(value, np.void) else None
+
+
+def _argument(place: Place, value: Any, memory: Memory) -> tuple[bytes, Argument]:
+    name = place.parameter.name
+    match place.slot.kind:
+        case "global_buffer":
+            return _pointer(place, value, memory)
+        case "by_value":
+            return _by_value(place, value, memory.kernel), Argument(
+                name, "scalar", place.parameter.type, value=value
+            )
+        case kind:
+            raise Unsupported(f"{memory.kernel}: {place.shown} is of kind {kind}")
+
+
+def _pointer(place: Place, value: Any, memory: Memory) -> tuple[bytes, Argument]:
+    kind, name = place.parameter.type, place.parameter.name
+    if value is None or _is_integer(value):
+        address = int(value or 0)
+        if not 0 <= address < 1 << 64:
+            raise LaunchError(f"{memory.kernel}: {place.shown}: {address} is no address")
+        return struct.pack("<Q", address), Argument(name, "pointer", value=address)
+    region = memory.add(value, place.shown)
+    element = element_dtype(kind)
+    if element and not fits(region.dtype, element):
+        raise LaunchError(
+            f"{memory.kernel}: {place.shown} points at {element}, not at {region.dtype}"
+        )
+    return struct.pack("<Q", region.address), region.argument(name)
+
+
+def _by_value(place: Place, value: Any, kernel: str) -> bytes:
+    size = place.slot.size
+    raw = raw_bytes(value)
+    if raw is not None:
+        if len(raw) != size:
+            raise LaunchError(f"{kernel}: {place.shown} has {size} bytes, the value has {len(raw)}")
+        return raw
+    dtype = scalar_dtype(place.parameter.type)
+    if itemsize(dtype) != size:
+        dtype = ""
+    try:
+        packed = _number(dtype, size, value)
+    except (struct.error, OverflowError) as error:
+        kind = place.parameter.type or f"{size} bytes"
+        raise LaunchError(f"{kernel}: {place.shown}: {kind} cannot hold {value!r}") from error
+    if packed is None:
+        what = dtype or f"a value of {size} bytes"
+        raise LaunchError(
+            f"{kernel}: {place.shown} takes {what}, not {describe(value)}",
+            hint=_advice(dtype, size),
+        )
+    return packed
+
+
+def _number(dtype: str, size: int, value: Any) -> bytes | None:
+    """A number as `dtype`, or as what it is where the type is not known; None when it is none."""
+    if isinstance(value, np.generic) and not dtype:
+        return value.tobytes() if value.itemsize == size else None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        value = int(value)
+    if isinstance(value, float):
+        if dtype == "bfloat16":
+            return _bfloat16(value)
+        layout = _FLOATS.get(dtype) if dtype else _FLOAT_OF_SIZE.get(size)
+        return struct.pack(layout, value) if layout else None
+    if not isinstance(value, int) or size not in (1, 2, 4, 8):
+        return None
+    if dtype in _FLOATS or dtype == "bfloat16":
+        return _number(dtype, size, float(value))
+    if dtype == "bool":
+        return bytes([bool(value)])
+    if dtype:
+        return struct.pack(_INTEGERS[dtype], value) if dtype in _INTEGERS else None
+    return value.to_bytes(size, "little", signed=value < 0)
+
+
+def _bfloat16(value: float) -> bytes:
+    """Rounded to the nearest, ties to even; a NaN stays one."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    if value != value:
+        return struct.pack("<H", bits >> 16 | 0x40)
+    return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+
+
+def _advice(dtype: str, size: int) -> str:
+    if dtype in _INTEGERS or dtype == "bool":
+        return "give an integer"
+    if dtype in _FLOATS or dtype == "bfloat16":
+        return "give a number"
+    if not dtype and size in (1, 2, 4, 8):
+        return "give a number, a numpy scalar of that size, or bytes"
+    return f"give {size} bytes or a ctypes structure"
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

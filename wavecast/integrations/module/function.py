@@ -1,0 +1,160 @@
+"""One kernel as a Python callable."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
+from wavecast.compile.names import readable
+from wavecast.compile.parsing import parse_descriptor
+from wavecast.errors import LaunchError, UsageError
+from wavecast.integrations.module import arguments
+from wavecast.integrations.module.memory import Memory
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+    from wavecast.emulate.launch import Emulator
+
+Dimensions = int | Sequence[int]
+
+MAX_GROUPS: Final = 2**31 - 1
+MAX_WORK_ITEMS: Final = 2**32 - 1
+"""Workgroups and work-items of a grid along one axis (HIP API reference, hipModuleLaunchKernel;
+HSA system architecture specification, kernel dispatch packet: grid_size_x has 32 bits)."""
+
+
+class Function:
+    """A kernel of a loaded module: `function(grid, block, *arguments)` executes it.
+
+    `symbol` is its name in the code, `name` the one its source has, `parameters` what it takes.
+    """
+
+    def __init__(self, code: CodeObject, device: Device, emulator: Emulator) -> None:
+        self.code = code
+        self._device = device
+        self._emulator = emulator
+
+    @property
+    def symbol(self) -> str:
+        return self.code.kernel
+
+    @property
+    def name(self) -> str:
+        return readable(self.code.kernel)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Empty where the file does not describe them."""
+        return self.code.parameters
+
+    @cached_property
+    def _descriptor(self) -> Any:
+        return parse_descriptor(self.code)
+
+    @cached_property
+    def _places(self) -> tuple[arguments.Place, ...]:
+        return arguments.places(self._descriptor.arguments, self.code.parameters)
+
+    def __call__(
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        *values: Any,
+        dynamic_lds: int = 0,
+        threads: int | None = None,
+        memory: Sequence[Any] = (),
+    ) -> None:
+        """Execute a grid of workgroups of `block` work-items; returns when all have ended.
+
+        `grid` (workgroups) and `block` are numbers or up to three of them. A pointer takes a numpy
+        array or a PyTorch tensor of the CPU, whose whole allocation the kernel may touch, None, or
+        an address; what is passed by value takes a number, or bytes or a ctypes structure of its
+        size. A file that does not describe arguments takes the whole argument segment as bytes.
+        `dynamic_lds` are bytes of LDS, `threads` host threads (default: all), `memory` further
+        arrays the kernel may touch, through pointers inside structures or arrays.
+
+        Raises LaunchError for arguments, a grid, or a block that do not fit, Unsupported for code
+        that cannot be executed, ExecutionError for a launch that breaks off.
+        """
+        held = Memory(self.name)
+        groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
+        items = self._dimensions(block, "block", 1, 1024)
+        self._check_size(groups, items, dynamic_lds)
+        segment, described = self._segment(values, held)
+        for index, array in enumerate(memory):
+            held.add(array, f"memory[{index}]")
+        if threads is not None and threads < 1:
+            raise UsageError(f"{threads} host threads: at least one is needed")
+        if 0 in groups:
+            return
+        launch = Launch(self.code, groups, items, described, segment, dynamic_lds)
+        self._emulator.run(launch, held.ranges, threads=threads)
+        held.check_unchanged()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)
+        return f"<kernel {self.name}({shown}) for {self.code.target}>"
+
+    def _segment(self, values: Sequence[Any], memory: Memory) -> tuple[bytes, tuple[Argument, ...]]:
+        size = self._descriptor.kernarg_bytes
+        if self._places or not values:
+            return arguments.pack(self._places, size, values, memory)
+        raw = arguments.raw_bytes(values[0])
+        if len(values) != 1 or raw is None:
+            raise LaunchError(
+                f"{self.name} takes no arguments that its file describes",
+                hint="give the whole argument segment as bytes, arrays in it as memory=(…)",
+            )
+        if size and len(raw) > size:
+            raise LaunchError(f"{self.name}: its argument segment has {size} bytes, not {len(raw)}")
+        return raw, ()
+
+    def _dimensions(self, value: Dimensions, what: str, least: int, most: int) -> Any:
+        """Three numbers, those left out being 1."""
+        try:
+            given = value if isinstance(value, Sequence) else (value,)
+            numbers = [operator.index(number) for number in given]
+        except TypeError:
+            numbers = []
+        if not 1 <= len(numbers) <= 3:
+            raise LaunchError(
+                f"{self.name}: a {what} of {value!r}", hint="give one to three integers"
+            )
+        for number in numbers:
+            if not least <= number <= most:
+                raise LaunchError(
+                    f"{self.name}: a {what} of {number} along one axis", hint=f"{least} to {most}"
+                )
+        return (*numbers, 1, 1)[:3]
+
+    def _check_size(self, grid: Sequence[int], block: Sequence[int], dynamic_lds: int) -> None:
+        descriptor = self._descriptor
+        for groups, items in zip(grid, block, strict=True):
+            if groups * items > MAX_WORK_ITEMS:
+                raise LaunchError(
+                    f"{self.name}: {groups} workgroups of {items} along one axis",
+                    hint="2^32 work-items or more",
+                )
+        if math.prod(grid) >= 1 << 63:
+            raise LaunchError(f"{self.name}: a grid of {math.prod(grid)} workgroups")
+        total = math.prod(block)
+        if total > descriptor.max_workgroup_size:
+            raise LaunchError(
+                f"{self.name}: a workgroup of {total} work-items",
+                hint=f"it was compiled for at most {descriptor.max_workgroup_size}",
+            )
+        if descriptor.required_threads and total != descriptor.required_threads:
+            raise LaunchError(
+                f"{self.name}: a workgroup of {total} work-items",
+                hint=f"it was compiled for {descriptor.required_threads}",
+            )
+        most = self._device.limits().lds_max_per_workgroup
+        if dynamic_lds < 0 or descriptor.lds_bytes + dynamic_lds > most:
+            raise LaunchError(
+                f"{self.name}: {descriptor.lds_bytes:,} bytes of LDS and {dynamic_lds:,} dynamic",
+                hint=f"a workgroup on {self._device.target} has at most {most:,}",
+            )

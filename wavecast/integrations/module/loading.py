@@ -1,0 +1,119 @@
+"""Files of kernels, loaded: `wavecast.load("k.hip", arch="gfx942")["saxpy"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from wavecast import arch as devices
+from wavecast import compile as compilers
+from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.names import readable
+from wavecast.errors import UsageError
+from wavecast.integrations.module.function import Function
+
+DEFAULT_TARGET = "gfx942"
+"""What HIP source is compiled for when nobody says."""
+
+
+class UnknownKernel(UsageError, KeyError):
+    """A module has no kernel of this name, or several; the message lists them."""
+
+
+class Module(Mapping[str, Function]):
+    """The kernels of a file by symbol.
+
+    A kernel is also found by the name its source gives it, without parameters and template
+    arguments, where only one has that name: `reduce`, `gpu::reduce`.
+    """
+
+    def __init__(self, functions: Sequence[Function], source: str = "") -> None:
+        self._functions = {function.symbol: function for function in functions}
+        self.source = source
+
+    def __getitem__(self, name: str) -> Function:
+        """Raises UnknownKernel."""
+        found = self._named(name)
+        if len(found) == 1:
+            return found[0]
+        what = "several kernels are" if found else "no kernel is"
+        listed = ", ".join(_shown(function) for function in found or self.values())
+        where = f" in {self.source}" if self.source else ""
+        raise UnknownKernel(f"{what} called {name!r}{where}", hint=f"there are {listed}")
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and len(self._named(name)) == 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __repr__(self) -> str:
+        return f"<module {self.source}: {', '.join(f.name for f in self.values())}>"
+
+    def _named(self, name: str) -> list[Function]:
+        exact = self._functions.get(name)
+        if exact is not None:
+            return [exact]
+        found = []
+        for function in self._functions.values():
+            qualified = function.name.removesuffix("<…>")
+            if name in (qualified, qualified.rpartition("::")[2]):
+                found.append(function)
+        return found
+
+
+def load(
+    code: str | Path | bytes | CodeObject | Sequence[CodeObject],
+    arch: str = "",
+    *,
+    options: Sequence[str] = (),
+    threads: int | None = None,
+) -> Module:
+    """The kernels of a HIP file, assembly, code object, bundle or program, ready to be executed.
+
+    `code` is a path, the content of a file as bytes, or compiled code. `arch` is an AMD GPU by name
+    or target (`mi300x`, `gfx942`): what HIP source is compiled for (default gfx942) and which of
+    several targets a bundle is read for; other code knows its own. `options` go to the HIP
+    compiler (`-DBLOCK=256`), `threads` is the number of host threads of a launch (default: all).
+
+    Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
+    MissingTool, and UsageError for code that is not AMD's.
+    """
+    from wavecast.emulate.launch import Emulator
+
+    target = devices.load(arch).target if arch else ""
+    codes = _codes(code, target, options)
+    source = str(code) if isinstance(code, (str, Path)) else codes[0].source
+    held = list(dict.fromkeys(item.target for item in codes))
+    if not codes[0].is_amd:
+        raise UsageError(f"only AMD code can be executed, not code for {codes[0].target}")
+    if len(held) > 1:
+        raise UsageError(
+            f"{source or 'the code'} holds code for {', '.join(held)}",
+            hint=f'say which: arch="{held[0]}"',
+        )
+    device = devices.load(arch or held[0])
+    emulator = Emulator(threads)
+    return Module([Function(item, device, emulator) for item in codes], source)
+
+
+def _codes(
+    code: str | Path | bytes | CodeObject | Sequence[CodeObject],
+    target: str,
+    options: Sequence[str],
+) -> Sequence[CodeObject]:
+    if isinstance(code, (str, Path)):
+        return compilers.load(code, target, options, hip_target=DEFAULT_TARGET)
+    if isinstance(code, bytes):
+        return compilers.loads(code, target, options, hip_target=DEFAULT_TARGET)
+    if options:
+        raise UsageError("compiler options are for HIP source; this code is compiled")
+    return [code] if isinstance(code, CodeObject) else code
+
+
+def _shown(function: Function) -> str:
+    name = readable(function.symbol)
+    return name if name == function.symbol else f"{name} ({function.symbol})"
