@@ -60,14 +60,15 @@ def function_type(lanes: int) -> ir.FunctionType:
 
 
 class Outlined:
-    """A function being built: its arguments by name and its builder."""
+    """A function being built: its arguments by name and its builder. `name` is given to functions
+    that look at an access instead of doing it."""
 
-    def __init__(self, module: ir.Module, access: Access) -> None:
+    def __init__(self, module: ir.Module, access: Access, name: str = "") -> None:
         self.module = module
         self.access = access
         self.lanes = access.lanes
         self.mask = ir.IntType(access.lanes)
-        self.function = ir.Function(module, function_type(access.lanes), access.name)
+        self.function = ir.Function(module, function_type(access.lanes), name or access.name)
         (
             self.context, self.rows, self.other, self.result, self.address,
             self.base, self.limit, self.offset, self.exec,

@@ -18,6 +18,7 @@ ERROR_INSTRUCTION: Final = 1
 ERROR_LANE: Final = 2
 ERROR_LOW: Final = 4  # address, low and high half
 ERROR_HIGH: Final = 5
+FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
 SCALAR_WORDS: Final = 144
 VECTORS: Final = 256

@@ -1,0 +1,149 @@
+"""What a wave has asked of memory and what it has waited for, as numbers.
+
+Every operation of a counter gets the next number of its stream; a wait that leaves N outstanding
+has seen all but the last N done (operations of a counter end in order; those that do not, scalar
+loads, are waited for with 0). At a barrier the number done becomes visible to the workgroup.
+
+Memory of one host thread, 64-bit words: what is visible by parity of the turn, wave and stream,
+then issued and done by wave and stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from wavecast.emulate.check import log
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.values import I32, I64, PTR, element, load
+from wavecast.isa.counters import events
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Role
+from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.waits import wait_counters
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+STREAMS: Final = 4
+DS, LOAD, STORE = range(3)
+"""Streams of LDS operations, of loads (and, on gfx9, stores) and of stores."""
+WAVES: Final = 32
+"""Waves a workgroup has at most."""
+_ISSUED: Final = 2 * WAVES * STREAMS
+_DONE: Final = _ISSUED + WAVES * STREAMS
+WORDS: Final = _DONE + WAVES * STREAMS
+_ALL = (1 << 24) - 1
+"""A number no operation reaches: everything is visible."""
+
+
+def streams(target: str) -> dict[str, int]:
+    """Counter name -> stream."""
+    if isa_target(target) in TARGET_SETS["gfx12+"]:
+        return {"dscnt": DS, "loadcnt": LOAD, "storecnt": STORE}
+    if isa_target(target) in TARGET_SETS["gfx9"]:
+        return {"lgkmcnt": DS, "vmcnt": LOAD}
+    return {"lgkmcnt": DS, "vmcnt": LOAD, "vscnt": STORE}
+
+
+def issues(instruction: Instruction, target: str) -> tuple[int, ...]:
+    """The streams an instruction takes a number of."""
+    known = streams(target)
+    counters = [event.queue.counter for event in events(instruction.decoded, target)]
+    return tuple(known[counter] for counter in counters if counter in known)
+
+
+class Progress:
+    """The memory of one host thread."""
+
+    def __init__(self) -> None:
+        self.words = np.zeros(WORDS, np.uint64)
+        self.arrivals = np.zeros(2, np.uint64)
+
+    def attach(self, context: np.ndarray) -> None:
+        context[log.PROGRESS] = self.words.ctypes.data
+        context[log.ARRIVALS] = self.arrivals.ctypes.data
+
+
+class Counters(Observer):
+    """Emits the counting. Other observers ask it for the number of the operation at hand."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._streams = streams(target)
+
+    def enter(self, lowering: KernelLowering) -> None:
+        builder = lowering.builder
+
+        def word(index: int, kind: Any) -> Any:
+            return load(builder, element(builder, lowering.context, index, I64), kind, 8)
+
+        self.words = word(log.PROGRESS, PTR)
+        self.wave, self.turn = word(state.WAVE, I64), word(state.TURN, I64)
+        self.parity = builder.and_(self.turn, I64(1))
+        entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)
+        with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
+            for stream in range(STREAMS):
+                for slot in (
+                    self._visible(lowering, self.wave, 0, stream),
+                    self._visible(lowering, self.wave, 1, stream),
+                    self._own(lowering, _ISSUED, stream),
+                    self._own(lowering, _DONE, stream),
+                ):
+                    builder.store(I64(0), slot, align=8)
+
+    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        builder = lowering.builder
+        if instruction.opcode.role is Role.WAIT:
+            for counter, left in wait_counters(instruction, self.target).items():
+                stream = self._streams.get(counter)
+                if stream is None:
+                    continue
+                slot = self._own(lowering, _DONE, stream)
+                issued = self.issued(lowering, stream)
+                seen = builder.sub(issued, I64(left))
+                more = builder.icmp_signed(">", seen, load(builder, slot, I64, 8))
+                with builder.if_then(more):
+                    builder.store(seen, slot, align=8)
+        for stream in issues(instruction, self.target):
+            number = builder.add(self.issued(lowering, stream), I64(1))
+            builder.store(number, self._own(lowering, _ISSUED, stream), align=8)
+
+    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        builder = lowering.builder
+        barrier = instruction.opcode.role is Role.BARRIER
+        other = builder.xor(self.parity, I64(1))
+        for stream in set(self._streams.values()):
+            done = load(builder, self._own(lowering, _DONE, stream), I64, 8)
+            value = done if barrier else I64(_ALL)
+            builder.store(value, self._visible(lowering, self.wave, other, stream), align=8)
+            if not barrier:  # ended: nothing of this wave is outstanding in later turns
+                mine = self._visible(lowering, self.wave, self.parity, stream)
+                builder.store(value, mine, align=8)
+
+    def issued(self, lowering: KernelLowering, stream: int) -> Any:
+        """The number of the last operation of a stream, i64."""
+        return load(lowering.builder, self._own(lowering, _ISSUED, stream), I64, 8)
+
+    def _own(self, lowering: KernelLowering, first: int, stream: int) -> Any:
+        builder = lowering.builder
+        index = builder.add(builder.mul(self.wave, I64(STREAMS)), I64(first + stream))
+        return element(builder, self.words, index, I64)
+
+    def _visible(self, lowering: KernelLowering, wave: Any, parity: Any, stream: int) -> Any:
+        return visible_slot(lowering.builder, self.words, wave, parity, stream)
+
+
+def visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:
+    """Where the number of `wave`'s operations visible in a turn of `parity` lies."""
+    half = builder.mul(parity, I64(WAVES * STREAMS)) if not isinstance(parity, int) else I64(
+        parity * WAVES * STREAMS
+    )  # fmt: skip
+    place = builder.add(half, builder.mul(wave, I64(STREAMS)))
+    stream = I64(stream) if isinstance(stream, int) else stream
+    return element(builder, words, builder.add(place, stream), I64)
+
+
+__all__ = ["DS", "LOAD", "STORE", "STREAMS", "WAVES", "Counters", "Progress", "issues", "streams"]

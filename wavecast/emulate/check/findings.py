@@ -1,0 +1,104 @@
+"""Records of the log as reports: instructions, source lines, lanes and a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.check.log import Record
+from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
+from wavecast.isa.program import Kernel
+
+_ORDERS = {
+    READ_AFTER_WRITE: "reads what {who} wrote",
+    WRITE_AFTER_WRITE: "overwrites what {who} wrote",
+    WRITE_AFTER_READ: "overwrites what {who} read",
+}
+_RACES = {
+    Kind.LDS_RACE: "wave",
+    Kind.GLOBAL_RACE: "wave",
+    Kind.WORKGROUP_RACE: "workgroup",
+    Kind.REPLICATED_READ: "wave",
+}
+
+
+def reports(
+    kernel: Kernel, launch: Launch, ranges: Sequence[tuple[int, int]], records: Sequence[Record]
+) -> list[Report]:
+    """The reports of one launch, by instruction."""
+    return [_report(kernel, launch, ranges, record) for record in records]
+
+
+def place_of(number: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The workgroup (x, y, z) of a linear number."""
+    x, y, _ = grid
+    return number % x, number // x % y, number // x // y
+
+
+def _report(
+    kernel: Kernel, launch: Launch, ranges: Sequence[tuple[int, int]], record: Record
+) -> Report:
+    program = kernel.program
+    instruction = program.instructions[record.instruction]
+    other = program.instructions[record.other - 1] if record.other else None
+    lanes = tuple(lane for lane in range(64) if record.lanes >> lane & 1)
+    return Report(
+        kind=record.kind,
+        kernel=program.name,
+        target=program.target,
+        message=_message(launch, ranges, record),
+        instruction=instruction.index,
+        text=instruction.decoded.text,
+        location=instruction.location,
+        workgroup=place_of(record.workgroup, launch.grid),
+        wave=record.wave,
+        lanes=lanes,
+        addresses=(record.address,),
+        other=other.index if other is not None else None,
+        other_text=other.decoded.text if other is not None else "",
+        other_location=other.location if other is not None else None,
+        count=record.count,
+    )
+
+
+def _message(launch: Launch, ranges: Sequence[tuple[int, int]], record: Record) -> str:
+    kind = record.kind
+    if kind in _RACES:
+        who = _who(launch, kind, record.detail >> 8)
+        what = _ORDERS[record.detail & 0xFF].format(who=who)
+        return f"{what} {_where(kind, ranges, record.address)}"
+    if kind is Kind.UNINITIALISED_LDS:
+        return f"reads LDS byte {record.address:#x}, which no wave has written"
+    if kind is Kind.UNINITIALISED_GLOBAL:
+        return f"reads memory never written {_where(kind, ranges, record.address)}"
+    if kind is Kind.OUT_OF_LDS:
+        return f"touches LDS byte {record.address:#x} beyond what the workgroup has"
+    if kind is Kind.DIVERGENT_BARRIER:
+        return "waits here while another wave of the workgroup waits elsewhere"
+    if kind is Kind.PARTIAL_BARRIER:
+        return "is reached with lanes of the wave masked off"
+    if kind is Kind.UNINITIALISED_REGISTER:
+        return f"uses register {record.detail}, which nothing has written"
+    return kind.rule.replace("-", " ")
+
+
+def _who(launch: Launch, kind: Kind, number: int) -> str:
+    """The other side: a wave or a workgroup, counted from 1; 0 stands for several."""
+    if number == 0:
+        return f"other {_RACES[kind]}s"
+    if kind is Kind.WORKGROUP_RACE:
+        return f"workgroup {place_of(number - 1, launch.grid)}"
+    return f"wave {number - 1}"
+
+
+def _where(kind: Kind, ranges: Sequence[tuple[int, int]], address: int) -> str:
+    if kind is Kind.LDS_RACE:
+        return f"at LDS byte {address:#x}"
+    for number, (first, end) in enumerate(ranges):
+        if first <= address < end:
+            return f"at byte {address - first:#x} of memory {number - 1} ({first:#x}..{end:#x})"
+    return f"at {address:#x}"
+
+
+__all__ = ["place_of", "reports"]

@@ -1,0 +1,136 @@
+"""The log native code writes to: the first occurrence of each kind at each instruction, and counts.
+
+Memory shared by the host threads of a launch, as 64-bit words: how many records there are, how many
+fit, then the records; beside it one 64-bit count per instruction and kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from llvmlite import ir
+
+from wavecast.emulate.check.report import KINDS, Kind
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.values import I64, PTR, element, load
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+# context words of check mode
+RECORDS: Final = state.MODE
+COUNTS: Final = state.MODE + 1
+LDS_WRITES: Final = state.MODE + 2  # one 64-bit word per LDS dword
+LDS_READS: Final = state.MODE + 3
+PROGRESS: Final = state.MODE + 4  # of the workgroup's waves: see counters.py
+SHADOWS: Final = state.MODE + 5  # (writes, reads) pointers per known range
+RELEASES: Final = state.MODE + 6  # atomic operations done, one 32-bit word per workgroup
+CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
+ARRIVALS: Final = state.MODE + 8  # barrier instruction + 1, by parity of the turn
+REGISTERS: Final = state.MODE + 9  # first word of the register checks
+END: Final = state.MODE + 24
+
+_FIELDS: Final = 8
+_CAPACITY: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry of the log. `lanes` is a mask; `other` an instruction + 1, or 0."""
+
+    kind: Kind
+    instruction: int
+    workgroup: int
+    wave: int
+    lanes: int
+    address: int
+    other: int
+    detail: int
+    count: int
+
+
+class Log:
+    """The memory of one launch's log."""
+
+    def __init__(self, instructions: int) -> None:
+        self.records = np.zeros(2 + _CAPACITY * _FIELDS, np.uint64)
+        self.records[1] = _CAPACITY
+        self.counts = np.zeros(max(instructions, 1) * KINDS, np.uint64)
+
+    def attach(self, context: np.ndarray) -> None:
+        """Put the log's addresses into a host thread's context."""
+        context[RECORDS] = self.records.ctypes.data
+        context[COUNTS] = self.counts.ctypes.data
+
+    def read(self) -> list[Record]:
+        """What was written, by instruction."""
+        written = min(int(self.records[0]), _CAPACITY)
+        rows = self.records[2 : 2 + written * _FIELDS].reshape(-1, _FIELDS).tolist()
+        found = []
+        for site, workgroup, wave, lanes, address, other, detail, _ in rows:
+            instruction, kind = divmod(site, KINDS)
+            count = int(self.counts[site])
+            found.append(
+                Record(
+                    Kind(kind), instruction, workgroup, wave, lanes, address, other, detail, count
+                )
+            )
+        return sorted(found, key=lambda record: (record.instruction, record.kind))
+
+
+def log_function(module: ir.Module) -> ir.Function:
+    """`void log(ptr context, i64 site, i64 lanes, i64 address, i64 other, i64 detail)`, where site
+    is instruction * KINDS + kind."""
+    found = module.globals.get("log")
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] + [I64] * 5), "log")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    context, site, lanes, address, other, detail = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def word(index: int, kind: Any = PTR) -> Any:
+        return load(builder, element(builder, context, index, I64), kind, 8)
+
+    counts = word(COUNTS)
+    before = builder.atomic_rmw("add", element(builder, counts, site, I64), I64(1), "monotonic")
+    with builder.if_then(builder.icmp_unsigned("==", before, I64(0))):
+        records = word(RECORDS)
+        number = builder.atomic_rmw("add", records, I64(1), "monotonic")
+        capacity = load(builder, element(builder, records, 1, I64), I64, 8)
+        with builder.if_then(builder.icmp_unsigned("<", number, capacity)):
+            start = builder.add(builder.mul(number, I64(_FIELDS)), I64(2))
+            values = [
+                site, word(state.WORKGROUP, I64), word(state.WAVE, I64), lanes, address, other,
+                detail, word(state.TURN, I64),
+            ]  # fmt: skip
+            for index, value in enumerate(values):
+                slot = element(builder, records, builder.add(start, I64(index)), I64)
+                builder.store(value, slot)
+    builder.ret_void()
+    return function
+
+
+def emit(
+    lowering: KernelLowering,
+    kind: Kind,
+    instruction: int,
+    *,
+    lanes: Any,
+    address: Any = None,
+    other: Any = None,
+    detail: Any = None,
+) -> None:
+    """Write to the log from a kernel's own code. `lanes` is a mask (i32 or i64); `other` an
+    instruction + 1 (i64); `detail` any i64 the report's message is made of."""
+    builder = lowering.builder
+    wide = lanes if lanes.type == I64 else builder.zext(lanes, I64)
+    arguments = [wide] + [I64(0) if value is None else value for value in (address, other, detail)]
+    site = I64(instruction * KINDS + kind)
+    builder.call(log_function(lowering.module), [lowering.context, site, *arguments])
+
+
+__all__ = ["KINDS", "Log", "Record", "emit", "log_function"]

@@ -1,0 +1,143 @@
+"""Accesses of memory observed: a call of a shadow function ahead of each, and barriers compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.check import log, shadow_global, shadow_lds
+from wavecast.emulate.check.counters import DS, LOAD, Counters, issues
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower.access import Access, Outlined, function_type
+from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Role
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+    from wavecast.emulate.lower.places import Place
+
+_MOVES = {"load", "store", "tolds"}
+
+
+def _function(module: ir.Module, access: Access) -> ir.Function:
+    """The shadow function of an access, declared in `module`."""
+    build = shadow_lds.build if access.mode == "local" else shadow_global.build
+    name = f"check.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
+
+    def recipe(alone: ir.Module) -> None:
+        build(Outlined(alone, access, runtime.OUTLINED + name))
+
+    return runtime.outline(module, name, function_type(access.lanes), recipe)
+
+
+class MemoryChecks(Observer):
+    """Races and reads of what was never written, in LDS and in global memory."""
+
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
+
+    def access(
+        self,
+        lowering: KernelLowering,
+        instruction: Instruction,
+        access: Access,
+        place: Place,
+        rows: Any,
+    ) -> None:
+        if place.mode == "private":
+            return
+        builder = lowering.builder
+        detail = access.action if access.action in _MOVES else "atomic"
+        if detail == "store" and "h" in access.detail:
+            detail = "storeh"
+        shadow = Access("shadow", place.mode, access.lanes, access.bytes, detail)
+        streams = issues(instruction, lowering.program.target)
+        stream = DS if place.mode == "local" else LOAD
+        number = self.counters.issued(lowering, stream) if stream in streams else I64(0)
+        packed = builder.or_(builder.shl(number, I64(2)), I64(stream))
+        builder.call(
+            _function(lowering.module, shadow),
+            [
+                lowering.context, rows, builder.inttoptr(I64(instruction.index), PTR),
+                builder.inttoptr(packed, PTR), place.address, place.base, place.limit,
+                place.offset, lowering.exec_mask(),
+            ],
+        )  # fmt: skip
+
+    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        if instruction.opcode.role is Role.BARRIER:
+            self._whole(lowering, instruction)
+            self._same(lowering, instruction)
+
+    def _whole(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        """A barrier with lanes masked off that the wave started with."""
+        builder = lowering.builder
+        first = self._initial_exec(lowering)
+        missing: Any = builder.and_(first, builder.not_(lowering.exec_mask()))
+        some = builder.icmp_unsigned("!=", missing, missing.type(0))
+        with builder.if_then(some, likely=False):
+            log.emit(lowering, Kind.PARTIAL_BARRIER, instruction.index, lanes=missing)
+
+    def enter(self, lowering: KernelLowering) -> None:
+        builder = lowering.builder
+        self._exec: Any = element(builder, lowering.state, state.FIRST_EXEC, I32)
+        entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)
+        with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
+            builder.store(lowering.exec_mask(), self._exec, align=8)
+            first = builder.icmp_unsigned("==", self.counters.wave, I64(0))
+            with builder.if_then(first):
+                _clear(lowering)
+
+    def _initial_exec(self, lowering: KernelLowering) -> Any:
+        kind = lowering.exec_mask().type
+        return load(lowering.builder, self._exec, kind, 8)
+
+    def _same(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        """The first wave of a turn says which barrier it waits at; others must agree."""
+        builder = lowering.builder
+        here = I64(instruction.index + 1)
+        arrivals = load(builder, element(builder, lowering.context, log.ARRIVALS, I64), PTR, 8)
+        turn = self.counters.turn
+        # one word: the barrier, and the turn it is of
+        seen = load(builder, arrivals, I64, 8)
+        mine = builder.or_(builder.shl(builder.add(turn, I64(1)), I64(20)), here)
+        same_turn = builder.icmp_unsigned(
+            "==", builder.lshr(seen, I64(20)), builder.add(turn, I64(1))
+        )
+        first = builder.icmp_unsigned("==", self.counters.wave, I64(0))
+        differs = builder.and_(
+            builder.and_(same_turn, builder.icmp_unsigned("!=", seen, mine)), builder.not_(first)
+        )
+        with builder.if_then(differs, likely=False):
+            other = builder.and_(seen, I64((1 << 20) - 1))
+            log.emit(
+                lowering, Kind.DIVERGENT_BARRIER, instruction.index,
+                lanes=lowering.exec_mask(), other=other,
+            )  # fmt: skip
+        builder.store(mine, arrivals, align=8)
+
+
+def _clear(lowering: KernelLowering) -> None:
+    """Forget the records of LDS: another workgroup has it now."""
+    builder = lowering.builder
+    name = "llvm.memset.p0.i64"
+    function = lowering.module.globals.get(name)
+    if function is None:
+        kind = ir.FunctionType(ir.VoidType(), [PTR, ir.IntType(8), I64, I1])
+        function = ir.Function(lowering.module, kind, name)
+
+    def word(index: int, kind: Any) -> Any:
+        return load(builder, element(builder, lowering.context, index, I64), kind, 8)
+
+    size = builder.shl(
+        builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2)), I64(3)
+    )
+    for index in (log.LDS_WRITES, log.LDS_READS):
+        builder.call(function, [word(index, PTR), ir.IntType(8)(0), size, I1(0)])
+
+
+__all__ = ["MemoryChecks"]

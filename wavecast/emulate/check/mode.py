@@ -1,0 +1,111 @@
+"""Check mode: observers for the code, shadow memory for the launch, reports at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.check import log
+from wavecast.emulate.check.counters import Counters, Progress
+from wavecast.emulate.check.findings import reports
+from wavecast.emulate.check.log import Log
+from wavecast.emulate.check.memory import MemoryChecks
+from wavecast.emulate.check.report import Report
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.observer import Observer, Observers
+from wavecast.isa.program import Kernel
+
+if TYPE_CHECKING:
+    from wavecast.emulate.engine import NativeKernel
+
+_LONGEST = 1 << 16
+"""Instructions a record's field can name."""
+
+
+class CheckMode:
+    """Finds races, missing waits, uninitialised reads and misused barriers.
+
+    `found` is called with the reports of every launch that has any. `canary` is the 64-bit pattern
+    that fills memory which was allocated and not written, 0 where nothing is filled.
+    """
+
+    name = "check"
+
+    def __init__(self, found: Callable[[list[Report]], None], canary: int = 0) -> None:
+        self.found = found
+        self.canary = canary
+
+    def observer(self, kernel: Kernel) -> Observer:
+        """Raises Unsupported for a program too long for the records."""
+        if len(kernel.program.instructions) >= _LONGEST:
+            raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
+        counters = Counters(kernel.program.target)
+        return Observers((counters, MemoryChecks(counters)))
+
+    def watch(
+        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+    ) -> CheckWatch:
+        return CheckWatch(self, native, launch, ranges)
+
+
+class CheckWatch:
+    """The memory of one launch's checks."""
+
+    def __init__(
+        self,
+        mode: CheckMode,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+    ) -> None:
+        self.mode, self.native, self.launch, self.ranges = mode, native, launch, ranges
+        self.workgroups: np.ndarray | None = None
+        self.log = Log(len(native.kernel.program.instructions))
+        x, y, z = launch.grid
+        self.releases = np.zeros(x * y * z, np.uint32)
+        self.shadows = _shadows(ranges)
+        self.table = np.array(
+            [array.ctypes.data if array.size else 0 for pair in self.shadows for array in pair],
+            np.uint64,
+        )
+        self._kept: list[object] = []
+
+    def attach(self, context: np.ndarray) -> None:
+        self.log.attach(context)
+        progress = Progress()
+        progress.attach(context)
+        dwords = int(context[state.LDS_BYTES]) // 4 + 1
+        writes, reads = np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64)
+        context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
+        context[log.SHADOWS] = self.table.ctypes.data
+        context[log.RELEASES] = self.releases.ctypes.data
+        context[log.CANARY] = self.mode.canary
+        self._kept += [progress, writes, reads]
+
+    def close(self, *, failed: bool) -> None:
+        """Report what was seen, also when the launch broke off: it may say why."""
+        del failed
+        found = reports(self.native.kernel, self.launch, self.ranges, self.log.read())
+        if found:
+            self.mode.found(found)
+
+
+def _shadows(ranges: Sequence[tuple[int, int]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Records of stores and loads for each range, once per range; none for the first, which holds
+    the arguments. Pages nobody touches take no memory."""
+    known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
+    nothing = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+    found = [nothing]
+    for first, end in ranges[1:]:
+        if (first, end) not in known:
+            dwords = (end - first + 3) // 4
+            known[first, end] = np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64)
+        found.append(known[first, end])
+    return found
+
+
+__all__ = ["CheckMode", "CheckWatch"]

@@ -1,0 +1,109 @@
+"""What check mode found: one report per kind and instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+from wavecast.isa.instruction import SourceLocation
+
+
+class Kind(IntEnum):
+    """What can be wrong. The value is what native code writes to the log."""
+
+    LDS_RACE = 1
+    GLOBAL_RACE = 2
+    WORKGROUP_RACE = 3
+    UNINITIALISED_LDS = 4
+    UNINITIALISED_GLOBAL = 5
+    UNINITIALISED_REGISTER = 6
+    DIVERGENT_BARRIER = 7
+    PARTIAL_BARRIER = 8
+    MISSING_WAIT = 9
+    HAZARD = 10
+    OUT_OF_BOUNDS = 11
+    MISALIGNED = 12
+    NOT_A_NUMBER = 13
+    INFINITY = 14
+    OUT_OF_LDS = 15
+    REPLICATED_READ = 16
+
+    @property
+    def rule(self) -> str:
+        """The name reports carry: `lds-race`."""
+        return self.name.lower().replace("_", "-")
+
+
+KINDS = 32
+"""Kinds the log tells apart."""
+
+Severity = Literal["error", "warning", "note"]
+
+WARNINGS = frozenset({Kind.NOT_A_NUMBER, Kind.INFINITY})
+NOTES = frozenset({Kind.REPLICATED_READ})
+"""Kinds that may be meant: they are reported and do not fail a run."""
+
+EXPLANATIONS: dict[Kind, str] = {
+    Kind.LDS_RACE: "two waves touch the same LDS bytes and nothing orders them: a barrier, or a "
+    "wait before the barrier, is missing",
+    Kind.GLOBAL_RACE: "two waves of a workgroup touch the same memory and no barrier orders them",
+    Kind.WORKGROUP_RACE: "two workgroups touch the same memory, one of them writes, and no atomic "
+    "operation orders them",
+    Kind.UNINITIALISED_LDS: "LDS is read that no wave of the workgroup has written",
+    Kind.UNINITIALISED_GLOBAL: "memory is read that was allocated and never written",
+    Kind.UNINITIALISED_REGISTER: "a register is used that nothing has written in these lanes",
+    Kind.DIVERGENT_BARRIER: "waves of a workgroup wait at different barriers",
+    Kind.PARTIAL_BARRIER: "a barrier is reached while some lanes of the wave are masked off",
+    Kind.MISSING_WAIT: "a register is used while a memory operation on it may be outstanding",
+    Kind.HAZARD: "the hardware needs more wait states between two instructions",
+    Kind.OUT_OF_BOUNDS: "an access through one pointer lands in the memory of another tensor",
+    Kind.MISALIGNED: "the hardware faults on an address that is not aligned to the element",
+    Kind.NOT_A_NUMBER: "the first NaN that was computed from numbers",
+    Kind.INFINITY: "the first infinity that was computed from finite numbers",
+    Kind.REPLICATED_READ: "a wave loads what another wave, which loaded the same by the same "
+    "instruction, has since overwritten: harmless where the second copy is not used (Triton "
+    "replicates loads over waves when a tile is smaller than the workgroup)",
+    Kind.OUT_OF_LDS: "LDS is touched beyond what the workgroup has: loads give 0, stores are lost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One thing check mode found, by its first occurrence.
+
+    `workgroup` (x, y, z), `wave` and `lanes` say who; None where the finding holds for every wave
+    that gets there. `addresses` are those of the first lane: host addresses in global memory, byte
+    offsets in LDS. `other` is the second instruction of a race, the load or matrix instruction
+    that is outstanding, or where a value came from. `count` is how often it happened.
+    """
+
+    kind: Kind
+    kernel: str
+    target: str
+    message: str
+    instruction: int
+    text: str
+    location: SourceLocation | None = None
+    workgroup: tuple[int, int, int] | None = None
+    wave: int | None = None
+    lanes: tuple[int, ...] = ()
+    addresses: tuple[int, ...] = ()
+    other: int | None = None
+    other_text: str = ""
+    other_location: SourceLocation | None = None
+    count: int = 1
+
+    @property
+    def severity(self) -> Severity:
+        if self.kind in NOTES:
+            return "note"
+        return "warning" if self.kind in WARNINGS else "error"
+
+    @property
+    def explanation(self) -> str:
+        """What this kind of report means, in one line."""
+        return EXPLANATIONS[self.kind]
+
+
+__all__ = ["EXPLANATIONS", "KINDS", "Kind", "Report", "Severity"]

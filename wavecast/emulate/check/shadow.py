@@ -1,0 +1,148 @@
+"""What the outlined functions of check mode share: fields of records, and findings by lanes.
+
+They have the signature of outlined accesses (`lower/access.py`); `other` is the instruction's
+index and `result` its number in its stream (`counters.py`), both as pointers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.check.log import KINDS, log_function
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.values import I1, I32, I64, element, load
+
+READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ = range(3)
+"""Order of a race's two sides: the low byte of a record's detail. The other side's wave + 1 or
+workgroup + 1 (0: several) is above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Bits of a 64-bit record."""
+
+    first: int
+    bits: int
+
+    @property
+    def mask(self) -> int:
+        return (1 << self.bits) - 1
+
+    def of(self, builder: ir.IRBuilder, record: Any) -> Any:
+        """The field of a record, i64."""
+        moved = builder.lshr(record, I64(self.first)) if self.first else record
+        return moved if self.first + self.bits == 64 else builder.and_(moved, I64(self.mask))
+
+    def at(self, builder: ir.IRBuilder, value: Any) -> Any:
+        """A value modulo the field's size, in its place."""
+        kept = builder.and_(value, I64(self.mask))
+        return builder.shl(kept, I64(self.first)) if self.first else kept
+
+
+def together(builder: ir.IRBuilder, *parts: Any) -> Any:
+    """Fields in their places as one record."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = builder.or_(total, part)
+    return total
+
+
+class Findings:
+    """Lanes with a finding of one kind, logged at once after the loop over lanes."""
+
+    def __init__(self, out: Outlined, kind: Kind) -> None:
+        self.out, self.kind = out, kind
+        self.lanes = out.room(I64, I64(0))
+        self.address = out.room(I64, I64(0))
+        self.partner = out.room(I64, I64(0))
+        self.detail = out.room(I64, I64(0))
+
+    def when(
+        self, condition: Any, lane: Any, address: Any, other: Any = None, detail: Any = None
+    ) -> None:
+        """Note a lane where `condition` holds; the first one's address and partner are kept."""
+        builder = self.out.builder
+        with builder.if_then(condition, likely=False):
+            before = self.out.get(self.lanes, I64)
+            bit = builder.shl(I64(1), lane)
+            builder.store(builder.or_(before, bit), self.lanes)
+            with builder.if_then(builder.icmp_unsigned("==", before, I64(0))):
+                builder.store(address, self.address)
+                builder.store(I64(0) if other is None else other, self.partner)
+                builder.store(I64(0) if detail is None else detail, self.detail)
+
+    def log(self, instruction: Any) -> None:
+        """Write to the log if there is anything; `instruction` is an index (i64)."""
+        builder = self.out.builder
+        lanes = self.out.get(self.lanes, I64)
+        with builder.if_then(builder.icmp_unsigned("!=", lanes, I64(0)), likely=False):
+            scaled = builder.mul(instruction, I64(KINDS))
+            site = builder.add(scaled, I64(int(self.kind)))
+            values = [self.out.get(slot, I64) for slot in (self.address, self.partner, self.detail)]
+            builder.call(log_function(self.out.module), [self.out.context, site, lanes, *values])
+
+
+class Watched:
+    """A shadow function being built: the access, and who does it."""
+
+    def __init__(self, out: Outlined) -> None:
+        self.out = out
+        builder = out.builder
+        self.instruction = builder.ptrtoint(out.other, I64)
+        self.number = builder.ptrtoint(out.result, I64)
+        self.wave, self.turn = self.word(state.WAVE), self.word(state.TURN)
+        self.workgroup = self.word(state.WORKGROUP)
+        self.lane_bytes = out.access.bytes
+        kind = out.access.detail
+        self.loads = kind in ("load", "tolds")
+        self.atomic = kind == "atomic"
+        self.plain_store = kind.startswith("store")
+        self.stores = self.plain_store or self.atomic
+
+    def word(self, index: int, kind: Any = I64) -> Any:
+        builder = self.out.builder
+        return load(builder, element(builder, self.out.context, index, I64), kind, 8)
+
+    def bytes_of(self, address: Any) -> Any:
+        """The bytes of its dword an access touches, four bits (i64)."""
+        if self.lane_bytes >= 4:
+            return I64(0xF)
+        builder = self.out.builder
+        inset = builder.and_(address, I64(3))
+        return builder.and_(builder.shl(I64((1 << self.lane_bytes) - 1), inset), I64(0xF))
+
+    def changes(self, lane: Any, index: int, pointer: Any) -> Any:
+        """Whether dword `index` of a store changes what lies at `pointer` (i1). Two waves that
+        store the same value do not race: compilers let replicas of a value be stored twice."""
+        out, builder = self.out, self.out.builder
+        if not self.plain_store:
+            return I1(1)
+        value = load(builder, out.slot(out.rows, index, lane), I32)
+        if self.out.access.detail == "storeh":
+            value = builder.lshr(value, I32(16))
+        kind = ir.IntType(8 * min(self.lane_bytes, 4))
+        if kind.width < 32:
+            value = builder.trunc(value, kind)
+        return builder.icmp_unsigned("!=", load(builder, pointer, kind, 1), value)
+
+    def all_of(self, *conditions: Any) -> Any:
+        total: Any = I1(1)
+        for condition in conditions:
+            total = self.out.builder.and_(total, condition)
+        return total
+
+
+__all__ = [
+    "READ_AFTER_WRITE",
+    "WRITE_AFTER_READ",
+    "WRITE_AFTER_WRITE",
+    "Field",
+    "Findings",
+    "Watched",
+    "together",
+]

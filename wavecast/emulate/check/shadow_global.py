@@ -1,0 +1,264 @@
+"""Global memory in check mode: races within and between workgroups, memory never written.
+
+Two records per dword, for the last store and the last loads: workgroup + 1, wave + 1, turn, bytes,
+whether it was atomic, instruction. Where several workgroups have read, the workgroup is `MANY`;
+where they read different bytes only the last is kept. Workgroups that both do atomic operations
+count as ordered (`__init__.py`). Memory that was allocated and never written holds a pattern
+(`mode.py`): loads compare with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.check import log
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.shadow import (
+    READ_AFTER_WRITE,
+    WRITE_AFTER_READ,
+    WRITE_AFTER_WRITE,
+    Field,
+    Findings,
+    Watched,
+    together,
+)
+from wavecast.emulate.check.shadow_lds import Dwords
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.addresses import resolve
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+
+WORKGROUP, WAVE, TURN = Field(0, 26), Field(26, 6), Field(32, 11)
+BYTES, ATOMIC, INSTRUCTION = Field(43, 4), Field(47, 1), Field(48, 16)
+MANY = WORKGROUP.mask
+"""In the place of a workgroup + 1: several."""
+
+
+def build(out: Outlined) -> None:
+    """Check an access of global memory and record it."""
+    watched = Watched(out)
+    found = resolve(out)
+    builder = out.builder
+    dwords = _Dwords(watched)
+    into_lds = Dwords(watched, stores=True) if watched.out.access.detail == "tolds" else None
+    if watched.atomic:
+        released = element(builder, watched.word(log.RELEASES, PTR), watched.workgroup, I32)
+        builder.atomic_rmw("add", released, I32(1), "monotonic")
+    with out.each_lane(found.live) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        dwords.touch(lane, address)
+    dwords.log()
+    if into_lds is not None:
+        offset = builder.ptrtoint(out.rows, I64)
+        limit = watched.word(state.LDS_BYTES)
+        with out.each_lane(out.exec) as lane:
+            inset = builder.add(offset, builder.mul(lane, I64(out.access.bytes)))
+            end = builder.add(inset, I64(out.access.bytes))
+            first = builder.lshr(inset, I64(2))
+            with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
+                for index in range(out.access.dwords):
+                    into_lds.touch(lane, builder.add(first, I64(index)), I64(0xF), I1(1))
+        into_lds.log()
+    builder.ret(I32(0))
+
+
+def range_of(module: ir.Module) -> ir.Function:
+    """`i64 range_of(ptr context, i64 address)`: the index of the known range, or -1."""
+    found = module.globals.get("range_of")
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I64, [PTR, I64]), "range_of")
+    function.linkage = "internal"
+    context, address = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    ranges = load(builder, element(builder, context, state.RANGES, I64), PTR, 8)
+    count = load(builder, element(builder, context, state.RANGE_COUNT, I64), I64, 8)
+    before = builder.block
+    body, more, good, bad = (
+        function.append_basic_block(name) for name in ("body", "more", "good", "bad")
+    )
+    builder.branch(body)
+    builder.position_at_end(body)
+    index = builder.phi(I64)
+    index.add_incoming(I64(0), before)
+    twice = builder.shl(index, I64(1))
+    first = load(builder, element(builder, ranges, twice, I64), I64, 8)
+    stop = load(builder, element(builder, ranges, builder.add(twice, I64(1)), I64), I64, 8)
+    length = builder.sub(stop, first)
+    inside = builder.icmp_unsigned("<", builder.sub(address, first), length)
+    following = builder.add(index, I64(1))
+    builder.cbranch(inside, good, more)
+    builder.position_at_end(more)
+    index.add_incoming(following, more)
+    builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
+    builder.position_at_end(good)
+    builder.ret(index)
+    builder.position_at_end(bad)
+    builder.ret(I64((1 << 64) - 1))
+    return function
+
+
+class _Dwords:
+    """The records of global memory, for one access."""
+
+    def __init__(self, watched: Watched) -> None:
+        self.watched, self.out = watched, watched.out
+        out, builder = self.out, self.out.builder
+        self.me = builder.add(watched.workgroup, I64(1))
+        self.wave = builder.add(watched.wave, I64(1))
+        self.turn = builder.and_(watched.turn, I64(TURN.mask))
+        self.between = Findings(out, Kind.WORKGROUP_RACE)
+        self.within = Findings(out, Kind.GLOBAL_RACE)
+        self.fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
+        self.replicas = Findings(out, Kind.REPLICATED_READ)
+        self.shadows = watched.word(log.SHADOWS, PTR)
+        self.releases = watched.word(log.RELEASES, PTR)
+        self.canary = watched.word(log.CANARY)
+        self.ranges = watched.word(state.RANGES, PTR)
+        own = load(builder, element(builder, self.releases, watched.workgroup, I32), I32)
+        self.acquires = builder.icmp_unsigned("!=", own, I32(0))
+
+    def touch(self, lane: Any, address: Any) -> None:
+        """Check and record the dwords of one lane."""
+        out, builder = self.out, self.out.builder
+        index = builder.call(range_of(out.module), [out.context, address])
+        known = builder.icmp_signed(">=", index, I64(0))
+        with builder.if_then(known, likely=True):
+            twice = builder.shl(index, I64(1))
+            start = load(builder, element(builder, self.ranges, twice, I64), I64, 8)
+            next_word = builder.add(twice, I64(1))
+            stop = load(builder, element(builder, self.ranges, next_word, I64), I64, 8)
+            writes = load(builder, element(builder, self.shadows, twice, I64), PTR, 8)
+            reads = load(builder, element(builder, self.shadows, next_word, I64), PTR, 8)
+            inset = builder.sub(address, start)
+            first = builder.lshr(inset, I64(2))
+            bytes_ = self.watched.bytes_of(address)
+            watched = builder.icmp_unsigned("!=", builder.ptrtoint(writes, I64), I64(0))
+            with builder.if_then(watched, likely=True):
+                for number in range(out.access.dwords):
+                    place = builder.add(address, I64(4 * number))
+                    fits = builder.icmp_unsigned("<", place, stop)
+                    with builder.if_then(fits, likely=True):
+                        dword = builder.add(first, I64(number))
+                        slots = [element(builder, base, dword, I64) for base in (writes, reads)]
+                        pointer = builder.inttoptr(place, PTR)
+                        changes = self.watched.changes(lane, number, pointer)
+                        self._dword(lane, place, slots, bytes_, changes)
+                        if self.watched.loads:
+                            self._compare(lane, place, stop)
+
+    def _compare(self, lane: Any, place: Any, stop: Any) -> None:
+        """Is this dword half of the pattern of memory never written?"""
+        builder = self.out.builder
+        aligned = builder.and_(place, I64(~7 & ((1 << 64) - 1)))
+        whole = builder.icmp_unsigned("<=", builder.add(aligned, I64(8)), stop)
+        asked = builder.icmp_unsigned("!=", self.canary, I64(0))
+        with builder.if_then(builder.and_(whole, asked)):
+            value = load(builder, builder.inttoptr(aligned, PTR), I64, 8)
+            self.fresh.when(builder.icmp_unsigned("==", value, self.canary), lane, place)
+
+    def _dword(self, lane: Any, place: Any, slots: list[Any], bytes_: Any, changes: Any) -> None:
+        watched, builder = self.watched, self.out.builder
+        written = load(builder, slots[0], I64, 8)
+        order = WRITE_AFTER_WRITE if watched.stores else READ_AFTER_WRITE
+        overlap = builder.and_(BYTES.of(builder, written), bytes_)
+        clash = builder.icmp_unsigned("!=", overlap, I64(0))
+        if watched.stores:
+            clash = builder.and_(clash, changes)
+        if watched.atomic or not watched.stores:  # a plain load may be the first of a compare loop
+            plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
+            clash = builder.and_(clash, plain)
+        read = load(builder, slots[1], I64, 8)
+        self._judge(lane, place, written, clash, order, read)
+        if not watched.stores:
+            self._read(slots[1], bytes_)
+            return
+        if not watched.atomic:
+            overlap = builder.and_(BYTES.of(builder, read), bytes_)
+            clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
+            self._judge(lane, place, read, clash, WRITE_AFTER_READ, None)
+        record = together(
+            builder, WORKGROUP.at(builder, self.me), WAVE.at(builder, self.wave),
+            TURN.at(builder, self.turn), BYTES.at(builder, bytes_),
+            I64(int(watched.atomic) << ATOMIC.first),
+            INSTRUCTION.at(builder, watched.instruction),
+        )  # fmt: skip
+        builder.store(record, slots[0], align=8)
+
+    def _judge(self, lane: Any, place: Any, record: Any, clash: Any, order: int, read: Any) -> None:
+        """Findings from the other side's record, where bytes overlap. `read` is the record of
+        loads."""
+        builder = self.out.builder
+        present = builder.icmp_unsigned("!=", record, I64(0))
+        with builder.if_then(builder.and_(present, clash)):
+            workgroup = WORKGROUP.of(builder, record)
+            same = builder.icmp_unsigned("==", workgroup, self.me)
+            other = builder.add(INSTRUCTION.of(builder, record), I64(1))
+            with builder.if_else(same, likely=True) as (own, foreign):
+                with own:
+                    wave = WAVE.of(builder, record)
+                    race = builder.and_(
+                        builder.icmp_unsigned("!=", wave, self.wave),
+                        builder.icmp_unsigned("==", TURN.of(builder, record), self.turn),
+                    )
+                    detail = builder.or_(builder.shl(wave, I64(8)), I64(order))
+                    if read is None or order != READ_AFTER_WRITE:
+                        self.within.when(race, lane, place, other, detail)
+                    else:
+                        replica = builder.and_(race, self._replica(read))
+                        self.replicas.when(replica, lane, place, other, detail)
+                        race = builder.and_(race, builder.not_(replica))
+                        self.within.when(race, lane, place, other, detail)
+                with foreign:
+                    race = builder.not_(self._ordered(workgroup))
+                    several = builder.icmp_unsigned("==", workgroup, I64(MANY))
+                    named = builder.select(several, I64(0), workgroup)
+                    detail = builder.or_(builder.shl(named, I64(8)), I64(order))
+                    self.between.when(race, lane, place, other, detail)
+
+    def _replica(self, read: Any) -> Any:
+        """Whether another wave of the workgroup has read this by the same instruction in this turn,
+        before it was overwritten: a load replicated over waves, of which one stores in place."""
+        builder = self.out.builder
+        return self.watched.all_of(
+            builder.icmp_unsigned("==", WORKGROUP.of(builder, read), self.me),
+            builder.icmp_unsigned("==", TURN.of(builder, read), self.turn),
+            builder.icmp_unsigned("==", INSTRUCTION.of(builder, read), self.watched.instruction),
+            builder.icmp_unsigned("!=", WAVE.of(builder, read), self.wave),
+        )
+
+    def _ordered(self, workgroup: Any) -> Any:
+        """Whether atomic operations of both workgroups may order them (i1)."""
+        builder = self.out.builder
+        several = builder.icmp_unsigned("==", workgroup, I64(MANY))
+        index = builder.select(several, self.watched.workgroup, builder.sub(workgroup, I64(1)))
+        theirs = load(builder, element(builder, self.releases, index, I32), I32)
+        return builder.and_(self.acquires, builder.icmp_unsigned("!=", theirs, I32(0)))
+
+    def _read(self, slot: Any, bytes_: Any) -> None:
+        """Record a load."""
+        builder = self.out.builder
+        read = load(builder, slot, I64, 8)
+        workgroup = WORKGROUP.of(builder, read)
+        known = builder.and_(
+            builder.icmp_unsigned("!=", workgroup, I64(0)),
+            builder.icmp_unsigned("!=", workgroup, self.me),
+        )
+        alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
+        many = builder.and_(known, alike)
+        who = builder.select(many, I64(MANY), self.me)
+        record = together(
+            builder, WORKGROUP.at(builder, who), WAVE.at(builder, self.wave),
+            TURN.at(builder, self.turn), BYTES.at(builder, bytes_),
+            INSTRUCTION.at(builder, self.watched.instruction),
+        )  # fmt: skip
+        builder.store(record, slot, align=8)
+
+    def log(self) -> None:
+        for findings in (self.between, self.within, self.fresh, self.replicas):
+            findings.log(self.watched.instruction)
+
+
+__all__ = ["build", "range_of"]

@@ -1,0 +1,183 @@
+"""LDS in check mode: who wrote and who read each dword last, and races between waves.
+
+A store's record: its number and stream, bytes, wave + 1, turn, whether it was atomic, instruction;
+and which bytes of the dword have been written at all. A load's record: the waves that read in its
+turn, bytes, turn, instruction. Bytes of two waves that do not overlap never conflict; where readers
+of one turn read different bytes only the last is kept (races may be missed, none is made up).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wavecast.emulate.check import log
+from wavecast.emulate.check.counters import STREAMS, WAVES, visible_slot
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.shadow import (
+    READ_AFTER_WRITE,
+    WRITE_AFTER_READ,
+    WRITE_AFTER_WRITE,
+    Field,
+    Findings,
+    Watched,
+    together,
+)
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.addresses import resolve
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+
+NUMBER, WRITTEN, STREAM = Field(0, 18), Field(18, 4), Field(22, 2)
+BYTES, WAVE, TURN = Field(24, 4), Field(28, 6), Field(34, 13)
+ATOMIC, INSTRUCTION = Field(47, 1), Field(48, 16)
+READERS, READ_BYTES, READ_TURN = Field(0, 32), Field(32, 4), Field(36, 12)
+ENDED = (1 << 24) - 1
+assert READERS.bits >= WAVES
+assert STREAM.mask + 1 >= STREAMS
+
+
+def build(out: Outlined) -> None:
+    """Compare an access of LDS with the records of its dwords, and renew them."""
+    watched = Watched(out)
+    found = resolve(out)
+    builder = out.builder
+    beyond = Findings(out, Kind.OUT_OF_LDS)
+    dwords = Dwords(watched)
+    base = watched.word(state.LDS_BASE)
+    with out.each_lane(found.dead) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        beyond.when(I1(1), lane, builder.sub(address, base))
+    with out.each_lane(found.live) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        inset = builder.sub(address, base)
+        bytes_ = watched.bytes_of(inset)
+        first = builder.lshr(inset, I64(2))
+        for index in range(out.access.dwords):
+            place = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
+            changes = watched.changes(lane, index, place)
+            dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
+    beyond.log(watched.instruction)
+    dwords.log()
+    builder.ret(I32(0))
+
+
+class Dwords:
+    """The records of LDS, for one access."""
+
+    def __init__(self, watched: Watched, *, stores: bool | None = None) -> None:
+        self.watched, self.out = watched, watched.out
+        out, builder = self.out, self.out.builder
+        self.stores = watched.stores if stores is None else stores
+        self.writes, self.reads = (
+            watched.word(log.LDS_WRITES, PTR),
+            watched.word(log.LDS_READS, PTR),
+        )
+        self.progress = watched.word(log.PROGRESS, PTR)
+        self.parity = builder.and_(watched.turn, I64(1))
+        self.me = builder.add(watched.wave, I64(1))
+        self.bit = builder.shl(I64(1), watched.wave)
+        self.races = Findings(out, Kind.LDS_RACE)
+        self.empty = Findings(out, Kind.UNINITIALISED_LDS)
+        # number and stream of this access are packed by the observer
+        self.stream = builder.and_(watched.number, I64(3))
+        self.number = builder.lshr(watched.number, I64(2))
+
+    def touch(self, lane: Any, dword: Any, bytes_: Any, changes: Any) -> None:
+        """Check one dword, then record the access. A store that `changes` nothing conflicts with
+        no other store."""
+        watched, builder = self.watched, self.out.builder
+        write_slot = element(builder, self.writes, dword, I64)
+        read_slot = element(builder, self.reads, dword, I64)
+        written = load(builder, write_slot, I64, 8)
+        address = builder.shl(dword, I64(2))
+        wave = WAVE.of(builder, written)
+        overlap = builder.and_(BYTES.of(builder, written), bytes_)
+        foreign = watched.all_of(
+            builder.icmp_unsigned("!=", wave, I64(0)),
+            builder.icmp_unsigned("!=", wave, self.me),
+            builder.icmp_unsigned("!=", overlap, I64(0)),
+        )
+        if self.stores:
+            foreign = builder.and_(foreign, changes)
+        if watched.atomic or not self.stores:  # a plain load may be the first of a compare loop
+            plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
+            foreign = builder.and_(foreign, plain)
+        order = WRITE_AFTER_WRITE if self.stores else READ_AFTER_WRITE
+        with builder.if_then(foreign):
+            unordered = builder.not_(self._visible(written, wave))
+            detail = builder.or_(builder.shl(wave, I64(8)), I64(order))
+            other = builder.add(INSTRUCTION.of(builder, written), I64(1))
+            self.races.when(unordered, lane, address, other, detail)
+        if self.stores:
+            self._store(lane, address, written, read_slot, write_slot, bytes_)
+        if watched.loads or watched.atomic:
+            missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
+            self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
+        if not self.stores:
+            self._load(read_slot, bytes_)
+
+    def _visible(self, written: Any, wave: Any) -> Any:
+        """Whether a store is done and behind a barrier for this wave (i1)."""
+        builder = self.out.builder
+        now = builder.and_(self.watched.turn, I64(TURN.mask))
+        later = builder.icmp_unsigned("!=", TURN.of(builder, written), now)
+        author = builder.sub(wave, I64(1))
+        slot = visible_slot(
+            builder, self.progress, author, self.parity, STREAM.of(builder, written)
+        )
+        reached = load(builder, slot, I64, 8)
+        ahead = builder.sub(reached, NUMBER.of(builder, written))
+        ahead = builder.and_(ahead, I64(NUMBER.mask))
+        done = builder.icmp_unsigned("<", ahead, I64((NUMBER.mask + 1) // 2))
+        done = builder.or_(done, builder.icmp_unsigned("==", reached, I64(ENDED)))
+        return builder.and_(later, done)
+
+    def _store(
+        self, lane: Any, address: Any, written: Any, read_slot: Any, write_slot: Any, bytes_: Any
+    ) -> None:
+        watched, builder = self.watched, self.out.builder
+        read = load(builder, read_slot, I64, 8)
+        others = builder.and_(READERS.of(builder, read), builder.not_(self.bit))
+        overlap = builder.and_(READ_BYTES.of(builder, read), bytes_)
+        now = builder.and_(watched.turn, I64(READ_TURN.mask))
+        race = watched.all_of(
+            I1(int(not watched.atomic)),
+            builder.icmp_unsigned("!=", others, I64(0)),
+            builder.icmp_unsigned("!=", overlap, I64(0)),
+            builder.icmp_unsigned("==", READ_TURN.of(builder, read), now),
+        )
+        lowest = self.out.intrinsic("llvm.cttz.i64", I64, others, I1(0))
+        reader = builder.add(lowest, I64(1))
+        detail = builder.or_(builder.shl(reader, I64(8)), I64(WRITE_AFTER_READ))
+        other = builder.add(INSTRUCTION.of(builder, read), I64(1))
+        self.races.when(race, lane, address, other, detail)
+        ever = builder.or_(WRITTEN.of(builder, written), bytes_)
+        record = together(
+            builder, NUMBER.at(builder, self.number), WRITTEN.at(builder, ever),
+            STREAM.at(builder, self.stream), BYTES.at(builder, bytes_), WAVE.at(builder, self.me),
+            TURN.at(builder, watched.turn), I64(int(watched.atomic) << ATOMIC.first),
+            INSTRUCTION.at(builder, watched.instruction),
+        )  # fmt: skip
+        builder.store(record, write_slot, align=8)
+
+    def _load(self, read_slot: Any, bytes_: Any) -> None:
+        watched, builder = self.watched, self.out.builder
+        read = load(builder, read_slot, I64, 8)
+        now = builder.and_(watched.turn, I64(READ_TURN.mask))
+        same = builder.and_(
+            builder.icmp_unsigned("==", READ_TURN.of(builder, read), now),
+            builder.icmp_unsigned("==", READ_BYTES.of(builder, read), bytes_),
+        )
+        before = builder.select(same, READERS.of(builder, read), I64(0))
+        record = together(
+            builder, builder.or_(before, self.bit), READ_BYTES.at(builder, bytes_),
+            READ_TURN.at(builder, now), INSTRUCTION.at(builder, watched.instruction),
+        )  # fmt: skip
+        builder.store(record, read_slot, align=8)
+
+    def log(self) -> None:
+        self.races.log(self.watched.instruction)
+        self.empty.log(self.watched.instruction)
+
+
+__all__ = ["Dwords", "build"]
