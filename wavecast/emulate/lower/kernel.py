@@ -14,7 +14,8 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import matrix, memory, mode, scalar_memory, state
+from wavecast.emulate.lower import memory, mode, scalar_memory, state
+from wavecast.emulate.lower.matrix import MatrixGroup
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
@@ -68,6 +69,7 @@ class KernelLowering:
         self.headers = {loop.header for loop in program.loops}
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
+        self.products = MatrixGroup(self)
 
     # the frame
 
@@ -81,7 +83,7 @@ class KernelLowering:
             self.observer.block(self, block)
             for instruction in self.program.block_instructions(block.index):
                 self._instruction(instruction)
-            self.flush()
+            self.settle()
             current = self.builder.block
             if current is not None and not current.is_terminated:
                 self._finish_block(block)
@@ -232,15 +234,22 @@ class KernelLowering:
             run, self.pending = self.pending, None
             run.emit()
 
+    def settle(self) -> None:
+        """Emit all that waits: the run, and matrix instructions."""
+        self.flush()
+        self.products.close()
+
     def _instruction(self, instruction: Instruction) -> None:
         decoded = instruction.decoded
         opcode = decoded.opcode
         self.observer.before(self, instruction)
+        if opcode.matrix is None:
+            self.products.before(decoded)
         try:
             if opcode.control is not Control.NONE:
                 self._control(instruction)
             elif "mode" in opcode.implicit_writes:
-                self.flush()
+                self.settle()
                 mode.write(self, decoded)
             elif opcode.role is Role.BARRIER:
                 self._barrier(instruction)
@@ -250,7 +259,7 @@ class KernelLowering:
                 return
             elif opcode.matrix is not None:
                 self.flush()
-                matrix.lower(self, decoded)
+                self.products.lower(decoded)
             elif decoded.memory is not None or opcode.form == "SMEM":
                 self.flush()
                 memory.lower(self, instruction)
@@ -320,7 +329,7 @@ class KernelLowering:
     # control
 
     def _control(self, instruction: Instruction) -> None:
-        self.flush()
+        self.settle()
         block = next(b for b in self.program.blocks if b.start <= instruction.index < b.stop)
         control = instruction.opcode.control
         if control is Control.END:
@@ -355,7 +364,7 @@ class KernelLowering:
         self.builder.cbranch(taken, self.blocks[jump], self.blocks[follows])
 
     def _barrier(self, instruction: Instruction) -> None:
-        self.flush()
+        self.settle()
         opcode = instruction.opcode
         if opcode.implicit_writes:
             raise Unsupported("a barrier that tells who came first")

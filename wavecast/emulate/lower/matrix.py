@@ -1,45 +1,181 @@
-"""Matrix instructions: calls of the outlined functions of `wavecast.emulate.matrix`."""
+"""Matrix instructions: calls of the functions of `wavecast.emulate.matrix`.
+
+Instructions that accumulate into the same registers are executed together: each operand is read
+into an array once, when the first of them comes, and the products wait as chains, one per D, until
+an instruction needs D, overwrites C, or the block ends. Sums keep their order.
+"""
 
 from __future__ import annotations
 
+import functools
+import operator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from llvmlite import ir
+
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import splat
-from wavecast.emulate.matrix.function import matrix_function
-from wavecast.emulate.matrix.spec import UnsupportedMatrix, matrix_spec
-from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import OperandRole
+from wavecast.emulate.lower.sites import data_rows
+from wavecast.emulate.lower.values import I8, I64, PTR, element
+from wavecast.emulate.matrix import function
+from wavecast.emulate.matrix.host import detect
+from wavecast.emulate.matrix.spec import MatrixSpec, UnsupportedMatrix, matrix_spec
+from wavecast.isa.instruction import Decoded, Operand
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _POSITIONS = {"d": 0, "a": 1, "b": 2, "c": 3, "index": 3, "scale_a": 4, "scale_b": 5}
+_ROOM = 128 << 10
+"""Bytes of arrays at a time: they should stay in the host's second-level cache."""
 
 
-def lower(lowering: KernelLowering, decoded: Decoded) -> None:
-    """Lower one matrix instruction. Raises Unsupported with the reason."""
-    target, lanes = lowering.program.target, lowering.layout.lanes
-    try:
-        spec = matrix_spec(decoded, target, lanes)
-        function = matrix_function(lowering.module, decoded, target, lanes)
-    except UnsupportedMatrix as error:
-        raise Unsupported(error.message) from None
-    arguments = []
-    for name in spec.parameters:
-        place = _POSITIONS[name]
-        operand, role = decoded.operands[place], decoded.roles[place]
-        room = lowering.indices if name == "scale_a" else lowering.spare
-        arguments.append(_rows(lowering, operand, role, room))
-    lowering.builder.call(function, arguments)
+@dataclass(slots=True)
+class _Chain:
+    """Instructions on one D that wait; `c` is None when the first adds to a constant."""
+
+    key: str
+    function: ir.Function
+    d: Operand
+    c: Operand | None
+    links: list[tuple[int, int]] = field(default_factory=list)
 
 
-def _rows(lowering: KernelLowering, operand: Operand, role: OperandRole, room: Any) -> Any:
-    """A pointer to the operand's first row; scalars are spread over `room`."""
-    if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
-        first = operand.bits.bit_length() - operand.count
-        return lowering.row(lowering.layout.row(first))
-    value = scalar_operand(lowering, operand, role, 32)
-    lowering.builder.store(splat(lowering.builder, value, lowering.layout.lanes), room, align=8)
-    return room
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An operand that has been read: the registers it came from, its place in the room."""
+
+    registers: int
+    offset: int
+
+
+class MatrixGroup:
+    """The matrix instructions of a block that wait, and the operands read for them."""
+
+    def __init__(self, lowering: KernelLowering) -> None:
+        self.lowering = lowering
+        self.host = detect()
+        self._chains: list[_Chain] = []
+        self._written = 0
+        """Registers of every D that waits."""
+        self._kept = 0
+        """Registers of every C."""
+        self._arrays: dict[tuple[str | int, ...], _Array] = {}
+        """By function and operands."""
+        self._used = 0
+        self._room: Any = None
+
+    def lower(self, decoded: Decoded) -> None:
+        """Lower one matrix instruction. Raises Unsupported with the reason."""
+        lowering = self.lowering
+        try:
+            spec = matrix_spec(decoded, lowering.program.target, lowering.layout.lanes)
+        except UnsupportedMatrix as error:
+            raise Unsupported(error.message) from None
+        if spec.chains:
+            self._add(decoded, spec)
+            return
+        self.before(decoded)
+        called = function.spec_function(lowering.module, spec, self.host)
+        lowering.builder.call(called, [self._rows(decoded, name) for name in spec.parameters])
+
+    def before(self, decoded: Decoded) -> None:
+        """Ahead of an instruction of another kind: execute what it must not see undone."""
+        self._make_way(decoded.reads | decoded.writes, decoded.writes)
+        self._forget(decoded.writes)
+
+    def flush(self) -> None:
+        """Execute what waits."""
+        builder, chains = self.lowering.builder, self._chains
+        self._chains, self._written, self._kept = [], 0, 0
+        for chain in chains:
+            rows = [data_rows(self.lowering, o) for o in (chain.d, chain.c) if o is not None]
+            links = function.links_table(self.lowering.module, chain.links)
+            builder.call(chain.function, [*rows, self._room, links, I64(len(chain.links))])
+
+    def close(self) -> None:
+        """Execute what waits and forget the operands: control flow goes on elsewhere."""
+        self.flush()
+        self._arrays, self._used = {}, 0
+
+    def _add(self, decoded: Decoded, spec: MatrixSpec) -> None:
+        d = decoded.operands[0]
+        c = decoded.operands[3] if spec.c.constant is None else None
+        in_place = c is not None and c.bits == d.bits
+        key = function.chain_key(spec)
+        if in_place and self._waiting(key, d) is not None:
+            self._make_way(self._factors(decoded, spec), 0)
+        else:
+            self._make_way(decoded.reads | decoded.writes, decoded.writes)
+        link = self._read(decoded, spec)
+        chain = self._waiting(key, d) if in_place else None
+        if chain is None:
+            called = function.chain_function(self.lowering.module, spec, self.host)
+            chain = _Chain(key, called, d, c)
+            self._chains.append(chain)
+            self._written |= d.bits
+            self._kept |= c.bits if c is not None else 0
+        chain.links.append(link)
+        self._forget(d.bits)
+
+    def _waiting(self, key: str, d: Operand) -> _Chain | None:
+        """The chain that accumulates into `d` alike."""
+        return next((c for c in self._chains if c.key == key and c.d.bits == d.bits), None)
+
+    def _factors(self, decoded: Decoded, spec: MatrixSpec) -> int:
+        """The registers of A, B and their scales."""
+        found = 0
+        for name in spec.parameters:
+            if name not in ("d", "c"):
+                found |= decoded.operands[_POSITIONS[name]].bits
+        return found
+
+    def _make_way(self, touched: int, written: int) -> None:
+        if touched & self._written or written & self._kept:
+            self.flush()
+
+    def _forget(self, written: int) -> None:
+        """Operands whose registers are overwritten have to be read again."""
+        if any(array.registers & written for array in self._arrays.values()):
+            arrays = self._arrays.items()
+            self._arrays = {key: array for key, array in arrays if not array.registers & written}
+
+    def _read(self, decoded: Decoded, spec: MatrixSpec) -> tuple[int, int]:
+        """Where in the room A and B are, read now unless they have been."""
+        sizes = [function.source_bytes(spec, which, self.host) for which in "ab"]
+        if self._used + sum(sizes) > _ROOM:
+            self.close()
+        a, b = (self._array(decoded, spec, *each) for each in zip("ab", sizes, strict=True))
+        return a, b
+
+    def _array(self, decoded: Decoded, spec: MatrixSpec, which: str, size: int) -> int:
+        lowering = self.lowering
+        called = function.source_function(lowering.module, spec, which, self.host)
+        names = [which, f"scale_{which}"] if spec.shape.scaled else [which]
+        bits = [decoded.operands[_POSITIONS[name]].bits for name in names]
+        key = (called.name, *bits)
+        known = self._arrays.get(key)
+        if known is not None:
+            return known.offset
+        offset, self._used = self._used, self._used + size
+        self._arrays[key] = _Array(functools.reduce(operator.or_, bits), offset)
+        place = element(lowering.builder, self._space(), offset, I8)
+        rows = [self._rows(decoded, name) for name in names]
+        lowering.builder.call(called, [place, *rows])
+        return offset
+
+    def _space(self) -> Any:
+        """The room: memory of the wave function, allotted once."""
+        if self._room is None:
+            builder = self.lowering.builder
+            with builder.goto_entry_block():
+                space: Any = builder.alloca(ir.ArrayType(I8, _ROOM))
+                space.align = function.ALIGNMENT
+                self._room = builder.inttoptr(builder.ptrtoint(space, I64), PTR)
+        return self._room
+
+    def _rows(self, decoded: Decoded, name: str) -> Any:
+        return data_rows(self.lowering, decoded.operands[_POSITIONS[name]])
+
+
+__all__ = ["MatrixGroup"]

@@ -2,8 +2,8 @@
 
 Methods emit code at the builder's place, ahead of what they are told about; without observers no
 code is emitted. Results of lane-wise instructions that wait in a run (`run.py`) are not in their
-rows yet when `before` is called for a later instruction of the run; an observer that needs them
-calls `lowering.flush()`.
+rows yet when `before` is called for a later instruction of the run, nor are those of matrix
+instructions that wait (`matrix.py`); an observer that needs them calls `lowering.settle()`.
 """
 
 from __future__ import annotations

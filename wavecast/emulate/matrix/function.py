@@ -1,12 +1,18 @@
-"""One native function per distinct matrix instruction of a module."""
+"""Native functions of matrix instructions, one per distinct meaning in a module.
+
+Instructions whose results may stay unrounded between two of them (`MatrixSpec.chains`) are made of
+parts: `source_function` reads A or B into an array, `chain_function` adds products of such
+arrays to D. Code that executes several in a row calls the parts and reads each operand once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I32, PTR, element, load
+from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.loops import counted_loop
 from wavecast.emulate.matrix.operands import (
@@ -15,12 +21,13 @@ from wavecast.emulate.matrix.operands import (
     convert_index,
     strip_width,
 )
-from wavecast.emulate.matrix.product import Arrays, Product
+from wavecast.emulate.matrix.product import Arrays, Links, Product
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSpec, Source, matrix_spec
 from wavecast.isa.instruction import Decoded
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
+"""Bytes every array is aligned to: the widest vector of any host."""
 _COPY_WIDTH = 16
 
 
@@ -42,19 +49,106 @@ def matrix_function(
 
 def spec_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Function:
     """As `matrix_function`, from a spec."""
-    name = function_name(spec)
+    known = module.globals.get(function_name(spec))
+    if known is not None:
+        return known
+    function = _function(module, function_name(spec), spec.parameters)
+    body = _Body(function, spec, host)
+    if spec.chains:
+        body.emit_parts()
+    else:
+        body.emit()
+    return function
+
+
+def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host) -> ir.Function:
+    """`void f(ptr array, ptr rows[, ptr scale])`: reads A or B (`which`) into `source_bytes` bytes
+    of an array aligned to ALIGNMENT, for `chain_function`."""
+    job = _source_job(spec, which)
+    name = _source_function_name(spec, job)
     known = module.globals.get(name)
     if known is not None:
         return known
-    kind = ir.FunctionType(ir.VoidType(), [PTR] * len(spec.parameters))
+    scaled = ("scale",) if spec.shape.scaled else ()
+    function = _function(module, name, ("array", "rows", *scaled))
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    array, rows, *scales = function.args
+    job = _source_job(spec, which, *scales)
+    SourceConverter(builder, spec, host).convert(rows, job, array)
+    builder.ret_void()
+    return function
+
+
+def source_bytes(spec: MatrixSpec, which: str, host: Host) -> int:
+    """Bytes of the array `source_function` writes, a multiple of its alignment."""
+    converter = SourceConverter(ir.IRBuilder(), spec, host)
+    size = converter.size(_source_job(spec, which)) * (8 if spec.double else 4)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Function:
+    """`void f(ptr d[, ptr c], ptr room, ptr links, i64 count)`: D = C + the products of every link
+    in order. D may be C.
+
+    `links` points to what `links_table` makes of `count` >= 1 links.
+    """
+    name = f"matrix.chain.{chain_key(spec)}."
+    name += "c" if spec.c.constant is None else f"c{spec.c.constant:x}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    addend = () if spec.c.constant is not None else ("c",)
+    function = _function(module, name, ("d", *addend, "room", "links"), (I64,))
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    d, *c, room, pointer, count = function.args
+    job = _source_job(spec, "a")
+    depth = job.depth // 2 if SourceConverter(builder, spec, host).paired else job.depth
+    results = Results(builder, spec, host, strip_width(spec, host), c[0] if c else None, d)
+    Product(builder, spec, host, Links(room, pointer, count, depth), results).emit()
+    builder.ret_void()
+    return function
+
+
+def chain_key(spec: MatrixSpec) -> str:
+    """Instructions with equal keys may be links of one chain: their sums and D are alike."""
+    shape = spec.shape
+    sizes = f"{shape.m}x{shape.n}x{shape.k}x{shape.blocks}"
+    blocks = "_".join(map(str, spec.a.blocks))
+    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}"
+
+
+def links_table(module: ir.Module, links: Sequence[tuple[int, int]]) -> Any:
+    """A constant with the byte offsets of A's and of B's array in a chain's room, by link."""
+    offsets = [offset for link in links for offset in link]
+    kind = ir.ArrayType(I32, len(offsets))
+    table: Any = ir.GlobalVariable(module, kind, module.get_unique_name("matrix.links"))
+    table.initializer = ir.Constant(kind, [I32(offset) for offset in offsets])
+    table.global_constant = True
+    table.linkage = "private"
+    table.type = PTR
+    return table
+
+
+def _function(
+    module: ir.Module, name: str, pointers: tuple[str, ...], more: tuple[ir.Type, ...] = ()
+) -> ir.Function:
+    kind = ir.FunctionType(ir.VoidType(), [PTR] * len(pointers) + list(more))
     function = ir.Function(module, kind, name)
     function.linkage = "internal"
     function.attributes.add("nounwind")
     function.attributes.add("noinline")
-    for argument, text in zip(function.args, spec.parameters, strict=True):
+    for argument, text in zip(function.args, pointers, strict=False):
         argument.name = text
-    _Body(function, spec, host).emit()
     return function
+
+
+def _source_job(spec: MatrixSpec, which: str, scale: Any = None) -> SourceJob:
+    """How A or B is read."""
+    shape = spec.shape
+    if which == "a":
+        depth = shape.k // 2 if shape.sparse else shape.k
+        return SourceJob(spec.a, spec.a_layout, shape.m, depth, shape.blocks, scale)
+    return SourceJob(spec.b, spec.b_layout, shape.n, shape.k, shape.blocks, scale)
 
 
 def function_name(spec: MatrixSpec) -> str:
@@ -74,11 +168,18 @@ def function_name(spec: MatrixSpec) -> str:
     return "matrix." + ".".join(parts)
 
 
-def _source_name(source: Source) -> str:
+def _source_function_name(spec: MatrixSpec, job: SourceJob) -> str:
+    sizes = f"{job.rows}x{job.depth}x{job.blocks}"
+    kind = _source_name(job.source, broadcast=False)
+    scaled = ".scaled" if spec.shape.scaled else ""
+    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}"
+
+
+def _source_name(source: Source, *, broadcast: bool = True) -> str:
     parts = [source.type, f"{source.scale_byte}"]
     parts += ["n" if sign else "p" for sign in source.negate]
     parts.append("s" if getattr(source.format, "signed", False) else "")
-    parts.append("_".join(map(str, source.blocks)))
+    parts.append("_".join(map(str, source.blocks if broadcast else ())))
     parts.append("_".join(map(str, source.groups)))
     return "-".join(parts)
 
@@ -90,21 +191,29 @@ class _Body:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.arguments = dict(zip(spec.parameters, function.args, strict=True))
 
+    def emit_parts(self) -> None:
+        """A chain of one link."""
+        builder, module, spec = self.builder, self.builder.module, self.spec
+        sizes = [source_bytes(spec, which, self.host) for which in "ab"]
+        room = self._scratch(I32, sum(sizes) // 4)
+        offsets = (0, sizes[0])
+        for offset, which in zip(offsets, "ab", strict=True):
+            array = element(builder, room, offset // 4, I32)
+            scale = [self.arguments[f"scale_{which}"]] if spec.shape.scaled else []
+            function = source_function(module, spec, which, self.host)
+            builder.call(function, [array, self.arguments[which], *scale])
+        addend = [self.arguments["c"]] if "c" in self.arguments else []
+        links = links_table(module, [offsets])
+        chain = chain_function(module, spec, self.host)
+        builder.call(chain, [self.arguments["d"], *addend, room, links, I64(1)])
+        builder.ret_void()
+
     def emit(self) -> None:
         """Sources into scratch arrays, then tiles: nothing is stored before A and B are read."""
         spec, shape = self.spec, self.spec.shape
         converter = SourceConverter(self.builder, spec, self.host)
-        a = SourceJob(
-            spec.a,
-            spec.a_layout,
-            shape.m,
-            shape.k // 2 if shape.sparse else shape.k,
-            shape.blocks,
-            self.arguments.get("scale_a"),
-        )
-        b = SourceJob(
-            spec.b, spec.b_layout, shape.n, shape.k, shape.blocks, self.arguments.get("scale_b")
-        )
+        a = _source_job(spec, "a", self.arguments.get("scale_a"))
+        b = _source_job(spec, "b", self.arguments.get("scale_b"))
         a_array = self._scratch(converter.item, converter.size(a))
         b_array = self._scratch(converter.item, converter.size(b))
         offsets = self._scratch(I32, converter.size(a)) if shape.sparse else None
@@ -132,7 +241,7 @@ class _Body:
 
     def _scratch(self, item: ir.Type, count: int) -> Any:
         array: Any = self.builder.alloca(ir.ArrayType(item, count))
-        array.align = _ALIGNMENT
+        array.align = ALIGNMENT
         array.type = (
             PTR  # llvmlite types an alloca by what it holds; code here uses opaque pointers
         )

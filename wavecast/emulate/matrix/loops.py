@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,32 @@ def counted_loop(
     counter.add_incoming(following, builder.block)
     more = builder.icmp_unsigned("<", following, I64(count))
     close_loop(builder, more, body, after, short=short)
+
+
+def accumulating_loop(
+    builder: ir.IRBuilder,
+    count: Any,
+    step: int,
+    sums: list[list[Any]],
+    body: Callable[[Any, list[list[Any]]], list[list[Any]]],
+) -> list[list[Any]]:
+    """`sums` after `body(i, sums)` for i = 0, step … below `count`, an i64 value of at least 1."""
+    before = builder.block
+    inside, after = (builder.append_basic_block(name) for name in ("sum", "summed"))
+    builder.branch(inside)
+    builder.position_at_end(inside)
+    counter = builder.phi(I64)
+    counter.add_incoming(I64(0), before)
+    carried = [[builder.phi(value.type) for value in row] for row in sums]
+    found = body(counter, [list(row) for row in carried])
+    following = builder.add(counter, I64(step))
+    counter.add_incoming(following, builder.block)
+    for phis, first, last in zip(carried, sums, found, strict=True):
+        for phi, start, end in zip(phis, first, last, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(end, builder.block)
+    close_loop(builder, builder.icmp_unsigned("<", following, count), inside, after)
+    return found
 
 
 def close_loop(

@@ -3,6 +3,8 @@
 Every element of D is C + a0*b0 + a1*b1 + … with one fused multiply-add per product, k ascending
 (stored k for sparse A), each rounded to f32 or f64. Integers are exact modulo 2^32; with `clamp`
 the exact sum of products is added to C with signed saturation.
+
+A chain of instructions that accumulate into the same D is one such sum over the k of its links.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I32, I64, constant, element, load
+from wavecast.emulate.lower.values import I8, I32, I64, constant, element, load
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import (
-    close_loop,
+    accumulating_loop,
     constant_table,
     counted_loop,
     splat,
@@ -40,6 +42,17 @@ class Arrays:
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """A chain: `count` (an i64 value, at least 1) pairs of i32 at `offsets`, where in `room` the
+    arrays A and B of a link are, each of `depth` k. In bytes."""
+
+    room: Any
+    offsets: Any
+    count: Any
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """Rows and vectors of one tile. Both powers of two."""
 
@@ -59,12 +72,17 @@ class Product:
     """Emits the product loop of one instruction."""
 
     def __init__(
-        self, builder: ir.IRBuilder, spec: MatrixSpec, host: Host, arrays: Arrays, results: Results
+        self,
+        builder: ir.IRBuilder,
+        spec: MatrixSpec,
+        host: Host,
+        factors: Arrays | Links,
+        results: Results,
     ) -> None:
         self.builder = builder
         self.spec = spec
         self.host = host
-        self.arrays = arrays
+        self.factors = factors
         self.results = results
         self.width = results.width
         self.tile = choose_tile(spec, host, self.width)
@@ -81,7 +99,7 @@ class Product:
             for row in range(0, shape.m, tile.rows)
             for column in range(0, shape.n, columns)
         ]
-        depth = self.arrays.depth
+        depth = self.factors.depth
         read = self.spec.a.blocks or tuple(range(shape.blocks))
         b_depth = shape.k if self.spec.shape.sparse else depth
         results = self.results
@@ -106,7 +124,7 @@ class Product:
         start = addends
         if self.spec.clamp and self.spec.integer:
             start = [[self.results.zero()] * tile.vectors for _ in range(tile.rows)]
-        sums = self._run(start, a_base, b_base)
+        sums = self._sum(start, a_base, b_base)
         if self.spec.clamp and self.spec.integer:
             sums = [
                 [self._saturating_add(c, total) for c, total in zip(left, right, strict=True)]
@@ -116,69 +134,76 @@ class Product:
             rows = [sums[row][vector] for row in range(tile.rows)]
             self.results.store(d_base, rows, vector * self.width)
 
-    def _run(self, sums: list[list[Any]], a_base: Any, b_base: Any) -> list[list[Any]]:
+    def _sum(self, sums: list[list[Any]], a_base: Any, b_base: Any) -> list[list[Any]]:
+        """All products of one tile."""
+        factors = self.factors
+        if isinstance(factors, Arrays):
+            return self._run(factors, sums, a_base, b_base)
+
+        def link(index: Any, running: list[list[Any]]) -> list[list[Any]]:
+            first = self.builder.shl(index, I64(1))
+            a = self._array(factors, first)
+            b = self._array(factors, self.builder.add(first, I64(1)))
+            return self._run(Arrays(a, b, factors.depth), running, a_base, b_base)
+
+        return accumulating_loop(self.builder, factors.count, 1, sums, link)
+
+    def _array(self, links: Links, place: Any) -> Any:
+        offset = load(self.builder, element(self.builder, links.offsets, place, I32), I32)
+        return element(self.builder, links.room, self.builder.zext(offset, I64), I8)
+
+    def _run(
+        self, arrays: Arrays, sums: list[list[Any]], a_base: Any, b_base: Any
+    ) -> list[list[Any]]:
         """All of k over one tile: unrolled, or a loop over unrolled parts."""
-        tile = self.tile
-        depth = self.arrays.depth
-        step = max(1, _UNROLLED // (tile.rows * tile.vectors))
-        if depth <= step:
-            for k in range(depth):
-                sums = self._step(sums, a_base, b_base, I64(k))
-            return sums
+        depth = arrays.depth
+        step = min(depth, max(1, _UNROLLED // (self.tile.rows * self.tile.vectors)))
         while depth % step:
             step //= 2
-        builder = self.builder
-        before = builder.block
-        body = builder.append_basic_block("k")
-        after = builder.append_basic_block("summed")
-        builder.branch(body)
-        builder.position_at_end(body)
-        counter = builder.phi(I64)
-        counter.add_incoming(I64(0), before)
-        carried = [[builder.phi(self.results.kind) for _ in row] for row in sums]
-        running: list[list[Any]] = [list(row) for row in carried]
-        for part in range(step):
-            k = builder.add(counter, I64(part))
-            running = self._step(running, a_base, b_base, k)
-        following = builder.add(counter, I64(step))
-        counter.add_incoming(following, builder.block)
-        for row, phis in enumerate(carried):
-            for vector, phi in enumerate(phis):
-                phi.add_incoming(sums[row][vector], before)
-                phi.add_incoming(running[row][vector], builder.block)
-        more = builder.icmp_unsigned("<", following, I64(depth))
-        close_loop(builder, more, body, after)
-        return running
 
-    def _step(self, sums: list[list[Any]], a_base: Any, b_base: Any, k: Any) -> list[list[Any]]:
+        def part(first: Any, running: list[list[Any]]) -> list[list[Any]]:
+            for k in range(step):
+                place = self.builder.add(first, I64(k))
+                running = self._step(arrays, running, a_base, b_base, place)
+            return running
+
+        if depth == step:
+            return part(I64(0), sums)
+        return accumulating_loop(self.builder, I64(depth), step, sums, part)
+
+    def _step(
+        self, arrays: Arrays, sums: list[list[Any]], a_base: Any, b_base: Any, k: Any
+    ) -> list[list[Any]]:
         """One k: a column of A times a row of B."""
         builder = self.builder
         a_first = builder.add(a_base, builder.mul(k, I64(self.spec.shape.m)))
         shared: list[Any] | None = None
-        if self.arrays.offsets is None:
+        if arrays.offsets is None:
             first = builder.add(b_base, builder.mul(k, I64(self.spec.shape.n)))
-            shared = self._b_row(first)
+            shared = self._b_row(arrays, first)
         found = []
         for row, running in enumerate(sums):
             place = builder.add(a_first, I64(row))
-            b_row = shared if shared is not None else self._b_row(self._selected(b_base, place))
-            address = element(builder, self.arrays.a, place, self.item)
+            b_row = shared
+            if b_row is None:
+                b_row = self._b_row(arrays, self._selected(arrays, b_base, place))
+            address = element(builder, arrays.a, place, self.item)
             value = load(builder, address, self.item)
             factor = splat(builder, value, self.width)
             pairs = zip(running, b_row, strict=True)
             found.append([self._multiply_add(factor, b, total) for total, b in pairs])
         return found
 
-    def _selected(self, b_base: Any, place: Any) -> Any:
-        address = element(self.builder, self.arrays.offsets, place, I32)
+    def _selected(self, arrays: Arrays, b_base: Any, place: Any) -> Any:
+        address = element(self.builder, arrays.offsets, place, I32)
         offset = self.builder.zext(load(self.builder, address, I32), I64)
         return self.builder.add(b_base, offset)
 
-    def _b_row(self, first: Any) -> list[Any]:
+    def _b_row(self, arrays: Arrays, first: Any) -> list[Any]:
         found = []
         for vector in range(self.tile.vectors):
             place = self.builder.add(first, I64(vector * self.width))
-            address = element(self.builder, self.arrays.b, place, self.item)
+            address = element(self.builder, arrays.b, place, self.item)
             found.append(load(self.builder, address, self.results.kind))
         return found
 

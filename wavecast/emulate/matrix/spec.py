@@ -23,6 +23,9 @@ _TYPE = re.compile(r"(?P<name>[a-z]+\d+(?:f\d+)?)(?:x(?P<count>\d+))?")
 _NUMBER = re.compile(r"-?\d+")
 _ELEMENT_BITS: Final = {"f64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16}
 
+_UNROUNDED: Final = frozenset({"f64", "f32", "i32"})
+"""Types of D that hold an accumulator without loss."""
+
 _MATRIX_FORMATS: Final = {
     "MATRIX_FMT_FP8": "fp8",
     "MATRIX_FMT_BF8": "bf8",
@@ -94,6 +97,14 @@ class MatrixSpec:
     @property
     def double(self) -> bool:
         return self.d_type == "f64"
+
+    @property
+    def chains(self) -> bool:
+        """True where D, used as C of the next instruction, is what the sum would be without a
+        break: it is neither rounded nor clamped, C is taken as it is, and they are placed alike."""
+        modified = self.clamp or self.c.negate or self.c.absolute
+        wide = self.d_type == self.c.type and self.d_type in _UNROUNDED
+        return wide and not (modified or self.staged or self.shape.sparse)
 
     @cached_property
     def a_layout(self) -> layouts.Placement:

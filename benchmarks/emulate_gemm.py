@@ -1,0 +1,156 @@
+"""Speed of Triton GEMMs through the emulator, beside numpy's float32 matmul on as many threads.
+
+    python benchmarks/emulate_gemm.py [--target gfx942 …] [--dtype bf16 …] [--size 1024 …]
+                                      [--threads 1 2] [--tile 128,128,64,4]
+
+One process per number of threads. In it, runs of the emulator and of numpy take turns, and medians
+are printed: milliseconds, GFLOP/s (GOP/s for integers) and the ratio of the two. Results are
+checked against torch. B is given transposed (`[n][k]`), as weights are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+import wavecast
+
+RUNS = 9
+DTYPES = {
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "fp8": torch.float8_e4m3fn,
+    "int8": torch.int8,
+}
+TILES = {"gfx1100": (128, 128, 32, 4), "gfx1201": (128, 128, 32, 4)}
+TILE = (128, 128, 64, 4)
+"""BM, BN, BK, waves."""
+
+
+@triton.jit
+def gemm(
+    a, b, c, m, n, k,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """c[m][n] = a[m][k] · b[n][k]ᵀ, sizes multiples of the tile."""
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    column = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    left = a + row[:, None] * k + depth[None, :]
+    right = b + column[None, :] * k + depth[:, None]
+    total = tl.zeros((BM, BN), ACC)
+    for _ in range(0, k, BK):
+        total = tl.dot(tl.load(left), tl.load(right), total, out_dtype=ACC)
+        left += BK
+        right += BK
+    tl.store(c + row[:, None] * n + column[None, :], total.to(c.dtype.element_ty))
+
+
+def operands(size: int, dtype: str, target: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Seeded random A and B."""
+    generator = torch.Generator().manual_seed(size)
+    kind = DTYPES[dtype]
+    if dtype == "fp8" and target == "gfx942":
+        kind = torch.float8_e4m3fnuz
+    if dtype == "int8":
+        made = [torch.randint(-128, 128, (size, size), generator=generator) for _ in range(2)]
+    else:
+        made = [torch.randn((size, size), generator=generator) for _ in range(2)]
+    left, right = (tensor.to(kind) for tensor in made)
+    return left, right
+
+
+def error(result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> float:
+    """Largest difference from torch's product in f64, relative to the largest element."""
+    wanted = left.double() @ right.double().T
+    return float((result.double() - wanted).abs().max() / wanted.abs().max())
+
+
+def medians(*calls: Callable[[], Any]) -> list[float]:
+    """Median seconds of calls that take turns, after one of each to warm up."""
+    taken: list[list[float]] = [[] for _ in calls]
+    for turn in range(RUNS + 1):
+        for call, times in zip(calls, taken, strict=True):
+            start = time.perf_counter()
+            call()
+            if turn:
+                times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in taken]
+
+
+def measure(
+    target: str, dtype: str, size: int, threads: int, tile: tuple[int, ...]
+) -> tuple[float, float, float]:
+    """Seconds of the emulator and of numpy, and the emulator's error."""
+    left, right = operands(size, dtype, target)
+    integer = dtype == "int8"
+    out = torch.empty((size, size), dtype=torch.int32 if integer else torch.float32)
+    bm, bn, bk, waves = tile
+    one = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    two = one.T.copy()
+    with wavecast.device(target, threads=threads):
+
+        def emulated() -> None:
+            gemm[(size // bm, size // bn)](
+                left, right, out, size, size, size,
+                BM=bm, BN=bn, BK=bk, ACC=tl.int32 if integer else tl.float32, num_warps=waves,
+            )  # fmt: skip
+
+        emulator, numpy = medians(emulated, lambda: np.matmul(one, two))
+    return emulator, numpy, error(out, left, right)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description="Speed of Triton GEMMs through the emulator.")
+    found.add_argument("--target", nargs="+", default=["gfx942", "gfx950"])
+    found.add_argument("--dtype", nargs="+", default=["bf16"], choices=sorted(DTYPES))
+    found.add_argument("--size", nargs="+", type=int, default=[1024])
+    found.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    found.add_argument("--tile", help="BM,BN,BK,waves")
+    return found
+
+
+def main() -> None:
+    options = parser().parse_args()
+    if len(options.threads) > 1:
+        arguments = sys.argv[1:]
+        if "--threads" in arguments:
+            first = arguments.index("--threads")
+            del arguments[first : first + 1 + len(options.threads)]
+        for threads in options.threads:
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+            command = [sys.executable, __file__, *arguments, "--threads", str(threads)]
+            subprocess.run(command, env=environment, check=True)
+        return
+    threads = options.threads[0]
+    if os.environ.get("OPENBLAS_NUM_THREADS") != str(threads):
+        sys.exit(f"set OPENBLAS_NUM_THREADS={threads}: numpy has started with another number")
+    torch.set_num_threads(threads)
+    chosen = tuple(int(text) for text in options.tile.split(",")) if options.tile else None
+    print(f"{threads} thread(s): ms, GFLOP/s, of numpy's f32, error")
+    for target in options.target:
+        for dtype in options.dtype:
+            for size in options.size:
+                tile = chosen or TILES.get(target, TILE)
+                emulator, numpy, wrong = measure(target, dtype, size, threads, tile)
+                flops = 2 * size**3
+                print(
+                    f"{target} {dtype} {size}: {emulator * 1e3:7.1f} ms"
+                    f" {flops / emulator / 1e9:6.1f}  numpy {numpy * 1e3:7.1f} ms"
+                    f" {flops / numpy / 1e9:6.1f}  ratio {numpy / emulator:.2f}  {wrong:.0e}"
+                )
+
+
+if __name__ == "__main__":
+    main()
