@@ -15,7 +15,7 @@ from wavecast.isa.program import Program
 from wavecast.isa.semantics.integers import Unknown
 
 _STORES = (MemoryKind.STORE, MemoryKind.STORE_FROM_LDS)
-_DERIVED_BANKS = 32
+DERIVED_BANKS = 32
 """Banks where the device's facts have none: what LLVM assumes for every target."""
 
 
@@ -72,9 +72,10 @@ class Access:
             self.width,
             self.kind in _STORES,
             len(self.offsets),
-            int(banks) if isinstance(banks, (int, float)) else _DERIVED_BANKS,
+            int(banks) if isinstance(banks, (int, float)) else DERIVED_BANKS,
         )
-        found = conflict_ways(self.offsets, self.width, groups)
+        serial = self.kind is MemoryKind.ATOMIC
+        found = conflict_ways(self.offsets, self.width, groups, serial=serial)
         return found[0] if found is not None else None
 
 

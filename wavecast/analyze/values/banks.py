@@ -1,7 +1,9 @@
 """Bank conflicts of one LDS access: in which groups lanes are served, and over how many banks.
 
 Lanes of a group are served together: in one pass when no bank is asked for two different dwords,
-otherwise in as many passes as the busiest bank has different dwords. Groups and banks are
+otherwise in as many passes as the busiest bank has different dwords. Atomics on one dword do not
+share a pass: a bank has one atomic unit (AMD CDNA3 instruction set architecture guide, "Local data
+share": 32 banks, 32 integer atomic units). Groups and banks are
 
 - *measured*: gfx950 `b64`/`b96`/`b128` reads and `b64` writes (HipKittens, SQ_LDS_BANK_CONFLICT);
 - *documented*: `b128` reads and writes of gfx90a and gfx942 (AMD ROCm blog on LDS bank conflicts,
@@ -78,16 +80,16 @@ def phases(target: str, width: int, write: bool, lanes: int, banks: int) -> Phas
 
 
 def conflict_ways(
-    addresses: Sequence[int | None], width: int, groups: Phases
+    addresses: Sequence[int | None], width: int, groups: Phases, *, serial: bool = False
 ) -> tuple[float, int] | None:
     """Passes over passes without conflicts, and the worst group's passes.
 
     `addresses` holds a byte address per lane, None for inactive lanes; `width` bytes are accessed
-    from each. None when no lane is active.
+    from each. `serial` accesses (atomics) of one dword take turns. None when no lane is active.
     """
     passes = served = worst = 0
     for group in groups.groups:
-        busiest = _passes(addresses, group, width, groups.banks)
+        busiest = _passes(addresses, group, width, groups.banks, serial)
         if busiest:
             served += 1
             passes += busiest
@@ -95,12 +97,14 @@ def conflict_ways(
     return (passes / served, worst) if served else None
 
 
-def _passes(addresses: Sequence[int | None], group: tuple[int, ...], width: int, banks: int) -> int:
-    by_bank: dict[int, set[int]] = {}
+def _passes(
+    addresses: Sequence[int | None], group: tuple[int, ...], width: int, banks: int, serial: bool
+) -> int:
+    by_bank: dict[int, set[tuple[int, int]]] = {}
     for lane in group:
         address = addresses[lane] if lane < len(addresses) else None
         if address is None:
             continue
         for dword in range(address // 4, (address + max(width, 1) + 3) // 4):
-            by_bank.setdefault(dword % banks, set()).add(dword)
-    return max((len(dwords) for dwords in by_bank.values()), default=0)
+            by_bank.setdefault(dword % banks, set()).add((dword, lane if serial else 0))
+    return max((len(asked) for asked in by_bank.values()), default=0)

@@ -36,15 +36,20 @@ def more_samples(inputs: Inputs, affordable: int) -> list[WaveId]:
 
     None where only a few would fit: they would not be even.
     """
-    grid = inputs.grid
-    if grid is None or affordable < _FEWEST:
+    if inputs.grid is None or affordable < _FEWEST:
         return []
-    count = min(MORE, grid[0] * grid[1] * grid[2], affordable)
+    places = spread(inputs.grid, min(MORE, affordable))
+    return [WaveId(place, part % inputs.waves) for part, place in enumerate(places)]
+
+
+def spread(grid: tuple[int, int, int], count: int) -> list[tuple[int, int, int]]:
+    """At most `count` workgroups spread over every axis of the grid; some may be the same."""
+    count = min(count, grid[0] * grid[1] * grid[2])
     found = []
     for part in range(count):
         middle = part + 0.5
         x = int(middle / count * grid[0])
         y = int(middle * _IRRATIONAL[0] % 1 * grid[1])
         z = int(middle * _IRRATIONAL[1] % 1 * grid[2])
-        found.append(WaveId((x, y, z), part % inputs.waves))
+        found.append((x, y, z))
     return found

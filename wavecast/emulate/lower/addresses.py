@@ -122,8 +122,8 @@ class _Maker:
         return value, inside
 
 
-def resolve(out: Outlined) -> Resolved:
-    """Emit the addresses of all lanes and the check of their span."""
+def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
+    """Emit the addresses of all lanes and, if `checked`, the check of their span."""
     builder, size = out.builder, out.access.bytes
     wide = ir.VectorType(I64, _STEP)
     addresses = out.array(I64)
@@ -168,7 +168,7 @@ def resolve(out: Outlined) -> Resolved:
             lane = out.lowest(dead)
             out.fault(lane, load(builder, element(builder, addresses, lane, I64), I64, 8))
     trusted: Any = I1(1)
-    if out.access.mode not in ("local", "private"):
+    if checked and out.access.mode not in ("local", "private"):
         span = builder.add(builder.sub(highest, lowest), I64(size))
         inside = builder.call(check_function(out.module), [out.context, lowest, span])
         trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))

@@ -1,0 +1,85 @@
+"""Logs of recorded waves: host threads fill them, a full one is emptied into chunks."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+import numpy as np
+
+from wavecast.emulate.trace import layout
+
+_FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
+
+
+class Logs:
+    """The logs of one launch, at most `limit` bytes of them. What does not fit is dropped, from
+    then on everywhere, so that what is kept of a wave is its beginning."""
+
+    def __init__(self, lanes: int, limit: int) -> None:
+        self.words = layout.record_words(lanes)
+        self.limit = limit
+        self.used = 0
+        self._lock = threading.Lock()
+        self._threads: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._blocks: list[list[np.ndarray]] = []
+        self._accesses: list[list[np.ndarray]] = []
+        self._callback = _FLUSH(self._flush)
+
+    def attach(self, context: np.ndarray) -> None:
+        """Give a host thread its logs."""
+        blocks = np.zeros(layout.BLOCK_ROOM, np.uint32)
+        accesses = np.zeros((layout.ACCESS_ROOM, self.words), np.uint64)
+        context[layout.THREAD] = len(self._threads)
+        self._threads.append((context, blocks, accesses))
+        self._blocks.append([])
+        self._accesses.append([])
+        context[layout.BLOCK_LOG] = blocks.ctypes.data
+        context[layout.ACCESS_LOG] = accesses.ctypes.data
+        context[layout.BLOCK_FILL] = context[layout.ACCESS_FILL] = 0
+        context[layout.FLUSH] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    def close(self) -> None:
+        """Take what the logs still hold."""
+        for thread in range(len(self._threads)):
+            self._flush(thread, layout.BLOCK_LOG)
+            self._flush(thread, layout.ACCESS_LOG)
+
+    def _flush(self, thread: int, log: int) -> None:
+        context, blocks, accesses = self._threads[thread]
+        chunks = self._blocks if log == layout.BLOCK_LOG else self._accesses
+        fill = layout.BLOCK_FILL if log == layout.BLOCK_LOG else layout.ACCESS_FILL
+        content = (blocks if log == layout.BLOCK_LOG else accesses)[: int(context[fill])]
+        context[fill] = 0
+        with self._lock:
+            self.used += content.nbytes
+            fits = self.used <= self.limit
+        if fits:
+            chunks[thread].append(content.copy())
+
+    def blocks(self) -> dict[int, np.ndarray]:
+        """Stream number -> blocks in order, u32."""
+        found: dict[int, list[np.ndarray]] = {}
+        for chunks in self._blocks:
+            entries = np.concatenate(chunks) if chunks else np.zeros(0, np.uint32)
+            marks = np.flatnonzero(entries & layout.STREAM_BIT)
+            for mark, end in zip(marks, [*marks[1:], len(entries)], strict=True):
+                stream = int(entries[mark]) & ~layout.STREAM_BIT
+                found.setdefault(stream, []).append(entries[mark + 1 : end])
+        return {stream: np.concatenate(parts) for stream, parts in found.items()}
+
+    def accesses(self) -> dict[int, np.ndarray]:
+        """Stream number -> records in order, u64[m, words]; the stream bits are cleared."""
+        found = {}
+        for chunks in self._accesses:
+            if not chunks:
+                continue
+            records = np.concatenate(chunks)
+            streams = records[:, 0] >> np.uint64(32)
+            records[:, 0] &= np.uint64(0xFFFFFFFF)
+            for stream in np.unique(streams).tolist():
+                found[stream] = records[streams == stream]
+        return found
+
+
+__all__ = ["Logs"]

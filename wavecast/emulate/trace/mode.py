@@ -1,0 +1,254 @@
+"""Trace mode: what a launch executes, touches and records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from wavecast.analyze.values.access import DERIVED_BANKS
+from wavecast.arch import resolve
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.mode import Watch
+from wavecast.emulate.trace import layout, selection
+from wavecast.emulate.trace.layout import Plan
+from wavecast.emulate.trace.logs import Logs
+from wavecast.emulate.trace.observer import TraceObserver
+from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
+from wavecast.emulate.trace.selection import Workgroup
+from wavecast.errors import UsageError
+from wavecast.isa.opcode import Space
+from wavecast.isa.program import Kernel, Program
+from wavecast.isa.table.memory_forms import memory_form
+
+if TYPE_CHECKING:
+    from wavecast.emulate.engine import NativeKernel
+
+STREAM_BYTES: Final = 256 << 20
+"""How much the recordings of one launch may take."""
+
+
+class TraceMode:
+    """Counts executions of blocks and branches and active lanes; optionally more.
+
+    `memory`: transactions and bank conflicts of every memory instruction. `workgroups`: the only
+    ones to count (default: all), and with `only` the only ones to run; by number, x fastest, or by
+    place. `streams`: workgroups whose waves are recorded with every address, or how many to spread
+    over the grid; `limit_bytes` bounds the recordings of a launch. `traces` collects one `Trace`
+    per launch, also of those that broke off.
+
+    Raises UsageError, here or at a launch, for a workgroup outside the grid.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: bool = True,
+        workgroups: Sequence[Workgroup] | None = None,
+        only: bool = False,
+        streams: int | Sequence[Workgroup] = 0,
+        limit_bytes: int = STREAM_BYTES,
+    ) -> None:
+        if only and workgroups is None:
+            raise UsageError("only=True needs the workgroups to run")
+        if isinstance(streams, int) and streams < 0:
+            raise UsageError(f"streams must not be negative, not {streams}")
+        self.memory = memory
+        self.workgroups = workgroups
+        self.only = only
+        self.streams = streams
+        self.limit_bytes = limit_bytes
+        self.traces: list[Trace] = []
+        parts = ["trace"] + ["memory"] * memory + ["streams"] * bool(streams)
+        self.name = ".".join(parts)
+
+    def observer(self, kernel: Kernel) -> TraceObserver:
+        return TraceObserver(
+            kernel.program,
+            memory=self.memory,
+            streams=bool(self.streams),
+            banks=lds_banks(kernel.program.target),
+        )
+
+    def watch(
+        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+    ) -> TraceWatch:
+        return TraceWatch(self, native, launch, ranges)
+
+
+def lds_banks(target: str) -> int:
+    """Banks of the LDS of a target, where nothing better is known of an access."""
+    known = resolve(target).device.get("lds_banks")
+    return int(known) if isinstance(known, (int, float)) else DERIVED_BANKS
+
+
+class TraceWatch(Watch):
+    """One launch being traced."""
+
+    def __init__(
+        self,
+        mode: TraceMode,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+    ) -> None:
+        self.mode, self.native, self.launch = mode, native, launch
+        self.ranges = tuple(ranges)
+        self.plan = Plan.of(native.kernel.program)
+        x, y, z = launch.block
+        self.waves = -(-x * y * z // native.layout.lanes)
+        self.counted = None
+        if mode.workgroups is not None:
+            self.counted = selection.numbers(launch.grid, mode.workgroups)
+            self.workgroups = self.counted if mode.only else None
+        if isinstance(mode.streams, int):
+            self.sampled = selection.sampled(launch.grid, mode.streams, self.counted)
+        else:
+            self.sampled = selection.numbers(launch.grid, mode.streams)
+        self.logs = Logs(native.layout.lanes, mode.limit_bytes)
+        self._counters: list[np.ndarray] = []
+        self._discarded: list[np.ndarray] = []
+
+    def attach(self, context: np.ndarray) -> None:
+        counters = self.plan.counters()
+        self._counters.append(counters)
+        context[layout.COUNTERS] = counters.ctypes.data
+        if self.counted is not None:
+            self._discarded.append(self.plan.counters())
+            context[layout.DISCARDED] = self._discarded[-1].ctypes.data
+            context[layout.COUNTED] = self.counted.ctypes.data
+            context[layout.COUNTED_LENGTH] = len(self.counted)
+        context[layout.SAMPLED] = self.sampled.ctypes.data
+        context[layout.SAMPLED_LENGTH] = len(self.sampled)
+        context[layout.WAVES] = self.waves
+        if self.mode.streams:
+            self.logs.attach(context)
+
+    def close(self, *, failed: bool) -> None:
+        self.mode.traces.append(self._trace(complete=not failed))
+
+    def _trace(self, *, complete: bool) -> Trace:
+        plan, program, lanes = self.plan, self.native.kernel.program, self.native.layout.lanes
+        total = _merged(plan, self._counters)
+        counts = total[: plan.blocks]
+        of_instruction = np.repeat(counts, [b.stop - b.start for b in program.blocks])
+        active, partial, empty = (np.zeros(len(of_instruction), np.uint64) for _ in range(3))
+        for number, region in enumerate(plan.regions):
+            words = total[plan.region_word(number) :]
+            off = words[layout.INACTIVE]
+            for index in range(region.start, region.stop):
+                opcode = program.instructions[index].opcode
+                if not opcode.is_vector or opcode.matrix is not None:
+                    continue
+                active[index] = of_instruction[index] * np.uint64(lanes) - off
+                partial[index] = words[layout.PARTIAL] - words[layout.EMPTY]
+                empty[index] = words[layout.EMPTY]
+        x, y, z = self.launch.grid
+        groups = x * y * z if self.counted is None else len(self.counted)
+        code = self.launch.code
+        return Trace(
+            kernel=self.native.kernel,
+            digest=code.digest if code is not None else "",
+            grid=self.launch.grid,
+            block=self.launch.block,
+            lanes=lanes,
+            workgroups=groups,
+            waves=groups * self.waves,
+            block_counts=counts,
+            taken=total[plan.blocks : 2 * plan.blocks],
+            active_lanes=active,
+            partial=partial,
+            empty=empty,
+            memory=_memory(program, plan, total, of_instruction) if self.mode.memory else {},
+            streams=self._streams(program),
+            ranges=self.ranges,
+            complete=complete,
+        )
+
+    def _streams(self, program: Program) -> tuple[Stream, ...]:
+        if not self.mode.streams:
+            return ()
+        self.logs.close()
+        blocks, accesses = self.logs.blocks(), self.logs.accesses()
+        none = np.zeros((0, self.logs.words), np.uint64)
+        found = []
+        for stream in sorted(blocks):
+            group, wave = divmod(stream, self.waves)
+            path, records = blocks[stream], accesses.get(stream, none)
+            found.append(
+                Stream(
+                    selection.place(self.launch.grid, int(self.sampled[group])),
+                    wave,
+                    path,
+                    records[:, 0].astype(np.uint32),
+                    records[:, 1],
+                    records[:, 2:],
+                    self.logs.used <= self.logs.limit
+                    and len(path) > 0
+                    and not program.blocks[path[-1]].successors,
+                )
+            )
+        return tuple(found)
+
+
+_MERGED = {
+    layout.WORST: np.maximum,
+    layout.LEAST_STRIDE: np.minimum,
+    layout.MOST_STRIDE: np.maximum,
+}
+
+
+def _merged(plan: Plan, threads: list[np.ndarray]) -> np.ndarray:
+    """The counters of all host threads as one."""
+    total = np.asarray(np.sum(threads, axis=0, dtype=np.uint64))
+    start = plan.memory_word(0)
+    table = total[start:].reshape(-1, layout.MEMORY_WORDS).view(np.int64)
+    parts = [t[start:].reshape(-1, layout.MEMORY_WORDS).view(np.int64) for t in threads]
+    for word, merge in _MERGED.items():
+        table[:, word] = merge.reduce([part[:, word] for part in parts])
+    return total
+
+
+def _memory(
+    program: Program, plan: Plan, total: np.ndarray, executions: np.ndarray
+) -> dict[int, MemoryCounts]:
+    found = {}
+    for number, index in enumerate(plan.memory):
+        start = plan.memory_word(number)
+        words = total[start : start + layout.MEMORY_WORDS].view(np.int64).tolist()
+        decoded = program.instructions[index].decoded
+        assert decoded.memory is not None
+        counts = MemoryCounts(
+            index=index,
+            space=decoded.memory.space,
+            kind=decoded.memory.kind.value,
+            width=decoded.memory.bytes // memory_form(decoded.opcode).places,
+            executions=int(executions[index]),
+            requests=words[layout.REQUESTS],
+            lanes=words[layout.LANES],
+            blocks_32=words[layout.BLOCKS_32],
+            blocks_64=words[layout.BLOCKS_64],
+            blocks_128=words[layout.BLOCKS_128],
+            contiguous=words[layout.CONTIGUOUS],
+            broadcast=words[layout.BROADCAST],
+            collisions=words[layout.COLLISIONS],
+            passes=words[layout.PASSES],
+            groups=words[layout.GROUPS],
+            conflicted=words[layout.CONFLICTED],
+            worst=words[layout.WORST],
+        )
+        if words[layout.LEAST_STRIDE] != layout.NO_STRIDE and decoded.memory.space in _STRIDED:
+            counts = replace(
+                counts,
+                least_stride=words[layout.LEAST_STRIDE],
+                most_stride=words[layout.MOST_STRIDE],
+            )
+        found[index] = counts
+    return found
+
+
+_STRIDED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCRATCH})
+
+__all__ = ["STREAM_BYTES", "TraceMode", "TraceWatch", "lds_banks"]

@@ -1,0 +1,298 @@
+"""What trace mode adds to a kernel's code: counters, and logs of the waves that are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.analyze.values.banks import phases
+from wavecast.compile.digest import digest
+from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower.access import Access, Outlined, function_type
+from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.places import Place
+from wavecast.emulate.lower.state import WAVE, WORKGROUP
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.trace import layout, lines, passes, record
+from wavecast.emulate.trace.layout import Plan
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.program import Block, Program
+from wavecast.isa.targets import isa_target
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+
+def use_of(kind: MemoryKind) -> str:
+    """How LDS sees an access of a kind: read, write or atomic."""
+    if kind is MemoryKind.ATOMIC:
+        return "atomic"
+    return "write" if kind in (MemoryKind.STORE, MemoryKind.STORE_FROM_LDS) else "read"
+
+
+class TraceObserver(Observer):
+    """Counts of one kernel. `memory` adds transactions and conflicts, `streams` the logs; `banks`
+    are those of the device's LDS."""
+
+    def __init__(self, program: Program, *, memory: bool, streams: bool, banks: int) -> None:
+        self.plan = Plan.of(program)
+        self.target = isa_target(program.target)
+        self.banks = banks
+        self.memory, self.streams = memory, streams
+        self._regions = {region.start: n for n, region in enumerate(self.plan.regions)}
+        self._memory = {index: n for n, index in enumerate(self.plan.memory)}
+        self._scalar: Instruction | None = None
+        self.counters: Any = None
+        self.recording: Any = I1(0)
+
+    def enter(self, lowering: KernelLowering) -> None:
+        builder = lowering.builder
+
+        def word(number: int, kind: ir.Type = I64) -> Any:
+            return load(builder, element(builder, lowering.context, number, I64), kind, 8)
+
+        group = word(WORKGROUP)
+        find = _find_function(lowering.module)
+        length = word(layout.COUNTED_LENGTH)
+        place = builder.call(find, [word(layout.COUNTED, PTR), length, group])
+        outside = builder.icmp_signed("<", place, I64(0))
+        others = builder.and_(outside, builder.icmp_unsigned("!=", length, I64(0)))
+        self.counters = builder.select(
+            others, word(layout.DISCARDED, PTR), word(layout.COUNTERS, PTR)
+        )
+        if not self.streams:
+            return
+        length = word(layout.SAMPLED_LENGTH)
+        place = builder.call(find, [word(layout.SAMPLED, PTR), length, group])
+        self.recording = builder.icmp_signed(">=", place, I64(0))
+        stream = builder.add(builder.mul(place, word(layout.WAVES)), word(WAVE))
+        builder.store(stream, element(builder, lowering.context, layout.STREAM, I64), align=8)
+        entry = builder.or_(builder.trunc(stream, I32), I32(layout.STREAM_BIT))
+        self._note(lowering, entry)
+
+    def block(self, lowering: KernelLowering, block: Block) -> None:
+        self._add(lowering, block.index, I64(1))
+        if self.streams:
+            self._note(lowering, I32(block.index))
+
+    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        region = self._regions.get(instruction.index)
+        if region is None:
+            return
+        builder = lowering.builder
+        mask = lowering.exec_mask()
+        partial = builder.icmp_unsigned("!=", mask, mask.type(-1))
+        with builder.if_then(partial, likely=False):
+            word = self.plan.region_word(region)
+            slots = element(builder, self.counters, word, I64)
+            wide = mask if mask.type.width == 64 else builder.zext(mask, I64)
+            lanes = I64(lowering.layout.lanes)
+            builder.call(_partial_function(lowering.module), [slots, wide, lanes])
+
+    def branch(self, lowering: KernelLowering, instruction: Instruction, taken: Any) -> None:
+        block = next(
+            block.index for block in lowering.program.blocks
+            if block.start <= instruction.index < block.stop
+        )  # fmt: skip
+        self._add(lowering, self.plan.taken_word(block), lowering.builder.zext(taken, I64))
+
+    def access(
+        self,
+        lowering: KernelLowering,
+        instruction: Instruction,
+        access: Access,
+        place: Place,
+        rows: Any,
+    ) -> None:
+        del rows
+        if self.memory:
+            self._count(lowering, instruction, access, place)
+        if self.streams:
+            with lowering.builder.if_then(self.recording, likely=False):
+                self._record(lowering, instruction, access.mode, access.bytes, place)
+
+    def scalar_access(
+        self, lowering: KernelLowering, instruction: Instruction, address: Any, size: int
+    ) -> None:
+        first = instruction is not self._scalar
+        self._scalar = instruction
+        if self.memory:
+            self._scalar_lines(lowering, instruction, address, size, first)
+        if self.streams and first:
+            with lowering.builder.if_then(self.recording, likely=False):
+                place = Place("scalar", lowering.spare, base=address)
+                self._record(lowering, instruction, "scalar", size, place)
+
+    # parts
+
+    def _add(self, lowering: KernelLowering, word: int, amount: Any) -> None:
+        builder = lowering.builder
+        slot = element(builder, self.counters, word, I64)
+        builder.store(builder.add(load(builder, slot, I64, 8), amount), slot, align=8)
+
+    def _note(self, lowering: KernelLowering, entry: Any) -> None:
+        """Append to the block log of a wave that is recorded."""
+        builder = lowering.builder
+        with builder.if_then(self.recording, likely=False):
+            builder.call(_note_function(lowering.module), [lowering.context, entry])
+
+    def _count(
+        self, lowering: KernelLowering, instruction: Instruction, access: Access, place: Place
+    ) -> None:
+        """Count the transactions, or the passes through the banks, of an access."""
+        assert instruction.memory is not None
+        word = self.plan.memory_word(self._memory[instruction.index])
+        slots = element(lowering.builder, self.counters, word, I64)
+        use = use_of(instruction.memory.kind)
+        seen = Access("count", access.mode, access.lanes, access.bytes, use)
+        build: Callable[[Outlined], None] = lines.build
+        known = ""
+        if access.mode == "local":
+            found = phases(self.target, access.bytes, use == "write", access.lanes, self.banks)
+            known = digest(found.groups, found.banks)[:16]
+            build = partial(passes.build, phases=found)
+        _call(lowering, seen, known, build, place, slots)
+
+    def _record(
+        self, lowering: KernelLowering, instruction: Instruction, mode: str, size: int, place: Place
+    ) -> None:
+        seen = Access("record", mode, lowering.layout.lanes, size)
+        number = lowering.builder.inttoptr(I64(instruction.index), PTR)
+        _call(lowering, seen, "", record.build, place, number)
+
+    def _scalar_lines(
+        self,
+        lowering: KernelLowering,
+        instruction: Instruction,
+        address: Any,
+        size: int,
+        first: bool,
+    ) -> None:
+        """Blocks of a scalar access. Loads through a descriptor come dword by dword: all but the
+        first add a block only where they begin one."""
+        word = self.plan.memory_word(self._memory[instruction.index])
+        builder = lowering.builder
+        if first:
+            self._add(lowering, word + layout.REQUESTS, I64(1))
+            self._add(lowering, word + layout.LANES, I64(1))
+        for offset, bytes_ in enumerate(layout.SIZES):
+            shift = I64(bytes_.bit_length() - 1)
+            end = builder.lshr(builder.add(address, I64(size - 1)), shift)
+            start = builder.lshr(address if first else builder.sub(address, I64(1)), shift)
+            added = builder.sub(end, start)
+            added = builder.add(added, I64(1)) if first else added
+            self._add(lowering, word + layout.BLOCKS_32 + offset, added)
+
+
+def _call(
+    lowering: KernelLowering,
+    access: Access,
+    known: str,
+    build: Callable[[Outlined], None],
+    place: Place,
+    rows: Any,
+) -> None:
+    """Call an outlined function that looks at an access; `known` names what else it depends on."""
+    name = f"trace.{access.action}.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
+    name = f"{name}.{known}" if known else name
+
+    def recipe(alone: ir.Module) -> None:
+        build(Outlined(alone, access, runtime.OUTLINED + name))
+
+    kind = function_type(access.lanes)
+    lowering.builder.call(
+        runtime.outline(lowering.module, name, kind, recipe),
+        [
+            lowering.context, rows, rows, rows, place.address, place.base, place.limit,
+            place.offset, lowering.exec_mask(),
+        ],
+    )  # fmt: skip
+
+
+def _internal(module: ir.Module, name: str, result: ir.Type, *kinds: ir.Type) -> ir.Function:
+    function = ir.Function(module, ir.FunctionType(result, kinds), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function
+
+
+def _find_function(module: ir.Module) -> ir.Function:
+    """`i64 find(ptr numbers, i64 length, i64 number)`: its place in a sorted list, or -1."""
+    found = module.globals.get("trace.find")
+    if found is not None:
+        return found
+    function = _internal(module, "trace.find", I64, PTR, I64, I64)
+    numbers, length, number = function.args
+    entry, test, look, step, hit, miss = (
+        function.append_basic_block(name)
+        for name in ("entry", "test", "look", "step", "hit", "miss")
+    )
+    builder = ir.IRBuilder(entry)
+    builder.branch(test)
+    builder.position_at_end(test)
+    low, high = builder.phi(I64), builder.phi(I64)
+    low.add_incoming(I64(0), entry)
+    high.add_incoming(length, entry)
+    builder.cbranch(builder.icmp_unsigned("<", low, high), look, miss)
+    builder.position_at_end(look)
+    middle = builder.lshr(builder.add(low, high), I64(1))
+    value = load(builder, element(builder, numbers, middle, I64), I64, 8)
+    builder.cbranch(builder.icmp_unsigned("==", value, number), hit, step)
+    builder.position_at_end(step)
+    below = builder.icmp_unsigned("<", value, number)
+    low.add_incoming(builder.select(below, builder.add(middle, I64(1)), low), step)
+    high.add_incoming(builder.select(below, high, middle), step)
+    builder.branch(test)
+    builder.position_at_end(hit)
+    builder.ret(middle)
+    builder.position_at_end(miss)
+    builder.ret(I64(-1))
+    return function
+
+
+def _partial_function(module: ir.Module) -> ir.Function:
+    """`void partial(ptr slots, i64 mask, i64 lanes)`: a region runs with some lanes off."""
+    found = module.globals.get("trace.partial")
+    if found is not None:
+        return found
+    function = _internal(module, "trace.partial", ir.VoidType(), PTR, I64, I64)
+    slots, mask, lanes = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    empty = builder.zext(builder.icmp_unsigned("==", mask, I64(0)), I64)
+    off = builder.sub(lanes, builder.ctpop(mask))
+    for word, amount in (
+        (layout.PARTIAL, I64(1)),
+        (layout.EMPTY, empty),
+        (layout.INACTIVE, off),
+    ):
+        slot = element(builder, slots, word, I64)
+        builder.store(builder.add(load(builder, slot, I64, 8), amount), slot, align=8)
+    builder.ret_void()
+    return function
+
+
+def _note_function(module: ir.Module) -> ir.Function:
+    """`void note(ptr context, i32 entry)`: append to the block log."""
+    found = module.globals.get("trace.note")
+    if found is not None:
+        return found
+    function = _internal(module, "trace.note", ir.VoidType(), PTR, I32)
+    context, entry = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    fill = element(builder, context, layout.BLOCK_FILL, I64)
+    full = builder.icmp_unsigned(">=", load(builder, fill, I64, 8), I64(layout.BLOCK_ROOM))
+    with builder.if_then(full, likely=False):
+        record.flush(builder, context, layout.BLOCK_LOG)
+    number = load(builder, fill, I64, 8)
+    log = load(builder, element(builder, context, layout.BLOCK_LOG, I64), PTR, 8)
+    builder.store(entry, element(builder, log, number, I32))
+    builder.store(builder.add(number, I64(1)), fill, align=8)
+    builder.ret_void()
+    return function
+
+
+__all__ = ["TraceObserver", "use_of"]
