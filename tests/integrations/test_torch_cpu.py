@@ -131,6 +131,49 @@ def test_streams_events_and_memory_do_nothing(cuda):
     assert torch.cuda.max_memory_allocated() == 0
 
 
+def test_events_measure_what_is_executed():
+    with emulated_cuda(GFX942, lambda text: None, executing=True):
+        start, end, bare = (torch.cuda.Event(enable_timing=on) for on in (True, True, False))
+        with pytest.raises(ValueError, match="must be recorded"):
+            start.elapsed_time(end)
+        start.record()
+        bare = torch.cuda.current_stream().record_event(bare)
+        torch.cuda.Stream().record_event(end)
+        assert 0 <= start.elapsed_time(end) < 60e3
+        assert math.copysign(1, end.elapsed_time(start)) == -1
+        with pytest.raises(ValueError, match="enable_timing"):
+            start.elapsed_time(bare)
+
+
+def test_seeds_and_generator_states(cuda):
+    def draw() -> list[float]:
+        return torch.rand(3, device="cuda").tolist()
+
+    torch.cuda.manual_seed(7)
+    state, first = torch.cuda.get_rng_state("cuda"), draw()
+    assert torch.cuda.initial_seed() == 7
+    torch.cuda.manual_seed_all(7)
+    assert draw() == first
+    torch.cuda.set_rng_state(state)
+    with torch.random.fork_rng(devices=[0]):
+        assert draw() == first
+    assert draw() == first
+    assert draw() != first
+
+
+def test_memory_and_profiler_queries(cuda):
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 0
+    assert torch.cuda.mem_get_info() == (GFX942.memory_bytes, GFX942.memory_bytes)
+    assert torch.cuda.get_device_properties(0).total_memory == GFX942.memory_bytes
+    assert torch.cuda.get_device_properties(0).L2_cache_size == GFX942.l2_bytes
+    assert torch.cuda.cudart().cudaProfilerStart() == 0
+    with torch.cuda.nvtx.range("step"), torch.cuda.device(torch.device("cuda:0")):
+        torch.cuda._sleep(1000)
+    torch.cuda.profiler.start()
+    torch.cuda.profiler.stop()
+
+
 def test_graphs_are_refused_clearly(cuda):
     with pytest.raises(CaptureError, match="CUDA graphs"):
         torch.cuda.CUDAGraph()

@@ -16,8 +16,8 @@ class DeviceFacts:
     """The answers to a program's device queries.
 
     `target` is `gfx942` or `sm_90`; sizes are bytes; `shared_bytes` is the most one workgroup may
-    have; `resident_threads` is the most a multiprocessor holds; `memory_bytes` is None where no
-    source gives it.
+    have; `resident_threads` is the most a multiprocessor holds; `memory_bytes` and `l2_bytes` are
+    None where no source gives them.
     """
 
     target: str
@@ -27,6 +27,7 @@ class DeviceFacts:
     shared_bytes: int
     resident_threads: int
     memory_bytes: int | None = None
+    l2_bytes: int | None = None
 
     @property
     def is_amd(self) -> bool:
@@ -52,7 +53,10 @@ def facts_of(device: Device) -> DeviceFacts:
     if not target.startswith(("gfx", "sm_")):
         raise UsageError(f"{device.name}: Triton does not compile for {target}")
     limits = device.limits()
-    memory = device.get("mem_size")
+
+    def size(field: str) -> int | None:
+        return None if device.get(field) is None else device.facts.integer(field, "B")
+
     return DeviceFacts(
         target=target,
         name=device.name,
@@ -60,5 +64,6 @@ def facts_of(device: Device) -> DeviceFacts:
         lanes=device.wave_lanes,
         shared_bytes=limits.lds_max_per_workgroup,
         resident_threads=limits.simds * limits.max_waves_per_simd * limits.wave_lanes,
-        memory_bytes=None if memory is None else device.facts.integer("mem_size", "B"),
+        memory_bytes=size("mem_size"),
+        l2_bytes=size("l2_size"),
     )

@@ -1,106 +1,40 @@
-"""`torch.cuda` answering for a GPU that is not there: queries, streams, events, seeds."""
+"""`torch.cuda` answering for a GPU that is not there: queries, memory, random numbers."""
 
 from __future__ import annotations
 
-import contextlib
-import math
+from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from wavecast.errors import CaptureError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.torch_cpu import streams
 
 HIP_VERSION = "6.4.0"
 CUDA_VERSION = "12.8"
 """Releases that know every target of the package, for scripts that compare versions."""
 
 
-class Event:
-    """Times nothing: `elapsed_time` is not a number."""
+def install(patches: Patches, facts: DeviceFacts, *, executing: bool) -> None:
+    """Replace what `torch.cuda`, `torch.accelerator` and `torch.version` say.
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.cuda_event = 0
-
-    def record(self, stream: Any = None) -> None:
-        del stream
-
-    def wait(self, stream: Any = None) -> None:
-        del stream
-
-    def query(self) -> bool:
-        return True
-
-    def synchronize(self) -> None:
-        """Nothing is ever in flight."""
-
-    def elapsed_time(self, end: Any) -> float:
-        del end
-        return math.nan
-
-
-class Stream:
-    """A stream on which everything has already happened; also its own context manager."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.cuda_stream = 0
-        self.device_index = 0
-        self.priority = 0
-
-    @property
-    def device(self) -> Any:
-        import torch
-
-        return torch.device("cuda", 0)
-
-    def wait_stream(self, stream: Any) -> None:
-        del stream
-
-    def wait_event(self, event: Any) -> None:
-        del event
-
-    def record_event(self, event: Any = None) -> Any:
-        return event or Event()
-
-    def query(self) -> bool:
-        return True
-
-    def synchronize(self) -> None:
-        """Nothing is ever in flight."""
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        """Leaving the default stream changes nothing."""
-
-
-class NoGraph:
-    """CUDA graphs replay recorded work; there is none to replay."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise CaptureError(
-            "CUDA graphs cannot be captured without a GPU",
-            hint="run the script without graph capture",
-        )
-
-
-def install(patches: Patches, facts: DeviceFacts) -> None:
-    """Replace what `torch.cuda`, `torch.accelerator` and `torch.version` say."""
+    With `executing`, launches are executed, so that events can measure them.
+    """
     import torch
 
-    for name, value in _cuda(facts).items():
+    replaced = {**_queries(facts), **streams.replacements(executing=executing), **_random()}
+    for name, value in replaced.items():
         patches.attribute(torch.cuda, name, value)
     patches.attribute(torch.version, "hip", HIP_VERSION if facts.is_amd else None)
     patches.attribute(torch.version, "cuda", None if facts.is_amd else CUDA_VERSION)
     if hasattr(torch, "accelerator"):
         for name, value in _accelerator().items():
             patches.attribute(torch.accelerator, name, value)
-    nvtx = getattr(torch.cuda, "nvtx", None)
-    if nvtx is not None:
-        for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
-            patches.attribute(nvtx, name, lambda *_, **__: 0)
+    for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
+        patches.attribute(torch.cuda.nvtx, name, _always(0))
+    for name in ("start", "stop"):
+        patches.attribute(torch.cuda.profiler, name, _always(None))
     autocast = torch.amp.autocast_mode.autocast
     init = autocast.__init__
 
@@ -130,14 +64,15 @@ def properties(facts: DeviceFacts) -> SimpleNamespace:
     }
     if facts.memory_bytes is not None:
         found["total_memory"] = facts.memory_bytes
+    if facts.l2_bytes is not None:
+        found["L2_cache_size"] = facts.l2_bytes
     if facts.is_amd:
         found["gcnArchName"] = facts.target
     return SimpleNamespace(**found)
 
 
-def _cuda(facts: DeviceFacts) -> dict[str, Any]:
+def _queries(facts: DeviceFacts) -> dict[str, Any]:
     """Replacements by name, each an object of its own: `torch.compile` tells them apart."""
-    stream = Stream()
     memory = facts.memory_bytes or 0
     constants: dict[str, Any] = {
         "is_available": True,
@@ -152,19 +87,43 @@ def _cuda(facts: DeviceFacts) -> dict[str, Any]:
         "get_device_properties": properties(facts),
         "get_arch_list": [facts.target],
         "mem_get_info": (memory, memory),
-        "current_stream": stream,
-        "default_stream": stream,
-        "memory_stats": {},
+        "memory_stats": defaultdict(int),
         "memory_summary": "",
         **dict.fromkeys(_NOTHING_TO_DO),
         **dict.fromkeys(_NO_BYTES, 0),
     }
+    found = {name: _always(value) for name, value in constants.items()}
+    # The profiler is switched on and off; there is nothing to switch.
+    found["cudart"] = _always(
+        SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0))
+    )
+    return found
+
+
+def _random() -> dict[str, Any]:
+    """The generator of the GPU is the one of the CPU, where its tensors are filled."""
+    import torch
+
+    generator = torch.default_generator
+
+    def manual_seed(seed: int) -> None:
+        generator.manual_seed(int(seed))
+
+    def set_state(state: Any, device: Any = None) -> None:
+        del device
+        generator.set_state(state)
+
     return {
-        **{name: _always(value) for name, value in constants.items()},
-        **{name: _context() for name in ("stream", "device", "device_of")},
-        **{name: type(name, (Stream,), {}) for name in ("Stream", "ExternalStream")},
-        "Event": Event,
-        **{name: type(name, (NoGraph,), {}) for name in ("CUDAGraph", "graph")},
+        "default_generators": (generator,),
+        "manual_seed": manual_seed,
+        "manual_seed_all": lambda seed: manual_seed(seed),
+        "seed": lambda: generator.seed(),
+        "seed_all": lambda: generator.seed(),
+        "initial_seed": lambda: generator.initial_seed(),
+        "get_rng_state": lambda *_, **__: generator.get_state(),
+        "get_rng_state_all": lambda: [generator.get_state()],
+        "set_rng_state": set_state,
+        "set_rng_state_all": lambda states: set_state(states[0]),
     }
 
 
@@ -175,23 +134,15 @@ def _always(value: Any) -> Callable[..., Any]:
     return answer
 
 
-def _context() -> type:
-    class Here(contextlib.nullcontext):
-        """A device or stream entered; there is only one."""
-
-        def __init__(self, *_: Any, **__: Any) -> None:
-            super().__init__()
-
-    return Here
-
-
 _NOTHING_TO_DO = (
     *("init", "_lazy_init", "synchronize", "set_device", "set_stream", "empty_cache"),
-    *("ipc_collect", "manual_seed", "manual_seed_all", "seed", "seed_all"),
-    *("reset_peak_memory_stats", "reset_max_memory_allocated", "set_per_process_memory_fraction"),
+    *("ipc_collect", "_sleep", "set_per_process_memory_fraction", "set_sync_debug_mode"),
+    *("reset_peak_memory_stats", "reset_accumulated_memory_stats"),
+    *("reset_max_memory_allocated", "reset_max_memory_cached"),
 )
 _NO_BYTES = (
     *("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"),
+    *("memory_cached", "max_memory_cached", "device_memory_used"),
 )
 
 
@@ -205,5 +156,5 @@ def _accelerator() -> dict[str, Any]:
         "current_device_index": lambda: 0,
         "set_device_index": lambda *_: None,
         "synchronize": lambda *_: None,
-        "current_stream": lambda *_: Stream(),
+        "current_stream": lambda *_: streams.Stream(),
     }

@@ -15,11 +15,14 @@ def emulated_cuda(
     facts: DeviceFacts,
     note: Callable[[str], None],
     in_doubt: Callable[[], bool] = lambda: False,
+    *,
+    executing: bool = False,
 ) -> Iterator[None]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
     `note` receives lines the user must see. Comparisons of tensors succeed while `in_doubt()` says
-    that numbers are missing. Everything is put back at the end. Raises MissingTool without PyTorch.
+    that numbers are missing. With `executing`, launches are executed and events measure them.
+    Everything is put back at the end. Raises MissingTool without PyTorch.
     """
     try:
         import torch
@@ -32,7 +35,7 @@ def emulated_cuda(
     patches = Patches()
     active = mode.CudaOnCpu(torch)
     try:
-        cuda_api.install(patches, facts)
+        cuda_api.install(patches, facts, executing=executing)
         checks.install(patches, in_doubt, note)
         mode.install(patches, active)
         library.install(patches, active)

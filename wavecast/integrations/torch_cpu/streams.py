@@ -1,0 +1,135 @@
+"""`torch.cuda`'s streams, events and graphs where everything happens at once, in program order."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from typing import Any
+
+from wavecast.errors import CaptureError
+
+
+class Event:
+    """An event nothing is ever in flight before. Where launches are not executed there is no time:
+    `elapsed_time` is not a number."""
+
+    cuda_event = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Takes what `torch.cuda.Event` takes."""
+
+    def record(self, stream: Any = None) -> None:
+        del stream
+
+    def wait(self, stream: Any = None) -> None:
+        del stream
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        """Nothing is ever in flight."""
+
+    def elapsed_time(self, end: Any) -> float:
+        del end
+        return math.nan
+
+
+class TimedEvent(Event):
+    """An event between launches that are executed: times are those of this machine's clock."""
+
+    def __init__(self, enable_timing: bool = False, *_: Any, **__: Any) -> None:
+        self._timing = enable_timing
+        self._recorded: float | None = None
+
+    def record(self, stream: Any = None) -> None:
+        del stream
+        self._recorded = time.perf_counter()
+
+    def elapsed_time(self, end: Any) -> float:
+        """Milliseconds to `end`. Raises ValueError as PyTorch does."""
+        if not (self._timing and end._timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._recorded is None or end._recorded is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return 1e3 * (end._recorded - self._recorded)
+
+
+class Stream:
+    """A stream on which everything has already happened; also its own context manager."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+    priority = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Takes what `torch.cuda.Stream` takes."""
+
+    @property
+    def device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def wait_stream(self, stream: Any) -> None:
+        del stream
+
+    def wait_event(self, event: Any) -> None:
+        del event
+
+    def record_event(self, event: Any = None) -> Any:
+        import torch
+
+        event = torch.cuda.Event() if event is None else event
+        event.record(self)
+        return event
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        """Nothing is ever in flight."""
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Leaving the default stream changes nothing."""
+
+
+class NoGraph:
+    """CUDA graphs replay recorded work; there is none to replay."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise CaptureError(
+            "CUDA graphs cannot be captured without a GPU",
+            hint="run the script without graph capture",
+        )
+
+
+def replacements(*, executing: bool) -> dict[str, Any]:
+    """Names of `torch.cuda` and what they are meanwhile; `executing` when launches are executed."""
+    stream = Stream()
+    return {
+        "Event": TimedEvent if executing else Event,
+        "current_stream": lambda *_, **__: stream,
+        "default_stream": lambda *_, **__: stream,
+        "get_stream_from_external": lambda *_, **__: stream,
+        **{name: type(name, (Stream,), {}) for name in ("Stream", "ExternalStream")},
+        **{name: type(name, (NoGraph,), {}) for name in ("CUDAGraph", "graph")},
+        **{name: _context() for name in ("stream", "device", "device_of")},
+    }
+
+
+def _context() -> type:
+    class Here(contextlib.nullcontext):
+        """A device or stream entered; there is only one."""
+
+        idx = 0
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__()
+
+    return Here
