@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from wavecast.errors import WavecastError
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
+
+if TYPE_CHECKING:
+    from wavecast.emulate.check.report import Report
 
 
 class Unsupported(WavecastError):
@@ -27,3 +33,19 @@ class Unsupported(WavecastError):
 
 class ExecutionError(WavecastError):
     """A launch broke off: a wild address, an endless loop, a deadlock."""
+
+
+class ChecksFailed(WavecastError):
+    """Checked launches ended, and something is wrong with their kernels: `reports` says what."""
+
+    exit_code = 1
+
+    def __init__(self, reports: Sequence[Report]) -> None:
+        self.reports = tuple(reports)
+        errors = [report for report in reports if report.severity == "error"]
+        first = errors[0]
+        where = f" at {first.location.outermost}" if first.location else ""
+        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+        super().__init__(
+            f"{first.kernel}: {first.kind.rule}{where}: {first.text!r} {first.message}{more}"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -31,30 +31,37 @@ def document(report: Report, rules: Iterable[Rule] = ()) -> dict[str, Any]:
     names = sorted({f.rule for e in report.explanations for f in e.findings})
     index = {name: position for position, name in enumerate(names)}
     labels = {id(e): group.label for group in summary.groups(report) for e in group.explanations}
+    return run(
+        [_rule(name, described.get(name)) for name in names],
+        [
+            _result(explanation, labels[id(explanation)], finding, index)
+            for explanation in report.explanations
+            for finding in summary.sorted_findings(explanation.findings)
+        ],
+        [_failure(failure) for failure in report.failures],
+    )
+
+
+def run(
+    rules: Sequence[dict[str, Any]],
+    results: Sequence[dict[str, Any]],
+    failures: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """A log of one run."""
+    invocation = {
+        "executionSuccessful": not failures,
+        "toolExecutionNotifications": list(failures),
+    }
+    driver = {"name": "wavecast", "semanticVersion": __version__, "rules": list(rules)}
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {
-                    "driver": {
-                        "name": "wavecast",
-                        "semanticVersion": __version__,
-                        "rules": [_rule(name, described.get(name)) for name in names],
-                    }
-                },
-                "invocations": [
-                    {
-                        "executionSuccessful": not report.failures,
-                        "toolExecutionNotifications": [_failure(f) for f in report.failures],
-                    }
-                ],
+                "tool": {"driver": driver},
+                "invocations": [invocation],
                 "columnKind": "unicodeCodePoints",
-                "results": [
-                    _result(explanation, labels[id(explanation)], finding, index)
-                    for explanation in report.explanations
-                    for finding in summary.sorted_findings(explanation.findings)
-                ],
+                "results": list(results),
             }
         ],
     }
@@ -107,7 +114,7 @@ def _result(
         },
     }
     if location is not None and location.inlined_at is not None:
-        result["relatedLocations"] = [_place(location.file, location.line, location.column)]
+        result["relatedLocations"] = [place(location.file, location.line, location.column)]
     return result
 
 
@@ -115,15 +122,15 @@ def _location(explanation: Explanation, location: SourceLocation | None) -> dict
     """Where a finding is shown: its line in the kernel's body, or the kernel's first line."""
     code = explanation.code
     if location is None:
-        place = _place(code.source, code.source_line, 0)
+        where = place(code.source, code.source_line, 0)
     else:
         outer = location.outermost
-        place = _place(outer.file, outer.line, outer.column)
+        where = place(outer.file, outer.line, outer.column)
     kernel = {"name": code.kernel, "kind": "function"}
-    return {**place, "logicalLocations": [kernel]}
+    return {**where, "logicalLocations": [kernel]}
 
 
-def _place(file: str, line: int, column: int) -> dict[str, Any]:
+def place(file: str, line: int, column: int) -> dict[str, Any]:
     """A location; without a file it is the kernel alone, without a line the whole file."""
     if not file:
         return {}

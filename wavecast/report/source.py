@@ -54,5 +54,10 @@ def line_text(code: CodeObject, file: str, line: int) -> str:
         if line in own:
             return own[line]
         file = code.source
+    return file_line(file, line)
+
+
+def file_line(file: str, line: int) -> str:
+    """A line of a source file on disk, "" when it cannot be had."""
     lines = _file_lines(file)
     return lines[line - 1] if 0 < line <= len(lines) else ""

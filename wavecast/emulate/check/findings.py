@@ -67,11 +67,11 @@ def _message(launch: Launch, ranges: Sequence[tuple[int, int]], record: Record) 
     if kind in _RACES:
         who = _who(launch, kind, record.detail >> 8)
         what = _ORDERS[record.detail & 0xFF].format(who=who)
-        return f"{what} {_where(kind, ranges, record.address)}"
+        return f"{what} {_where(launch, kind, ranges, record.address)}"
     if kind is Kind.UNINITIALISED_LDS:
         return f"reads LDS byte {record.address:#x}, which no wave has written"
     if kind is Kind.UNINITIALISED_GLOBAL:
-        return f"reads memory never written {_where(kind, ranges, record.address)}"
+        return f"reads memory never written {_where(launch, kind, ranges, record.address)}"
     if kind is Kind.OUT_OF_LDS:
         return f"touches LDS byte {record.address:#x} beyond what the workgroup has"
     if kind is Kind.DIVERGENT_BARRIER:
@@ -92,13 +92,26 @@ def _who(launch: Launch, kind: Kind, number: int) -> str:
     return f"wave {number - 1}"
 
 
-def _where(kind: Kind, ranges: Sequence[tuple[int, int]], address: int) -> str:
+def _where(launch: Launch, kind: Kind, ranges: Sequence[tuple[int, int]], address: int) -> str:
     if kind is Kind.LDS_RACE:
         return f"at LDS byte {address:#x}"
-    for number, (first, end) in enumerate(ranges):
+    for first, end in ranges:
         if first <= address < end:
-            return f"at byte {address - first:#x} of memory {number - 1} ({first:#x}..{end:#x})"
+            name, start = _argument(launch, first, end)
+            return f"at byte {address - start:#x} of {name}"
     return f"at {address:#x}"
+
+
+def _argument(launch: Launch, first: int, end: int) -> tuple[str, int]:
+    """The pointer argument that points into a range, and where it points."""
+    for parameter in launch.code.parameters:
+        if parameter.offset is None or parameter.size != 8:
+            continue
+        data = launch.kernarg[parameter.offset : parameter.offset + 8]
+        pointer = int.from_bytes(data, "little")
+        if first <= pointer < end:
+            return parameter.name or f"the argument at offset {parameter.offset}", pointer
+    return f"the memory {first:#x}..{end:#x}", first
 
 
 __all__ = ["place_of", "reports"]

@@ -4,10 +4,10 @@ run on it."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
@@ -16,6 +16,7 @@ from wavecast.integrations.triton.session import device_facts
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
+    from wavecast.emulate.check.report import Report
     from wavecast.integrations.triton.execute import ExecutingHooks
 
 
@@ -25,6 +26,8 @@ def device(
     *,
     threads: int | None = None,
     kernels: str = "",
+    check: bool = False,
+    ignored: Iterable[str] = (),
 ) -> Iterator[ExecutingHooks]:
     """Execute every Triton launch of the block on the emulator, at once, in this process.
 
@@ -35,20 +38,34 @@ def device(
     Launches raise `wavecast.emulate.errors.Unsupported` for an instruction without a meaning here
     and `ExecutionError` when they touch memory outside their tensors' storages, run endlessly or
     deadlock. Raises UnknownName for an unknown `arch`, UsageError inside a capture or a device.
+
+    With `check`, launches are watched for races, missing waits, reads of memory nobody wrote and
+    more (docs/checks.md), but for the kinds named in `ignored`. What is found gathers in `reports`
+    of the object the block gets; when the block ends with errors there, ChecksFailed is raised.
     """
+    from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.check.mode import CheckMode
     from wavecast.emulate.launch import Emulator
     from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
+    from wavecast.integrations.torch_cpu.fresh import CANARY, FreshMemory
     from wavecast.integrations.triton.execute import ExecutingHooks
 
     facts = device_facts(arch)
-    hooks = ExecutingHooks(facts, Emulator(threads), kernels=kernels)
+    reports = Reports(ignored)
+    mode = CheckMode(reports.add, CANARY) if check else None
+    hooks = ExecutingHooks(facts, Emulator(threads, mode), reports, kernels=kernels)
     real = has_gpu()
     hooks.install()
     try:
-        with contextlib.nullcontext() if real else emulated_cuda(facts, _ignored):
+        with contextlib.ExitStack() as modes:
+            if not real:
+                modes.enter_context(emulated_cuda(facts, _ignored, executing=True))
+            if check:
+                modes.enter_context(FreshMemory())
             yield hooks
     finally:
         hooks.remove()
+    reports.raise_errors()
 
 
 def _ignored(note: str) -> None:
@@ -58,36 +75,44 @@ def _ignored(note: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a script ended: its exit code, how many launches were executed, and the traceback of
-    what it raised ("" when it ended by itself)."""
+    """How a script ended: its exit code, how many launches were executed, the traceback of what it
+    raised ("" when it ended by itself), and what checks found."""
 
     code: int
     executed: int
     traceback: str = ""
+    reports: tuple[Report, ...] = ()
 
 
 def run_script(
     path: Path,
     arguments: Sequence[str],
     arch: str,
-    *,
-    threads: int | None = None,
-    kernels: str = "",
+    **options: Any,
 ) -> Ended:
-    """Run a script as `__main__` in this process with its launches executed, as in `device`.
+    """Run a script as `__main__` in this process with its launches executed; `options` are those of
+    `device`.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
+    Errors that checks find make the exit code 1.
     """
-    with device(arch, threads=threads, kernels=kernels) as hooks:
-        try:
-            run_as_main(path, arguments)
-        except WavecastError:
-            raise
-        except SystemExit as error:
-            return _exited(error, hooks.executed)
-        except Exception as error:
-            return Ended(1, hooks.executed, own_traceback(error, path))
-        return Ended(0, hooks.executed)
+    with device(arch, **options) as hooks:
+        ended = _run(path, arguments, hooks)
+        reports = tuple(hooks.reports.take())
+    failed = any(report.severity == "error" for report in reports)
+    return replace(ended, code=ended.code or int(failed), reports=reports)
+
+
+def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> Ended:
+    try:
+        run_as_main(path, arguments)
+    except WavecastError:
+        raise
+    except SystemExit as error:
+        return _exited(error, hooks.executed)
+    except Exception as error:
+        return Ended(1, hooks.executed, own_traceback(error, path))
+    return Ended(0, hooks.executed)
 
 
 def _exited(error: SystemExit, executed: int) -> Ended:

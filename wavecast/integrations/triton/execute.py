@@ -15,6 +15,7 @@ from typing import Any
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.triton import Slot, code_object, scratch_offsets, segment_bytes, slots
+from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import LaunchError, UsageError
 from wavecast.integrations.devices import DeviceFacts
@@ -40,10 +41,18 @@ class ExecutingHooks:
     """Installed from `install` to `remove`; one at a time in a process.
 
     `kernels` is a regular expression searched in kernel names; launches of others are left out.
+    `reports` gathers what a checking emulator finds.
     Raises UsageError for a bad one, or for a device that is not AMD's.
     """
 
-    def __init__(self, facts: DeviceFacts, emulator: Emulator, *, kernels: str = "") -> None:
+    def __init__(
+        self,
+        facts: DeviceFacts,
+        emulator: Emulator,
+        reports: Reports | None = None,
+        *,
+        kernels: str = "",
+    ) -> None:
         if not facts.is_amd:
             raise UsageError(f"only AMD GPUs can be executed, not {facts.target}")
         try:
@@ -51,6 +60,7 @@ class ExecutingHooks:
         except re.error as error:
             raise UsageError(f"-k {kernels!r} is not a regular expression: {error}") from error
         self.emulator = emulator
+        self.reports = Reports() if reports is None else reports
         self.driver = CaptureDriver(facts, "cuda:0", self._launched)
         self.executed = 0
         self._patches = Patches()

@@ -1,0 +1,67 @@
+"""The reports of a session: launches of one kernel repeat themselves, their reports do not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.errors import ChecksFailed
+from wavecast.errors import UnknownName
+
+_Key = tuple[str, str, Kind, str, int]
+
+
+class Reports:
+    """Reports in the order they came up, each once; `count` says how often it happened.
+
+    `ignored` are kinds by name (`lds-race`) to leave out. Raises UnknownName for one there is not.
+    """
+
+    def __init__(self, ignored: Iterable[str] = ()) -> None:
+        known = {kind.rule: kind for kind in Kind}
+        self._ignored = set()
+        for name in ignored:
+            if name not in known:
+                raise UnknownName("check", name, known)
+            self._ignored.add(known[name])
+        self._found: dict[_Key, Report] = {}
+        self._lock = threading.Lock()
+
+    def add(self, reports: Iterable[Report]) -> None:
+        """Take the reports of a launch."""
+        with self._lock:
+            for report in reports:
+                if report.kind in self._ignored:
+                    continue
+                key = (report.kernel, report.target, report.kind, report.text, report.instruction)
+                before = self._found.get(key)
+                if before is not None:
+                    report = replace(before, count=before.count + report.count)
+                self._found[key] = report
+
+    def __iter__(self) -> Iterator[Report]:
+        return iter(list(self._found.values()))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def errors(self) -> list[Report]:
+        """Those that fail a run; warnings and notes do not."""
+        return [report for report in self if report.severity == "error"]
+
+    def take(self) -> list[Report]:
+        """All reports; they are forgotten here."""
+        with self._lock:
+            found, self._found = list(self._found.values()), {}
+        return found
+
+    def raise_errors(self) -> None:
+        """Raise ChecksFailed if there are errors; all reports go with it and are forgotten here."""
+        if self.errors:
+            raise ChecksFailed(self.take())
+
+
+__all__ = ["Reports"]

@@ -1,0 +1,63 @@
+"""Memory that PyTorch allocates without filling it, marked so that reads of it can be told.
+
+`torch.empty` and its like return memory full of a pattern of 64 bits whose 16-bit quarters are NaN
+as f16 and as bf16, and so is every larger float cut from it. Whoever writes replaces it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+from torch.overrides import TorchFunctionMode
+
+CANARY: Final = 0x7FF5_7FE3_7FA9_7FDB
+"""The pattern. A dword of memory that happens to be half of it is taken for unwritten only where
+its other half is there too."""
+
+
+class FreshMemory(TorchFunctionMode):
+    """Fills what `torch.empty`, `empty_like`, `empty_strided` and `Tensor.new_empty` return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import torch
+
+        self._torch = torch
+        self._makers = {
+            torch.empty,
+            torch.empty_like,
+            torch.empty_strided,
+            torch.Tensor.new_empty,
+            torch.Tensor.new_empty_strided,
+        }
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple = (),
+        kwargs: dict | None = None,
+    ) -> Any:
+        del types
+        result = func(*args, **(kwargs or {}))
+        if func in self._makers:
+            with self._torch._C.DisableTorchFunction():
+                _fill(result)
+        return result
+
+
+def _fill(tensor: Any) -> None:
+    """Fill the whole storage of a new CPU tensor, but for a tail of less than 8 bytes."""
+    if tensor.is_meta or tensor.is_sparse or tensor.is_quantized or tensor.device.type != "cpu":
+        return
+    storage = tensor.untyped_storage()
+    words = storage.nbytes() // 8
+    if words:
+        memory = (ctypes.c_uint64 * words).from_address(storage.data_ptr())
+        np.frombuffer(memory, np.uint64)[:] = CANARY
+
+
+__all__ = ["CANARY", "FreshMemory"]

@@ -1,0 +1,226 @@
+"""What check mode found, as text, JSON, SARIF and annotations of a code host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from wavecast import __version__
+from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
+from wavecast.report import sarif, source
+from wavecast.report.terminal_text import SEVERITY_STYLE, safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.isa.instruction import SourceLocation
+
+SCHEMA = "wavecast.check/1"
+Format = Literal["text", "json", "sarif", "github"]
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
+def ordered(reports: Sequence[Report]) -> list[Report]:
+    """Errors first, then by kernel and place."""
+    return sorted(reports, key=lambda r: (_ORDER[r.severity], r.kernel, r.target, r.instruction))
+
+
+def render(reports: Sequence[Report], console: Console) -> None:
+    """Every report with its source line, and a line of totals."""
+    from rich.text import Text
+
+    for report in ordered(reports):
+        style = SEVERITY_STYLE[report.severity]
+        text = Text.assemble(
+            (report.severity, style), f"[{report.kind.rule}] ", (safe(_sentence(report)), "bold")
+        )
+        text.append(f"\n  at {_place(report.location)} in {safe(report.kernel)} ({report.target})")
+        text.append(safe(_who(report)), style="dim")
+        _quote(text, report.location)
+        if report.other_text:
+            text.append(f"\n  {_relation(report)}: {safe(report.other_text)}")
+            if report.other_location is not None:
+                text.append(f" at {_place(report.other_location)}")
+                _quote(text, report.other_location)
+        text.append(f"\n  {report.explanation}\n", style="dim")
+        console.print(text, soft_wrap=True)
+    console.print(totals(reports))
+
+
+def totals(reports: Sequence[Report]) -> str:
+    """`check: 2 errors, 1 warning`, or that nothing was found."""
+    if not reports:
+        return "check: nothing found"
+    counts = [
+        f"{number} {name}{'s' if number != 1 else ''}"
+        for name in _ORDER
+        if (number := sum(report.severity == name for report in reports))
+    ]
+    return "check: " + ", ".join(counts)
+
+
+def document(reports: Sequence[Report]) -> dict[str, Any]:
+    """The reports as plain dicts, schema `wavecast.check/1`; see docs/checks.md."""
+    return {
+        "schema": SCHEMA,
+        "wavecast": __version__,
+        "reports": [
+            {
+                "kind": report.kind.rule,
+                "severity": report.severity,
+                "kernel": report.kernel,
+                "arch": report.target,
+                "message": _sentence(report),
+                "explanation": report.explanation,
+                "instruction": {"index": report.instruction, "text": report.text},
+                "location": _location(report.location),
+                "workgroup": list(report.workgroup) if report.workgroup is not None else None,
+                "wave": report.wave,
+                "lanes": list(report.lanes),
+                "addresses": [hex(address) for address in report.addresses],
+                "other": None
+                if report.other is None
+                else {
+                    "index": report.other,
+                    "text": report.other_text,
+                    "location": _location(report.other_location),
+                },
+                "count": report.count,
+            }
+            for report in ordered(reports)
+        ],
+    }
+
+
+def dumps(reports: Sequence[Report]) -> str:
+    return json.dumps(document(reports), indent=2, ensure_ascii=False)
+
+
+def sarif_document(reports: Sequence[Report]) -> dict[str, Any]:
+    """The reports as one run of SARIF 2.1.0."""
+    kinds = sorted({report.kind for report in reports})
+    return sarif.run(
+        [
+            {
+                "id": kind.rule,
+                "shortDescription": {"text": kind.rule.replace("-", " ")},
+                "fullDescription": {"text": EXPLANATIONS[kind]},
+            }
+            for kind in kinds
+        ],
+        [_result(report, kinds) for report in ordered(reports)],
+    )
+
+
+def _result(report: Report, kinds: Sequence[Kind]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": report.kind.rule,
+        "ruleIndex": kinds.index(report.kind),
+        "level": sarif.LEVELS[report.severity],
+        "message": {"text": f"{report.target}: {_sentence(report)}{_who(report)}"},
+        "locations": [
+            {
+                **_sarif_place(report.location),
+                "logicalLocations": [{"name": report.kernel, "kind": "function"}],
+            }
+        ],
+    }
+    if report.other_location is not None:
+        result["relatedLocations"] = [
+            {**_sarif_place(report.other_location), "message": {"text": report.other_text}}
+        ]
+    return result
+
+
+def _sarif_place(location: SourceLocation | None) -> dict[str, Any]:
+    if location is None:
+        return {}
+    outer = location.outermost
+    return sarif.place(outer.file, outer.line, outer.column)
+
+
+def github(reports: Sequence[Report]) -> str:
+    """Workflow commands that GitHub shows as annotations at the source lines."""
+    levels = {"error": "error", "warning": "warning", "note": "notice"}
+    lines = []
+    for report in ordered(reports):
+        fields = [f"title={_escaped(f'wavecast {report.kind.rule}', True)}"]
+        if report.location is not None:
+            outer = report.location.outermost
+            fields = [f"file={_escaped(outer.file, True)}", f"line={outer.line}", *fields]
+        text = f"{report.kernel} ({report.target}): {_sentence(report)}{_who(report)}"
+        lines.append(f"::{levels[report.severity]} {','.join(fields)}::{_escaped(text)}")
+    return "\n".join(lines)
+
+
+def _escaped(text: str, in_property: bool = False) -> str:
+    """As GitHub's workflow commands want it: % and line ends, in properties : and , as well."""
+    pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")]
+    if in_property:
+        pairs += [(":", "%3A"), (",", "%2C")]
+    for character, code in pairs:
+        text = text.replace(character, code)
+    return text
+
+
+def _sentence(report: Report) -> str:
+    return f"{report.text} {report.message}"
+
+
+def _relation(report: Report) -> str:
+    """What the other instruction is to this one."""
+    if report.kind in (Kind.MISSING_WAIT, Kind.HAZARD):
+        return "after"
+    return "other side"
+
+
+def _who(report: Report) -> str:
+    parts = []
+    if report.workgroup is not None:
+        parts.append(f"workgroup {report.workgroup}")
+    if report.wave is not None:
+        parts.append(f"wave {report.wave}")
+    if report.lanes:
+        parts.append(f"lanes {spans(report.lanes)}")
+    if report.count > 1:
+        parts.append(f"{report.count} times")
+    return "".join(f", {part}" for part in parts)
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """`0-3,8,10-11`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _place(location: SourceLocation | None) -> str:
+    if location is None:
+        return "an unknown line"
+    outer = location.outermost
+    inner = f" (inlined from {location})" if location.inlined_at is not None else ""
+    return f"{outer}{inner}"
+
+
+def _quote(text: Any, location: SourceLocation | None) -> None:
+    if location is None:
+        return
+    outer = location.outermost
+    line = source.file_line(outer.file, outer.line).strip()
+    if line:
+        text.append(f"\n  {outer.line:>5} │ {safe(line)}", style="dim")
+
+
+def _location(location: SourceLocation | None) -> dict[str, Any] | None:
+    if location is None:
+        return None
+    outer = location.outermost
+    return {"file": outer.file, "line": outer.line, "column": outer.column}
+
+
+__all__ = ["Format", "document", "dumps", "github", "ordered", "render", "sarif_document", "totals"]
