@@ -107,7 +107,7 @@ class Charges:
         opcode = decoded.opcode
         dtype, flops = self._matrix_work(decoded)
         if opcode.matrix is not None:
-            a_format, b_format = self._formats(decoded)
+            a_format, b_format = matrix_formats(decoded)
             cost = self.device.matrix_cost(
                 decoded.mnemonic, a_format, b_format, wave_lanes=self.wave_lanes
             )
@@ -134,18 +134,11 @@ class Charges:
             mnemonic=decoded.mnemonic,
         )
 
-    def _formats(self, decoded: Decoded) -> tuple[str, str]:
-        """Element formats a matrix instruction selects by modifiers, "" where its row has them."""
-        matrix = decoded.opcode.matrix
-        if matrix is None or "f8f6f4" not in (matrix.a_type, matrix.b_type):
-            return "", ""
-        return _format(decoded, "cbsz", "matrix_a_fmt"), _format(decoded, "blgp", "matrix_b_fmt")
-
     def _matrix_work(self, decoded: Decoded) -> tuple[str, int]:
         matrix = decoded.opcode.matrix
         if matrix is None:
             return "", 0
-        a_format, b_format = self._formats(decoded)
+        a_format, b_format = matrix_formats(decoded)
         first = dtype_of(a_format or matrix.a_type)
         return widest(first, dtype_of(b_format or matrix.b_type)), matrix.flops
 
@@ -169,6 +162,14 @@ class Charges:
         if pipe == "vmem":
             return to_global / self.cache_rate if self.cache_rate else None
         return 0.0
+
+
+def matrix_formats(decoded: Decoded) -> tuple[str, str]:
+    """Element formats a matrix instruction selects by modifiers, "" where its row has them."""
+    matrix = decoded.opcode.matrix
+    if matrix is None or "f8f6f4" not in (matrix.a_type, matrix.b_type):
+        return "", ""
+    return _format(decoded, "cbsz", "matrix_a_fmt"), _format(decoded, "blgp", "matrix_b_fmt")
 
 
 def _rate(device: Device, name: str) -> float | None:

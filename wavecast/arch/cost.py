@@ -149,21 +149,13 @@ def class_cost(facts: Facts, identity: Identity, cost_class: str, wave_lanes: in
     )
 
 
-def matrix_cost(
-    facts: Facts,
-    identity: Identity,
-    mnemonic: str,
-    a_format: str,
-    b_format: str,
-    wave_lanes: int | None,
-) -> Cost:
-    """Cost of a matrix instruction, by the mnemonic LLVM prints for the device's target.
+def matrix_row(target: str, mnemonic: str, a_format: str, b_format: str, lanes: int) -> MatrixRow:
+    """The row of a matrix instruction for waves of `lanes`, by the mnemonic LLVM prints.
 
     The formats matter for `f8f6f4` instructions alone. Raises UnknownName for an instruction the
     target does not have or a format that does not exist.
     """
-    rows = matrix_table().get(identity.target, {})
-    lanes = facts.integer("wave_size") if wave_lanes is None else wave_lanes
+    rows = matrix_table().get(target, {})
     row = rows.get((mnemonic, lanes, "", ""))
     if row is None:
         for text in (a_format, b_format):
@@ -173,7 +165,21 @@ def matrix_cost(
         row = rows.get((mnemonic, lanes, *formats))
     if row is None:
         known = {name for name, wave, _, _ in rows if wave == lanes}
-        raise UnknownName(f"{identity.target} wave{lanes} matrix instruction", mnemonic, known)
+        raise UnknownName(f"{target} wave{lanes} matrix instruction", mnemonic, known)
+    return row
+
+
+def matrix_cost(
+    facts: Facts,
+    identity: Identity,
+    mnemonic: str,
+    a_format: str,
+    b_format: str,
+    wave_lanes: int | None,
+) -> Cost:
+    """Cost of a matrix instruction: see `matrix_row`, which raises the errors."""
+    lanes = facts.integer("wave_size") if wave_lanes is None else wave_lanes
+    row = matrix_row(identity.target, mnemonic, a_format, b_format, lanes)
     return Cost(
         pipe="matrix",
         issue_cycles=row.cycles,

@@ -32,7 +32,7 @@ LIMITS: Final[dict[str, dict[str, int]]] = {
         "tensorcnt": 63,
     },
 }
-"""Generation -> counter -> the most it counts: at that value the next instruction waits to issue."""
+"""Generation -> counter -> the most it counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from wavecast.isa.counters import LIMITS, generation_of
 from wavecast.isa.instruction import Instruction, OperandClass
 from wavecast.isa.opcode import Opcode
 from wavecast.isa.targets import TARGET_SETS, isa_target
@@ -50,6 +51,7 @@ _GFX11_FREE = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 63}
 
 _SIGNALS = frozenset({"s_barrier_signal"})
 """Rows of a split barrier that only say a wave has come; another row waits."""
+_ARRIVES = frozenset({"s_barrier", "s_barrier_signal", "s_barrier_signal_isfirst"})
 
 
 def only_signals(opcode: Opcode) -> bool:
@@ -57,18 +59,26 @@ def only_signals(opcode: Opcode) -> bool:
     return opcode.name in _SIGNALS
 
 
+def arrives(opcode: Opcode) -> bool:
+    """True where a wave tells the others of its workgroup that it has come."""
+    return opcode.name in _ARRIVES
+
+
 def wait_counters(instruction: Instruction, target: str) -> dict[str, int]:
     """Counter name -> value the wait lets stand. Empty for waits that concern no memory counter
-    (`s_waitcnt_depctr`, `s_wait_alu`) and for instructions that are no wait.
+    (`s_waitcnt_depctr`, `s_wait_alu`), for a value that a register holds, and for instructions
+    that are no wait.
 
     Counter names are the target's own (`vmcnt`, `lgkmcnt`, `vscnt`; `loadcnt`, `dscnt` …).
     """
     name = instruction.opcode.name
     operands = instruction.operands
     fields = _SPLIT_WAITS.get(name)
+    if name == "s_wait_idle":
+        return dict.fromkeys(LIMITS[generation_of(target)], 0)
     if fields is not None:
         value = operands[-1].value
-        if value is None:
+        if value is None or operands[0].bits:
             return {}
         return {counter: value >> first & ((1 << bits) - 1) for counter, first, bits in fields}
     if name != "s_waitcnt" or not operands:

@@ -1,0 +1,335 @@
+"""Hazards of CDNA (gfx90a, gfx942, gfx950): dependences the hardware leaves to software.
+
+An instruction stands for one wait state, `s_nop N` for N + 1. Sources: LLVM 23.1.1
+GCNHazardRecognizer.cpp and the section "Manually Inserted Wait States" of AMD's CDNA 2, CDNA 3 and
+CDNA 4 ISA documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.analyze.sync.hazards import matrix
+from wavecast.analyze.sync.hazards.code import NEEDS_VECTOR_WRITES, Code
+from wavecast.analyze.sync.hazards.traits import (
+    COMPARE_EXEC,
+    DIV_FMAS,
+    DOT,
+    DPP,
+    DS,
+    F64_MATRIX,
+    FMA64,
+    GETREG,
+    LANE_READ,
+    LANE_WRITE,
+    MATRIX,
+    PART_WRITE,
+    PERMLANE,
+    READS_M0_LATE,
+    RETURN_FROM_TRAP,
+    SALU,
+    SETREG,
+    TRANS,
+    VALU,
+    VECTOR,
+    VMEM,
+    Traits,
+)
+from wavecast.analyze.sync.violation import Violation
+from wavecast.isa.registers import EXEC, M0, VCC
+from wavecast.isa.targets import TARGET_SETS
+
+_ALL: Final = TARGET_SETS["gfx9"]
+_LATER: Final = TARGET_SETS["gfx940+"]
+_NEWEST: Final = TARGET_SETS["gfx950"]
+
+Hits = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`user` must come `states` wait states after `producer` wrote registers that `uses` gives.
+
+    `producer` and `user` are trait flags; an instruction with a flag of `not_producer` or
+    `not_user` is exempt.
+    """
+
+    why: str
+    producer: int
+    user: int
+    uses: Callable[[Traits], int]
+    states: int
+    targets: frozenset[str] = _ALL
+    not_producer: int = 0
+    not_user: int = 0
+
+
+def _scalars(item: Traits) -> int:
+    return item.scalars
+
+
+def _sources(item: Traits) -> int:
+    return item.sources
+
+
+def _touched(item: Traits) -> int:
+    return item.sources | (item.writes & VECTOR)
+
+
+def _exec(_: Traits) -> int:
+    return EXEC
+
+
+_RULES: Final = (
+    Rule("a memory instruction reads an SGPR a vector instruction wrote", VALU, VMEM, _scalars, 5),
+    Rule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _sources, 2),
+    Rule("DPP after a vector instruction wrote EXEC", VALU, DPP, _exec, 5),
+    Rule("v_div_fmas reads VCC a vector instruction wrote", VALU, DIV_FMAS, lambda _: VCC, 4),
+    Rule(
+        "a lane is selected by an SGPR a vector instruction wrote",
+        VALU, LANE_READ | LANE_WRITE, lambda item: item.lane_select, 4,
+    ),
+    Rule("M0 is read just after a scalar instruction wrote it",
+         SALU, READS_M0_LATE, lambda _: M0, 1),
+    Rule("a matrix instruction after a vector instruction wrote EXEC",
+         VALU, MATRIX, _exec, 4, not_producer=MATRIX),
+    Rule("a matrix instruction reads a register a vector instruction wrote",
+         VALU, MATRIX, _sources, 2, not_producer=MATRIX | DOT),
+    Rule("the result of a transcendental is read", TRANS, VALU, _sources, 1, _LATER,
+         not_user=TRANS),
+    Rule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1, _LATER),
+    Rule("a vector instruction reads an SGPR or VCC one wrote", VALU, VALU, _scalars, 2, _LATER),
+    Rule("a lane of a VGPR is read that a vector instruction wrote",
+         VALU, LANE_READ, _sources, 1, _LATER),
+    Rule("a lane is read or written after a vector instruction wrote EXEC",
+         VALU, LANE_READ | LANE_WRITE, _exec, 4, _LATER),
+    Rule("a permutation after v_cmpx", COMPARE_EXEC, PERMLANE, _exec, 4, _NEWEST),
+    Rule("a permutation reads a VGPR a vector instruction wrote",
+         VALU, PERMLANE, _sources, 2, _NEWEST),
+)  # fmt: skip
+_USERS: Final = VALU | VMEM | DS | READS_M0_LATE
+_MODE_WINDOW: Final = 2
+_DOT_STATES: Final = 3
+_F64_AFTER_MATRIX: Final = 2
+_SMALL_WINDOW: Final = 5
+
+
+def check(code: Code) -> Iterator[Violation]:
+    """Every hazard of a CDNA program, in program order, one per instruction."""
+    checker = _Checker(code)
+    for index, flags in enumerate(code.flags):
+        if flags & _USERS:
+            found = max(checker.of(index), key=_missing, default=None)
+            if found is not None:
+                yield found
+        elif flags & (SETREG | GETREG | RETURN_FROM_TRAP):
+            yield from _hardware_registers(code, index)
+
+
+def _missing(violation: Violation) -> int:
+    return violation.value
+
+
+class _Checker:
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.rules = [rule for rule in _RULES if code.target in rule.targets]
+        self.window = max(
+            matrix.WINDOW if code.has & MATRIX else 0,
+            _SMALL_WINDOW,
+        )
+        self.last_matrix = -1
+
+    def of(self, index: int) -> Iterator[Violation]:
+        code = self.code
+        item = code.traits[index]
+        exposed = code.written if item.flags & NEEDS_VECTOR_WRITES else code.notable
+        registers = item.reads | item.writes | EXEC | M0
+        hits = code.before(index, self._reach(index), registers, exposed)
+        if hits:
+            yield from self._simple(index, item, hits)
+            yield from self._overwritten_store(index, item, hits)
+            yield from self._dot(index, item, hits)
+            yield from self._matrix(index, item, hits)
+        if item.flags & FMA64 and code.has & F64_MATRIX:
+            yield from self._f64_after_matrix(index)
+        if item.flags & MATRIX:
+            self.last_matrix = index
+        if code.target == "gfx90a" and item.flags & (VMEM | DS) and code.has & F64_MATRIX:
+            yield from self._f64_between(index, item)
+
+    def _reach(self, index: int) -> int:
+        """How many wait states back a dependence can matter: a short way where no matrix
+        instruction can be near."""
+        start = self.code.starts[self.code.block_of[index]]
+        near = max(self.last_matrix, start)
+        return self.window if index - near <= self.window else _SMALL_WINDOW
+
+    def _simple(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
+        flags = self.code.flags
+        for rule in self.rules:
+            if not item.flags & rule.user or item.flags & rule.not_user:
+                continue
+            uses = rule.uses(item)
+            for cause, states in hits:
+                if states >= rule.states:
+                    break
+                if not flags[cause] & rule.producer or flags[cause] & rule.not_producer:
+                    continue
+                registers = self.code.traits[cause].writes & uses
+                if registers:
+                    yield self.code.too_close(
+                        index, cause, registers, rule.states, states, rule.why
+                    )
+                    break
+
+    def _overwritten_store(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
+        """Data of a store of more than two dwords is read a little after it issued (LLVM
+        createsVALUHazard; a buffer store with an SGPR offset reads in time)."""
+        if not item.flags & VALU:
+            return
+        needed = 2 if self.code.target in _LATER else 1
+        for cause, states in hits:
+            stored = self.code.traits[cause]
+            registers = stored.data & item.writes
+            if registers and states < needed and not stored.scalar_offset:
+                why = "the store may not have read its data"
+                yield self.code.too_close(index, cause, registers, needed, states, why)
+                return
+
+    def _dot(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
+        """The result of a dot product: only the same instruction may accumulate onto it, or
+        overwrite it, at once."""
+        if item.flags & MATRIX:
+            return
+        user = self.code.decoded(index)
+        for cause, states in hits:
+            if states >= _DOT_STATES:
+                return
+            if not self.code.flags[cause] & DOT:
+                continue
+            written = self.code.traits[cause].writes
+            if self.code.decoded(cause).mnemonic == user.mnemonic:
+                used = written & _multiplied(self.code, index)
+            else:
+                used = written & _touched(item)
+            if used:
+                why = "the result of a dot product"
+                yield self.code.too_close(index, cause, used, _DOT_STATES, states, why)
+                return
+
+    def _matrix(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
+        """The nearest matrix instruction each register depends on; it waited for those before."""
+        code = self.code
+        dependences = _of_matrix if item.flags & MATRIX else _of_others
+        settled = [0, 0, 0]
+        for cause, states in hits:
+            if not code.flags[cause] & MATRIX:
+                continue
+            for kind, (registers, needed, why) in enumerate(dependences(code, index, cause)):
+                registers &= ~settled[kind]
+                settled[kind] |= registers
+                if registers and states < needed:
+                    yield code.too_close(index, cause, registers, needed, states, why)
+
+    def _f64_after_matrix(self, index: int) -> Iterator[Violation]:
+        near = self.code.before(index, _F64_AFTER_MATRIX, VECTOR, self.code.written)
+        for cause, states in near:
+            if self.code.flags[cause] & F64_MATRIX:
+                why = "a double-precision FMA after a double-precision matrix instruction"
+                yield self.code.too_close(index, cause, 0, _F64_AFTER_MATRIX, states, why)
+                return
+
+    def _f64_between(self, index: int, item: Traits) -> Iterator[Violation]:
+        """gfx90a: with a double-precision matrix instruction between a vector instruction and a
+        memory instruction that reads its result, the hardware forgets to wait."""
+        near = self.code.before(index, _F64_AFTER_MATRIX, VECTOR, self.code.written)
+        between = [states for cause, states in near if self.code.flags[cause] & F64_MATRIX]
+        for cause, states in near:
+            registers = self.code.traits[cause].writes & item.sources
+            plain = self.code.flags[cause] & (VALU | MATRIX) == VALU
+            if plain and registers and any(other < states for other in between):
+                why = "with a double-precision matrix instruction in between"
+                yield self.code.too_close(index, cause, registers, _F64_AFTER_MATRIX, states, why)
+                return
+
+
+Dependences = tuple[tuple[int, int, str], ...]
+"""Registers, wait states needed, and why."""
+
+
+def _of_matrix(code: Code, index: int, cause: int) -> Dependences:
+    """How matrix instruction `index` depends on matrix instruction `cause`."""
+    user, producer, target = code.decoded(index), code.decoded(cause), code.target
+    result = producer.operands[0].bits
+    return (
+        (
+            matrix.multiplicands(user) & result,
+            matrix.before_use(producer, target, memory=False),
+            "a matrix result as A or B",
+        ),
+        (
+            matrix.accumulator(user) & result,
+            matrix.before_accumulate(producer, user, target),
+            "a matrix result as C",
+        ),
+    )
+
+
+def _of_others(code: Code, index: int, cause: int) -> Dependences:
+    """How another instruction `index` depends on matrix instruction `cause`."""
+    item, producer, target = code.traits[index], code.decoded(cause), code.target
+    result = producer.operands[0].bits
+    return (
+        (
+            item.sources & result,
+            matrix.before_use(producer, target, memory=not item.flags & VALU),
+            "a matrix result is read",
+        ),
+        (
+            item.writes & result,
+            matrix.before_overwrite(producer, target),
+            "a matrix result is overwritten",
+        ),
+        (
+            item.writes & matrix.accumulator(producer),
+            matrix.before_accumulator_overwrite(producer, target),
+            "C of a matrix instruction is overwritten",
+        ),
+    )
+
+
+def _multiplied(code: Code, index: int) -> int:
+    """Source registers of a dot product but for its accumulator, the last operand."""
+    bits = 0
+    for operand in code.decoded(index).operands[1:3]:
+        bits |= operand.bits
+    return bits
+
+
+def _hardware_registers(code: Code, index: int) -> Iterator[Violation]:
+    """s_setreg and what reads or writes the same hardware register (LLVM checkSetRegHazards,
+    checkGetRegHazards, checkRFEHazards)."""
+    item = code.traits[index]
+    returns = item.flags & RETURN_FROM_TRAP
+    needed = 1 if returns else _MODE_WINDOW
+    wanted = "HW_REG_TRAPSTS" if returns else item.register
+    found: list[tuple[int, int]] = []
+
+    def step(states: int, position: int) -> int | None:
+        other = code.traits[position]
+        if other.flags & SETREG and other.register == wanted:
+            found.append((states, position))
+            return None
+        states += other.states
+        return states if states < needed else None
+
+    code.paths_back(index, 0, step)
+    if found:
+        states, cause = min(found)
+        yield code.too_close(index, cause, 0, needed, states, "the same hardware register")
+
+
+__all__ = ["check"]

@@ -1,0 +1,190 @@
+"""A program as the hazard rules look at it, and the way back from an instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from wavecast.analyze.sync.hazards.traits import (
+    DOT,
+    DPP,
+    LANE_READ,
+    MATRIX,
+    PART_WRITE,
+    PERMLANE,
+    SALU,
+    TRANS,
+    VALU,
+    VECTOR,
+    Traits,
+)
+from wavecast.analyze.sync.violation import Violation, listed
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.program import Program
+from wavecast.isa.registers import M0, register_names
+from wavecast.isa.targets import isa_target
+
+S = TypeVar("S")
+
+NEEDS_VECTOR_WRITES: Final = DPP | LANE_READ | PERMLANE | MATRIX
+"""Instructions to which every write of a vector register matters."""
+_SLOW_RESULTS: Final = TRANS | PART_WRITE | DOT | MATRIX
+
+
+class Code:
+    """Traits per instruction, and dense copies of what a walk looks at.
+
+    `notable[i]` are the registers by which instruction `i` can delay a later one; `written[i]` adds
+    the results of plain vector instructions, which only a few instructions must wait for.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.target = isa_target(program.target)
+        known: dict[Decoded, Traits] = {}
+        self.traits: list[Traits] = []
+        for instruction in program.instructions:
+            found = known.get(instruction.decoded)
+            if found is None:
+                found = known[instruction.decoded] = Traits(instruction.decoded)
+            self.traits.append(found)
+        self.flags = [item.flags for item in self.traits]
+        self.states = [item.states for item in self.traits]
+        exposed = {id(item): _exposed(item) for item in known.values()}
+        self.notable = [exposed[id(item)][0] for item in self.traits]
+        self.written = [exposed[id(item)][1] for item in self.traits]
+        self.has = 0
+        for item in known.values():
+            self.has |= item.flags
+        self.block_of: list[int] = []
+        for block in program.blocks:
+            self.block_of += [block.index] * (block.stop - block.start)
+        self.starts = [block.start for block in program.blocks]
+
+    def decoded(self, index: int) -> Decoded:
+        """The instruction at `index`."""
+        return self.program.instructions[index].decoded
+
+    def before(
+        self, index: int, limit: int, registers: int, exposed: list[int]
+    ) -> list[tuple[int, int]]:
+        """Instructions less than `limit` wait states before `index` that expose `registers`.
+
+        Pairs (instruction, wait states between the two), the nearest first; the shortest way where
+        several paths lead from one to the other.
+        """
+        hits: dict[int, int] = {}
+        block = self.block_of[index]
+        passed = self._block(index, self.starts[block], 0, limit, registers, exposed, hits)
+        if passed is not None:
+            shortest: dict[int, int] = {}
+            pending = [(p, passed) for p in self.program.blocks[block].predecessors]
+            while pending:
+                block, states = pending.pop()
+                if shortest.get(block, limit) <= states:
+                    continue
+                shortest[block] = states
+                found = self.program.blocks[block]
+                left = self._block(found.stop, found.start, states, limit, registers, exposed, hits)
+                if left is not None:
+                    pending += [(p, left) for p in found.predecessors]
+        return sorted(hits.items(), key=_states_between)
+
+    def _block(
+        self,
+        stop: int,
+        start: int,
+        states: int,
+        limit: int,
+        registers: int,
+        exposed: list[int],
+        hits: dict[int, int],
+    ) -> int | None:
+        """Walk back through one block; the wait states at its start, None when out of reach."""
+        for position in range(stop - 1, start - 1, -1):
+            if exposed[position] & registers and states < hits.get(position, limit):
+                hits[position] = states
+            states += self.states[position]
+            if states >= limit:
+                return None
+        return states
+
+    def paths_back(self, index: int, state: S, step: Callable[[S, int], S | None]) -> None:
+        """Walk back from `index` along every path. `step` takes the state of a path and the next
+        instruction; it returns the state behind that, or None where the path is of no more
+        interest. A block is entered once per state."""
+        seen: set[tuple[int, S]] = set()
+        pending: list[tuple[int, int, S]] = [(self.block_of[index], index, state)]
+        while pending:
+            block, stop, current = pending.pop()
+            state_here: S | None = current
+            for position in range(stop - 1, self.starts[block] - 1, -1):
+                assert state_here is not None
+                state_here = step(state_here, position)
+                if state_here is None:
+                    break
+            if state_here is None:
+                continue
+            for predecessor in self.program.blocks[block].predecessors:
+                if (predecessor, state_here) not in seen:
+                    seen.add((predecessor, state_here))
+                    pending.append((predecessor, self.program.blocks[predecessor].stop, state_here))
+
+    def with_flags(self, flags: int) -> Iterator[int]:
+        """Instructions that have one of `flags`."""
+        return (index for index, found in enumerate(self.flags) if found & flags)
+
+    def too_close(
+        self, index: int, cause: int, registers: int, needed: int, states: int, why: str
+    ) -> Violation:
+        """`index` comes `states` wait states after `cause` where `needed` are due."""
+        names = tuple(register_names(registers))
+        on = f" on {listed(names)}" if names else ""
+        missing = needed - states
+        return Violation(
+            instruction=index,
+            registers=names,
+            cause=cause,
+            counter="wait states",
+            value=missing,
+            remedy=f"s_nop {missing - 1}",
+            explanation=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
+            f"after {states} of {needed} wait states ({why}): `s_nop {missing - 1}` is missing",
+        )
+
+    def unordered(
+        self, index: int, cause: int, registers: int, counter: str, remedy: str, why: str
+    ) -> Violation:
+        """`index` depends on `cause` and no `remedy` stands in between."""
+        names = tuple(register_names(registers))
+        on = f" on {listed(names)}" if names else ""
+        return Violation(
+            instruction=index,
+            registers=names,
+            cause=cause,
+            counter=counter,
+            value=0,
+            remedy=remedy,
+            explanation=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
+            f"too closely ({why}): `{remedy}` is missing",
+        )
+
+
+def _states_between(item: tuple[int, int]) -> int:
+    return item[1]
+
+
+def _exposed(item: Traits) -> tuple[int, int]:
+    """Registers that matter to most later instructions, and all that matter to some."""
+    notable = item.data
+    written = 0
+    if item.flags & VALU:
+        notable |= item.writes & ~VECTOR
+        written = item.writes
+        if item.flags & _SLOW_RESULTS:
+            notable |= item.writes
+        if item.flags & MATRIX:
+            notable |= item.sources
+    elif item.flags & SALU:
+        notable |= item.writes & M0
+    return notable, notable | written

@@ -1,0 +1,128 @@
+"""Wait states after a matrix instruction of CDNA, by how the later instruction depends on it.
+
+Source of all numbers: LLVM 23.1.1 GCNHazardRecognizer.cpp, checkMAIHazards90A and
+checkMAIVALUHazards. A pass is four clocks of the matrix pipe.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from wavecast.analyze.charges import matrix_formats
+from wavecast.arch.cost import matrix_row
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.opcode import Access
+from wavecast.isa.targets import TARGET_SETS
+
+WINDOW: Final = 20
+"""No dependence on a matrix instruction needs more wait states than this."""
+
+_CLOCKS_PER_PASS: Final = 4
+_SHORT: Final = 2  # passes of the 4x4 instructions
+_SMALL_F64: Final = 4  # passes of the 4x4x4 double-precision instruction
+
+
+def passes(decoded: Decoded, target: str) -> int:
+    """Passes of a matrix instruction. Raises UnknownName for one without a cost."""
+    return _passes(target, decoded.opcode.mnemonics[target], *matrix_formats(decoded))
+
+
+@cache
+def _passes(target: str, mnemonic: str, a_format: str, b_format: str) -> int:
+    row = matrix_row(target, mnemonic, a_format, b_format, lanes=64)
+    return row.cycles // _CLOCKS_PER_PASS
+
+
+def is_f64(decoded: Decoded) -> bool:
+    """True for double-precision matrix instructions."""
+    shape = decoded.opcode.matrix
+    return shape is not None and shape.cd_type == "f64"
+
+
+def on_xdl(decoded: Decoded, target: str) -> bool:
+    """Whether the matrix core proper executes it: all but double precision and, from gfx940 on,
+    plain single precision (LLVM isGFX940XDL)."""
+    shape = decoded.opcode.matrix
+    if shape is None or shape.cd_type == "f64":
+        return False
+    return not (target in TARGET_SETS["gfx940+"] and shape.a_type == "f32")
+
+
+def accumulator(decoded: Decoded) -> int:
+    """The registers of C: those of D where an instruction accumulates in place."""
+    if decoded.roles[0].access is Access.READ_WRITE:
+        return decoded.operands[0].bits
+    return decoded.operands[3].bits
+
+
+def multiplicands(decoded: Decoded) -> int:
+    """The registers of A, B, and an index or scales."""
+    in_place = decoded.roles[0].access is Access.READ_WRITE
+    bits = 0
+    for position, operand in enumerate(decoded.operands[1:], 1):
+        if position != 3 or in_place:
+            bits |= operand.bits
+    return bits
+
+
+def before_use(producer: Decoded, target: str, *, memory: bool) -> int:
+    """Until an instruction of another kind, or a matrix instruction as A or B, reads D.
+
+    `memory`: the reader is a memory instruction, which reads double precision later.
+    """
+    count = passes(producer, target)
+    newest = target == "gfx950"
+    if is_f64(producer):
+        if count == _SMALL_F64:
+            return 9 if memory else 6
+        return 18 if memory else 19 if newest else 11
+    if target == "gfx90a":
+        return count + 3
+    if on_xdl(producer, target):
+        return count + 3 + (newest and count != _SHORT)
+    return count + 2
+
+
+def before_overwrite(producer: Decoded, target: str) -> int:
+    """Until an instruction of another kind may write D."""
+    if is_f64(producer):
+        return 6 if passes(producer, target) == _SMALL_F64 else 11
+    return before_use(producer, target, memory=False)
+
+
+def before_accumulator_overwrite(reader: Decoded, target: str) -> int:
+    """Until an instruction of another kind may write C, which is read late."""
+    if is_f64(reader) or (target in TARGET_SETS["gfx940+"] and not on_xdl(reader, target)):
+        return 0
+    return passes(reader, target) - 1
+
+
+def before_accumulate(producer: Decoded, user: Decoded, target: str) -> int:
+    """Until a matrix instruction takes D as its C."""
+    count = passes(producer, target)
+    later = target in TARGET_SETS["gfx940+"]
+    if not is_f64(user) and not later and is_f64(producer):
+        return 0
+    if producer.operands[0].bits == accumulator(user):
+        if is_f64(user) and is_f64(producer):
+            both_small = count == _SMALL_F64 == passes(user, target)
+            return 4 if both_small else 0
+        return 2 if later and count == _SHORT else 0
+    return _before_overlapping(producer, user, count, target)
+
+
+def _before_overlapping(producer: Decoded, user: Decoded, count: int, target: str) -> int:
+    newest = target == "gfx950"
+    user_on_xdl = on_xdl(user, target)
+    if is_f64(producer):
+        if user_on_xdl:
+            return 0
+        return 4 if count == _SMALL_F64 else 17 if newest else 9
+    if target == "gfx90a":
+        return count + is_f64(user)
+    if not on_xdl(producer, target):
+        return 0 if user_on_xdl else count
+    if user_on_xdl:
+        return count + 1 + newest
+    return count + 1 + (newest and count != _SHORT)

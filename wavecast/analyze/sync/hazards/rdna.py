@@ -1,0 +1,176 @@
+"""Hazards of RDNA 3 and 4: what `s_waitcnt_depctr`, a `v_nop` or an `s_nop` must keep apart.
+
+Source: LLVM 23.1.1 GCNHazardRecognizer.cpp (named at each function) and GCNSubtarget.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from wavecast.analyze.sync.hazards.code import Code
+from wavecast.analyze.sync.hazards.traits import (
+    COMPARE_EXEC,
+    DEALLOCATES,
+    DS,
+    MATRIX,
+    NOP,
+    PERMLANE,
+    TRANS,
+    VALU,
+    VECTOR,
+    VMEM,
+    WAIT_ALU,
+    alu_wait,
+)
+from wavecast.analyze.sync.violation import Violation
+from wavecast.isa.targets import TARGET_SETS
+
+_TRANS_TARGETS: Final = TARGET_SETS["gfx1100"]
+"""RDNA 3.5 (gfx1150 on) interlocks it: LLVM AMDGPU.td, FeatureISAVersion11_0_Common."""
+_PERMUTE_TARGETS: Final = TARGET_SETS["gfx11"]
+_DEALLOCATE_TARGETS: Final = TARGET_SETS["gfx11-12.0"]
+_WMMA_TARGETS: Final = TARGET_SETS["gfx11-12.0"]
+
+_MOST_VALU: Final = 5
+_MOST_TRANS: Final = 1
+
+
+def check(code: Code) -> Iterator[Violation]:
+    """Every hazard of an RDNA program, kind by kind."""
+    if code.target in _TRANS_TARGETS and code.has & TRANS:
+        yield from _transcendentals(code)
+    if code.target in _WMMA_TARGETS and code.has & MATRIX:
+        yield from _matrix(code)
+    if code.target in _PERMUTE_TARGETS and code.has & COMPARE_EXEC:
+        yield from _permutations(code)
+    if code.target in _DEALLOCATE_TARGETS and code.has & DEALLOCATES:
+        yield from _deallocations(code)
+
+
+def _transcendentals(code: Code) -> Iterator[Violation]:
+    """fixVALUTransUseHazard: the result of a transcendental read by a vector instruction with at
+    most 5 vector and 1 transcendental instructions in between; memory instructions wait."""
+    near = _near_transcendentals(code)
+    for index in code.with_flags(VALU):
+        if near[index]:
+            yield from _transcendental_use(code, index)
+
+
+def _near_transcendentals(code: Code) -> list[bool]:
+    """Whether a transcendental result may still be on its way, by instruction: a cheap filter."""
+    near = [False] * len(code.flags)
+    left = _MOST_VALU + 1
+    for block in code.program.blocks:
+        left = _MOST_VALU + 1  # unknown at the start of a block
+        for index in range(block.start, block.stop):
+            near[index] = left > 0
+            flags = code.flags[index]
+            if flags & TRANS:
+                left = _MOST_VALU + 1
+            elif flags & VALU:
+                left -= 1
+            elif flags & (VMEM | DS):
+                left = 0
+    return near
+
+
+def _transcendental_use(code: Code, index: int) -> Iterator[Violation]:
+    sources = code.traits[index].sources
+    if not sources:
+        return
+    causes: list[int] = []
+
+    def step(between: tuple[int, int], position: int) -> tuple[int, int] | None:
+        flags = code.flags[position]
+        if not flags & (VALU | VMEM | DS | WAIT_ALU):
+            return between
+        if flags & (VMEM | DS) or (
+            flags & WAIT_ALU and alu_wait(code.decoded(position), "va_vdst") == 0
+        ):
+            return None
+        if flags & TRANS and code.traits[position].writes & sources:
+            causes.append(position)
+            return None
+        vector = between[0] + bool(flags & VALU)
+        transcendental = between[1] + bool(flags & TRANS)
+        if vector > _MOST_VALU or transcendental > _MOST_TRANS:
+            return None
+        return vector, transcendental
+
+    code.paths_back(index, (0, 0), step)
+    if causes:
+        cause = causes[0]
+        registers = code.traits[cause].writes & sources
+        yield code.unordered(
+            index, cause, registers, "va_vdst", "s_waitcnt_depctr depctr_va_vdst(0)",
+            "the transcendental unit works beside the vector one",
+        )  # fmt: skip
+
+
+def _matrix(code: Code) -> Iterator[Violation]:
+    """fixWMMAHazards: A, B or the index of a matrix instruction is D of the one before, with no
+    vector instruction in between. C is interlocked."""
+    for index in code.with_flags(MATRIX):
+        user = code.decoded(index)
+        read = user.operands[1].bits | user.operands[2].bits
+        shape = user.opcode.matrix
+        if code.target in TARGET_SETS["gfx12+"] and shape is not None and shape.sparse:
+            read |= user.operands[3].bits
+        for cause in _last_vector(code, index, VALU):
+            registers = code.flags[cause] & MATRIX and code.decoded(cause).operands[0].bits & read
+            if registers:
+                yield code.unordered(
+                    index, cause, registers & VECTOR, "VALU instructions", "v_nop",
+                    "a matrix result as A, B or index of the next matrix instruction",
+                )  # fmt: skip
+                break
+
+
+def _permutations(code: Code) -> Iterator[Violation]:
+    """fixVcmpxPermlaneHazards: v_cmpx and a permutation of lanes with no vector instruction but
+    v_nop in between."""
+    for index in code.with_flags(PERMLANE):
+        for cause in _last_vector(code, index, VALU, but=NOP):
+            if code.flags[cause] & COMPARE_EXEC:
+                yield code.unordered(
+                    index, cause, 0, "VALU instructions", "v_mov_b32",
+                    "a permutation after v_cmpx",
+                )  # fmt: skip
+                break
+
+
+def _deallocations(code: Code) -> Iterator[Violation]:
+    """GCNSubtarget.h, requiresNopBeforeDeallocVGPRs: the message that frees the registers needs an
+    s_nop just before it."""
+    for index in code.with_flags(DEALLOCATES):
+        before: list[int] = []
+
+        def step(_: int, position: int, before: list[int] = before) -> int | None:
+            before.append(position)
+            return None
+
+        code.paths_back(index, 0, step)
+        for cause in before:
+            if not code.flags[cause] & NOP:
+                yield code.unordered(
+                    index, cause, 0, "wait states", "s_nop 0", "the message frees the registers"
+                )
+                break
+
+
+def _last_vector(code: Code, index: int, flags: int, but: int = 0) -> list[int]:
+    """The last instructions with `flags` and none of `but` before `index`, one per path."""
+    found: list[int] = []
+
+    def step(state: int, position: int) -> int | None:
+        if code.flags[position] & flags and not code.flags[position] & but:
+            found.append(position)
+            return None
+        return state
+
+    code.paths_back(index, 0, step)
+    return found
+
+
+__all__ = ["check"]

@@ -1,0 +1,230 @@
+"""RDNA 4: scalar registers that vector instructions have read and something writes again.
+
+A vector instruction that reads an SGPR makes the hardware keep a copy of the pair; a later write
+is not seen by reads until the write has been waited for with `s_wait_alu` or a memory instruction
+that does the same. Source: LLVM AMDGPUWaitSGPRHazards.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wavecast.analyze.sync.hazards.code import Code
+from wavecast.analyze.sync.hazards.traits import SALU, SMEM, VALU, VMEM, WAIT_ALU, alu_wait
+from wavecast.analyze.sync.violation import Violation
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.opcode import Access, Control
+from wavecast.isa.registers import SGPRS, TTMP_BASE, TTMP_COUNT, VCC, span
+from wavecast.isa.targets import TARGET_SETS
+
+TARGETS: Final = TARGET_SETS["gfx1201"]
+
+_TRACKED_FILES: Final = SGPRS | span(TTMP_BASE, 0, TTMP_COUNT) | VCC
+# bound once: looking an enum member up costs ten times what comparing it does
+_INDIRECT = Control.INDIRECT
+_CALL = Control.CALL
+_READ = Access.READ
+_WRITE = Access.WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """`read` are the registers whose pair a vector instruction has read; `scalar` and `vector`
+    those a scalar or a vector instruction has written since without being waited for."""
+
+    read: int = 0
+    scalar: int = 0
+    vector: int = 0
+
+    def join(self, other: _State) -> _State:
+        return _State(
+            self.read | other.read, self.scalar | other.scalar, self.vector | other.vector
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """The scalar operands of one instruction, each with its pair."""
+
+    uses: tuple[tuple[int, int], ...]
+    definitions: tuple[tuple[int, int], ...]
+
+
+def check(code: Code) -> Iterator[Violation]:
+    """Reads of scalar registers that may see the value before the last write."""
+    if not code.has & VALU:
+        return
+    solver = _Solver(code)
+    entries = solver.solve()
+    for block in code.program.blocks:
+        state = entries[block.index]
+        if state is None:
+            continue
+        for index in range(block.start, block.stop):
+            if solver.matters[index]:
+                late = solver.late(state, index)
+                if late:
+                    yield _violation(code, index, late, state)
+                state = solver.after(state, index)
+
+
+class _Solver:
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        known: dict[Decoded, _Access | None] = {}
+        self.accesses: list[_Access | None] = []
+        for instruction in code.program.instructions:
+            decoded = instruction.decoded
+            if decoded not in known:
+                known[decoded] = _access(decoded)
+            self.accesses.append(known[decoded])
+        self.matters = [
+            bool(
+                (flags & (VALU | SALU) and access is not None)
+                or flags & (SMEM | WAIT_ALU)
+                or (flags & VMEM and self._clears(index))
+            )
+            for index, (flags, access) in enumerate(zip(code.flags, self.accesses, strict=True))
+        ]
+
+    def solve(self) -> list[_State | None]:
+        program = self.code.program
+        entries: list[_State | None] = [None] * len(program.blocks)
+        entries[program.reverse_postorder[0]] = _State()
+        position = {block: number for number, block in enumerate(program.reverse_postorder)}
+        dirty = {program.reverse_postorder[0]}
+        while dirty:
+            number = min(dirty, key=position.__getitem__)
+            dirty.discard(number)
+            block = program.blocks[number]
+            state = entries[number]
+            assert state is not None
+            for index in range(block.start, block.stop):
+                if self.matters[index]:
+                    state = self.after(state, index)
+            for successor in block.successors:
+                before = entries[successor]
+                joined = state if before is None else before.join(state)
+                if joined != before:
+                    entries[successor] = joined
+                    dirty.add(successor)
+        return entries
+
+    def late(self, state: _State, index: int) -> int:
+        """Registers instruction `index` reads although a write of them may not be seen yet."""
+        access = self.accesses[index]
+        if access is None or not self.code.flags[index] & (VALU | SALU):
+            return 0
+        vector = bool(self.code.flags[index] & VALU)
+        found = 0
+        for bits, _ in access.uses:
+            found |= bits & state.scalar
+            if vector:
+                found |= bits & state.vector
+        return found
+
+    def after(self, state: _State, index: int) -> _State:
+        """The state behind instruction `index`; what it read too early counts as waited for."""
+        flags = self.code.flags[index]
+        if flags & WAIT_ALU:
+            return self._waited(state, self.code.decoded(index))
+        if flags & SMEM or flags & VMEM:
+            return replace(state, scalar=0, vector=0)
+        access = self.accesses[index]
+        assert access is not None
+        read, scalar, vector = state.read, state.scalar, state.vector
+        is_vector = flags & VALU
+        late = self.late(state, index)
+        if late & scalar:
+            scalar = 0
+        if is_vector and late & vector:
+            vector &= VCC if late & ~VCC else ~VCC
+        for bits, pair in access.uses:
+            if not read & pair:
+                if is_vector:
+                    read |= pair
+            elif not is_vector:
+                # a scalar instruction that reads waits for the vector instructions itself
+                vector &= ~VCC if bits & VCC else VCC
+        for bits, pair in access.definitions:
+            if read & pair:
+                if is_vector:
+                    vector |= bits
+                    scalar &= ~(bits & VCC)
+                else:
+                    scalar |= bits
+                    vector &= ~(bits & VCC)
+        return _State(read, scalar, vector)
+
+    def _waited(self, state: _State, decoded: Decoded) -> _State:
+        scalar, vector = state.scalar, state.vector
+        if alu_wait(decoded, "sa_sdst") == 0:
+            scalar = 0
+        if alu_wait(decoded, "va_sdst") == 0:
+            vector &= VCC
+        if alu_wait(decoded, "va_vcc") == 0:
+            vector &= ~VCC
+        return _State(state.read, scalar, vector)
+
+    def _clears(self, index: int) -> bool:
+        """Buffer instructions wait; flat, global and scratch ones do not."""
+        return self.code.decoded(index).opcode.form == "MUBUF"
+
+
+def _access(decoded: Decoded) -> _Access | None:
+    if not (decoded.reads | decoded.writes) & _TRACKED_FILES:
+        return None
+    if decoded.opcode.control is _INDIRECT or decoded.opcode.control is _CALL:
+        return None
+    uses: list[tuple[int, int]] = []
+    definitions: list[tuple[int, int]] = []
+    implicit_reads, implicit_writes = decoded.reads & VCC, decoded.writes & VCC
+    for part in (decoded, decoded.second):
+        if part is None:
+            continue
+        for operand, role in zip(part.operands, part.roles, strict=True):
+            bits = operand.bits & _TRACKED_FILES
+            if not bits:
+                continue
+            if role.access is not _WRITE:
+                uses.append((bits, _first_pair(bits)))
+                implicit_reads &= ~bits
+            if role.access is not _READ:
+                definitions.append((bits, _first_pair(bits)))
+                implicit_writes &= ~bits
+    if implicit_reads:
+        uses.append((implicit_reads, _first_pair(implicit_reads)))
+    if implicit_writes:
+        definitions.append((implicit_writes, _first_pair(implicit_writes)))
+    return _Access(tuple(uses), tuple(definitions)) if uses or definitions else None
+
+
+def _first_pair(bits: int) -> int:
+    """The aligned pair the first register belongs to. Each file starts at an even bit."""
+    first = (bits & -bits).bit_length() - 1
+    return 3 << (first & ~1)
+
+
+def _violation(code: Code, index: int, late: int, state: _State) -> Violation:
+    vector = "va_vcc" if late & VCC else "va_sdst"
+    counter = "sa_sdst" if late & state.scalar else vector
+    flag = SALU if counter == "sa_sdst" else VALU
+    writers: list[int] = []
+
+    def step(_: int, position: int) -> int | None:
+        if code.flags[position] & flag and code.traits[position].writes & late:
+            writers.append(position)
+            return None
+        return 0
+
+    code.paths_back(index, 0, step)
+    return code.unordered(
+        index, writers[0], late & code.traits[writers[0]].writes, counter,
+        f"s_wait_alu depctr_{counter}(0)",
+        "a vector instruction read the register before it was written",
+    )  # fmt: skip
+
+
+__all__ = ["TARGETS", "check"]

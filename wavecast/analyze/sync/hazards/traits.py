@@ -1,0 +1,242 @@
+"""What an instruction is to the hazard rules, worked out once per instruction text.
+
+Names are read here, from the opcode table's own rows, so that the rules need not look at them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from wavecast.isa.instruction import Decoded, OperandClass
+from wavecast.isa.opcode import (
+    SCALAR_FORMS,
+    VECTOR_FORMS,
+    VECTOR_MEMORY_FORMS,
+    Access,
+    MemoryKind,
+    Opcode,
+    OperandKind,
+    Role,
+)
+from wavecast.isa.registers import AGPRS, EXEC, SCC, VGPRS, special
+
+VECTOR: Final = VGPRS | AGPRS
+_SCALAR: Final = ~(VECTOR | SCC | EXEC | special("mode"))
+
+VALU: Final = 1 << 0
+VMEM: Final = 1 << 1  # buffer, global, flat, scratch
+DS: Final = 1 << 2
+SALU: Final = 1 << 3
+SMEM: Final = 1 << 4
+TRANS: Final = 1 << 5
+DOT: Final = 1 << 6
+MATRIX: Final = 1 << 7
+DPP: Final = 1 << 8
+LANE_READ: Final = 1 << 9  # v_readlane, v_readfirstlane
+LANE_WRITE: Final = 1 << 10
+DIV_FMAS: Final = 1 << 11
+FMA64: Final = 1 << 12
+PERMLANE: Final = 1 << 13
+COMPARE_EXEC: Final = 1 << 14  # v_cmpx
+READS_M0_LATE: Final = 1 << 15
+SETREG: Final = 1 << 16
+GETREG: Final = 1 << 17
+RETURN_FROM_TRAP: Final = 1 << 18
+PART_WRITE: Final = 1 << 19  # writes part of its register through the result selector
+MESSAGE: Final = 1 << 20
+DEALLOCATES: Final = 1 << 21
+NOP: Final = 1 << 22
+F64_MATRIX: Final = 1 << 23
+WAIT_ALU: Final = 1 << 24
+COMPARES: Final = 1 << 25
+
+_WIDE: Final = 8  # bytes
+_HWREG_NUMBER: Final = 0x3F
+_HWREG: Final = re.compile(r"(?:hwreg\()?\s*(?P<register>\w+)")
+_NAMES: Final = (
+    (re.compile(r"v_read(?:first)?lane_b32"), LANE_READ),
+    (re.compile(r"v_writelane_b32"), LANE_WRITE),
+    (re.compile(r"v_div_fmas_f(?:32|64)"), DIV_FMAS),
+    (re.compile(r"v_fmac?_f64"), FMA64),
+    (re.compile(r"v_permlane.*"), PERMLANE),
+    (re.compile(r"s_setreg_.*"), SETREG),
+    (re.compile(r"s_getreg_.*"), GETREG),
+    (re.compile(r"s_rfe_.*"), RETURN_FROM_TRAP),
+    (re.compile(r"s_movrel.*|s_sendmsg|s_sendmsghalt|s_ttracedata|ds_\w*_addtid_\w*"),
+     READS_M0_LATE),
+    (re.compile(r"s_wait_alu"), WAIT_ALU),
+)  # fmt: skip
+_PACKED_CONVERSION: Final = re.compile(r"v_cvt_scalef32_(?:sr_)?pk_fp4_\w+")
+_SELECTING_FORMS: Final = frozenset({"VOP1", "VOP2", "VOP3"})
+
+
+class Traits:
+    """Flags and register sets of one instruction.
+
+    `states` are the wait states it stands for (`s_nop N` for N + 1), `data` is what a store of more
+    than two dwords reads. Immutable by convention: a program has tens of thousands.
+    """
+
+    __slots__ = ("data", "decoded", "flags", "reads", "states", "writes")
+
+    def __init__(self, decoded: Decoded) -> None:
+        flags = _row_flags(decoded.opcode)
+        modifiers = decoded.modifiers
+        self.decoded = decoded
+        self.reads = decoded.reads
+        self.writes = decoded.writes
+        self.states = _states(decoded) if flags & NOP else 1
+        self.data = 0
+        if flags & VALU:
+            if "dpp" in decoded.encoding:
+                flags |= DPP
+            if flags & COMPARES and decoded.writes & EXEC:
+                flags |= COMPARE_EXEC
+            if "op_sel" in modifiers or decoded.encoding == "sdwa":
+                flags |= PART_WRITE if _selects_part(decoded) else 0
+        elif flags & VMEM and decoded.memory is not None:
+            if decoded.memory.kind is MemoryKind.LOAD_TO_LDS:
+                flags |= READS_M0_LATE
+            elif decoded.memory.kind is MemoryKind.STORE and decoded.memory.bytes > _WIDE:
+                self.data = _stored(decoded)
+        elif flags & DS and "gds" in modifiers:
+            flags |= READS_M0_LATE
+        elif flags & MESSAGE and "DEALLOC_VGPRS" in decoded.text:
+            flags |= DEALLOCATES
+        self.flags = flags
+
+    @property
+    def sources(self) -> int:
+        """The vector registers it reads."""
+        return self.reads & VECTOR
+
+    @property
+    def scalars(self) -> int:
+        """The scalar registers it reads, EXEC apart."""
+        return self.reads & _SCALAR
+
+    @property
+    def lane_select(self) -> int:
+        """The scalar register that chooses the lane of v_readlane and v_writelane."""
+        operands = self.decoded.operands
+        return operands[-1].bits & _SCALAR if len(operands) > 2 else 0
+
+    @property
+    def scalar_offset(self) -> bool:
+        """Whether a buffer instruction adds an SGPR to its address."""
+        pairs = zip(self.decoded.operands, self.decoded.roles, strict=True)
+        return any(role.kind is OperandKind.OFFSET and operand.bits for operand, role in pairs)
+
+    @property
+    def register(self) -> str:
+        """The hardware register of s_setreg and s_getreg, "" for other instructions."""
+        for operand in self.decoded.operands:
+            if operand.kind is OperandClass.EXPRESSION:
+                match = _HWREG.match(operand.text)
+                return match["register"] if match else operand.text
+            if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+                return str(operand.value & _HWREG_NUMBER)
+        return ""
+
+
+_known_rows: dict[str, int] = {}
+
+
+def _row_flags(row: Opcode) -> int:
+    """The flags every form of a row has."""
+    found = _known_rows.get(row.name)
+    if found is None:
+        found = _known_rows[row.name] = _flags_of(row)
+    return found
+
+
+def _flags_of(row: Opcode) -> int:
+    form, cost = row.form, row.cost_class
+    flags = 0
+    if form in VECTOR_FORMS:
+        flags |= VALU
+        if row.matrix is not None:
+            flags |= MATRIX | (F64_MATRIX if row.matrix.cd_type == "f64" else 0)
+        elif cost.startswith("trans"):
+            flags |= TRANS
+        elif cost == "valu_dot":
+            flags |= DOT
+        if form == "VOPC":
+            flags |= COMPARES
+        if _PACKED_CONVERSION.fullmatch(row.name):
+            flags |= PART_WRITE
+    elif form in VECTOR_MEMORY_FORMS:
+        flags |= VMEM
+    elif form == "DS":
+        flags |= DS
+    elif form == "SMEM":
+        flags |= SMEM
+    elif form in SCALAR_FORMS or form == "SOPP":
+        flags |= SALU
+    if row.role is Role.NOP:
+        flags |= NOP
+    if row.role is Role.MESSAGE:
+        flags |= MESSAGE
+    for pattern, flag in _NAMES:
+        if pattern.fullmatch(row.name):
+            flags |= flag
+    return flags
+
+
+def _selects_part(decoded: Decoded) -> bool:
+    """Whether the result passes the selector that places it in part of its register (LLVM
+    GCNHazardRecognizer.cpp, getDstSelForwardingOperand)."""
+    if decoded.encoding == "sdwa":
+        return decoded.modifiers.get("dst_sel", "DWORD") != "DWORD"
+    if decoded.opcode.form not in _SELECTING_FORMS:
+        return False
+    selected = decoded.modifiers["op_sel"].strip("[]").split(",")
+    sources = sum(role.access is Access.READ for role in decoded.roles)
+    return "1" in selected[sources:]
+
+
+def _stored(decoded: Decoded) -> int:
+    """The data registers of a store, 0 where it has fewer than three."""
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.kind is OperandKind.VECTOR and operand.count > _WIDE // 4:
+            return operand.bits
+    return 0
+
+
+def _states(decoded: Decoded) -> int:
+    count = decoded.operands[0].value if decoded.operands else None
+    return (count or 0) + 1
+
+
+def alu_wait(decoded: Decoded, field: str) -> int | None:
+    """What `s_wait_alu` (`s_waitcnt_depctr`) lets stand of a counter, None where it does not wait.
+
+    Fields of the immediate: LLVM AMDGPUBaseInfo.h, DepCtr: va_vdst bits 15-12, va_sdst 11-9,
+    vm_vsrc 4-2, va_vcc 1, sa_sdst 0.
+    """
+    operand = decoded.operands[0]
+    if operand.kind is OperandClass.CONSTANT and operand.value is not None:
+        first, width = _ALU_FIELDS[field]
+        most = (1 << width) - 1
+        value = operand.value >> first & most
+        return value if value != most else None
+    return _alu_waits(operand.text).get(field)
+
+
+@cache
+def _alu_waits(text: str) -> dict[str, int]:
+    return {match[1]: int(match[2], 0) for match in _ALU_WAIT.finditer(text)}
+
+
+_ALU_WAIT: Final = re.compile(r"depctr_(\w+)\((\d+|0x[0-9a-fA-F]+)\)")
+_ALU_FIELDS: Final = {
+    "va_vdst": (12, 4),
+    "va_sdst": (9, 3),
+    "vm_vsrc": (2, 3),
+    "va_vcc": (1, 1),
+    "sa_sdst": (0, 1),
+}
+
+__all__ = ["Traits", "alu_wait"]

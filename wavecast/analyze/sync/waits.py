@@ -1,0 +1,223 @@
+"""Registers used while a memory operation that writes or still reads them may be outstanding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.analyze.sync.outstanding import Flow, State, Step
+from wavecast.analyze.sync.violation import Violation, listed
+from wavecast.isa.counters import Event, Queue
+from wavecast.isa.instruction import Decoded, Instruction, Operand
+from wavecast.isa.opcode import Access, OperandKind, OperandRole
+from wavecast.isa.program import Program
+from wavecast.isa.registers import register_names
+from wavecast.isa.table.memory_forms import memory_form
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+# bound once: looking an enum member up costs ten times what comparing it does
+_READ_WRITE = Access.READ_WRITE
+
+_HALF_BYTES: Final = 2
+_OWN_INSTRUCTION: Final = frozenset({"vscnt"})
+"""Counters before gfx12 that `s_waitcnt` has no field for."""
+
+
+def missing_waits(program: Program) -> tuple[Violation, ...]:
+    """Instructions that no wait keeps from running before an operation they depend on.
+
+    Three kinds: a register is read before a load has written it, overwritten before a load has
+    written it (the load would win), overwritten before an operation has read it. In program order;
+    one per instruction and counter, for the operation that needs the strongest wait. Memory itself
+    is not followed: whether LDS is read before a load to LDS has filled it depends on addresses.
+    """
+    flow = Flow(program)
+    if not flow.queues:
+        return ()
+    return tuple(
+        violation
+        for block in range(len(program.blocks))
+        if flow.entries[block] is not None
+        for violation in _Walk(flow, block).violations()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """One outstanding operation and the registers an instruction must not use yet."""
+
+    queue: Queue
+    operation: int
+    registers: int
+    distance: int
+    verb: str
+
+
+class _Walk:
+    """One pass through a block with its entry state."""
+
+    def __init__(self, flow: Flow, block: int) -> None:
+        entry = flow.entries[block]
+        assert entry is not None
+        self.flow = flow
+        self.block = flow.program.blocks[block]
+        self.state = State(entry)
+        self.events: dict[tuple[int, int], Event] = {}
+        self.settled: dict[int, int] = {}
+        """Operation -> registers of it already reported in this block."""
+        self.written = self.held = 0
+        instructions = flow.program.instructions
+        for queue, scores in enumerate(self.state.scores):
+            for operation in scores:
+                self.events[queue, operation] = flow.event(queue, instructions[operation].decoded)
+
+    def violations(self) -> Iterator[Violation]:
+        """What the block uses too early."""
+        instructions = self.flow.program.instructions
+        steps = iter(self.flow.steps[self.block.index])
+        step = next(steps, None)
+        self._watch()
+        for index in range(self.block.start, self.block.stop):
+            decoded = instructions[index].decoded
+            if decoded.reads & self.written or decoded.writes & (self.written | self.held):
+                yield from self._report(instructions[index])
+            if step is not None and step.index == index:
+                self._take(step)
+                step = next(steps, None)
+
+    def _take(self, step: Step) -> None:
+        self.flow.apply(self.state, step)
+        for queue, event in step.issues:
+            self.events[queue, step.index] = event
+            self.settled.pop(step.index, None)
+            self.written |= event.writes
+            self.held |= event.holds
+        if step.waits:
+            self._watch()
+
+    def _watch(self) -> None:
+        """Collect the registers outstanding operations write, and those they hold."""
+        self.written = self.held = 0
+        events = self.events
+        for queue, scores in enumerate(self.state.scores):
+            for operation in scores:
+                event = events[queue, operation]
+                self.written |= event.writes
+                self.held |= event.holds
+
+    def _report(self, instruction: Instruction) -> Iterator[Violation]:
+        clashes = [clash for clash in self._clashes(instruction.decoded) if clash.registers]
+        for counter in dict.fromkeys(clash.queue.counter for clash in clashes):
+            of_counter = [clash for clash in clashes if clash.queue.counter == counter]
+            needed = min(self._needed(clash) for clash in of_counter)
+            worst = min(of_counter, key=self._needed)
+            yield self._violation(instruction, worst, needed)
+        for clash in clashes:
+            self.settled[clash.operation] = self.settled.get(clash.operation, 0) | clash.registers
+
+    def _clashes(self, decoded: Decoded) -> Iterator[_Clash]:
+        own = self.flow.queues_of(decoded)
+        reads = _sources(decoded) if own else decoded.reads
+        for number, scores in enumerate(self.state.scores):
+            queue = self.flow.queues[number]
+            overwrites = 0 if queue.writes_in_order and number in own else decoded.writes
+            for operation, score in scores.items():
+                event = self.events[number, operation]
+                open_ = ~self.settled.get(operation, 0)
+                distance = self.state.issued[number] - score
+                read = reads & event.writes & open_
+                written = overwrites & event.writes & open_ & ~read
+                held = decoded.writes & event.holds & open_
+                if read or written:
+                    writer = self.flow.program.instructions[operation].decoded
+                    touched = _whole(decoded, writer, read | written)
+                    read, written = read & touched, written & touched
+                if read:
+                    yield _Clash(queue, operation, read, distance, "reads")
+                if written:
+                    yield _Clash(queue, operation, written, distance, "overwrites")
+                if held:
+                    yield _Clash(queue, operation, held, distance, "overwrites")
+
+    def _needed(self, clash: _Clash) -> int:
+        """The largest value a wait on the counter may let stand."""
+        if clash.queue.unordered:
+            return 0
+        return min(clash.distance, self.flow.limits[clash.queue.counter] - 1)
+
+    def _violation(self, instruction: Instruction, clash: _Clash, needed: int) -> Violation:
+        program = self.flow.program
+        names = tuple(register_names(clash.registers))
+        writer = program.instructions[clash.operation].decoded
+        remedy = wait_text(program.target, clash.queue.counter, needed)
+        done = "written" if clash.registers & writer.writes else "read"
+        return Violation(
+            instruction=instruction.index,
+            registers=names,
+            cause=clash.operation,
+            counter=clash.queue.counter,
+            value=needed,
+            remedy=remedy,
+            explanation=f"`{instruction.decoded.text}` {clash.verb} {listed(names)} before "
+            f"`{writer.text}` is sure to have {done} {'it' if len(names) == 1 else 'them'}: "
+            f"`{remedy}` or a stronger wait is missing",
+        )
+
+
+def wait_text(target: str, counter: str, value: int) -> str:
+    """The instruction that waits until `counter` is at most `value`."""
+    if isa_target(target) in TARGET_SETS["gfx12+"]:
+        return f"s_wait_{counter} {value:#x}"
+    if counter in _OWN_INSTRUCTION:
+        return f"s_waitcnt_{counter} null, {value:#x}"
+    return f"s_waitcnt {counter}({value})"
+
+
+def _sources(decoded: Decoded) -> int:
+    """What a memory instruction reads when it issues.
+
+    A load into half a register leaves the other half alone, which the table states as a read of
+    its destination; the data path merges it when the data arrive.
+    """
+    merged = others = 0
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access is _READ_WRITE:
+            merged |= operand.bits
+        else:
+            others |= operand.bits
+    return decoded.reads & (~merged | (others & ~decoded.writes)) if merged else decoded.reads
+
+
+def _whole(user: Decoded, writer: Decoded, registers: int) -> int:
+    """`registers` without those of which the two use different 16-bit halves."""
+    written = next(
+        (_half(writer, *pair) for pair in _operands(writer) if pair[1].access is _READ_WRITE), ""
+    )
+    if not written:
+        return registers
+    apart = shared = 0
+    for part in (user, user.second) if user.second is not None else (user,):
+        for operand, role in _operands(part):
+            if _half(part, operand, role) in ("", written):
+                shared |= operand.bits
+            else:
+                apart |= operand.bits
+    return registers & (shared | ~apart)
+
+
+def _operands(decoded: Decoded) -> Iterator[tuple[Operand, OperandRole]]:
+    return zip(decoded.operands, decoded.roles, strict=True)
+
+
+def _half(decoded: Decoded, operand: Operand, role: OperandRole) -> str:
+    """`l` or `h` where an operand is half a register: by its text, or by what a memory row moves
+    (a load of 16 bits that does not merge extends them to the whole register)."""
+    if decoded.memory is None or role.access is Access.WRITE:
+        return operand.half
+    if role.kind is not OperandKind.VECTOR or not 0 < decoded.memory.bytes <= _HALF_BYTES:
+        return operand.half
+    return "h" if memory_form(decoded.opcode).high else "l"
+
+
+__all__ = ["missing_waits", "wait_text"]
