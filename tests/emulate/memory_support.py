@@ -13,6 +13,7 @@ import numpy as np
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import engine
 from wavecast.isa.parser import parse
+from wavecast.isa.program import Kernel
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
@@ -43,6 +44,22 @@ def lanes_of(target: str) -> int:
     return 64 if target.startswith("gfx9") else 32
 
 
+def kernel_of(target: str, body: str, *, lds: int = 0, scratch: int = 0) -> Kernel:
+    """`body` as a kernel, with bytes of LDS and, per lane, of scratch."""
+    extra = ""
+    if lanes_of(target) == 32:
+        extra = "\t\t.amdhsa_wavefront_size32 1"
+    load = "s_load_b256" if extra else "s_load_dwordx8"
+    text = _TEXT.format(load=load, body=body, lds=lds, scratch=scratch, extra=extra)
+    return parse(text, target).kernels["k"]
+
+
+def pointers(arrays: tuple[np.ndarray, ...]) -> bytes:
+    """An argument segment with the addresses of up to four arrays."""
+    found = [array.ctypes.data for array in arrays] + [0] * (4 - len(arrays))
+    return np.array(found, np.uint64).tobytes()
+
+
 def run(
     target: str,
     body: str,
@@ -53,26 +70,22 @@ def run(
     lds: int = 0,
     scratch: int = 0,
     ranges: list[tuple[int, int]] | None = None,
+    budget: int = engine.DEFAULT_BUDGET,
 ) -> None:
-    """Run `body` with up to four arrays as arguments; only they may be touched."""
-    extra = ""
-    if lanes_of(target) == 32:
-        extra = "\t\t.amdhsa_wavefront_size32 1"
-    load = "s_load_b256" if extra else "s_load_dwordx8"
-    text = _TEXT.format(load=load, body=body, lds=lds, scratch=scratch, extra=extra)
-    kernel = parse(text, target).kernels["k"]
-    pointers = [array.ctypes.data for array in arrays] + [0] * (4 - len(arrays))
+    """Run `body` with up to four arrays as arguments; only they may be touched. The number of the
+    workgroup is in s2 on gfx9 and gfx11, in ttmp9 on gfx12."""
     code: Any = None
     launch = Launch(
         code=code,
         grid=(groups, 1, 1),
         block=(threads or lanes_of(target), 1, 1),
-        kernarg=np.array(pointers, np.uint64).tobytes(),
+        kernarg=pointers(arrays),
     )
     known = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays]
+    kernel = kernel_of(target, body, lds=lds, scratch=scratch)
     engine.run(
         engine.translate(kernel), launch, ranges if ranges is not None else known,
-        threads=host_threads,
+        threads=host_threads, budget=budget,
     )  # fmt: skip
 
 

@@ -1,39 +1,40 @@
 """Running a launch: set up waves, walk the grid over host threads.
 
-The loop over workgroups is native: `group` runs the waves of one workgroup in turns between
-barriers, `work` takes workgroups from a shared counter until the grid is done or one fails.
+A host thread runs one workgroup after another natively. When one does nothing but wait, or takes
+long, the thread starts others beside it and lets them run in turns, so that workgroups may wait for
+each other (grid barriers, locks, semaphores, look-back chains) as they may on the hardware.
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from functools import lru_cache
-from importlib import resources
-from typing import Any
+import time
+from collections import deque
+from collections.abc import Callable
 
 import numpy as np
-from llvmlite import binding
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import initial
 from wavecast.emulate.errors import ExecutionError
-from wavecast.emulate.lower import state
-from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import NativeKernel, translate
-from wavecast.emulate.processor import load_object, processor
+from wavecast.emulate.resident import BROKEN, NONE_LEFT, Grid, Resident
+from wavecast.errors import LaunchError
 
-
-@lru_cache(maxsize=1)
-def _scheduler() -> tuple[Any, Any]:
-    """The native loop over workgroups, and the engine that owns it."""
-    text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
-    module = binding.parse_assembly(text)
-    module.verify()
-    engine = load_object(processor().machine(1).emit_object(module))
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-    return function(engine.get_function_address("work")), engine
+DEFAULT_BUDGET = 1 << 34
+"""Instructions a wave may execute: minutes of host time."""
+MAXIMUM_THREADS = 1024
+"""Work-items of a workgroup on every AMD target. Source: LLVM AMDGPU usage, "max flat workgroup
+size"."""
+_RESIDENT_BYTES = 1 << 30
+"""Host memory for workgroups that wait."""
+_PATIENCE = 8
+"""Slices a workgroup gets before another one is started beside it; doubled each time."""
+_ROUNDS = 16
+"""Rounds without any change after which a host thread counts as stuck."""
+_PAUSE = 0.0005
+"""Seconds a stuck host thread sleeps while others are at work."""
 
 
 def run(
@@ -42,143 +43,174 @@ def run(
     ranges: list[tuple[int, int]],
     *,
     threads: int = 1,
-    budget: int = 1 << 40,
+    budget: int = DEFAULT_BUDGET,
     mode: Mode | None = None,
 ) -> None:
     """Run a launch with code translated for `mode`. `ranges` are the (first, end) host addresses it
-    may touch.
+    may touch; `budget` is how many instructions each wave may execute (counted by basic blocks).
 
-    Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address.
+    Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address, and
+    LaunchError for a workgroup no hardware runs.
     """
+    width, height, depth = launch.block
+    if min(launch.block) < 1 or width * height * depth > MAXIMUM_THREADS:
+        raise LaunchError(f"a workgroup of {width} x {height} x {depth} work-items cannot run")
+    if min(launch.grid) < 1:
+        return
     segment = initial.segment(native, launch)
     known = [(segment.ctypes.data, segment.ctypes.data + segment.size), *ranges]
-    table = np.array(known, dtype=np.uint64)
-    setup = initial.prepare(native, launch, segment)
-    counter, failed = np.zeros(8, np.int64), np.zeros(8, np.int64)
     watch = mode.watch(native, launch, known) if mode is not None else None
-    chosen = watch.workgroups if watch is not None else None
-    workers = [
-        _Worker(native, launch, setup, table, counter, failed, budget, chosen)
-        for _ in range(threads)
-    ]
-    if watch is not None:
-        for worker in workers:
-            watch.attach(worker.context)
-    _start(native, workers)
-    broken = next((worker for worker in workers if worker.job[15]), None)
-    if watch is not None:
-        watch.close(failed=broken is not None)
-    if broken is not None:
-        raise broken.error()
+    grid = Grid(
+        native,
+        launch,
+        initial.prepare(native, launch, segment),
+        np.array(known, np.uint64),
+        np.zeros(8, np.int64),
+        np.zeros(8, np.int64),
+        budget,
+        watch.workgroups if watch is not None else None,
+    )
+    attach = watch.attach if watch is not None else None
+    team = _Team(threads)
+    workers = [_Worker(grid, team, attach) for _ in range(threads)]
+    done = False
+    try:
+        _start(workers)
+        done = True
+    finally:
+        error = next((worker.error for worker in workers if worker.error is not None), None)
+        if watch is not None:
+            watch.close(failed=not done or error is not None)
+    if error is not None:
+        raise error
 
 
-def _start(native: NativeKernel, workers: list[_Worker]) -> None:
-    """Run a launch to its end, one worker per host thread."""
-    work, _ = _scheduler()
-    if len(workers) == 1:
-        work(native.address, workers[0].job.ctypes.data)
-    else:
-        pool = [
-            threading.Thread(target=work, args=(native.address, w.job.ctypes.data)) for w in workers
-        ]
-        for thread in pool:
+def _start(workers: list[_Worker]) -> None:
+    """Run a launch to its end, one worker per host thread; this thread takes the first."""
+    others = [threading.Thread(target=worker.run) for worker in workers[1:]]
+    try:
+        for thread in others:
             thread.start()
-        for thread in pool:
-            thread.join()
+        workers[0].run()
+    except BaseException:
+        workers[0].grid.failed[0] = 1
+        raise
+    finally:
+        for thread in others:
+            if thread.ident is not None:
+                thread.join()
+
+
+class _Team:
+    """What host threads know of each other: who is stuck, and whether anything moves."""
+
+    def __init__(self, size: int) -> None:
+        self.working = size
+        self.epoch = 0
+        """How often something has changed."""
+        self.stuck: set[int] = set()
+        self.lock = threading.Lock()
+
+    def moved(self) -> None:
+        """Something has changed: whoever was stuck may go on."""
+        with self.lock:
+            self.epoch += 1
+            self.stuck.clear()
+
+    def left(self) -> None:
+        """A worker has ended."""
+        self.working -= 1
+        self.moved()
+
+    def all_stuck(self, worker: int, epoch: int) -> bool:
+        """Note that a worker is stuck since an epoch; True when all are, in the same one."""
+        with self.lock:
+            if epoch == self.epoch:
+                self.stuck.add(worker)
+            return len(self.stuck) >= self.working
 
 
 class _Worker:
-    """The memory one host thread works in."""
+    """One host thread: the workgroup it runs, and those it has put aside."""
 
     def __init__(
-        self,
-        native: NativeKernel,
-        launch: Launch,
-        setup: initial.Setup,
-        table: np.ndarray,
-        counter: np.ndarray,
-        failed: np.ndarray,
-        budget: int,
-        chosen: np.ndarray | None = None,
+        self, grid: Grid, team: _Team, attach: Callable[[np.ndarray], None] | None
     ) -> None:
-        self.chosen = chosen
-        self.native, self.launch, self.setup = native, launch, setup
-        self.table = table
-        waves, words = setup.waves, -(-native.layout.words // 16) * 16
-        self.states = _aligned(waves * words, np.uint32)
-        lds = native.descriptor.lds_bytes + launch.dynamic_lds
-        self.lds = _aligned(max(lds, 64), np.uint8)
-        scratch = native.descriptor.scratch_bytes
-        per_wave = scratch * native.layout.lanes
-        self.scratch = _aligned(max(per_wave * waves, 64), np.uint8)
-        self.flags = np.zeros(waves, np.uint8)
-        self.context = np.zeros(state.CONTEXT_WORDS, np.uint64)
-        self.context[state.LDS_BASE] = self.lds.ctypes.data
-        self.context[state.LDS_BYTES] = lds
-        self.context[state.RANGES] = table.ctypes.data
-        self.context[state.RANGE_COUNT] = len(table)
-        self.context[state.SCRATCH_BYTES] = scratch
-        x, y, z = launch.grid
-        words_of_ids = setup.id_words
-        groups = x * y * z if chosen is None else len(chosen)
-        self.job = np.array(
-            [
-                counter.ctypes.data, groups, x, y, waves, words,
-                setup.template.ctypes.data, setup.template.shape[1], self.states.ctypes.data,
-                self.context.ctypes.data, self.flags.ctypes.data, *words_of_ids,
-                setup.packed, 0, 0, 0, self.scratch.ctypes.data, per_wave, budget,
-                failed.ctypes.data, 0 if chosen is None else chosen.ctypes.data,
-            ],
-            dtype=np.int64,
-        )  # fmt: skip
+        self.grid, self.team, self.attach = grid, team, attach
+        self.aside: deque[Resident] = deque()
+        self.error: ExecutionError | None = None
+        self.current = self._resident()
+        self.patience, self.slices = _PATIENCE, 0
+        self.still, self.epoch = 0, 0
 
-    def _nearest(self, address: int) -> str:
-        """Where the address lies relative to the nearest range a launch may touch."""
-        best = None
-        for first, end in self.table[1:].tolist():
-            if address < first:
-                distance, side = first - address, "before"
-            else:
-                distance, side = address - end, "after the end of"
-            if best is None or distance < best[0]:
-                best = distance, side, first, end
-        if best is None:
-            return ", and no memory is known"
-        distance, side, first, end = best
-        if distance < 0:
-            return f", which reaches beyond the end of {first:#x}..{end:#x}"
-        return f", {distance} bytes {side} {first:#x}..{end:#x}"
+    def _resident(self) -> Resident:
+        made = Resident(self.grid)
+        if self.attach is not None:
+            self.attach(made.context)
+        return made
 
-    def error(self) -> ExecutionError:
-        """What went wrong, where."""
-        status, group, wave = (int(self.job[index]) for index in (15, 16, 17))
-        words = int(self.job[5])
-        index = int(self.states[wave * words + state.ERROR_INSTRUCTION])
-        program = self.native.kernel.program
-        instruction = program.instructions[index]
-        where = f" at {instruction.location}" if instruction.location else ""
-        x, y, _ = self.launch.grid
-        place = (group % x, group // x % y, group // x // y)
-        text = f"{program.name}: workgroup {place}, wave {wave}{where}: "
-        if status == state.BAD_ADDRESS:
-            address, lane = int(self.context[FAULT_ADDRESS]), int(self.context[FAULT_LANE])
-            what = f"{instruction.decoded.text!r} lane {lane} touches unknown address {address:#x}"
-            what += self._nearest(address)
-        elif status == state.ENDLESS:
-            what = "the loop runs longer than allowed"
-        elif status == state.SWIZZLED:
-            what = f"{instruction.decoded.text!r} goes through a swizzled buffer: not supported"
+    def run(self) -> None:
+        """Run workgroups until none is left or one has failed."""
+        try:
+            while not self.grid.failed[0] and self._step():
+                pass
+        except ExecutionError as error:
+            self.error = error
+            self.grid.failed[0] = 1
+        finally:
+            self.team.left()
+
+    def _step(self) -> bool:
+        """One call of the native loop. False when nothing is left to do."""
+        resident = self.current
+        result = resident.run()
+        if result == BROKEN:
+            raise resident.error()
+        if result == NONE_LEFT:
+            self.still = 0
+            self.team.moved()
+            if not self.aside:
+                return False
+            self.current = self.aside.popleft()
+        elif not resident.active or resident.moved():
+            self.still = 0
+            self.team.moved()
+            self.slices += 1
+            if self.slices > self.patience:
+                self.slices, self.patience = 0, 2 * self.patience
+                self._rotate()
         else:
-            what = f"stopped with status {status}"
-        return ExecutionError(text + what)
+            self.still = self.still + 1 if self.epoch == self.team.epoch else 0
+            self.epoch = self.team.epoch
+            self._rotate()
+            self._check_deadlock()
+        return True
+
+    def _rotate(self) -> None:
+        """Put the current workgroup aside for one not started yet, or for one put aside before."""
+        room = (len(self.aside) + 2) * self.grid.resident_bytes <= _RESIDENT_BYTES
+        if self.current.active and room and not self.grid.exhausted:
+            self.aside.append(self.current)
+            self.current = self._resident()
+        elif self.aside:
+            self.aside.append(self.current)
+            self.current = self.aside.popleft()
+
+    def _check_deadlock(self) -> None:
+        if self.still < _ROUNDS * (len(self.aside) + 1):
+            return
+        if self.team.all_stuck(id(self), self.epoch):
+            raise ExecutionError(self._deadlock())
+        time.sleep(_PAUSE)
+
+    def _deadlock(self) -> str:
+        name = self.grid.native.kernel.name
+        residents = [self.current, *self.aside]
+        lines = [line for resident in residents for line in resident.waits()]
+        text = "; ".join(lines[:4]) + (f"; and {len(lines) - 4} more" if len(lines) > 4 else "")
+        if not self.grid.exhausted:
+            text += "; the memory for workgroups under way is used up, others have not started"
+        return f"{name}: deadlock: all that runs waits: {text}"
 
 
-def _aligned(count: int, dtype: type) -> np.ndarray:
-    """Zeroed memory at a 64-byte boundary."""
-    size = np.dtype(dtype).itemsize
-    raw = np.zeros(count * size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + count * size].view(dtype)
-
-
-__all__ = ["run", "translate"]
+__all__ = ["DEFAULT_BUDGET", "run", "translate"]

@@ -1,10 +1,16 @@
-; The loop over workgroups: takes numbers from a shared counter and runs the waves of each workgroup
-; in turns between barriers. Job words (64 bit), written by engine.py:
+; The loop over workgroups of one host thread: takes numbers from a shared counter and runs the waves
+; of each workgroup in rounds. In a round every wave that can run does so until it ends, waits at a
+; barrier, or pauses because its slice is used up; when all that have not ended wait, they go on. Job
+; words (64 bit), written by resident.py:
 ;   0 counter*   1 workgroups   2 grid x     3 grid y      4 waves       5 words per wave
 ;   6 template*  7 words copied 8 states*    9 context*   10 flags*     11 word of id x
 ;  12 word of y 13 word of z   14 packed y,z 15 status     16 workgroup  17 wave
-;  18 scratch*  19 scratch bytes per wave   20 budget    21 failed*
-;  22 numbers of the workgroups to run* (0: all)
+;  18 scratch*  19 scratch bytes per wave   20 instructions a wave may execute
+;  21 failed*   22 numbers of the workgroups to run* (0: all)            23 instructions executed*
+;  24 slice     25 a workgroup is under way  26 quantum
+; Flags of waves: 0 can run, 1 ended, 2 waits at a barrier.
+; Returns 0 when no workgroup is left, 1 with one under way after a slice or the quantum was used up,
+; 2 after an error.
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -26,7 +32,7 @@ out:
   ret void
 }
 
-define void @work(ptr %wave, ptr %job) {
+define i64 @work(ptr %wave, ptr %job) {
 entry:
   %counter.n = call i64 @field(ptr %job, i64 0)
   %counter = inttoptr i64 %counter.n to ptr
@@ -51,7 +57,12 @@ entry:
   %packed = call i64 @field(ptr %job, i64 14)
   %scratch = call i64 @field(ptr %job, i64 18)
   %scratch.bytes = call i64 @field(ptr %job, i64 19)
-  %budget = call i64 @field(ptr %job, i64 20)
+  %limit = call i64 @field(ptr %job, i64 20)
+  %used.n = call i64 @field(ptr %job, i64 23)
+  %used = inttoptr i64 %used.n to ptr
+  %slice = call i64 @field(ptr %job, i64 24)
+  %active.slot = getelementptr i64, ptr %job, i64 25
+  %quantum.slot = getelementptr i64, ptr %job, i64 26
   %failed.n = call i64 @field(ptr %job, i64 21)
   %failed = inttoptr i64 %failed.n to ptr
   %chosen.n = call i64 @field(ptr %job, i64 22)
@@ -62,16 +73,18 @@ entry:
   %group.now = getelementptr i64, ptr %context, i64 10
   %wave.now = getelementptr i64, ptr %context, i64 11
   %turn.now = getelementptr i64, ptr %context, i64 12
-  br label %next
+  %active = load i64, ptr %active.slot
+  %is.active = icmp ne i64 %active, 0
+  br i1 %is.active, label %turn, label %next
 
 next:
   %stop = load atomic i64, ptr %failed monotonic, align 8
   %stopped = icmp ne i64 %stop, 0
-  br i1 %stopped, label %leave, label %take
+  br i1 %stopped, label %empty, label %take
 take:
   %taken = atomicrmw add ptr %counter, i64 1 monotonic
   %over = icmp uge i64 %taken, %total
-  br i1 %over, label %leave, label %pick
+  br i1 %over, label %empty, label %pick
 pick:
   br i1 %all, label %start, label %look.up
 look.up:
@@ -82,6 +95,7 @@ start:
   %number = phi i64 [ %taken, %pick ], [ %from.list, %look.up ]
   store i64 %number, ptr %group.now
   store i64 0, ptr %turn.now
+  store i64 1, ptr %active.slot
   %id.x = urem i64 %number, %grid.x
   %rest = udiv i64 %number, %grid.x
   %id.y = urem i64 %rest, %grid.y
@@ -110,6 +124,8 @@ setup.plain:
 setup.done:
   %flag = getelementptr i8, ptr %flags, i64 %w
   store i8 0, ptr %flag
+  %used.start = getelementptr i64, ptr %used, i64 %w
+  store i64 0, ptr %used.start
   %w.next = add i64 %w, 1
   %w.more = icmp ult i64 %w.next, %waves
   br i1 %w.more, label %setup, label %turn
@@ -118,50 +134,96 @@ turn:
   br label %run
 run:
   %r = phi i64 [ 0, %turn ], [ %r.next, %run.next ]
-  %alive = phi i64 [ 0, %turn ], [ %alive.next, %run.next ]
+  %waiting = phi i64 [ 0, %turn ], [ %waiting.next, %run.next ]
+  %paused = phi i64 [ 0, %turn ], [ %paused.next, %run.next ]
   %r.flag = getelementptr i8, ptr %flags, i64 %r
-  %done = load i8, ptr %r.flag
-  %is.done = icmp ne i8 %done, 0
-  br i1 %is.done, label %run.next, label %run.wave
+  %flag.now = load i8, ptr %r.flag
+  switch i8 %flag.now, label %run.wave [ i8 1, label %run.next
+                                         i8 2, label %still ]
 run.wave:
   %r.offset = mul i64 %r, %words
   %r.state = getelementptr i32, ptr %states, i64 %r.offset
   %r.scratch = mul i64 %r, %scratch.bytes
   %r.base = add i64 %scratch, %r.scratch
   store i64 %r.base, ptr %scratch.slot
-  store i64 %budget, ptr %budget.slot
+  %r.used = getelementptr i64, ptr %used, i64 %r
+  %used.before = load i64, ptr %r.used
+  %rest.allowed = sub i64 %limit, %used.before
+  %short = icmp slt i64 %rest.allowed, %slice
+  %given = select i1 %short, i64 %rest.allowed, i64 %slice
+  store i64 %given, ptr %budget.slot
   store i64 %r, ptr %wave.now
   %status = call i32 %wave(ptr %r.state, ptr %context)
+  %left = load i64, ptr %budget.slot
+  %spent = sub i64 %given, %left
+  %used.after = add i64 %used.before, %spent
+  store i64 %used.after, ptr %r.used
+  %quantum = load i64, ptr %quantum.slot
+  %quantum.left = sub i64 %quantum, %spent
+  store i64 %quantum.left, ptr %quantum.slot
   switch i32 %status, label %broken [ i32 0, label %ended
-                                      i32 1, label %waiting ]
+                                      i32 1, label %stopped.here
+                                      i32 6, label %slice.over ]
 ended:
   store i8 1, ptr %r.flag
   br label %run.next
-waiting:
+stopped.here:
+  store i8 2, ptr %r.flag
+  br label %still
+still:
   br label %run.next
+slice.over:
+  br i1 %short, label %broken, label %run.next
 run.next:
-  %more.alive = phi i64 [ 0, %run ], [ 0, %ended ], [ 1, %waiting ]
-  %alive.next = add i64 %alive, %more.alive
+  %one.waits = phi i64 [ 0, %run ], [ 0, %ended ], [ 1, %still ], [ 0, %slice.over ]
+  %one.paused = phi i64 [ 0, %run ], [ 0, %ended ], [ 0, %still ], [ 1, %slice.over ]
+  %waiting.next = add i64 %waiting, %one.waits
+  %paused.next = add i64 %paused, %one.paused
   %r.next = add i64 %r, 1
   %r.more = icmp ult i64 %r.next, %waves
-  br i1 %r.more, label %run, label %turned
+  br i1 %r.more, label %run, label %round.over
+round.over:
+  %any.paused = icmp ne i64 %paused.next, 0
+  br i1 %any.paused, label %pause, label %turned
 turned:
   %turns = load i64, ptr %turn.now
   %turns.next = add i64 %turns, 1
   store i64 %turns.next, ptr %turn.now
-  %again = icmp ne i64 %alive.next, 0
-  br i1 %again, label %turn, label %next
+  %none.waits = icmp eq i64 %waiting.next, 0
+  br i1 %none.waits, label %group.done, label %release
+group.done:
+  store i64 0, ptr %active.slot
+  %quantum.done = load i64, ptr %quantum.slot
+  %used.up = icmp slt i64 %quantum.done, 0
+  br i1 %used.up, label %pause, label %next
+release:
+  %w2 = phi i64 [ 0, %turned ], [ %w2.next, %release ]
+  %flag.slot = getelementptr i8, ptr %flags, i64 %w2
+  %flag.old = load i8, ptr %flag.slot
+  %flag.new = and i8 %flag.old, 1
+  store i8 %flag.new, ptr %flag.slot
+  %w2.next = add i64 %w2, 1
+  %w2.more = icmp ult i64 %w2.next, %waves
+  br i1 %w2.more, label %release, label %released
+released:
+  %quantum.now = load i64, ptr %quantum.slot
+  %quantum.over = icmp slt i64 %quantum.now, 0
+  br i1 %quantum.over, label %pause, label %turn
 
 broken:
+  %code = phi i32 [ %status, %run.wave ], [ 3, %slice.over ]
   store atomic i64 1, ptr %failed monotonic, align 8
-  %status.wide = zext i32 %status to i64
+  %status.wide = zext i32 %code to i64
   %status.slot = getelementptr i64, ptr %job, i64 15
   store i64 %status.wide, ptr %status.slot
   %group.slot = getelementptr i64, ptr %job, i64 16
-  store i64 %number, ptr %group.slot
+  %group.failed = load i64, ptr %group.now
+  store i64 %group.failed, ptr %group.slot
   %wave.slot = getelementptr i64, ptr %job, i64 17
   store i64 %r, ptr %wave.slot
-  br label %leave
-leave:
-  ret void
+  ret i64 2
+empty:
+  ret i64 0
+pause:
+  ret i64 1
 }

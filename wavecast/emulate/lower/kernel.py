@@ -27,7 +27,7 @@ from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import Access, Control, OperandKind, Role
-from wavecast.isa.program import Program
+from wavecast.isa.program import Block, Program
 from wavecast.isa.registers import EXEC, SGPR_BASE, SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.waits import only_signals
@@ -66,7 +66,7 @@ class KernelLowering:
         self.resume: list[Any] = []
         self._loaded: dict[int, tuple[Any, Any]] = {}
         """Scalar registers whose value is at hand in a block."""
-        self.headers = {loop.header for loop in program.loops}
+        self.headers = _pause_blocks(program)
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
         self.products = MatrixGroup(self)
@@ -78,8 +78,7 @@ class KernelLowering:
         self._enter()
         for block in self.program.blocks:
             self.builder.position_at_end(self.blocks[block.index])
-            if block.index in self.headers:
-                self._count_down(block.start)
+            self._spend(block)
             self.observer.block(self, block)
             for instruction in self.program.block_instructions(block.index):
                 self._instruction(instruction)
@@ -147,16 +146,20 @@ class KernelLowering:
             builder.store(I32(instruction), word)
         builder.branch(self.exit)
 
-    def _count_down(self, first: int) -> None:
-        """Spend one of the loop iterations allowed; `first` is named when there is none left."""
+    def _spend(self, block: Block) -> None:
+        """Count a block's instructions. A loop header is where the wave pauses when its slice is
+        used up, and where it resumes."""
         builder = self.builder
-        left = builder.sub(load(builder, self.budget, I64, 8), I64(1))
+        allowed = load(builder, self.budget, I64, 8)
+        left = builder.sub(allowed, I64(block.stop - block.start))
         builder.store(left, self.budget)
+        if block.index not in self.headers:
+            return
+        self.resume.append(self.blocks[block.index])
         with builder.if_then(builder.icmp_signed("<", left, I64(0)), likely=False):
-            builder.store(I32(state.ENDLESS), self.status)
-            word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
-            builder.store(I32(first), word)
-            builder.branch(self.exit)
+            builder.store(allowed, self.budget)
+            builder.store(I32(len(self.resume)), self.place)
+            self.stop(state.PAUSED, block.start)
 
     def _finish_block(self, block: Any) -> None:
         if not block.successors:
@@ -375,3 +378,15 @@ class KernelLowering:
         self.builder.store(I32(len(self.resume)), self.place)
         self.stop(state.BARRIER)
         self.builder.position_at_end(self.resume[-1])
+
+
+def _pause_blocks(program: Program) -> frozenset[int]:
+    """Blocks that together lie on every cycle: targets of edges that go back in reverse postorder,
+    which are the loop headers where all loops have one entry."""
+    place = {block: number for number, block in enumerate(program.reverse_postorder)}
+    return frozenset(
+        successor
+        for block in program.reverse_postorder
+        for successor in program.blocks[block].successors
+        if place[successor] <= place[block]
+    )

@@ -31,6 +31,7 @@ BAD_ADDRESS: Final = 2
 ENDLESS: Final = 3
 TRAP: Final = 4
 SWIZZLED: Final = 5
+PAUSED: Final = 6  # at a loop header: the slice is used up
 
 # context words
 LDS_BASE: Final = 0
@@ -39,7 +40,7 @@ RANGES: Final = 2  # pointer to (first, end) pairs of 64-bit words
 RANGE_COUNT: Final = 3
 SCRATCH_BASE: Final = 4
 SCRATCH_BYTES: Final = 5
-BUDGET: Final = 6  # blocks this wave may still execute
+BUDGET: Final = 6  # instructions left of the slice of the wave that runs
 FAULT_LANE: Final = 8  # lane and address of an access that failed
 FAULT_ADDRESS: Final = 9
 WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest

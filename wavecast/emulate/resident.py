@@ -1,0 +1,247 @@
+"""Memory of one workgroup that runs: what the native loop of `scheduler.ll` works on."""
+
+from __future__ import annotations
+
+import ctypes
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import binding
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate import initial
+from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.lower import state
+from wavecast.emulate.native import NativeKernel
+from wavecast.emulate.processor import load_object, processor
+
+NONE_LEFT, UNDER_WAY, BROKEN = 0, 1, 2
+"""What the native loop returns."""
+SLICE: Final = 1 << 16
+"""Instructions a wave executes before the others of its workgroup get their turn."""
+SHORT_SLICE: Final = 1 << 10
+"""The same in a workgroup that only waits."""
+QUANTUM: Final = 1 << 20
+"""Instructions after which the native loop returns, so that signals are seen."""
+_STATUS, _GROUP, _WAVE, _SLICE, _ACTIVE, _QUANTUM = 15, 16, 17, 24, 25, 26
+_WAITING: Final = 2
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the workgroups of a launch share. `budget`: instructions each wave may execute;
+    `chosen`: the numbers of the only workgroups to run."""
+
+    native: NativeKernel
+    launch: Launch
+    setup: initial.Setup
+    ranges: np.ndarray
+    counter: np.ndarray
+    failed: np.ndarray
+    budget: int
+    chosen: np.ndarray | None
+
+    @property
+    def groups(self) -> int:
+        """Workgroups to run."""
+        x, y, z = self.launch.grid
+        return x * y * z if self.chosen is None else len(self.chosen)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every workgroup has been started."""
+        return int(self.counter[0]) >= self.groups
+
+    @property
+    def lds_bytes(self) -> int:
+        return self.native.descriptor.lds_bytes + self.launch.dynamic_lds
+
+    @property
+    def wave_words(self) -> int:
+        """32-bit words from one wave to the next: whole lines of 64 bytes."""
+        return -(-self.native.layout.words // 16) * 16
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Scratch of one wave."""
+        return self.native.descriptor.scratch_bytes * self.native.layout.lanes
+
+    @property
+    def resident_bytes(self) -> int:
+        """Host memory one workgroup takes."""
+        waves = self.setup.waves
+        return waves * (4 * self.wave_words + self.scratch_bytes) + self.lds_bytes
+
+    def place(self, group: int) -> tuple[int, int, int]:
+        """Where a workgroup lies in the grid."""
+        x, y, _ = self.launch.grid
+        return group % x, group // x % y, group // x // y
+
+
+class Resident:
+    """Room for one workgroup at a time. Raises ExecutionError when memory does not suffice."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        setup, native = grid.setup, grid.native
+        waves, words = setup.waves, grid.wave_words
+        try:
+            self.states = _aligned(waves * words, np.uint32)
+            self.lds = _aligned(max(grid.lds_bytes, 64), np.uint8)
+            self.scratch = _aligned(max(grid.scratch_bytes * waves, 64), np.uint8)
+        except (MemoryError, ValueError):
+            raise ExecutionError(
+                f"{native.kernel.name}: a workgroup takes {grid.resident_bytes} bytes of "
+                "registers, LDS and scratch, more than there is"
+            ) from None
+        self.flags = np.zeros(waves, np.uint8)
+        self.used = np.zeros(waves, np.int64)
+        self.context = np.zeros(state.CONTEXT_WORDS, np.uint64)
+        self.context[state.LDS_BASE] = self.lds.ctypes.data
+        self.context[state.LDS_BYTES] = grid.lds_bytes
+        self.context[state.RANGES] = grid.ranges.ctypes.data
+        self.context[state.RANGE_COUNT] = len(grid.ranges)
+        self.context[state.SCRATCH_BYTES] = native.descriptor.scratch_bytes
+        x, y, _ = grid.launch.grid
+        self.job = np.array(
+            [
+                grid.counter.ctypes.data, grid.groups, x, y, waves, words,
+                setup.template.ctypes.data, setup.template.shape[1], self.states.ctypes.data,
+                self.context.ctypes.data, self.flags.ctypes.data, *setup.id_words,
+                setup.packed, 0, 0, 0, self.scratch.ctypes.data, grid.scratch_bytes, grid.budget,
+                grid.failed.ctypes.data, 0 if grid.chosen is None else grid.chosen.ctypes.data,
+                self.used.ctypes.data, SLICE, 0, QUANTUM,
+            ],
+            dtype=np.int64,
+        )  # fmt: skip
+        self._address = self.job.ctypes.data
+        self._seen = (-1, 0)
+
+    def run(self) -> int:
+        """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
+        UNDER_WAY (a workgroup may be unfinished, see `active`) or BROKEN."""
+        self.job[_QUANTUM] = QUANTUM
+        return _work()(self.grid.native.address, self._address)
+
+    @property
+    def active(self) -> bool:
+        """Whether a workgroup is under way."""
+        return bool(self.job[_ACTIVE])
+
+    def moved(self) -> bool:
+        """Whether anything of the workgroup's registers has changed since the last call.
+
+        A wave whose registers are the same after a slice does nothing but wait for memory.
+        A workgroup that only waits gets short slices, which grow once it moves.
+        """
+        scalars = self.states.reshape(len(self.used), -1)[:, : state.VECTORS]
+        seen = zlib.crc32(scalars.tobytes(), int(self.context[state.TURN]))
+        seen ^= int(self.context[state.WORKGROUP]) << 32
+        moved = seen != self._seen[0]
+        vectors = 0
+        if not moved:
+            vectors = zlib.crc32(self.states.data)
+            moved = vectors != self._seen[1]
+        self._seen = seen, vectors
+        self.job[_SLICE] = min(SLICE, 4 * int(self.job[_SLICE])) if moved else SHORT_SLICE
+        return moved
+
+    def waits(self) -> list[str]:
+        """Where the waves that have not ended are, for an error."""
+        group = self.grid.place(int(self.context[state.WORKGROUP]))
+        at_barrier = [wave for wave, flag in enumerate(self.flags) if flag == _WAITING]
+        found = {}
+        for wave, flag in enumerate(self.flags):
+            if flag == 0:
+                found.setdefault(self._instruction(wave), []).append(wave)
+        lines = [
+            f"workgroup {group}, {_waves(waves)} in the loop of {_where(instruction)}"
+            for instruction, waves in found.items()
+        ]
+        if at_barrier:
+            lines.append(f"workgroup {group}, {_waves(at_barrier)} at a barrier")
+        return lines
+
+    def error(self) -> ExecutionError:
+        """What went wrong, where, after BROKEN."""
+        status, group, wave = (int(self.job[index]) for index in (_STATUS, _GROUP, _WAVE))
+        instruction = self._instruction(wave)
+        where = f" at {instruction.location}" if instruction.location else ""
+        name = self.grid.native.kernel.name
+        text = f"{name}: workgroup {self.grid.place(group)}, wave {wave}{where}: "
+        if status == state.BAD_ADDRESS:
+            address = int(self.context[state.FAULT_ADDRESS])
+            lane = int(self.context[state.FAULT_LANE])
+            what = f"{instruction.decoded.text!r} lane {lane} touches unknown address {address:#x}"
+            what += self._nearest(address)
+        elif status == state.ENDLESS:
+            what = (
+                f"the loop of {instruction.decoded.text!r} runs longer than allowed: "
+                f"{int(self.used[wave])} instructions of the wave are executed"
+            )
+        elif status == state.SWIZZLED:
+            what = f"{instruction.decoded.text!r} goes through a swizzled buffer: not supported"
+        else:
+            what = f"{instruction.decoded.text!r} stopped with status {status}"
+        return ExecutionError(text + what)
+
+    def _instruction(self, wave: int) -> Any:
+        index = int(self.states[wave * self.grid.wave_words + state.ERROR_INSTRUCTION])
+        return self.grid.native.kernel.program.instructions[index]
+
+    def _nearest(self, address: int) -> str:
+        """Where the address lies relative to the nearest range a launch may touch."""
+        best = None
+        for first, end in self.grid.ranges[1:].tolist():
+            if address < first:
+                distance, side = first - address, "before"
+            else:
+                distance, side = address - end, "after the end of"
+            if best is None or distance < best[0]:
+                best = distance, side, first, end
+        if best is None:
+            return ", and no memory is known"
+        distance, side, first, end = best
+        if distance < 0:
+            return f", which reaches beyond the end of {first:#x}..{end:#x}"
+        return f", {distance} bytes {side} {first:#x}..{end:#x}"
+
+
+def _where(instruction: Any) -> str:
+    place = f" at {instruction.location}" if instruction.location else ""
+    return f"{instruction.decoded.text!r}{place}"
+
+
+def _waves(numbers: list[int]) -> str:
+    noun = "wave" if len(numbers) == 1 else "waves"
+    return f"{noun} {', '.join(map(str, numbers))}"
+
+
+@lru_cache(maxsize=1)
+def _scheduler() -> Any:
+    """The engine that owns the native loop over workgroups."""
+    text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
+    module = binding.parse_assembly(text)
+    module.verify()
+    return load_object(processor().machine(2).emit_object(module))
+
+
+@lru_cache(maxsize=1)
+def _work() -> Any:
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+    return function(_scheduler().get_function_address("work"))
+
+
+def _aligned(count: int, dtype: type) -> np.ndarray:
+    """Zeroed memory at a 64-byte boundary."""
+    size = np.dtype(dtype).itemsize
+    raw = np.zeros(count * size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * size].view(dtype)
+
+
+__all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "Grid", "Resident"]
