@@ -9,13 +9,14 @@ from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_el
 from wavecast.isa.program import Kernel, KernelDescriptor
 
 
-def parse_kernel(code: CodeObject) -> Kernel:
-    """The program and descriptor of an AMD code object.
+def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
+    """The program and descriptor of an AMD code object; with `link` the program goes on with the
+    functions the kernel can reach.
 
     The descriptor comes from the assembly's directives, or from the ELF where the assembly is
     a disassembly. Raises InputError when neither has one.
     """
-    module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel)
+    module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel, link=link)
     kernel = module.kernels.get(code.kernel)
     if kernel is not None:
         return kernel

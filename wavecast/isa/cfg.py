@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from wavecast.errors import ParseError
 from wavecast.isa.instruction import Instruction, OperandClass, SourceLocation
+from wavecast.isa.linking import called
 from wavecast.isa.opcode import Control
 from wavecast.isa.program import Block, Loop, Program
 
@@ -19,6 +21,8 @@ _CONDITIONAL = Control.CONDITIONAL
 
 _JUMP_EXPRESSION = re.compile(r"\(?(\.?[A-Za-z_$][\w.$]*)-")
 _LONG_BRANCH_REACH = 8
+_CALL_REACH = 64
+"""Instructions before a call in which the address it goes to is looked for."""
 
 
 def build_program(
@@ -27,14 +31,18 @@ def build_program(
     instructions: list[Instruction],
     labels: dict[str, int],
     file: str = "",
+    *,
+    entries: Mapping[str, int] | None = None,
 ) -> Program:
     """The control-flow graph of one function. `labels` maps a name to an instruction index.
 
-    Raises ParseError for a branch to a label the function does not have.
+    `entries` are the starts of all functions of a linked program: calls then end blocks and lead to
+    the function called, or to all where it is computed; a return leads behind every call. Raises ParseError for a branch to a label the function does not have.
     """
     targets = _branch_targets(name, instructions, labels, file)
-    starts = _leaders(instructions, targets)
-    blocks = _blocks(instructions, labels, targets, starts)
+    jumps = _Jumps(instructions, targets, entries or {})
+    starts = _leaders(instructions, targets, jumps)
+    blocks = _blocks(instructions, labels, targets, starts, jumps)
     order = _reverse_postorder(blocks)
     dominators = _dominators(blocks, order)
     loops = _loops(blocks, order, dominators, instructions)
@@ -51,6 +59,7 @@ def build_program(
         tuple(loops),
         tuple(order),
         tuple(innermost),
+        dict(entries or {}),
     )
 
 
@@ -93,8 +102,39 @@ def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, 
     return None
 
 
-def _leaders(instructions: list[Instruction], targets: dict[int, int]) -> list[int]:
-    starts = {0, *targets.values()}
+class _Jumps:
+    """Where calls and computed jumps of a linked program lead; nowhere in a single function."""
+
+    def __init__(
+        self, instructions: list[Instruction], targets: dict[int, int], entries: Mapping[str, int]
+    ) -> None:
+        self.linked = bool(entries)
+        self.calls: dict[int, tuple[int, ...]] = {}
+        self.computed: tuple[int, ...] = ()
+        self.starts = set(entries.values())
+        if not entries:
+            return
+        functions = tuple(start for start in entries.values() if start)
+        returns = set()
+        for index, instruction in enumerate(instructions):
+            if instruction.decoded.opcode.control is not _CALL:
+                continue
+            returns.add(index + 1)
+            before = instructions[max(0, index - _CALL_REACH) : index]
+            name = called(instruction.decoded, before, entries)
+            self.calls[index] = functions if name is None else (entries[name],)
+        self.starts |= returns
+        self.computed = tuple(sorted(returns.union(functions)))
+
+    def of(self, instruction: Instruction) -> tuple[int, ...]:
+        """The instructions a call or computed jump without a label may lead to."""
+        if instruction.decoded.opcode.control is _CALL:
+            return self.calls.get(instruction.index, ())
+        return self.computed
+
+
+def _leaders(instructions: list[Instruction], targets: dict[int, int], jumps: _Jumps) -> list[int]:
+    starts = {0, *targets.values(), *jumps.starts}
     for instruction in instructions:
         control = instruction.decoded.opcode.control
         if control is not _NONE and control is not _CALL:
@@ -107,6 +147,7 @@ def _blocks(
     labels: dict[str, int],
     targets: dict[int, int],
     starts: list[int],
+    jumps: _Jumps,
 ) -> list[Block]:
     by_start = {start: index for index, start in enumerate(starts)}
     label_at: dict[int, str] = {}
@@ -122,6 +163,8 @@ def _blocks(
         jump = (by_start[targets[last.index]],) if last.index in targets else ()
         if control is _CONDITIONAL:
             successors.append(tuple(dict.fromkeys((*follows, *jump))))
+        elif jumps.linked and (control is _CALL or (control is Control.INDIRECT and not jump)):
+            successors.append(tuple(by_start[to] for to in jumps.of(last) if to in by_start))
         elif control in (Control.BRANCH, Control.INDIRECT, _END):
             successors.append(jump)
         else:

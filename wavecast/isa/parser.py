@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from wavecast.errors import ParseError, UnknownOpcode
@@ -17,6 +16,7 @@ from wavecast.isa.cfg import build_program
 from wavecast.isa.collector import no_collections
 from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
 from wavecast.isa.instruction import Instruction
+from wavecast.isa.linking import Function, leaves, linked
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.program import AssemblyModule, Kernel, Program
 from wavecast.isa.source import SourceTable
@@ -32,13 +32,6 @@ _HIGH_REGISTER = re.compile(r" ?(/\*v\[?\d[\d:]*\]?\*/)")
 """gfx1250 prints `v0 /*v256*/` for a register above 255, which `s_set_vgpr_msb` selects."""
 
 
-@dataclass
-class _Function:
-    name: str
-    instructions: list[Instruction] = field(default_factory=list)
-    labels: dict[str, int] = field(default_factory=dict)
-
-
 @no_collections()
 def parse(
     text: str,
@@ -47,24 +40,31 @@ def parse(
     *,
     kernel: str | None = None,
     wave_lanes: int | None = None,
+    link: bool = False,
 ) -> AssemblyModule:
     """Parse the assembly of one code object.
 
     `target` is an AMD processor; `file` is named in errors. With `kernel` only that function is
-    decoded. `wave_lanes` overrides the wave size; by default each kernel's descriptor decides.
+    decoded; with `link` too, its program goes on with the functions it can reach.
+    `wave_lanes` overrides the wave size; by default each kernel's descriptor decides.
     Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is no program.
     """
     isa_target(target)
     descriptors = descriptors_from_assembly(text, target)
     lanes = wave_lanes or _wave_lanes(target, [d.wave_size for d in descriptors.values()])
     functions = _Reader(text, target, file, lanes, kernel).read()
-    programs = {
-        function.name: build_program(
-            function.name, target, function.instructions, function.labels, file
-        )
-        for function in functions
-        if function.instructions
-    }
+    if link and functions and leaves(functions[0]):
+        functions = _Reader(text, target, file, lanes, None).read()
+    if link and kernel is not None:
+        programs = _linked(functions, kernel, target, file)
+    else:
+        programs = {
+            function.name: build_program(
+                function.name, target, function.instructions, function.labels, file
+            )
+            for function in functions
+            if function.instructions
+        }
     kernels = {
         name: Kernel(name, programs[name], descriptor)
         for name, descriptor in descriptors.items()
@@ -74,6 +74,16 @@ def parse(
         raise ParseError(f"no function {kernel!r} in the assembly", file=file)
     rest: dict[str, Program] = {n: p for n, p in programs.items() if n not in kernels}
     return AssemblyModule(target, kernels, rest)
+
+
+def _linked(functions: list[Function], kernel: str, target: str, file: str) -> dict[str, Program]:
+    """The kernel's program with the functions it reaches behind it."""
+    known = {function.name: function for function in functions if function.instructions}
+    if kernel not in known:
+        return {}
+    whole, entries = linked(known[kernel], known)
+    program = build_program(kernel, target, whole.instructions, whole.labels, file, entries=entries)
+    return {kernel: program}
 
 
 def _wave_lanes(target: str, sizes: Iterable[int]) -> int:
@@ -101,9 +111,9 @@ class _Reader:
         self.only = only
         self.decoder = _decoder(isa_target(target), wave_lanes)
         self.sources = SourceTable()
-        self.functions: list[_Function] = []
+        self.functions: list[Function] = []
 
-    def read(self) -> list[_Function]:
+    def read(self) -> list[Function]:
         in_text, location, current = True, None, None
         instructions: list[Instruction] = []
         decode = self.decoder.decode
@@ -167,10 +177,10 @@ class _Reader:
             raise ParseError(".section without a name", file=self.file, line=number)
         return words[1].startswith(".text")
 
-    def _start(self, name: str) -> _Function | None:
+    def _start(self, name: str) -> Function | None:
         if self.only is not None and name != self.only:
             return None
-        function = _Function(name)
+        function = Function(name)
         self.functions.append(function)
         return function
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import Instruction, SourceLocation
@@ -56,6 +57,8 @@ class Program:
     reverse_postorder: tuple[int, ...]
     innermost_loop: tuple[int | None, ...]
     """Per block, the index of the innermost loop that holds it."""
+    entries: Mapping[str, int] = field(default_factory=dict)
+    """First instruction of every function of a linked program; empty for a single function."""
 
     def block_instructions(self, block: int) -> tuple[Instruction, ...]:
         """The instructions of one block."""

@@ -1,0 +1,98 @@
+"""A kernel and the functions it can reach, as one sequence of instructions.
+
+Calls go through addresses: code adds the distance of a symbol (`name@rel32@lo+4`) to the program
+counter. Every function whose address is taken, directly or by a function that is reached, belongs
+to the program. Source: LLVM "User Guide for AMDGPU Backend", sections on relocation records and the
+calling convention.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wavecast.isa.instruction import Decoded, Instruction, OperandClass
+from wavecast.isa.opcode import Control
+
+_SYMBOL = re.compile(
+    r'"?([A-Za-z_.$][\w.$@]*?)"?@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi)'
+)
+
+
+@dataclass
+class Function:
+    """Instructions and labels (name -> instruction index) of one function of a text."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+def symbol_of(text: str) -> tuple[str, str] | None:
+    """The symbol an operand's expression names and its relocation, None for others."""
+    match = _SYMBOL.match(text)
+    return (match[1], match[2]) if match is not None else None
+
+
+def linked(kernel: Function, functions: Mapping[str, Function]) -> tuple[Function, dict[str, int]]:
+    """The kernel followed by what it reaches, and where each function begins."""
+    order = [kernel]
+    for function in order:
+        for name in _named(function):
+            found = functions.get(name)
+            if found is not None and found not in order:
+                order.append(found)
+    whole = Function(kernel.name)
+    entries: dict[str, int] = {}
+    for function in order:
+        start = len(whole.instructions)
+        entries[function.name] = start
+        whole.labels.update({label: start + at for label, at in function.labels.items()})
+        whole.instructions += [
+            Instruction(item.decoded, start + item.index, item.line, item.location)
+            for item in function.instructions
+        ]
+    whole.labels.update(entries)
+    return whole, entries
+
+
+def leaves(function: Function) -> bool:
+    """Whether a function calls another or takes the address of something."""
+    return bool(_named(function)) or any(
+        item.decoded.opcode.control is Control.CALL for item in function.instructions
+    )
+
+
+def _named(function: Function) -> list[str]:
+    names: dict[str, None] = {}
+    for instruction in function.instructions:
+        calls = instruction.decoded.opcode.control is Control.CALL
+        for operand in instruction.decoded.operands:
+            if operand.kind is OperandClass.LABEL and calls:
+                names[operand.text] = None
+            elif operand.kind is OperandClass.EXPRESSION:
+                found = symbol_of(operand.text)
+                if found is not None:
+                    names[found[0]] = None
+    return list(names)
+
+
+def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, int]) -> str | None:
+    """The function a call goes to, where the code just before it shows it."""
+    for operand in decoded.operands:
+        if operand.kind is OperandClass.LABEL and operand.text in entries:
+            return operand.text
+    source = decoded.operands[-1].bits
+    for instruction in reversed(before):
+        if not instruction.writes & source:
+            continue
+        for operand in instruction.operands:
+            found = symbol_of(operand.text) if operand.kind is OperandClass.EXPRESSION else None
+            if found is not None:
+                return found[0] if found[0] in entries else None
+        return None
+    return None
+
+
+__all__ = ["Function", "called", "leaves", "linked", "symbol_of"]
