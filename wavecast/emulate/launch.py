@@ -21,12 +21,18 @@ class Emulator:
     """Runs launches of AMD code on the host's processor to the end, plain or in a mode.
 
     `threads` is how many host threads share the workgroups of a launch (default: the processors
-    this process may use).
+    this process may use), `max_instructions` how many instructions each wave may execute.
     """
 
-    def __init__(self, threads: int | None = None, mode: Mode | None = None) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        mode: Mode | None = None,
+        max_instructions: int | None = None,
+    ) -> None:
         self.threads = threads or available_processors()
         self.mode = mode
+        self.budget = max_instructions or engine.DEFAULT_BUDGET
         self._translated: dict[str, NativeKernel] = {}
 
     def translate(self, code: CodeObject) -> NativeKernel:
@@ -50,7 +56,9 @@ class Emulator:
         native = self.translate(launch.code)
         x, y, z = launch.grid
         threads = max(1, min(threads or self.threads, x * y * z))
-        engine.run(native, launch, list(ranges), threads=threads, mode=self.mode)
+        engine.run(
+            native, launch, list(ranges), threads=threads, mode=self.mode, budget=self.budget
+        )
 
 
 @contextlib.contextmanager

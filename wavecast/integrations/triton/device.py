@@ -28,12 +28,14 @@ def device(
     kernels: str = "",
     check: bool = False,
     ignored: Iterable[str] = (),
+    max_instructions: int | None = None,
 ) -> Iterator[ExecutingHooks]:
     """Execute every Triton launch of the block on the emulator, at once, in this process.
 
     Tensors live on the CPU, also those asked for with `device="cuda"` where PyTorch has no GPU;
     results land in them. `threads` is the number of host threads (default: all there are),
-    `kernels` a regular expression of the kernels to execute, others are left out.
+    `kernels` a regular expression of the kernels to execute, others are left out, and
+    `max_instructions` how many instructions each wave may execute (default: minutes' worth).
 
     Launches raise `wavecast.emulate.errors.Unsupported` for an instruction without a meaning here
     and `ExecutionError` when they touch memory outside their tensors' storages, run endlessly or
@@ -53,7 +55,7 @@ def device(
     facts = device_facts(arch)
     reports = Reports(ignored)
     mode = CheckMode(reports.add, CANARY) if check else None
-    hooks = ExecutingHooks(facts, Emulator(threads, mode), reports, kernels=kernels)
+    hooks = ExecutingHooks(facts, Emulator(threads, mode, max_instructions), reports, kernels=kernels)
     real = has_gpu()
     hooks.install()
     try:
