@@ -63,9 +63,10 @@ class Logs:
         for chunks in self._blocks:
             entries = np.concatenate(chunks) if chunks else np.zeros(0, np.uint32)
             marks = np.flatnonzero(entries & layout.STREAM_BIT)
-            for mark, end in zip(marks, [*marks[1:], len(entries)], strict=True):
-                stream = int(entries[mark]) & ~layout.STREAM_BIT
-                found.setdefault(stream, []).append(entries[mark + 1 : end])
+            # what stands before the first mark is nothing: every log begins with one
+            for part in np.split(entries, marks)[1:]:
+                stream = int(part[0]) & ~layout.STREAM_BIT
+                found.setdefault(stream, []).append(part[1:])
         return {stream: np.concatenate(parts) for stream, parts in found.items()}
 
     def accesses(self) -> dict[int, np.ndarray]:
