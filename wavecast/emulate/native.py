@@ -8,7 +8,7 @@ someone asks for instructions, to word an error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,8 @@ from wavecast.isa.registers import AGPRS, VGPRS
 
 _FUNCTION = "wave"
 _LEVEL = 1
+_DYNAMIC_STACK = 16384
+"""Bytes of scratch per lane for a stack of unknown depth; hardware takes what the runtime set."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     """
 
     def parse() -> Kernel:
-        return parse_kernel(code)
+        return parse_kernel(code, link=True)
 
     if mode is not None:
         return translate(parse(), mode)
@@ -149,11 +151,18 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None) -> Compiled:
     _optimise(parsed, machine)
     return Compiled(
         kernel.program.target,
-        kernel.descriptor,
+        _with_stack(kernel.descriptor),
         layout,
         machine.emit_object(parsed),
         tuple(runtime.names_in(module)),
     )
+
+
+def _with_stack(descriptor: KernelDescriptor) -> KernelDescriptor:
+    """The descriptor with room for the stack of recursive code, whose size compilers leave open."""
+    if not descriptor.uses_dynamic_stack:
+        return descriptor
+    return replace(descriptor, scratch_bytes=max(descriptor.scratch_bytes, _DYNAMIC_STACK))
 
 
 def _optimise(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:

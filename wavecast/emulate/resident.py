@@ -183,6 +183,10 @@ class Resident:
                 f"the loop of {instruction.decoded.text!r} runs longer than allowed: "
                 f"{int(self.used[wave])} instructions of the wave are executed"
             )
+        elif status == state.BAD_JUMP:
+            what = f"{instruction.decoded.text!r} jumps to an address that is no function"
+        elif status == state.TRAP:
+            what = f"{instruction.decoded.text!r} was executed: the kernel gave up (assert, abort)"
         elif status == state.SWIZZLED:
             what = f"{instruction.decoded.text!r} goes through a swizzled buffer: not supported"
         else:

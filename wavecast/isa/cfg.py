@@ -37,10 +37,11 @@ def build_program(
     """The control-flow graph of one function. `labels` maps a name to an instruction index.
 
     `entries` are the starts of all functions of a linked program: calls then end blocks and lead to
-    the function called, or to all where it is computed; a return leads behind every call. Raises ParseError for a branch to a label the function does not have.
+    the function called, or to all where it is computed; a return leads behind every call. Raises
+    ParseError for a branch to a label the function does not have.
     """
     targets = _branch_targets(name, instructions, labels, file)
-    jumps = _Jumps(instructions, targets, entries or {})
+    jumps = _Jumps(instructions, entries or {})
     starts = _leaders(instructions, targets, jumps)
     blocks = _blocks(instructions, labels, targets, starts, jumps)
     order = _reverse_postorder(blocks)
@@ -106,7 +107,7 @@ class _Jumps:
     """Where calls and computed jumps of a linked program lead; nowhere in a single function."""
 
     def __init__(
-        self, instructions: list[Instruction], targets: dict[int, int], entries: Mapping[str, int]
+        self, instructions: list[Instruction], entries: Mapping[str, int]
     ) -> None:
         self.linked = bool(entries)
         self.calls: dict[int, tuple[int, ...]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import memory, mode, scalar_memory, state
+from wavecast.emulate.lower import jumps, memory, mode, scalar_memory, state
 from wavecast.emulate.lower.matrix import MatrixGroup
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
@@ -25,13 +25,14 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 from wavecast.emulate.lower.vector import VectorLowering
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
-from wavecast.isa.instruction import Decoded, Instruction
+from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, Control, OperandKind, Role
 from wavecast.isa.program import Block, Program
 from wavecast.isa.registers import EXEC, SGPR_BASE, SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.waits import only_signals
 
+_DEBUG_TRAP = 3
 _SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
 
 
@@ -258,6 +259,8 @@ class KernelLowering:
                 self._barrier(instruction)
             elif opcode.role is Role.MESSAGE and decoded.writes:
                 scalar_memory.message(self, decoded)
+            elif opcode.name == "s_trap":
+                self._trap(instruction)
             elif opcode.role in _SKIPPED:
                 return
             elif opcode.matrix is not None:
@@ -291,9 +294,12 @@ class KernelLowering:
         if self.pending is not None and self.pending.blocks(decoded):
             self.flush()
         meaning = semantics.of(decoded.opcode)
+        if decoded.opcode.name == jumps.COUNTER:
+            jumps.read_counter(self, instruction)
+            return
         if meaning is None:
             raise Unsupported(f"no semantics for {decoded.mnemonic}")
-        outputs = meaning.evaluate(self._scalar_ops(), *self._scalar_inputs(decoded))
+        outputs = meaning.evaluate(self._scalar_ops(), *self._scalar_inputs(instruction))
         self._scalar_outputs(decoded, outputs)
 
     def _scalar_ops(self) -> LlvmOps:
@@ -301,14 +307,19 @@ class KernelLowering:
         ops.overflow = mode.overflow(self)
         return ops
 
-    def _scalar_inputs(self, decoded: Decoded) -> list[Any]:
-        inputs = []
+    def _scalar_inputs(self, instruction: Instruction) -> list[Any]:
+        inputs, decoded = [], instruction.decoded
         width = 32
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             bits = self._width(role)
             if role.kind is not OperandKind.IMMEDIATE:
                 width = max(width, bits)
-            if role.access is not Access.WRITE and role.kind is not OperandKind.LABEL:
+            if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+                continue
+            if operand.kind is OperandClass.EXPRESSION:
+                value = jumps.symbol_value(self, instruction.index, operand.text)
+                inputs.append(ir.Constant(ir.IntType(bits), value))
+            else:
                 inputs.append(scalar_operand(self, operand, role, bits))
         for name in decoded.opcode.implicit_reads:
             inputs.append(self.special(name, width))
@@ -342,10 +353,8 @@ class KernelLowering:
             self.builder.branch(self.blocks[block.successors[0]])
         elif control is Control.CONDITIONAL:
             self._conditional(instruction, block)
-        elif control is Control.INDIRECT and block.successors:
-            self.builder.branch(self.blocks[block.successors[0]])
         else:
-            raise Unsupported("calls and computed jumps")
+            jumps.lower(self, instruction, block)
 
     def _conditional(self, instruction: Instruction, block: Any) -> None:
         if len(block.successors) < 2:
@@ -365,6 +374,18 @@ class KernelLowering:
         follows = block.index + 1
         jump = next(s for s in block.successors if s != follows)
         self.builder.cbranch(taken, self.blocks[jump], self.blocks[follows])
+
+    def _trap(self, instruction: Instruction) -> None:
+        """Ends the launch; trap 3 is for a debugger, and nothing without one.
+
+        Source: LLVM "User Guide for AMDGPU Backend", section "Trap Handler ABI".
+        """
+        number = instruction.operands[0].value
+        if number == _DEBUG_TRAP:
+            return
+        self.settle()
+        self.stop(state.TRAP, instruction.index)
+        self.builder.position_at_end(self.function.append_basic_block("after_trap"))
 
     def _barrier(self, instruction: Instruction) -> None:
         self.settle()

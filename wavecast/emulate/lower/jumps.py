@@ -1,0 +1,114 @@
+"""Addresses of code: the program counter, calls, returns, and symbols relative to it.
+
+Instruction i of a program has the address `CODE + SIZE * i`, whatever its encoding: no access can
+reach it, and only differences to symbols (`name@rel32@lo+4`) and jumps to functions and behind
+calls mean something. A computed jump to anything else breaks the launch off.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.operands import scalar_operand
+from wavecast.emulate.lower.values import I64
+from wavecast.isa.instruction import Instruction, Operand, OperandClass
+from wavecast.isa.linking import symbol_of
+from wavecast.isa.opcode import Control
+from wavecast.isa.program import Block
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+CODE = 1 << 46
+"""Address of the first instruction; positive as a number of 48 bits."""
+SIZE = 8
+COUNTER = "s_get_pc_i64"
+_MASK = (1 << 64) - 1
+_DIFFERENCE = re.compile(r"\(?(?P<label>[\w.$]+)-[\w.$]+\)?(?:(?P<part>&|>>)(?:4294967295|32))?")
+"""What far branches add: `(.LBB0_3-.Lpost_getpc0)&4294967295`."""
+_PARTS = {"rel32@lo": "low", "rel32@hi": "high", "rel64": "whole"}
+
+
+def address_of(index: int) -> int:
+    """The address of an instruction."""
+    return CODE + SIZE * index
+
+
+def read_counter(lowering: KernelLowering, instruction: Instruction) -> None:
+    """The address of the following instruction."""
+    value = I64(address_of(instruction.index + 1))
+    lowering.set_scalar_bits(_first(instruction.operands[0]), value)
+
+
+def symbol_value(lowering: KernelLowering, index: int, text: str) -> int:
+    """The 32 (or 64) bits an expression of instruction `index` adds to the program counter read
+    last before it. Raises Unsupported for symbols other than functions of the program."""
+    place, part = _place(lowering, text)
+    instructions = lowering.program.instructions
+    for before in range(index - 1, -1, -1):
+        if instructions[before].opcode.name == COUNTER:
+            break
+    else:
+        raise Unsupported(f"{text!r} without a program counter to add it to")
+    distance = address_of(place) - address_of(before + 1) & _MASK
+    if part == "whole":
+        return distance
+    return distance >> 32 if part == "high" else distance & 0xFFFFFFFF
+
+
+def _place(lowering: KernelLowering, text: str) -> tuple[int, str]:
+    """The instruction an expression points to, and the part of the distance it takes."""
+    jump = _DIFFERENCE.fullmatch(text)
+    if jump is not None:
+        places = [b.start for b in lowering.program.blocks if b.label == jump["label"]]
+        if places:
+            return places[0], {"&": "low", ">>": "high"}.get(jump["part"] or "", "whole")
+    found = symbol_of(text)
+    if found is None:
+        raise Unsupported(f"the operand {text!r}")
+    name, relocation = found
+    entry = lowering.program.entries.get(name)
+    if entry is None or relocation.startswith("gotpcrel"):
+        raise Unsupported(f"the symbol {name!r}: only functions of the same text are known")
+    return entry, _PARTS[relocation]
+
+
+def lower(lowering: KernelLowering, instruction: Instruction, block: Block) -> None:
+    """A call, or a jump to an address in registers."""
+    builder, decoded = lowering.builder, instruction.decoded
+    calls = decoded.opcode.control is Control.CALL
+    target = decoded.operands[-1]
+    if target.kind is OperandClass.LABEL:
+        where = None
+    else:
+        where = scalar_operand(lowering, target, decoded.roles[-1], 64)
+    if calls:
+        back = I64(address_of(instruction.index + 1))
+        lowering.set_scalar_bits(_first(decoded.operands[0]), back)
+    if where is None:
+        builder.branch(lowering.blocks[block.successors[0]])
+        return
+    _jump(lowering, instruction, block, where)
+
+
+def _jump(lowering: KernelLowering, instruction: Instruction, block: Block, where: Any) -> None:
+    """Go to the block at an address, if it is one this may lead to."""
+    builder = lowering.builder
+    nowhere = lowering.function.append_basic_block("nowhere")
+    choice = builder.switch(where, nowhere)
+    for successor in block.successors:
+        start = lowering.program.blocks[successor].start
+        choice.add_case(I64(address_of(start)), lowering.blocks[successor])
+    builder.position_at_end(nowhere)
+    lowering.stop(state.BAD_JUMP, instruction.index)
+
+
+def _first(operand: Operand) -> int:
+    """The position of an operand's first register."""
+    return operand.bits.bit_length() - operand.bits.bit_count()
+
+
+__all__ = ["COUNTER", "address_of", "lower", "read_counter", "symbol_value"]
