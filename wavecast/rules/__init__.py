@@ -17,6 +17,8 @@ from wavecast.rules.finding import Finding, Rule, Severity, Subject
 RULES: Final = MappingProxyType(
     {
         "lds-over-limit": "wavecast.rules.lds_over_limit",
+        "missing-wait": "wavecast.rules.missing_wait",
+        "hazard": "wavecast.rules.hazard",
         "register-spills": "wavecast.rules.register_spills",
         "occupancy-one-step-away": "wavecast.rules.occupancy_step",
         "narrow-global-access": "wavecast.rules.narrow_global",

@@ -13,7 +13,7 @@ class Violation:
     reading them; both are indices into the program. `remedy` is the instruction that must stand in
     between, `counter` what it waits on (`vmcnt`, `dscnt` … or, for hazards, `wait states`, `VALU
     instructions`, `va_vdst` …) and `value` the largest value the wait may let stand, or the number
-    of wait states still missing. `explanation` is one line.
+    of wait states still missing. `statement` says in one line what is wrong.
     """
 
     instruction: int
@@ -22,7 +22,12 @@ class Violation:
     counter: str
     value: int
     remedy: str
-    explanation: str
+    statement: str
+
+    @property
+    def explanation(self) -> str:
+        """What is wrong and what is missing, in one line."""
+        return f"{self.statement}: `{self.remedy}` is missing"
 
 
 def listed(registers: tuple[str, ...], most: int = 4) -> str:

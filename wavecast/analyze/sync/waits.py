@@ -159,9 +159,8 @@ class _Walk:
             counter=clash.queue.counter,
             value=needed,
             remedy=remedy,
-            explanation=f"`{instruction.decoded.text}` {clash.verb} {listed(names)} before "
-            f"`{writer.text}` is sure to have {done} {'it' if len(names) == 1 else 'them'}: "
-            f"`{remedy}` or a stronger wait is missing",
+            statement=f"`{instruction.decoded.text}` {clash.verb} {listed(names)} before "
+            f"`{writer.text}` is sure to have {done} {'it' if len(names) == 1 else 'them'}",
         )
 
 

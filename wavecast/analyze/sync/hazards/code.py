@@ -148,8 +148,8 @@ class Code:
             counter="wait states",
             value=missing,
             remedy=f"s_nop {missing - 1}",
-            explanation=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
-            f"after {states} of {needed} wait states ({why}): `s_nop {missing - 1}` is missing",
+            statement=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
+            f"after {states} of {needed} wait states ({why})",
         )
 
     def unordered(
@@ -165,8 +165,8 @@ class Code:
             counter=counter,
             value=0,
             remedy=remedy,
-            explanation=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
-            f"too closely ({why}): `{remedy}` is missing",
+            statement=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
+            f"too closely ({why})",
         )
 
 
