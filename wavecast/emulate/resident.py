@@ -119,13 +119,14 @@ class Resident:
             dtype=np.int64,
         )  # fmt: skip
         self._address = self.job.ctypes.data
+        self._work, self._engine = _scheduler()
         self._seen = (-1, 0)
 
     def run(self) -> int:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
         UNDER_WAY (a workgroup may be unfinished, see `active`) or BROKEN."""
         self.job[_QUANTUM] = QUANTUM
-        return _work()(self.grid.native.address, self._address)
+        return self._work(self.grid.native.address, self._address)
 
     @property
     def active(self) -> bool:
@@ -226,18 +227,14 @@ def _waves(numbers: list[int]) -> str:
 
 
 @lru_cache(maxsize=1)
-def _scheduler() -> Any:
-    """The engine that owns the native loop over workgroups."""
+def _scheduler() -> tuple[Any, Any]:
+    """The native loop over workgroups, and the engine that owns it."""
     text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
     module = binding.parse_assembly(text)
     module.verify()
-    return load_object(processor().machine(2).emit_object(module))
-
-
-@lru_cache(maxsize=1)
-def _work() -> Any:
+    engine = load_object(processor().machine(2).emit_object(module))
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-    return function(_scheduler().get_function_address("work"))
+    return function(engine.get_function_address("work")), engine
 
 
 def _aligned(count: int, dtype: type) -> np.ndarray:
