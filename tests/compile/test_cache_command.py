@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from click.testing import CliRunner
 
 from wavecast.cli.cache import command
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import KINDS, Cache
 from wavecast.compile.digest import key
 
 
@@ -43,3 +46,20 @@ def test_clear_takes_a_kind_and_an_age() -> None:
 
 def test_a_negative_age_is_refused() -> None:
     assert CliRunner().invoke(command, ["clear", "--older-than", "-1"]).exit_code == 2
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    result = CliRunner().invoke(command, ["clear", "--kind", "nope"])
+    assert result.exit_code == 2
+    assert "'ptx'" in result.output
+
+
+def test_every_kind_that_is_stored_is_known() -> None:
+    sources = Path(__file__).parents[2].glob("wavecast/**/*.py")
+    stored = {
+        kind
+        for source in sources
+        for call in re.findall(r"\bkey\((\"[^,]*),", source.read_text())
+        for kind in re.findall(r"\"(\w+)\"", call)
+    }
+    assert stored == set(KINDS)

@@ -44,14 +44,18 @@ def lanes_of(target: str) -> int:
     return 64 if target.startswith("gfx9") else 32
 
 
-def kernel_of(target: str, body: str, *, lds: int = 0, scratch: int = 0) -> Kernel:
-    """`body` as a kernel, with bytes of LDS and, per lane, of scratch."""
+def assembly(target: str, body: str, *, lds: int = 0, scratch: int = 0) -> str:
+    """`body` as the kernel `k`, with bytes of LDS and, per lane, of scratch."""
     extra = ""
     if lanes_of(target) == 32:
         extra = "\t\t.amdhsa_wavefront_size32 1"
     load = "s_load_b256" if extra else "s_load_dwordx8"
-    text = _TEXT.format(load=load, body=body, lds=lds, scratch=scratch, extra=extra)
-    return parse(text, target).kernels["k"]
+    return _TEXT.format(load=load, body=body, lds=lds, scratch=scratch, extra=extra)
+
+
+def kernel_of(target: str, body: str, *, lds: int = 0, scratch: int = 0) -> Kernel:
+    """The kernel of `assembly`."""
+    return parse(assembly(target, body, lds=lds, scratch=scratch), target).kernels["k"]
 
 
 def pointers(arrays: tuple[np.ndarray, ...]) -> bytes:

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from wavecast.compile.cache import Cache, Entry
+from wavecast.compile.cache import KINDS, Cache, Entry
 from wavecast.report.units import size
 
 
@@ -40,7 +40,12 @@ def show() -> None:
 
 
 @command.command()
-@click.option("--kind", default="", help="Only entries of this kind, as `show` lists them.")
+@click.option(
+    "--kind",
+    type=click.Choice(sorted(KINDS)),
+    default=None,
+    help="Only entries of this kind, as `show` lists them.",
+)
 @click.option(
     "--older-than",
     "days",
@@ -49,9 +54,9 @@ def show() -> None:
     metavar="DAYS",
     help="Only entries not used for so many days.",
 )
-def clear(kind: str, days: float) -> None:
+def clear(kind: str | None, days: float) -> None:
     """Delete entries. Files that wavecast did not write are never touched."""
-    removed = Cache().clear(kind, days)
+    removed = Cache().clear(kind or "", days)
     total = sum(entry.bytes for entry in removed)
     noun = "entry" if len(removed) == 1 else "entries"
     click.echo(f"removed {len(removed)} {noun}, {size(total)}")

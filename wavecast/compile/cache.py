@@ -20,6 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+KINDS: Final = {
+    "disassembly": "code objects as text",
+    "emulate": "native code of kernels",
+    "hip": "compiled HIP files",
+    "memory": "native code of memory accesses, shared by kernels",
+    "outlined": "native code of other functions that kernels share",
+    "ptx": "assembled PTX",
+    "sass": "disassembled NVIDIA code",
+}
+"""What entries hold, by kind."""
 _MAGIC: Final = b"WCC1"
 _SUFFIX: Final = ".wcc"
 _ENTRY: Final = re.compile(r"([a-z][a-z0-9_]*)-[0-9a-f]{64}\.wcc")

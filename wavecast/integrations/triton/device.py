@@ -17,6 +17,8 @@ from wavecast.integrations.triton.session import device_facts
 if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.check.report import Report
+    from wavecast.emulate.mode import Mode
+    from wavecast.emulate.trace.mode import TraceMode
     from wavecast.integrations.triton.execute import ExecutingHooks
 
 
@@ -29,6 +31,7 @@ def device(
     check: bool = False,
     ignored: Iterable[str] = (),
     max_instructions: int | None = None,
+    trace: bool | TraceMode = False,
 ) -> Iterator[ExecutingHooks]:
     """Execute every Triton launch of the block on the emulator, at once, in this process.
 
@@ -44,18 +47,29 @@ def device(
     With `check`, launches are watched for races, missing waits, reads of memory nobody wrote and
     more (docs/checks.md), but for the kinds named in `ignored`. What is found gathers in `reports`
     of the object the block gets; when the block ends with errors there, ChecksFailed is raised.
+
+    With `trace`, `traces` of that object holds what every launch executed and touched
+    (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
     """
     from wavecast.emulate.check.collected import Reports
     from wavecast.emulate.check.mode import CheckMode
     from wavecast.emulate.launch import Emulator
+    from wavecast.emulate.mode import Modes
+    from wavecast.emulate.trace.mode import TraceMode
     from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
     from wavecast.integrations.torch_cpu.fresh import CANARY, FreshMemory
     from wavecast.integrations.triton.execute import ExecutingHooks
 
     facts = device_facts(arch)
     reports = Reports(ignored)
-    mode = CheckMode(reports.add, CANARY) if check else None
-    hooks = ExecutingHooks(facts, Emulator(threads, mode, max_instructions), reports, kernels=kernels)
+    tracing = TraceMode() if trace is True else trace or None
+    watching: list[Mode] = [] if tracing is None else [tracing]
+    if check:
+        watching.append(CheckMode(reports.add, CANARY))
+    emulator = Emulator(threads, Modes.of(watching), max_instructions)
+    hooks = ExecutingHooks(facts, emulator, reports, kernels=kernels)
+    if tracing is not None:
+        hooks.traces = tracing.traces
     real = has_gpu()
     hooks.install()
     try:

@@ -1,0 +1,96 @@
+"""Native code on disk: found again, made again when damaged, never found under another name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+from tests.emulate.memory_support import assembly
+from wavecast.compile.assembly import load
+from wavecast.compile.cache import Cache
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.emulate import native
+from wavecast.emulate.launch import Emulator
+
+BODY = """
+	v_add_u32_e32 v2, {amount}, v0
+	global_store_dword v1, v2, s[8:9]
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
+    return Cache()
+
+
+def _code(amount: int) -> CodeObject:
+    (code,) = load(assembly("gfx942", BODY.format(amount=amount)), "gfx942")
+    return code
+
+
+def _result(code: CodeObject) -> list[int]:
+    out = np.zeros(64, np.uint32)
+    start = out.ctypes.data
+    kernarg = np.array([start, 0, 0, 0], np.uint64).tobytes()
+    Emulator(1).run(Launch(code, (1, 1, 1), (64, 1, 1), (), kernarg), [(start, start + 256)])
+    return out.tolist()
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("compiled again")
+
+
+def test_code_is_compiled_once(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [lane + 5 for lane in range(64)]
+    assert _result(_code(5)) == wanted
+    assert len(list(cache.entries("emulate"))) == 1
+    monkeypatch.setattr(native, "compile_kernel", _never)
+    monkeypatch.setattr(native, "parse_kernel", _never)
+    assert _result(_code(5)) == wanted
+
+
+def test_other_code_is_another_entry(cache: Cache) -> None:
+    assert _result(_code(5)) != _result(_code(6))
+    assert len(list(cache.entries("emulate"))) == 2
+
+
+def test_damaged_entries_are_made_again(cache: Cache) -> None:
+    wanted = _result(_code(7))
+    for entry in list(cache.entries()):
+        content = bytearray(entry.path.read_bytes())
+        content[-1] ^= 1
+        entry.path.write_bytes(content)
+    assert _result(_code(7)) == wanted
+    (entry,) = cache.entries("emulate")
+    stored = cache.get(entry.path.stem)
+    assert native.Compiled.unpacked(stored) is not None
+
+
+@pytest.mark.parametrize("value", [None, 1, {}, {"descriptor": {}}, {"target": "gfx942"}])
+def test_entries_of_another_shape_do_not_count(value: object) -> None:
+    assert native.Compiled.unpacked(value) is None
+
+
+def test_entries_come_back_as_they_were() -> None:
+    from wavecast.compile.parsing import parse_kernel
+
+    made = native.compile_kernel(parse_kernel(_code(1)))
+    again = native.Compiled.unpacked(made.packed())
+    assert again == replace(made, descriptor=again.descriptor if again else made.descriptor)
+    assert again is not None
+    assert again.descriptor == made.descriptor
+
+
+def test_errors_are_worded_from_cached_code(cache: Cache) -> None:
+    from wavecast.emulate.errors import ExecutionError
+
+    (code,) = load(assembly("gfx942", "\tglobal_store_dword v1, v0, s[10:11]\n"), "gfx942")
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match="'global_store_dword v1, v0"):
+            _result(code)
