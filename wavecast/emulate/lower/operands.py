@@ -22,15 +22,15 @@ _FORMATS = {"f16": ("<e", 16), "f32": ("<f", 32), "f64": ("<d", 64)}
 def constant_bits(operand: Operand, role: OperandRole, bits: int) -> int:
     """The bit pattern of a constant operand at its role's type.
 
-    Spelled floats take the operand's format (packed halves repeat it); a 32-bit literal of a
-    64-bit float is its high half; integers are sign-extended.
+    Spelled floats take the operand's format, or the one of its width where it has none; a 32-bit
+    literal of a 64-bit float is its high half; integers are sign-extended.
     """
     text = operand.text.strip("|").lstrip("-") if operand.absolute else operand.text
     kind = role.type.partition("x")[0]
     if _FLOAT_TEXT.fullmatch(text):
         if kind == "bf16":
             return struct.unpack("<I", struct.pack("<f", float(text)))[0] >> 16
-        code, width = _FORMATS.get(kind, _FORMATS["f32"])
+        code, width = _FORMATS.get(kind, _FORMATS["f64" if bits == 64 else "f32"])
         pattern = int.from_bytes(struct.pack(code, float(text)), "little")
         return pattern & ((1 << max(bits, width)) - 1)
     if operand.value is None:
