@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.isa.instruction import Decoded, Operand
 from wavecast.isa.opcode import Access
 from wavecast.isa.semantics import Semantics
+from wavecast.isa.semantics.ops import Ops
 
 _NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)")
 
@@ -44,7 +44,7 @@ def plain(operand: Operand) -> Operand:
 
 
 def evaluate(
-    ops: LlvmOps, meaning: Semantics, decoded: Decoded, values: list[Any]
+    ops: Ops[Any], meaning: Semantics, decoded: Decoded, values: list[Any]
 ) -> tuple[Any, ...]:
     """A row's outputs with integer clamp, packed halves, and chosen halves of 16-bit operands."""
     clamp = "clamp" in decoded.modifiers
@@ -73,16 +73,16 @@ def _sources(decoded: Decoded) -> int:
     return sum(role.access is Access.READ for role in decoded.roles)
 
 
-def _own(decoded: Decoded) -> int:
+def own_inputs(decoded: Decoded) -> int:
     """Inputs before the sources: a destination that is read too."""
     return sum(role.access is Access.READ_WRITE for role in decoded.roles)
 
 
 def _both(
-    ops: LlvmOps, meaning: Semantics, decoded: Decoded, values: list[Any], element: Any
+    ops: Ops[Any], meaning: Semantics, decoded: Decoded, values: list[Any], element: Any
 ) -> Any:
     """The element function on each half; every operand's half and sign as its modifiers say."""
-    bits, skip = meaning.element_bits, _own(decoded)
+    bits, skip = meaning.element_bits, own_inputs(decoded)
     halves = []
     for name, sign, usual in (("op_sel", "neg_lo", 0), ("op_sel_hi", "neg_hi", 1)):
         picks, signs = entries(decoded, name), entries(decoded, sign)
@@ -101,7 +101,7 @@ def _both(
     return ops.or_(ops.low_half(low), ops.shl(high, ops.const(16, 32), 32), 32)
 
 
-def _half(ops: LlvmOps, value: Any, bits: int, upper: bool) -> Any:
+def _half(ops: Ops[Any], value: Any, bits: int, upper: bool) -> Any:
     if bits == 16:
         return ops.lshr(value, ops.const(16, 32), 32) if upper else value
     if upper:
@@ -109,14 +109,15 @@ def _half(ops: LlvmOps, value: Any, bits: int, upper: bool) -> Any:
     return ops.truncate(value, 64, 32)
 
 
-def _chosen(ops: LlvmOps, decoded: Decoded, values: list[Any]) -> list[Any]:
-    picks, skip = entries(decoded, "op_sel"), _own(decoded)
+def _chosen(ops: Ops[Any], decoded: Decoded, values: list[Any]) -> list[Any]:
+    picks, skip = entries(decoded, "op_sel"), own_inputs(decoded)
+    roles = [role for role in decoded.roles if role.access is Access.READ]
     found = list(values)
-    for index, pick in enumerate(picks[: _sources(decoded)]):
+    for index, pick in enumerate(picks[: len(roles)]):
         if not pick:
             continue
         value = values[index + skip]
-        if value.type.element.width != 32:
+        if roles[index].dwords > 1:
             raise Unsupported("op_sel on an operand of more than 32 bits")
         found[index + skip] = ops.lshr(value, ops.const(16, 32), 32)
     return found

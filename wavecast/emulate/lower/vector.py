@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from wavecast.emulate.lower.packed import (
     clamps_itself,
     evaluate,
     modifier_value,
+    own_inputs,
     plain,
     writes_high_half,
 )
@@ -25,6 +27,7 @@ from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Access, Opcode, OperandKind, OperandRole
 from wavecast.isa.registers import special
 from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.ops import Ops
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -109,7 +112,7 @@ def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> I
     if unknown:
         raise Unsupported(f"the modifier {sorted(unknown)[0]}")
     items: list[Any] = []
-    source = 0
+    source = -own_inputs(decoded)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access is Access.WRITE:
             continue
@@ -152,14 +155,14 @@ def _input(
         return MaskInput(scalar_operand(lowering, operand, role, lowering.layout.lanes), key)
     bits = 32 * role.dwords if role.dwords else 32
     if operand.kind is OperandClass.CONSTANT:
-        format_role = _mixed_role(decoded, role, source)
+        format_role = mixed_role(decoded, role, source)
         value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, format_role, bits))
     else:
         value = scalar_operand(lowering, operand, role, bits)
     return ScalarInput(value, operand, role)
 
 
-def _mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
+def mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
     """The role of a constant of a mixed-precision row: f16 where op_sel_hi says so, else f32.
 
     Compilers rely on it: `v_fma_mix_f32 v0, -v1, 1.0, v2 op_sel_hi:[0,1,1]` multiplies by one.
@@ -216,14 +219,14 @@ def _row_value(frame: Frame, item: RowInput) -> Any:
         value = frame.read(item.rows[0])
         if item.operand.half == "h":
             value = ops.lshr(value, ops.const(16, 32), 32)
-        return _selected(ops, value, item.select, item.operand.sign_extend)
+        return selected(ops, value, item.select, item.operand.sign_extend)
     if len(item.rows) > 2:
         return tuple(frame.read(row) for row in item.rows)
     low, high = (frame.read(row) for row in item.rows)
     return ops.join(low, high)
 
 
-def _selected(ops: LlvmOps, value: Any, select: str, signed: bool) -> Any:
+def selected(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
     """The byte or word an SDWA operand selects."""
     if not select or select == "DWORD":
         return value
@@ -277,12 +280,15 @@ def _write_rows(
             part = ops.truncate(part, width, 32)
         elif width < 32:
             part = ops.zero_extend(value, width, 32)
-        frame.write(row, _placed(frame, decoded, operand, row, part))
+        part = placed(ops, decoded, operand, part, lambda row=row: frame.read(row))
+        frame.write(row, part)
 
 
-def _placed(frame: Frame, decoded: Decoded, operand: Operand, row: int, value: Any) -> Any:
-    """The result where it belongs within the register: a half, or what SDWA selects."""
-    ops = frame.ops
+def placed(
+    ops: Ops[Any], decoded: Decoded, operand: Operand, value: Any, old: Callable[[], Any]
+) -> Any:
+    """The result where it belongs within the register: a half, or what SDWA selects. `old` gives
+    the register's value before."""
     select, unused = decoded.modifiers.get("dst_sel", ""), decoded.modifiers.get("dst_unused", "")
     meaning = semantics.of(decoded.opcode)
     if meaning is not None and "op_sel" in decoded.modifiers and writes_high_half(meaning, decoded):
@@ -299,10 +305,10 @@ def _placed(frame: Frame, decoded: Decoded, operand: Operand, row: int, value: A
     if unused == "UNUSED_SEXT":
         top = ops.shl(value, ops.const(32 - width, 32), 32)
         return ops.shl(ops.ashr(top, ops.const(32 - width, 32), 32), ops.const(position, 32), 32)
-    placed = ops.and_(moved, ops.const(field, 32), 32)
+    result = ops.and_(moved, ops.const(field, 32), 32)
     if unused == "UNUSED_PRESERVE":
-        placed = ops.or_(placed, ops.and_(frame.read(row), ops.const(~field, 32), 32), 32)
-    return placed
+        result = ops.or_(result, ops.and_(old(), ops.const(~field, 32), 32), 32)
+    return result
 
 
 def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
@@ -500,7 +506,8 @@ class VectorLowering:
             raise Unsupported(f"no semantics for {decoded.mnemonic}")
         values = [_lanes_of(frame, item) for item in inputs]
         if "dpp" in decoded.encoding:
-            values[0], frame.active = permuted(frame, decoded, values[0], active)
+            source = own_inputs(decoded)
+            values[source], frame.active = permuted(frame, decoded, values[source], active)
         outputs = evaluate(frame.ops, meaning, decoded, values)
         self._outputs(frame, decoded, outputs)
         frame.store_rows()
