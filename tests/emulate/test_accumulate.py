@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
-from tests.emulate.memory_support import lanes_of, run  # noqa: E402
+from tests.emulate.memory_support import lanes_of, run
 
 
 def _accumulate(target: str, instruction: str) -> np.ndarray:
