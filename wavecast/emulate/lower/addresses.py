@@ -24,15 +24,12 @@ _STEP = 8
 class Resolved:
     """`addresses`: array of i64. `live`: lanes that access memory; `dead`: active lanes that are
     out of the bounds hardware checks itself. `trusted` (i1): the whole span of live addresses lies
-    in one known range. `first`: lowest live address. `contiguous` (i1): lane n is n elements after
-    lane 0."""
+    in one known range."""
 
     addresses: Any
     live: Any
     dead: Any
     trusted: Any
-    first: Any
-    contiguous: Any
 
 
 def check_function(module: ir.Module) -> ir.Function:
@@ -130,10 +127,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     ones, zeros = constant(-1, 64, _STEP), constant(0, 64, _STEP)
     low, high = out.room(wide, ones), out.room(wide, zeros)
     live = out.room(out.mask, out.mask(0))
-    strays = out.room(wide, zeros)
     maker = _Maker(out)
-    numbers = ir.Constant(wide, [size * lane for lane in range(_STEP)])
-    origin = out.room(I64, I64(0))
     with out.counted(out.lanes // _STEP) as chunk:
         start = builder.mul(chunk, I64(_STEP))
         value, inside = maker.make(start)
@@ -149,18 +143,8 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
             seen = builder.select(active, value, rest)
             merged = out.intrinsic(f"llvm.{name}.v8i64", wide, out.get(slot, wide), seen)
             builder.store(merged, slot)
-        first = builder.select(
-            builder.icmp_unsigned("==", chunk, I64(0)),
-            builder.extract_element(value, I32(0)),
-            out.get(origin, I64),
-        )
-        builder.store(first, origin)
-        line = builder.add(first, builder.mul(start, I64(size)))
-        stray = builder.sub(value, builder.add(splat(builder, line, _STEP), numbers))
-        builder.store(builder.or_(out.get(strays, wide), stray), strays)
     lowest = out.intrinsic("llvm.vector.reduce.umin.v8i64", I64, out.get(low, wide))
     highest = out.intrinsic("llvm.vector.reduce.umax.v8i64", I64, out.get(high, wide))
-    stray = out.intrinsic("llvm.vector.reduce.or.v8i64", I64, out.get(strays, wide))
     mask = out.get(live, out.mask)
     dead = builder.and_(out.exec, builder.not_(mask))
     if out.access.mode == "private":
@@ -172,8 +156,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
         span = builder.add(builder.sub(highest, lowest), I64(size))
         inside = builder.call(check_function(out.module), [out.context, lowest, span])
         trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))
-    contiguous = builder.icmp_unsigned("==", stray, I64(0))
-    return Resolved(addresses, mask, dead, trusted, lowest, contiguous)
+    return Resolved(addresses, mask, dead, trusted)
 
 
 def lane_address(out: Outlined, found: Resolved, lane: Any, *, checked: bool = True) -> Any:

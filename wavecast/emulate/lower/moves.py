@@ -1,8 +1,8 @@
 """Outlined loads and stores: data between memory and rows of lanes.
 
-With every lane active and good, lanes move four at a time: their elements are transposed between
-memory (one lane after another) and registers (one row after another), and single elements that
-follow each other move as vectors. Otherwise lanes move one after another.
+In the common case (`spans.py`) lanes move sixteen at a time: their elements are transposed between
+memory (one lane after another) and registers (one row after another), and what follows each other
+in memory moves as vectors. Otherwise lanes move one after another.
 """
 
 from __future__ import annotations
@@ -11,88 +11,119 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower import state
+from wavecast.emulate.lower import state, transpose
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, check_function, lane_address, resolve
+from wavecast.emulate.lower.spans import Span, span
 from wavecast.emulate.lower.values import I8, I16, I32, I64, PTR, constant, element, load
 
-_GROUP = 4
-"""Lanes transposed at once."""
 _RUN = 16
 """Lanes of a vector move."""
+_FEW = 4
+"""Lanes of a scattered store."""
+_VECTOR = 16
+"""Dwords of a vector copied to LDS."""
 
 
 def build_move(out: Outlined) -> None:
     """The body of a load or store."""
-    builder, found = out.builder, resolve(out)
+    builder, quick = out.builder, span(out)
+    with builder.if_then(quick.good, likely=True):
+        first = quick.address(I64(0))
+        with builder.if_else(quick.contiguous) as (line, scattered):
+            with line:
+                _line(out, first)
+            with scattered:
+                _scattered(out, quick)
+        builder.ret(I32(0))
+    found = resolve(out)
     _dead(out, found)
-    whole = builder.icmp_unsigned("==", found.live, out.mask(-1))
-    fast = builder.and_(whole, found.trusted)
-    with builder.if_else(fast, likely=True) as (together, apart):
-        with together:
-            _together(out, found)
-        with apart, out.each_lane(found.live) as lane:
-            address = lane_address(out, found, lane)
-            _lane(out, lane, builder.inttoptr(address, PTR))
+    with out.each_lane(found.live) as lane:
+        address = lane_address(out, found, lane)
+        _lane(out, lane, builder.inttoptr(address, PTR))
     builder.ret(I32(0))
 
 
-def _together(out: Outlined, found: Resolved) -> None:
-    """Move every lane, knowing that all addresses are good."""
-    builder = out.builder
-    if out.access.bytes > 4:
-        with out.counted(out.lanes // _GROUP) as group:
-            _transpose(out, found, builder.mul(group, I64(_GROUP)))
-        return
-    with builder.if_else(found.contiguous) as (line, scattered):
-        with line, out.counted(out.lanes // _RUN) as run:
-            start = builder.mul(run, I64(_RUN))
-            where = builder.add(found.first, builder.mul(start, I64(out.access.bytes)))
-            _line(out, start, builder.inttoptr(where, PTR))
-        with scattered, out.counted(out.lanes) as lane:
-            address = lane_address(out, found, lane, checked=False)
-            _lane(out, lane, builder.inttoptr(address, PTR))
+def _line(out: Outlined, first: Any) -> None:
+    """Move every lane, each following the one before in memory from `first` on."""
+    builder, size = out.builder, I64(out.access.bytes)
+    with out.counted(out.lanes // _RUN) as run:
+        start = builder.mul(run, I64(_RUN))
+        pointer = element(builder, first, builder.mul(start, size), I8)
+        if out.access.bytes <= 4:
+            _move_run(out, start, pointer)
+            return
+        dwords = transpose.piece_lanes(out.access.dwords) * out.access.dwords
+        total = _RUN * out.access.dwords
+        places = [element(builder, pointer, place, I32) for place in range(0, total, dwords)]
+        if out.access.action == "load":
+            _load_pieces(out, start, [[place] for place in places])
+            return
+        pieces = transpose.to_pieces(builder, _rows(out, start, _RUN))
+        for piece, place in zip(pieces, places, strict=True):
+            builder.store(piece, place, align=1)
 
 
-def _transpose(out: Outlined, found: Resolved, start: Any) -> None:
-    """Move `_GROUP` lanes of two to four dwords each."""
+def _scattered(out: Outlined, quick: Span) -> None:
+    """Move every lane, wherever it is."""
+    if out.access.bytes <= 4:
+        with out.counted(out.lanes) as lane:
+            _lane(out, lane, quick.address(lane))
+    elif out.access.action == "load":
+        _gather(out, quick)
+    else:
+        _scatter(out, quick)
+
+
+def _gather(out: Outlined, quick: Span) -> None:
+    builder, each = out.builder, transpose.piece_lanes(out.access.dwords)
+    with out.counted(out.lanes // _RUN) as run:
+        start = builder.mul(run, I64(_RUN))
+        places = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
+        _load_pieces(out, start, [places[at : at + each] for at in range(0, _RUN, each)])
+
+
+def _load_pieces(out: Outlined, start: Any, places: list[list[Any]]) -> None:
+    """Load `_RUN` lanes of two to four dwords from `start` on; `places` points to the equal parts
+    of each piece."""
     builder, count = out.builder, out.access.dwords
-    each, row = ir.VectorType(I32, count), ir.VectorType(I32, _GROUP)
-    lanes = [builder.add(start, I64(lane)) for lane in range(_GROUP)]
-    where = [builder.inttoptr(lane_address(out, found, lane, checked=False), PTR) for lane in lanes]
+    kind = ir.VectorType(I32, transpose.piece_lanes(count) * count // len(places[0]))
     slots = [out.slot(out.rows, index, start) for index in range(count)]
-    if out.access.action == "load":
-        parts = [builder.load(pointer, align=1, typ=each) for pointer in where]
-        low, high = _joined(builder, parts[:2]), _joined(builder, parts[2:])
-        for index, slot in enumerate(slots):
-            picks = [lane * count + index for lane in range(_GROUP)]
-            value = builder.shuffle_vector(low, high, _picks(picks))
-            builder.store(value, slot, align=16)
-        return
-    rows = [builder.load(slot, align=16, typ=row) for slot in slots]
-    while len(rows) < _GROUP:
-        rows.append(rows[-1])
-    low, high = _joined(builder, rows[:2]), _joined(builder, rows[2:])
-    for lane, pointer in enumerate(where):
-        picks = [index * _GROUP + lane for index in range(count)]
-        builder.store(builder.shuffle_vector(low, high, _picks(picks)), pointer, align=1)
+    pieces = []
+    for parts in places:
+        loaded = [builder.load(pointer, align=1, typ=kind) for pointer in parts]
+        pieces.append(transpose.joined(builder, loaded))
+    for value, slot in zip(transpose.to_rows(builder, pieces, count), slots, strict=True):
+        builder.store(value, slot, align=16)
 
 
-def _joined(builder: ir.IRBuilder, pair: list[Any]) -> Any:
-    """Two vectors end to end."""
-    return builder.shuffle_vector(pair[0], pair[1], _picks(range(2 * pair[0].type.count)))
+def _rows(out: Outlined, start: Any, lanes: int) -> list[Any]:
+    """The data of some lanes of every register."""
+    kind = ir.VectorType(I32, lanes)
+    slots = [out.slot(out.rows, index, start) for index in range(out.access.dwords)]
+    return [out.builder.load(slot, align=16, typ=kind) for slot in slots]
 
 
-def _picks(numbers: Any) -> ir.Constant:
-    numbers = list(numbers)
-    return ir.Constant(ir.VectorType(I32, len(numbers)), numbers)
+def _scatter(out: Outlined, quick: Span) -> None:
+    """Four lanes at a time: hosts store two short vectors as fast as one long one."""
+    builder, count = out.builder, out.access.dwords
+    with out.counted(out.lanes // _FEW) as few:
+        start = builder.mul(few, I64(_FEW))
+        rows = _rows(out, start, _FEW)
+        rows += rows[-1:] * (4 - count)
+        low, high = transpose.joined(builder, rows[:2]), transpose.joined(builder, rows[2:])
+        for lane in range(_FEW):
+            picks = [row * _FEW + lane for row in range(count)]
+            value = transpose.shuffled(builder, low, high, picks)
+            pointer = quick.address(builder.add(start, I64(lane)))
+            builder.store(value, pointer, align=1)
 
 
 def _small(out: Outlined) -> ir.IntType:
     return {1: I8, 2: I16}.get(out.access.bytes, I32)
 
 
-def _line(out: Outlined, start: Any, pointer: Any) -> None:
+def _move_run(out: Outlined, start: Any, pointer: Any) -> None:
     """Move `_RUN` elements of up to a dword that follow each other."""
     builder, small = out.builder, _small(out)
     row, packed = ir.VectorType(I32, _RUN), ir.VectorType(small, _RUN)
@@ -196,12 +227,18 @@ def build_to_lds(out: Outlined) -> None:
     LDS address = M0 + instruction offset + lane * size. Lanes out of a buffer's bounds write 0;
     what lies beyond LDS is dropped.
     """
-    builder, found = out.builder, resolve(out)
+    builder, quick = out.builder, span(out)
     words = (state.LDS_BASE, state.LDS_BYTES)
     base, limit = (
         load(builder, element(builder, out.context, word, I64), I64, 8) for word in words
     )
     offset = builder.ptrtoint(out.rows, I64)
+    end = builder.add(offset, I64(out.lanes * out.access.bytes))
+    fits = builder.icmp_unsigned("<=", end, limit)
+    with builder.if_then(builder.and_(quick.good, fits), likely=True):
+        _copy(out, quick, builder.inttoptr(builder.add(base, offset), PTR))
+        builder.ret(I32(0))
+    found = resolve(out)
     kind, size = ir.VectorType(I32, out.access.dwords), I64(out.access.bytes)
 
     def put(lane: Any, value: Any) -> None:
@@ -222,6 +259,21 @@ def build_to_lds(out: Outlined) -> None:
             _dead_dwords(out, found, lane, [element(builder, first, i, I32) for i in range(4)])
             put(lane, out.get(row, kind))
     builder.ret(I32(0))
+
+
+def _copy(out: Outlined, quick: Span, target: Any) -> None:
+    """Copy the data of every lane to `target` in order."""
+    builder, count = out.builder, out.access.dwords
+    together = _VECTOR // count if _VECTOR % count == 0 else 1
+    kind = ir.VectorType(I32, count)
+    with out.counted(out.lanes // together) as group:
+        start = builder.mul(group, I64(together))
+        parts = [
+            builder.load(quick.address(builder.add(start, I64(lane))), align=1, typ=kind)
+            for lane in range(together)
+        ]
+        place = element(builder, target, builder.mul(start, I64(out.access.bytes)), I8)
+        builder.store(transpose.joined(builder, parts), place, align=1)
 
 
 __all__ = ["build_move", "build_to_lds"]

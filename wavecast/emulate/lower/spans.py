@@ -1,0 +1,88 @@
+"""The common case of an access, found without going through the lanes.
+
+Every lane is active, and the lowest and the highest of their offsets say that all of them lie in
+bounds and in one known range. What fails this test is resolved lane by lane (`addresses.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import Outlined
+from wavecast.emulate.lower.addresses import check_function
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`good` (i1): the case holds. Lane n then accesses `base` + its 32-bit offset + n * `step`
+    (i64, or None for 0). `contiguous` (i1): lane n is n elements after lane 0."""
+
+    out: Outlined
+    good: Any
+    base: Any
+    step: Any
+    contiguous: Any
+
+    def address(self, lane: Any) -> Any:
+        """The address of a lane, as a pointer."""
+        builder = self.out.builder
+        offset = load(builder, element(builder, self.out.address, lane, I32), I32)
+        place = builder.add(self.base, builder.zext(offset, I64))
+        if self.step is not None:
+            place = builder.add(place, builder.mul(lane, self.step))
+        return builder.inttoptr(place, PTR)
+
+
+def span(out: Outlined) -> Span:
+    """Emit the test of the common case."""
+    builder, lanes, mode = out.builder, out.lanes, out.access.mode
+    kind = ir.VectorType(I32, lanes)
+    row = builder.load(out.address, align=4, typ=kind)
+    lowest, highest = (
+        builder.zext(out.intrinsic(f"llvm.vector.reduce.{name}.v{lanes}i32", I32, row), I64)
+        for name in ("umin", "umax")
+    )
+    good = builder.icmp_unsigned("==", out.exec, out.mask(-1))
+    base, step = out.base, None
+    end = builder.add(builder.add(highest, out.offset), I64(out.access.bytes))
+    if mode in ("local", "private"):
+        first = state.LDS_BASE if mode == "local" else state.SCRATCH_BASE
+        base, limit = (
+            load(builder, element(builder, out.context, word, I64), I64, 8)
+            for word in (first, first + 1)
+        )
+        step = limit if mode == "private" else None
+        good = builder.and_(good, builder.icmp_unsigned("<=", end, limit))
+    elif mode == "buffer":
+        good = builder.and_(good, builder.icmp_unsigned("<=", end, out.limit))
+    elif mode == "wide":
+        above = builder.load(element(builder, out.address, lanes, I32), align=4, typ=kind)
+        top = builder.extract_element(above, I32(0))
+        same = builder.icmp_unsigned("==", above, splat(builder, top, lanes))
+        good = builder.and_(good, out.intrinsic(f"llvm.vector.reduce.and.v{lanes}i1", I1, same))
+        base = builder.shl(builder.zext(top, I64), I64(32))
+    base = builder.add(base, out.offset)
+    if mode not in ("local", "private"):
+        size = builder.add(builder.sub(highest, lowest), I64(out.access.bytes))
+        first = builder.add(base, lowest)
+        known = builder.call(check_function(out.module), [out.context, first, size])
+        good = builder.and_(good, known)
+    return Span(out, good, base, step, _contiguous(out, row, step))
+
+
+def _contiguous(out: Outlined, row: Any, step: Any) -> Any:
+    if step is not None:
+        return I1(0)
+    builder, lanes = out.builder, out.lanes
+    origin = splat(builder, builder.extract_element(row, I32(0)), lanes)
+    line = ir.Constant(row.type, [out.access.bytes * lane for lane in range(lanes)])
+    same = builder.icmp_unsigned("==", builder.sub(row, origin), line)
+    return out.intrinsic(f"llvm.vector.reduce.and.v{lanes}i1", I1, same)
+
+
+__all__ = ["Span", "span"]

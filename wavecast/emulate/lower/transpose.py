@@ -1,0 +1,86 @@
+"""Between memory, one lane's dwords after another, and registers, one row of lanes after another.
+
+Sixteen lanes at a time, in two steps of shuffles that take two vectors each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from llvmlite import ir
+
+from wavecast.emulate.lower.values import I32
+
+LANES: Final = 16
+"""Lanes that move together."""
+
+
+def piece_lanes(count: int) -> int:
+    """Lanes of a piece: consecutive lanes of `count` dwords, 64 bytes where they fill them."""
+    return 8 if count == 2 else 4
+
+
+def joined(builder: ir.IRBuilder, parts: Sequence[Any]) -> Any:
+    """Vectors end to end; their number is a power of two."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    low, high = joined(builder, parts[:half]), joined(builder, parts[half:])
+    return shuffled(builder, low, high, range(2 * low.type.count))
+
+
+def shuffled(builder: ir.IRBuilder, low: Any, high: Any, picks: Iterable[int]) -> Any:
+    """The elements of two vectors that `picks` names, those of `high` after those of `low`."""
+    numbers = list(picks)
+    order = ir.Constant(ir.VectorType(I32, len(numbers)), numbers)
+    return builder.shuffle_vector(low, high, order)
+
+
+def to_rows(builder: ir.IRBuilder, pieces: Sequence[Any], count: int) -> list[Any]:
+    """`count` rows of LANES lanes from pieces in order."""
+    lanes = piece_lanes(count)
+    if len(pieces) == 2:
+        picks = [[lane * count + row for lane in range(2 * lanes)] for row in range(count)]
+        return [shuffled(builder, pieces[0], pieces[1], each) for each in picks]
+    rows = []
+    for first in range(0, count, 2):
+        wanted = range(first, min(first + 2, count))
+        picks = [lane * count + row for row in wanted for lane in range(2 * lanes)]
+        low, high = (
+            shuffled(builder, pieces[at], pieces[at + 1], picks) for at in (0, 2)
+        )
+        for place in range(len(wanted)):
+            part = range(place * 2 * lanes, (place + 1) * 2 * lanes)
+            rows.append(
+                shuffled(builder, low, high, [*part, *(low.type.count + pick for pick in part)])
+            )
+    return rows
+
+
+def to_pieces(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
+    """The pieces, in order, of rows of LANES lanes."""
+    count, lanes = len(rows), piece_lanes(len(rows))
+    if count == 2:
+        return [
+            shuffled(
+                builder, rows[0], rows[1], [row * LANES + lane for lane in part for row in (0, 1)]
+            )
+            for part in (range(lanes), range(lanes, 2 * lanes))
+        ]
+    pairs = [(rows[first], rows[min(first + 1, count - 1)]) for first in (0, 2)]
+    pieces = []
+    for start in (0, LANES // 2):
+        half = range(start, start + LANES // 2)
+        picks = [row * LANES + lane for lane in half for row in range(2)]
+        low, high = (shuffled(builder, first, second, picks) for first, second in pairs)
+        for first in (0, lanes):
+            order = []
+            for lane in range(first, first + lanes):
+                both = [2 * lane, 2 * lane + 1, LANES + 2 * lane, LANES + 2 * lane + 1]
+                order += both[:count]
+            pieces.append(shuffled(builder, low, high, order))
+    return pieces
+
+
+__all__ = ["LANES", "joined", "piece_lanes", "shuffled", "to_pieces", "to_rows"]
