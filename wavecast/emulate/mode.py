@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.isa.program import Kernel
 
 if TYPE_CHECKING:
@@ -51,4 +51,43 @@ class Mode(Protocol):
         ...
 
 
-__all__ = ["Mode", "Watch"]
+class Modes:
+    """Several modes at once. At most one of them may choose the workgroups that run."""
+
+    def __init__(self, *modes: Mode) -> None:
+        self.modes = modes
+        self.name = "+".join(mode.name for mode in modes)
+
+    @classmethod
+    def of(cls, modes: Sequence[Mode]) -> Mode | None:
+        """None for no mode, the mode itself for one."""
+        return modes[0] if len(modes) == 1 else cls(*modes) if modes else None
+
+    def observer(self, kernel: Kernel) -> Observer:
+        return Observers(tuple(mode.observer(kernel) for mode in self.modes))
+
+    def watch(
+        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+    ) -> Watch:
+        return Watches([mode.watch(native, launch, ranges) for mode in self.modes])
+
+
+class Watches(Watch):
+    """One launch watched by several modes."""
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self.watches = watches
+        chosen = [watch.workgroups for watch in watches if watch.workgroups is not None]
+        assert len(chosen) <= 1
+        self.workgroups = chosen[0] if chosen else None
+
+    def attach(self, context: np.ndarray) -> None:
+        for watch in self.watches:
+            watch.attach(context)
+
+    def close(self, *, failed: bool) -> None:
+        for watch in self.watches:
+            watch.close(failed=failed)
+
+
+__all__ = ["Mode", "Modes", "Watch", "Watches"]

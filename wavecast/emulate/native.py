@@ -24,7 +24,7 @@ from wavecast.emulate.lower.mode import machine_of
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.processor import load_object, processor
-from wavecast.isa.program import Kernel, KernelArgument, KernelDescriptor
+from wavecast.isa.program import Kernel, KernelArgument, KernelDescriptor, first_block
 from wavecast.isa.registers import AGPRS, VGPRS
 
 _FUNCTION = "wave"
@@ -144,7 +144,14 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None) -> Compiled:
     layout = layout_of(kernel)
     observer = mode.observer(kernel) if mode is not None else None
     KernelLowering(
-        kernel.program, layout, machine_of(kernel), module, host.strip_lanes, _FUNCTION, observer
+        kernel.program,
+        layout,
+        machine_of(kernel.program.target, kernel.descriptor),
+        module,
+        host.strip_lanes,
+        _FUNCTION,
+        observer,
+        first_block(kernel.program, kernel.descriptor),
     ).build()
     parsed = binding.parse_assembly(str(module))
     parsed.verify()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import Instruction, SourceLocation
+from wavecast.isa.opcode import Control, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +125,18 @@ class AssemblyModule:
     target: str
     kernels: dict[str, Kernel]
     functions: dict[str, Program]
+
+
+def first_block(program: Program, descriptor: KernelDescriptor) -> int:
+    """The first block hardware executes: past the block that loads preloaded arguments for
+    firmware that cannot preload them.
+
+    Source: LLVM, User Guide for AMDGPU Backend, "Preloaded Kernel Arguments": with support for
+    them execution starts 256 bytes after the kernel's entry.
+    """
+    if not descriptor.directives.get("user_sgpr_kernarg_preload_length", 0):
+        return 0
+    *loads, last = program.block_instructions(0)
+    only_loads = all(i.opcode.form == "SMEM" or i.opcode.role is not Role.NONE for i in loads)
+    jumps = last.opcode.control is Control.BRANCH
+    return program.blocks[0].successors[0] if only_loads and jumps else 0

@@ -26,7 +26,7 @@ from wavecast.analyze.values.state import Registers
 from wavecast.analyze.values.walk import Outcome, Walk
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import MemoryKind, Space
-from wavecast.isa.program import KernelDescriptor, Program
+from wavecast.isa.program import KernelDescriptor, Program, first_block
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.targets import isa_target
 
@@ -167,7 +167,7 @@ class _Sampling:
         )
 
     def _follow(self, who: WaveId) -> None:
-        outcome = self._walk(who).run(_entry(self.program, self.inputs.descriptor))
+        outcome = self._walk(who).run(first_block(self.program, self.inputs.descriptor))
         self._budget -= outcome.interpreted
         self.outcomes.append(outcome)
 
@@ -210,14 +210,6 @@ class _Steps:
                 step = vector_step(decoded, self._inputs.lanes, self._seen)
             self._by_text[id(decoded)] = step
         return step
-
-
-def _entry(program: Program, descriptor: KernelDescriptor) -> int:
-    """The first block hardware executes: past the block that loads preloaded arguments for
-    firmware that cannot preload them."""
-    preloads = descriptor.directives.get("user_sgpr_kernarg_preload_length", 0)
-    first = program.blocks[0]
-    return first.successors[0] if preloads and len(first.successors) == 1 else 0
 
 
 def _block_counts(outcomes: Sequence[Outcome]) -> tuple[float | None, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import jumps, memory, mode, scalar_memory, state
+from wavecast.emulate.lower import hardware, jumps, memory, mode, scalar_memory, state
 from wavecast.emulate.lower.matrix import MatrixGroup
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
@@ -48,8 +48,11 @@ class KernelLowering:
         strip: int,
         name: str,
         observer: Observer | None = None,
+        first: int = 0,
     ) -> None:
         self.program = program
+        self.first = first
+        """The block waves start at."""
         self.observer = observer or Observer()
         self.layout = layout
         self.machine = machine
@@ -77,8 +80,10 @@ class KernelLowering:
     def build(self) -> ir.Function:
         """Lower every block. Raises Unsupported for the first instruction without a meaning."""
         self._enter()
+        machines = mode.entries(self.program, self.machine)
         for block in self.program.blocks:
             self.builder.position_at_end(self.blocks[block.index])
+            self.machine = machines[block.index]
             self._spend(block)
             self.observer.block(self, block)
             for instruction in self.program.block_instructions(block.index):
@@ -123,7 +128,7 @@ class KernelLowering:
     def _dispatch(self) -> None:
         builder = ir.IRBuilder(self.entered)
         where = load(builder, element(builder, self.state, state.ENTRY, I32), I32)
-        choice = builder.switch(where, self.blocks[0])
+        choice = builder.switch(where, self.blocks[self.first])
         for number, block in enumerate(self.resume, 1):
             choice.add_case(I32(number), block)
 
@@ -296,6 +301,9 @@ class KernelLowering:
         meaning = semantics.of(decoded.opcode)
         if decoded.opcode.name == jumps.COUNTER:
             jumps.read_counter(self, instruction)
+            return
+        if decoded.opcode.name in hardware.ROWS:
+            hardware.lower(self, decoded)
             return
         if meaning is None:
             raise Unsupported(f"no semantics for {decoded.mnemonic}")

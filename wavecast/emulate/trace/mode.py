@@ -24,7 +24,7 @@ from wavecast.isa.program import Kernel, Program
 from wavecast.isa.table.memory_forms import memory_form
 
 if TYPE_CHECKING:
-    from wavecast.emulate.engine import NativeKernel
+    from wavecast.emulate.native import NativeKernel
 
 STREAM_BYTES: Final = 256 << 20
 """How much the recordings of one launch may take."""

@@ -17,6 +17,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.triton import Slot, code_object, scratch_offsets, segment_bytes, slots
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.trace.result import Trace
 from wavecast.errors import LaunchError, UsageError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
@@ -41,7 +42,7 @@ class ExecutingHooks:
     """Installed from `install` to `remove`; one at a time in a process.
 
     `kernels` is a regular expression searched in kernel names; launches of others are left out.
-    `reports` gathers what a checking emulator finds.
+    `reports` gathers what a checking emulator finds, `traces` what a tracing one saw.
     Raises UsageError for a bad one, or for a device that is not AMD's.
     """
 
@@ -61,6 +62,7 @@ class ExecutingHooks:
             raise UsageError(f"-k {kernels!r} is not a regular expression: {error}") from error
         self.emulator = emulator
         self.reports = Reports() if reports is None else reports
+        self.traces: list[Trace] = []
         self.driver = CaptureDriver(facts, "cuda:0", self._launched)
         self.executed = 0
         self._patches = Patches()
