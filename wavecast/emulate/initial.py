@@ -14,7 +14,7 @@ from wavecast.analyze.values.inputs import Inputs
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
-from wavecast.emulate.lower.mode import OVERFLOW_BIT
+from wavecast.emulate.lower.mode import machine_of, word_of
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
 from wavecast.isa.targets import TARGET_SETS, isa_target
@@ -82,9 +82,8 @@ def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     threads = width * height * depth
     waves = -(-threads // layout.lanes)
     template = np.zeros((waves, state.VECTORS + layout.lanes), np.uint32)
-    overflow = bool(descriptor.directives.get("fp16_overflow", 0))
     mode_word = state.scalar_word(SPECIAL_REGISTERS["mode"][0])
-    template[:, mode_word] = int(overflow) << OVERFLOW_BIT
+    template[:, mode_word] = word_of(machine_of(native.target, descriptor))
     user_end = _user(descriptor, template, segment)
     target = isa_target(native.target)
     if target in TARGET_SETS["gfx12+"]:

@@ -1,35 +1,78 @@
-"""The MODE register: what a kernel starts with, and the one bit of it programs change as they run.
+"""The MODE register: rounding and denormals as the program sets them, saturation as it runs.
 
-Rounding and denormals are fixed when code is translated; MODE.FP16_OVFL (bit 23 on every target) is
-a value, because kernels switch it on around conversions to small formats.
-Source: AMD instruction set architecture guides, "MODE register" and "S_SETREG_B32".
+Denormals, IEEE and DX10_CLAMP decide what code an instruction becomes, so their bits must be known
+where it stands: `entries` follows them through the program. MODE.FP16_OVFL (bit 23 on every target)
+is a value, because kernels switch it around conversions to small formats. Only rounding to nearest
+even is executed. Source: AMD instruction set architecture guides, "MODE register", "S_SETREG_B32",
+"S_DENORM_MODE", "S_ROUND_MODE".
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower.operands import scalar_operand
+from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.values import I1, I32
-from wavecast.isa.instruction import Decoded
-from wavecast.isa.program import Kernel
+from wavecast.isa.instruction import Decoded, OperandClass
+from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Denormals, Machine
+from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 OVERFLOW_BIT = 23
-_FIELD = re.compile(r"hwreg\(HW_REG_(?:WAVE_)?MODE(?:,\s*(\d+),\s*(\d+))?\)")
+_ROUNDING = 0x00F
+_IEEE, _CLAMP = 1 << 9, 1 << 8
+_STATIC = 0x3FF
+"""Rounding (3:0), denormals (7:4), DX10_CLAMP (8) and IEEE (9)."""
+_SILENT = 0x7FFC00
+"""Debugging and exceptions, which nothing here raises (22:10)."""
+_SILENT_LATER = 0x7000000
+"""From gfx11 on also prefetching, performance counters and replay (26:24)."""
+_REGISTER_BANKS = 0xFF000
+"""gfx1250: the upper bits of vector register numbers (19:12)."""
+_HARDWARE = re.compile(r"hwreg\((?P<name>\w+)(?:,\s*(?P<first>\d+),\s*(?P<width>\d+))?\)")
 
 
-def machine_of(kernel: Kernel) -> Machine:
-    """Target and MODE as the kernel descriptor sets them; defaults where it is silent."""
-    given = kernel.descriptor.directives
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Bits of a hardware register, as `hwreg(NAME, first, width)` says."""
+
+    name: str
+    first: int
+    width: int
+
+    @property
+    def mask(self) -> int:
+        """The bits in their place."""
+        return ((1 << self.width) - 1) << self.first
+
+
+def field_of(text: str) -> Field:
+    """The field an operand names, its register without HW_REG_ and WAVE_. Raises Unsupported."""
+    match = _HARDWARE.fullmatch(text)
+    if match is None:
+        raise Unsupported(f"the operand {text!r}")
+    name = match["name"].removeprefix("HW_REG_").removeprefix("WAVE_")
+    return Field(name, int(match["first"] or 0), int(match["width"] or 32))
+
+
+def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
+    """Target and MODE as the kernel descriptor sets them; defaults where it is silent.
+
+    Raises Unsupported for a rounding other than to nearest even.
+    """
+    given = descriptor.directives
+    for name in ("float_round_mode_32", "float_round_mode_16_64"):
+        if given.get(name, 0):
+            raise Unsupported(f".amdhsa_{name} {given[name]}")
     return Machine(
-        target=kernel.program.target,
+        target=target,
         denormals_f32=Denormals.of(given.get("float_denorm_mode_32", 3)),
         denormals_f16_f64=Denormals.of(given.get("float_denorm_mode_16_64", 3)),
         ieee=bool(given.get("ieee_mode", 1)),
@@ -38,17 +81,112 @@ def machine_of(kernel: Kernel) -> Machine:
     )
 
 
+def word_of(machine: Machine) -> int:
+    """The MODE register of a machine."""
+    pairs = machine.denormals_f32, machine.denormals_f16_f64
+    single, others = (int(pair.inputs) | int(pair.results) << 1 for pair in pairs)
+    word = single << 4 | others << 6 | int(machine.fp16_overflow) << OVERFLOW_BIT
+    if not machine.is_gfx12:
+        word |= machine.dx10_clamp * _CLAMP | machine.ieee * _IEEE
+    return word
+
+
+def _with_bits(machine: Machine, mask: int, bits: int) -> Machine:
+    """The machine with the bits of MODE in `mask` replaced, those that are known ahead."""
+    word = word_of(machine) & ~mask | bits & mask
+    if word & _ROUNDING:
+        raise Unsupported("rounding other than to nearest even")
+    machine = replace(
+        machine,
+        denormals_f32=Denormals.of(word >> 4 & 3),
+        denormals_f16_f64=Denormals.of(word >> 6 & 3),
+    )
+    if machine.is_gfx12:
+        return machine
+    return replace(machine, ieee=bool(word & _IEEE), dx10_clamp=bool(word & _CLAMP))
+
+
+def _written(decoded: Decoded) -> tuple[int, int | None]:
+    """The bits of MODE an instruction replaces, and with what; None for a computed value.
+
+    Raises Unsupported for bits without a meaning here.
+    """
+    name = decoded.opcode.name
+    if name in ("s_denorm_mode", "s_round_mode"):
+        value = decoded.operands[0].value
+        assert value is not None
+        return (0xF0, (value & 15) << 4) if name == "s_denorm_mode" else (0x0F, value & 15)
+    if not name.startswith("s_setreg"):
+        raise Unsupported("registers relative to an index in MODE")
+    field = field_of(decoded.operands[0].text)
+    source = decoded.operands[1]
+    value = None
+    if source.kind is OperandClass.CONSTANT:
+        value = constant_bits(source, decoded.roles[1], 32) << field.first
+    return field.mask, value
+
+
+def changed(machine: Machine, decoded: Decoded) -> Machine:
+    """The machine after an instruction that writes MODE. Raises Unsupported."""
+    if decoded.operands and decoded.opcode.name.startswith("s_setreg"):
+        field = field_of(decoded.operands[0].text)
+        if field.name != "MODE":
+            raise Unsupported(f"a write of {field.name}")
+    mask, value = _written(decoded)
+    target = isa_target(machine.target)
+    allowed = _STATIC | _SILENT | 1 << OVERFLOW_BIT
+    if target not in TARGET_SETS["gfx9"]:
+        allowed |= _SILENT_LATER
+    if target == "gfx1250":
+        allowed &= ~_REGISTER_BANKS
+    if mask & ~allowed:
+        raise Unsupported(f"a write of MODE bits {mask & ~allowed:#x}")
+    if value is None:
+        if mask & _STATIC:
+            raise Unsupported("a computed value of MODE")
+        return machine
+    return _with_bits(machine, mask & _STATIC, value)
+
+
+def entries(program: Program, start: Machine) -> list[Machine]:
+    """The machine at the start of every block.
+
+    Raises Unsupported where it depends on the way a block was reached.
+    """
+    found: list[Machine | None] = [None] * len(program.blocks)
+    found[0] = start
+    for index in program.reverse_postorder:
+        machine = found[index] or start
+        for instruction in program.block_instructions(index):
+            if "mode" not in instruction.decoded.opcode.implicit_writes:
+                continue
+            try:
+                machine = changed(machine, instruction.decoded)
+            except Unsupported as error:
+                raise error.at(program, instruction) from None
+        for successor in program.blocks[index].successors:
+            if found[successor] is None:
+                found[successor] = machine
+            elif found[successor] != machine:
+                where = program.instructions[program.blocks[successor].start]
+                raise Unsupported("MODE depends on the way taken").at(program, where)
+    return [machine or start for machine in found]
+
+
 def write(lowering: KernelLowering, decoded: Decoded) -> None:
-    """Lower a write of hardware registers. Raises Unsupported for all but MODE.FP16_OVFL."""
-    field, value = decoded.operands
-    match = _FIELD.fullmatch(field.text)
-    if match is None or match[1] is None or (int(match[1]), int(match[2])) != (OVERFLOW_BIT, 1):
-        raise Unsupported(f"a write of {field.text}")
+    """Lower a write of MODE. Raises Unsupported for what cannot be known ahead."""
+    lowering.machine = changed(lowering.machine, decoded)
+    mask, value = _written(decoded)
     builder = lowering.builder
-    bit = builder.and_(scalar_operand(lowering, value, decoded.roles[1], 32), I32(1))
+    if value is None:
+        source = scalar_operand(lowering, decoded.operands[1], decoded.roles[1], 32)
+        first = (mask & -mask).bit_length() - 1
+        bits: Any = builder.and_(builder.shl(source, I32(first)), I32(mask))
+    else:
+        bits = I32(value & mask)
     position, _ = SPECIAL_REGISTERS["mode"]
-    rest = builder.and_(lowering.scalar(position), I32(~(1 << OVERFLOW_BIT) & 0xFFFFFFFF))
-    lowering.set_scalar_bits(position, builder.or_(rest, builder.shl(bit, I32(OVERFLOW_BIT))))
+    rest = builder.and_(lowering.scalar(position), I32(~mask & 0xFFFFFFFF))
+    lowering.set_scalar_bits(position, builder.or_(rest, bits))
 
 
 def overflow(lowering: KernelLowering) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import buffers, state
+from wavecast.emulate.lower import buffers, hardware, state
 from wavecast.emulate.lower.addresses import check_function
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
@@ -151,13 +151,7 @@ def message(lowering: KernelLowering, decoded: Decoded) -> None:
 
 
 def _clock(lowering: KernelLowering, decoded: Decoded) -> None:
-    """The host's cycle counter: it advances, and that is all that can be said of it."""
-    builder = lowering.builder
-    name = "llvm.readcyclecounter"
-    function = lowering.module.globals.get(name)
-    if function is None:
-        function = ir.Function(lowering.module, ir.FunctionType(I64, []), name)
-    lowering.set_scalar_bits(_first(decoded.operands[0]), builder.call(function, []))
+    lowering.set_scalar_bits(_first(decoded.operands[0]), hardware.cycles(lowering))
 
 
 __all__ = ["lower", "message"]

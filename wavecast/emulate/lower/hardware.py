@@ -1,0 +1,67 @@
+"""Hardware registers a program reads: `s_getreg_b32`, and what counts cycles.
+
+Where a wave runs is not modelled: the registers that say so read as 0, the first wave slot of the
+first compute unit. Source: AMD instruction set architecture guides, "Hardware registers"; LLVM
+"User Guide for AMDGPU Backend", "AMDGPU assembler syntax".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import mode
+from wavecast.emulate.lower.values import I32, I64
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.registers import SPECIAL_REGISTERS
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+READ = "s_getreg_b32"
+CYCLES = "s_get_shader_cycles_u64"
+ROWS = frozenset({READ, CYCLES})
+"""Rows lowered here."""
+_PLACE = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
+_CLOCKS = {"SHADER_CYCLES": 0, "SHADER_CYCLES_LO": 0, "SHADER_CYCLES_HI": 32}
+
+
+def lower(lowering: KernelLowering, decoded: Decoded) -> None:
+    """Lower a read. Raises Unsupported for registers without a meaning here."""
+    target = decoded.operands[0]
+    first = target.bits.bit_length() - target.bits.bit_count()
+    if decoded.opcode.name == CYCLES:
+        lowering.set_scalar_bits(first, cycles(lowering))
+        return
+    field = mode.field_of(decoded.operands[1].text)
+    builder = lowering.builder
+    value = builder.lshr(_register(lowering, field.name), I32(field.first))
+    lowering.set_scalar_bits(first, builder.and_(value, I32(field.mask >> field.first)))
+
+
+def _register(lowering: KernelLowering, name: str) -> Any:
+    builder = lowering.builder
+    if name == "MODE":
+        position, _ = SPECIAL_REGISTERS["mode"]
+        if position in lowering.scalars:
+            return lowering.scalar(position)
+        return I32(mode.word_of(lowering.machine))
+    if name in _PLACE:
+        return I32(0)
+    if name in _CLOCKS:
+        return builder.trunc(builder.lshr(cycles(lowering), I64(_CLOCKS[name])), I32)
+    raise Unsupported(f"a read of {name}")
+
+
+def cycles(lowering: KernelLowering) -> Any:
+    """The host's cycle counter (i64): it advances, and that is all that can be said of it."""
+    name = "llvm.readcyclecounter"
+    function = lowering.module.globals.get(name)
+    if function is None:
+        function = ir.Function(lowering.module, ir.FunctionType(I64, []), name)
+    return lowering.builder.call(function, [])
+
+
+__all__ = ["CYCLES", "READ", "ROWS", "cycles", "lower"]
