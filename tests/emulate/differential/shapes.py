@@ -57,8 +57,10 @@ def pick_extract(random: Random) -> Picked:
 
 
 def pick_insert(random: Random) -> Picked:
+    """Not at computed places of 64-bit elements: LLVM 22 selects both halves by the wrong half of
+    `s_bitcmp0_b32`."""
     kind = random.choice(_VECTORS)
-    if random.random() < 0.3:
+    if random.random() < 0.3 and element_bits(kind) < 64:
         return kind, (kind, element_of(kind), "i32"), ()
     return kind, (kind, element_of(kind)), (random.randrange(lanes_of(kind)),)
 
@@ -191,8 +193,10 @@ def _slot(w: Writer, space: str, size: int) -> str:
 
 
 def pick_atomic(random: Random) -> Picked:
+    """LLVM 22 cannot select a saturating subtraction in LDS."""
     kind = random.choice(("i32", "i32", "i64"))
-    return kind, (kind, kind), (random.choice(_INTEGER_ATOMICS), *_where(random))
+    name, where = random.choice(_INTEGER_ATOMICS), _where(random)
+    return kind, (kind, kind), (name, *(("global", where[1]) if name == "usub_sat" else where))
 
 
 def pick_exchange(random: Random) -> Picked:
