@@ -9,51 +9,10 @@ from typing import IO, Any, Literal
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import Dimensions, Quantity
 
 FORMATS = ("text", "json", "html", "sarif")
 SEVERITIES = ("note", "warning", "error")
-
-
-class _Dimensions(click.ParamType):
-    """`X[,Y[,Z]]` with positive integers; missing ones are 1."""
-
-    name = "X[,Y[,Z]]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int, int]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = [int(part) for part in str(value).replace("x", ",").split(",")]
-        except ValueError:
-            numbers = []
-        if not 1 <= len(numbers) <= 3 or not all(0 < number < 1 << 31 for number in numbers):
-            self.fail(f"{value!r} is not one to three positive integers below 2^31", param, ctx)
-        x, y, z = (*numbers, 1, 1)[:3]
-        return x, y, z
-
-
-class _Quantity(click.ParamType):
-    """A positive number with an optional K, M, G, T, P suffix (powers of 1000)."""
-
-    name = "NUMBER[K|M|G|T|P]"
-    _SCALE = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}  # noqa: RUF012
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        scale = self._SCALE.get(text[-1:].lower(), 1.0)
-        try:
-            number = float(text[:-1] if scale != 1.0 else text) * scale
-        except ValueError:
-            number = 0.0
-        if not 0.0 < number < float("inf"):
-            self.fail(f"{value!r} is not a positive number", param, ctx)
-        return number
 
 
 @click.command(
@@ -79,17 +38,17 @@ class _Quantity(click.ParamType):
 )
 @click.option("--configs", type=click.Choice(["first", "all"]), default="first", show_default=True,
               help="Autotuned kernels: the first configuration, or each.")  # fmt: skip
-@click.option("--grid", type=_Dimensions(), help="Workgroups, for code that no script launches.")
-@click.option("--block", type=_Dimensions(), help="Threads of a workgroup, for the same.")
+@click.option("--grid", type=Dimensions(), help="Workgroups, for code that no script launches.")
+@click.option("--block", type=Dimensions(), help="Threads of a workgroup, for the same.")
 @click.option("--lds", type=click.IntRange(min=0), default=0,
               help="Dynamic LDS in bytes, for the same.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option(
-    "--flops", type=_Quantity(), help="Useful FLOPs of a launch, instead of deriving them."
+    "--flops", type=Quantity(), help="Useful FLOPs of a launch, instead of deriving them."
 )
 @click.option(
-    "--bytes", "bytes_", type=_Quantity(), help="Least bytes of a launch, instead of deriving them."
+    "--bytes", "bytes_", type=Quantity(), help="Least bytes of a launch, instead of deriving them."
 )
 @click.option("--dtype", default="", help="Dtype the given FLOPs are counted in (bf16, fp8 …).")
 @click.option(

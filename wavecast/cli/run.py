@@ -1,11 +1,24 @@
-"""`wavecast run`: a script whose Triton launches are executed on the emulator."""
+"""`wavecast run`: a script's Triton launches, or one launch of a kernel in a file, executed."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from wavecast.cli import streams
+from wavecast.cli.types import Dimensions
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.execution import RunOptions
+    from wavecast.pipeline.plan import Plan
+
+DEFAULT_ARCH = "gfx942"
+"""What scripts and HIP source are compiled for when nobody says."""
+
+_Grid = tuple[int, int, int]
 
 
 @click.command(
@@ -16,34 +29,139 @@ import click
     wavecast run test_matmul.py --arch gfx942
 
     wavecast run train.py --arch gfx1100 --threads 8 -- --steps 10
+
+    wavecast run sum.hip --grid 2 --block 256 --arg input=f32[8192]:arange
+    --arg output=f32[1]:zeros --arg quads=2048 --expect output=33550336
+
+    wavecast run k.hsaco --args k.toml
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
-@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU",
-              help="An AMD GPU by name (mi300x) or target (gfx942).")  # fmt: skip
+@click.option("-a", "--arch", default="", metavar="GPU",
+              help="An AMD GPU by name (mi300x) or target. Default: what the code is for, or "
+              f"{DEFAULT_ARCH}.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), default=None,
               help="Host threads to run workgroups on (default: all).")  # fmt: skip
+@click.option("--max-instructions", type=click.IntRange(min=1), default=None, metavar="N",
+              help="Instructions a wave may execute before its launch is given up.")  # fmt: skip
 @click.option("-k", "--kernels", default="", metavar="REGEX",
-              help="Execute only kernels whose name matches; others do nothing.")  # fmt: skip
+              help="Script: execute only kernels whose name matches.")  # fmt: skip
+@click.option("--kernel", default="", metavar="NAME",
+              help="Code: the kernel to launch, where there are several.")  # fmt: skip
+@click.option("--grid", type=Dimensions(), help="Code: workgroups.")
+@click.option("--block", type=Dimensions(), help="Code: work-items of a workgroup.")
+@click.option("--lds", type=click.IntRange(min=0), default=0, help="Code: dynamic LDS in bytes.")
+@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
+              help="Code: an argument: n=4096, x=f32[4096]:random(0), w=w.npy.")  # fmt: skip
+@click.option("--args", "plan_file", type=click.Path(path_type=Path), metavar="TOML",
+              help="Code: a file with all of these; options go before it.")  # fmt: skip
+@click.option("--expect", multiple=True, metavar="NAME=VALUE",
+              help="Code: what an array must hold afterwards, else exit with 1.")  # fmt: skip
+@click.option("--rtol", type=click.FloatRange(min=0), default=None,
+              help="Relative tolerance of --expect.  [default: 1e-5]")  # fmt: skip
+@click.option("--atol", type=click.FloatRange(min=0), default=None,
+              help="Absolute tolerance of --expect.  [default: 1e-6]")  # fmt: skip
+@click.option("--save", multiple=True, metavar="NAME=FILE",
+              help="Code: write an array to a .npy file afterwards.")  # fmt: skip
+@click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
+              help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 def command(
-    path: Path, script_args: tuple[str, ...], arch: str, threads: int | None, kernels: str
+    path: Path,
+    script_args: tuple[str, ...],
+    arch: str,
+    threads: int | None,
+    max_instructions: int | None,
+    kernels: str,
+    kernel: str,
+    grid: _Grid | None,
+    block: _Grid | None,
+    lds: int,
+    arguments: tuple[str, ...],
+    plan_file: Path | None,
+    expect: tuple[str, ...],
+    rtol: float | None,
+    atol: float | None,
+    save: tuple[str, ...],
+    compiler_option: tuple[str, ...],
 ) -> int:
-    """Run the Python script PATH with its Triton kernels executed, no GPU needed.
+    """Execute kernels for an AMD GPU on this machine's processor.
 
-    Kernels are compiled for the GPU and their machine code runs on this machine's processor;
-    tensors live in its memory, also those the script asks `cuda` for. The script's output, its
-    checks and its exit code are its own. Times it measures with triton.testing are those of the
-    emulator, not of a GPU. Arguments after -- go to the script.
+    PATH is a Python script, whose Triton kernels are executed where it launches them, or a HIP
+    file, assembly or code object, of which one kernel is launched with the arguments given here.
+    A script's output, checks and exit code are its own; arguments after -- go to it. Times are
+    those of the emulator, not of a GPU. docs/run.md describes arguments.
     """
-    from wavecast.errors import InputError
+    from wavecast.errors import InputError, UsageError
+    from wavecast.pipeline.execution import RunOptions
+    from wavecast.pipeline.plan import Plan
+
+    if not path.exists():
+        raise InputError(f"no such file: {path}")
+    options = RunOptions(arch, threads, max_instructions)
+    stated = Plan(kernel, grid, block, lds)
+    if path.suffix == ".py":
+        if stated != Plan() or arguments or plan_file or expect or save or compiler_option:
+            raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+        return _run_script(path, script_args, kernels, options)
+    if script_args or kernels:
+        raise UsageError(
+            f"{path} is no script, {' '.join(script_args) or '-k'} is not for it",
+            hint="--kernel NAME chooses a kernel, --arg NAME=VALUE gives an argument",
+        )
+    plan = _plan(stated, plan_file, arguments, expect, rtol, atol, save)
+    return _run_code(path, plan, options, compiler_option)
+
+
+def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions) -> int:
     from wavecast.integrations.triton import run_script
 
-    if not path.is_file():
-        raise InputError(f"no such script: {path}")
-    ended = run_script(path, script_args, arch, threads=threads, kernels=kernels)
+    ended = run_script(
+        path,
+        script_args,
+        options.arch or DEFAULT_ARCH,
+        threads=options.threads,
+        max_instructions=options.max_instructions,
+        kernels=kernels,
+    )
     if ended.traceback:
         sys.stderr.write(ended.traceback)
     elif not ended.executed:
         click.echo("wavecast: the script launched no Triton kernel", err=True)
     return ended.code
+
+
+def _plan(
+    stated: Plan,
+    plan_file: Path | None,
+    arguments: tuple[str, ...],
+    expect: tuple[str, ...],
+    rtol: float | None,
+    atol: float | None,
+    save: tuple[str, ...],
+) -> Plan:
+    from dataclasses import replace
+
+    from wavecast.pipeline.plan import ATOL, RTOL, Planned, named_value, read_plan
+
+    given = {name: Planned(value) for name, value in map(named_value, arguments)}
+    plan = replace(stated, arguments=given)
+    if plan_file is not None:
+        plan = plan.over(read_plan(plan_file))
+    for name, value in map(named_value, expect):
+        tolerances = RTOL if rtol is None else rtol, ATOL if atol is None else atol
+        plan = plan.with_expected(name, value, *tolerances)
+    for name, value in map(named_value, save):
+        plan = plan.with_saved(name, Path(value))
+    return plan
+
+
+def _run_code(
+    path: Path, plan: Plan, options: RunOptions, compiler_options: tuple[str, ...]
+) -> int:
+    from wavecast.pipeline.execution import execute_code
+    from wavecast.report import execution
+
+    done = execute_code(path, plan, options, compiler_options)
+    execution.render(done, streams.console())
+    return 0 if done.as_expected else 1

@@ -71,13 +71,15 @@ def load(
     *,
     options: Sequence[str] = (),
     threads: int | None = None,
+    max_instructions: int | None = None,
 ) -> Module:
     """The kernels of a HIP file, assembly, code object, bundle or program, ready to be executed.
 
     `code` is a path, the content of a file as bytes, or compiled code. `arch` is an AMD GPU by name
     or target (`mi300x`, `gfx942`): what HIP source is compiled for (default gfx942) and which of
     several targets a bundle is read for; other code knows its own. `options` go to the HIP
-    compiler (`-DBLOCK=256`), `threads` is the number of host threads of a launch (default: all).
+    compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
+    `max_instructions` how many instructions each wave may execute (default: minutes' worth).
 
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
     MissingTool, and UsageError for code that is not AMD's.
@@ -96,7 +98,7 @@ def load(
             hint=f'say which: arch="{held[0]}"',
         )
     device = devices.load(arch or held[0])
-    emulator = Emulator(threads)
+    emulator = Emulator(threads, max_instructions=max_instructions)
     return Module([Function(item, device, emulator) for item in codes], source)
 
 

@@ -1,0 +1,49 @@
+"""Option values that several verbs take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class Dimensions(click.ParamType):
+    """`X[,Y[,Z]]` with positive integers; missing ones are 1."""
+
+    name = "X[,Y[,Z]]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int, int]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = [int(part) for part in str(value).replace("x", ",").split(",")]
+        except ValueError:
+            numbers = []
+        if not 1 <= len(numbers) <= 3 or not all(0 < number < 1 << 31 for number in numbers):
+            self.fail(f"{value!r} is not one to three positive integers below 2^31", param, ctx)
+        x, y, z = (*numbers, 1, 1)[:3]
+        return x, y, z
+
+
+class Quantity(click.ParamType):
+    """A positive number with an optional K, M, G, T, P suffix (powers of 1000)."""
+
+    name = "NUMBER[K|M|G|T|P]"
+    _SCALE = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}  # noqa: RUF012
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        scale = self._SCALE.get(text[-1:].lower(), 1.0)
+        try:
+            number = float(text[:-1] if scale != 1.0 else text) * scale
+        except ValueError:
+            number = 0.0
+        if not 0.0 < number < float("inf"):
+            self.fail(f"{value!r} is not a positive number", param, ctx)
+        return number

@@ -1,0 +1,229 @@
+"""One launch of a kernel in a file, executed on the emulator, and what it did to its arrays."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wavecast.errors import InputError, LaunchError, UnknownName, UsageError
+from wavecast.integrations.module import Function, Module, load
+from wavecast.integrations.module.language import parse, to_numpy
+from wavecast.integrations.module.memory import ACCEPTED
+from wavecast.pipeline.plan import Plan, Planned
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How launches are executed, of scripts and of code alike. `arch` is "" when nobody said; the
+    others are those of `wavecast.device` and `wavecast.load`."""
+
+    arch: str = ""
+    threads: int | None = None
+    max_instructions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An array against what was expected: how many of its elements differ by more than `atol` plus
+    `rtol` of the expected value, the largest difference, and where the first is."""
+
+    different: int
+    largest: float
+    first: tuple[int, ...]
+    actual: float
+    expected: float
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one array argument. `values` is the array as numpy has it; `changed` counts
+    elements that are not what they were."""
+
+    name: str
+    dtype: str
+    values: np.ndarray
+    changed: int
+    comparison: Comparison | None = None
+    saved: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A launch that ran: `seconds` of this machine, translation included."""
+
+    kernel: str
+    target: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    seconds: float
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def as_expected(self) -> bool:
+        return not any(o.comparison and o.comparison.different for o in self.outcomes)
+
+
+def execute_code(
+    path: str | Path, plan: Plan, options: RunOptions, compiler_options: Sequence[str] = ()
+) -> Execution:
+    """Launch a kernel of a HIP file, assembly or code object as planned.
+
+    Raises WavecastError where the plan does not fit the kernel or the launch breaks off.
+    """
+    module = load(
+        path,
+        options.arch,
+        options=compiler_options,
+        threads=options.threads,
+        max_instructions=options.max_instructions,
+    )
+    kernel = _chosen(module, plan.kernel)
+    if plan.grid is None or plan.block is None:
+        raise UsageError(f"{kernel.name} needs a grid and a block", hint="--grid 64 --block 256")
+    named = _ordered(kernel, plan.arguments)
+    values = {name: parse(item.value, item.folder) for name, item in named.items()}
+    expected = {
+        name: parse(item.expect, item.folder) for name, item in named.items() if item.expect
+    }
+    for name in expected:
+        _check_comparable(name, values[name], expected[name])
+    before = {name: to_numpy(value).copy() for name, value in values.items() if _is_array(value)}
+    started = time.perf_counter()
+    _call(kernel, plan, plan.grid, plan.block, values)
+    seconds = time.perf_counter() - started
+    outcomes = tuple(
+        _outcome(name, values[name], array, named[name], expected.get(name))
+        for name, array in before.items()
+    )
+    return Execution(kernel.name, kernel.code.target, plan.grid, plan.block, seconds, outcomes)
+
+
+def _chosen(module: Module, name: str) -> Function:
+    if name:
+        return module[name]
+    if len(module) == 1:
+        return next(iter(module.values()))
+    names = ", ".join(function.name for function in module.values())
+    raise UsageError(f"{module.source} has {len(module)} kernels", hint=f"--kernel: {names}")
+
+
+def _ordered(kernel: Function, given: Mapping[str, Planned]) -> dict[str, Planned]:
+    """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one."""
+    if given and all(name.startswith("@") for name in given):
+        return dict(given)
+    names = [parameter.name for parameter in kernel.parameters]
+    numbers = {str(index + 1): name or str(index + 1) for index, name in enumerate(names)}
+    labels = list(numbers.values())
+    found: dict[str, Planned] = {}
+    for name, item in given.items():
+        label = numbers.get(name, name)
+        if label not in labels:
+            raise UnknownName(f"argument of {kernel.name}:", name, labels)
+        if label in found:
+            raise LaunchError(f"{kernel.name}: argument {label} is given twice")
+        found[label] = item
+    missing = [label for label in labels if label not in found]
+    if missing:
+        raise LaunchError(
+            f"{kernel.name}: no value for {', '.join(missing)}", hint=f"--arg {missing[0]}=…"
+        )
+    return {label: found[label] for label in labels}
+
+
+def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[str, Any]) -> None:
+    if any(name.startswith("@") for name in values):
+        segment, memory = _segment(kernel, values)
+        kernel(grid, block, segment, dynamic_lds=plan.dynamic_lds, memory=memory)
+    else:
+        kernel(grid, block, *values.values(), dynamic_lds=plan.dynamic_lds)
+
+
+def _segment(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
+    """The argument segment of values that say where they stand, and the arrays among them."""
+    data, memory = bytearray(), []
+    for name, value in values.items():
+        try:
+            offset = int(name.removeprefix("@"), 0)
+        except ValueError:
+            offset = -1
+        if not 0 <= offset < 1 << 16:
+            raise UsageError(f"{name} is no place in the argument segment", hint="such as @16")
+        packed = _bytes_of(value)
+        if packed is None:
+            raise LaunchError(
+                f"{kernel.name}: the size of {name} is not known",
+                hint=f"say its dtype, such as i32:{value}, or give {ACCEPTED}",
+            )
+        if _is_array(value):
+            memory.append(value)
+        data.extend(bytes(max(0, offset + len(packed) - len(data))))
+        data[offset : offset + len(packed)] = packed
+    return bytes(data), memory
+
+
+def _bytes_of(value: Any) -> bytes | None:
+    if value is None:
+        return bytes(8)
+    if isinstance(value, np.ndarray):
+        return struct.pack("<Q", value.ctypes.data)
+    if _is_array(value):
+        return struct.pack("<Q", value.data_ptr())
+    return value if isinstance(value, bytes) else getattr(value, "tobytes", lambda: None)()
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "data_ptr")
+
+
+def _check_comparable(name: str, value: Any, expected: Any) -> None:
+    if not _is_array(value):
+        raise UsageError(f"{name} is no array: nothing can be expected in it")
+    if not _is_array(expected):
+        return
+    shape, wanted = tuple(value.shape), tuple(expected.shape)
+    if shape != wanted:
+        raise UsageError(f"{name} has shape {shape}, what is expected in it has {wanted}")
+
+
+def _outcome(name: str, value: Any, before: np.ndarray, planned: Planned, expected: Any) -> Outcome:
+    after = to_numpy(value)
+    changed = int(np.count_nonzero(~_same(after, before)))
+    comparison = None
+    if planned.expect:
+        wanted = to_numpy(expected) if _is_array(expected) else np.full(after.shape, expected)
+        comparison = _compared(after, wanted, planned)
+    if planned.save is not None:
+        try:
+            np.save(planned.save, after, allow_pickle=False)
+        except OSError as error:
+            raise InputError(f"cannot write {planned.save}: {error.strerror}") from None
+    dtype = str(value.dtype).removeprefix("torch.")
+    return Outcome(name, dtype, after, changed, comparison, planned.save)
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Equal elements; a NaN equals a NaN."""
+    return (one == other) | ((one != one) & (other != other))
+
+
+def _compared(actual: np.ndarray, expected: np.ndarray, planned: Planned) -> Comparison:
+    with np.errstate(invalid="ignore", over="ignore"):
+        close = np.isclose(actual, expected, rtol=planned.rtol, atol=planned.atol, equal_nan=True)
+        distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    different = np.flatnonzero(~close)
+    first = np.unravel_index(int(different[0]) if len(different) else 0, actual.shape)
+    place = tuple(int(index) for index in first) if actual.size else ()
+    sample = (float(actual[place]), float(expected[place])) if actual.size else (0.0, 0.0)
+    largest = float(np.nanmax(distance)) if np.isfinite(distance).any() else 0.0
+    return Comparison(len(different), largest, place, *sample, planned.rtol, planned.atol)
+
+
+__all__ = ["Comparison", "Execution", "Outcome", "RunOptions", "execute_code"]

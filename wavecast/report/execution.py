@@ -1,0 +1,85 @@
+"""A launch that was executed, as terminal text: what it wrote, and whether that was expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wavecast.pipeline.execution import Comparison, Execution, Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN = 4
+"""Elements of an array that are shown."""
+
+
+def render(execution: Execution, console: Console) -> None:
+    """Print the launch in a line, then one for every array."""
+    from rich.markup import escape
+
+    where = f"grid {_sizes(execution.grid)}, block {_sizes(execution.block)}"
+    console.print(
+        f"[bold]{escape(execution.kernel)}[/bold] on {execution.target}, {where}: "
+        f"{execution.seconds:.3g} s on this machine",
+        soft_wrap=True,
+    )
+    width = max((len(outcome.name) for outcome in execution.outcomes), default=0)
+    for outcome in execution.outcomes:
+        line = f"  {outcome.name:<{width}}  {_array(outcome)}"
+        console.print(escape(line), soft_wrap=True, highlight=False)
+        if outcome.comparison is not None:
+            verdict = escape(_verdict(outcome.comparison, outcome.values.size))
+            colour = "red" if outcome.comparison.different else "green"
+            console.print(f"  {'':<{width}}  [{colour}]{verdict}[/{colour}]", soft_wrap=True)
+        if outcome.saved is not None:
+            line = f"  {'':<{width}}  written to {outcome.saved}"
+            console.print(escape(line), soft_wrap=True, highlight=False)
+
+
+def _array(outcome: Outcome) -> str:
+    values = outcome.values
+    head = f"{outcome.dtype}[{'x'.join(map(str, values.shape))}]"
+    if not outcome.changed:
+        return f"{head}  unchanged"
+    first = ", ".join(_number(value) for value in values.reshape(-1)[:_SHOWN])
+    more = ", …" if values.size > _SHOWN else ""
+    return f"{head}  {outcome.changed:,} of {values.size:,} changed: {first}{more}{_range(values)}"
+
+
+def _range(values: np.ndarray) -> str:
+    """Smallest, largest and mean of the finite elements, and how many are not."""
+    if values.dtype.kind not in "iuf" or values.size <= _SHOWN:
+        return ""
+    finite = values[np.isfinite(values)]
+    text = ""
+    if finite.size:
+        low, high, mean = finite.min(), finite.max(), float(finite.mean(dtype=np.float64))
+        text = f"; {_number(low)} to {_number(high)}, mean {_number(mean)}"
+    lost = values.size - finite.size
+    return text + (f"; {lost:,} not finite" if lost else "")
+
+
+def _verdict(comparison: Comparison, size: int) -> str:
+    limit = f"rtol {comparison.rtol:g}, atol {comparison.atol:g}"
+    if not comparison.different:
+        return f"as expected: largest difference {_number(comparison.largest)} ({limit})"
+    place = ", ".join(map(str, comparison.first))
+    return (
+        f"not as expected: {comparison.different:,} of {size:,} elements differ, by up to "
+        f"{_number(comparison.largest)} ({limit}); first [{place}]: "
+        f"{_number(comparison.actual)}, expected {_number(comparison.expected)}"
+    )
+
+
+def _number(value: float | np.generic) -> str:
+    return f"{value:.9g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _sizes(sizes: tuple[int, int, int]) -> str:
+    """`64`, `64,4`: without the ones at the end."""
+    kept = [str(size) for size in sizes]
+    while len(kept) > 1 and kept[-1] == "1":
+        kept.pop()
+    return ",".join(kept)
