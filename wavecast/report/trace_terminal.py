@@ -1,0 +1,81 @@
+"""What trace mode saw, for a terminal: per launch the totals and the busiest source lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.arch import resolve
+from wavecast.emulate.trace.result import Trace
+from wavecast.report import source, traces, units
+from wavecast.report.terminal_text import heading, safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MOST_LAUNCHES = 6
+_MOST_LINES = 10
+_ASSUMED_LINE = 128
+"""Bytes of a cache line where the device's facts have none."""
+
+
+def render(found: Sequence[Trace], console: Console) -> None:
+    """The launches with most instructions, the heaviest first."""
+    heaviest = sorted(found, key=lambda trace: -trace.instructions)
+    for trace in heaviest[:_MOST_LAUNCHES]:
+        console.print(heading(safe(trace.program.name), _totals(trace)))
+        console.print(Padding(_table(trace), (0, 0, 0, 2)))
+    if len(found) > _MOST_LAUNCHES:
+        rest = units.plural(len(found) - _MOST_LAUNCHES, "launch").replace("launchs", "launches")
+        console.print(Text(f"and {rest} with fewer instructions", style="dim"))
+
+
+def _totals(trace: Trace) -> str:
+    parts = [
+        trace.target,
+        units.plural(trace.workgroups, "workgroup"),
+        units.plural(trace.waves, "wave"),
+        f"{units.si(trace.instructions)} wave-instructions",
+        units.plural(traces.barriers(trace), "barrier wait"),
+    ]
+    if not trace.complete:
+        parts.append("broke off")
+    return ", ".join(parts)
+
+
+def line_bytes(target: str) -> int:
+    """Bytes of a vector cache line, as far as transactions are counted by."""
+    known = resolve(target).device.get("l1v_line")
+    return int(known) if isinstance(known, (int, float)) else _ASSUMED_LINE
+
+
+def _table(trace: Trace) -> Table:
+    size = line_bytes(trace.target)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("instr.", justify="right", no_wrap=True)
+    table.add_column("lanes", justify="right", no_wrap=True)
+    table.add_column(f"{size} B lines", justify="right", no_wrap=True)
+    table.add_column("LDS ways", justify="right", no_wrap=True)
+    table.add_column("source line", overflow="ellipsis", no_wrap=True)
+    for line in traces.by_line(trace)[:_MOST_LINES]:
+        table.add_row(*_cells(trace, line, size))
+    return table
+
+
+def _cells(trace: Trace, line: traces.Line, size: int) -> Iterable[Text | str]:
+    lanes = f"{line.lanes / line.vector:.1f}" if line.vector else units.UNKNOWN
+    divergent = line.vector and line.lanes < line.vector * trace.lanes
+    per_request, ways = line.lines_per_request(size), line.conflict_ways()
+    text = source.file_line(line.file, line.line).strip()
+    yield units.percent(line.executions, trace.instructions)
+    yield Text(lanes, style="yellow" if divergent else "")
+    yield units.count(per_request)
+    yield Text(units.count(ways), style="yellow" if ways is not None and ways > 1 else "")
+    yield Text(safe(f"{line.line:>4}  {text}" if line.line else "no source line"))
+
+
+__all__ = ["line_bytes", "render"]
