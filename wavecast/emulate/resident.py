@@ -186,6 +186,8 @@ class Resident:
             )
         elif status == state.BAD_JUMP:
             what = f"{instruction.decoded.text!r} jumps to an address that is no function"
+        elif status == state.BAD_REGISTER:
+            what = f"{instruction.decoded.text!r} reaches a register the program has not"
         elif status == state.TRAP:
             what = f"{instruction.decoded.text!r} was executed: the kernel gave up (assert, abort)"
         elif status == state.SWIZZLED:

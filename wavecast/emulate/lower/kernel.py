@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import hardware, jumps, memory, mode, scalar_memory, state
+from wavecast.emulate.lower import hardware, jumps, memory, mode, relative, scalar_memory, state
 from wavecast.emulate.lower.matrix import MatrixGroup
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
@@ -73,6 +73,8 @@ class KernelLowering:
         self.headers = _pause_blocks(program)
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
+        self.index_mode = 0
+        """Operands that are relative to M0 now (gfx9): bits for src0, src1, src2 and dst."""
         self.products = MatrixGroup(self)
 
     # the frame
@@ -88,6 +90,8 @@ class KernelLowering:
             self.observer.block(self, block)
             for instruction in self.program.block_instructions(block.index):
                 self._instruction(instruction)
+            if self.index_mode:
+                raise Unsupported(f"{self.program.name}: index mode across blocks")
             self.settle()
             current = self.builder.block
             if current is not None and not current.is_terminated:
@@ -257,6 +261,9 @@ class KernelLowering:
         try:
             if opcode.control is not Control.NONE:
                 self._control(instruction)
+            elif relative.concerns(self, decoded):
+                self.settle()
+                relative.lower(self, instruction)
             elif "mode" in opcode.implicit_writes:
                 self.settle()
                 mode.write(self, decoded)

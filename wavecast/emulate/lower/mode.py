@@ -128,6 +128,8 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
 
 def changed(machine: Machine, decoded: Decoded) -> Machine:
     """The machine after an instruction that writes MODE. Raises Unsupported."""
+    if decoded.opcode.name.startswith("s_set_gpr_idx"):
+        return machine  # which operands are relative: `relative` follows it
     if decoded.operands and decoded.opcode.name.startswith("s_setreg"):
         field = field_of(decoded.operands[0].text)
         if field.name != "MODE":

@@ -32,6 +32,7 @@ ENDLESS: Final = 3
 TRAP: Final = 4
 SWIZZLED: Final = 5
 BAD_JUMP: Final = 7
+BAD_REGISTER: Final = 8
 PAUSED: Final = 6  # at a loop header: the slice is used up
 
 # context words
