@@ -51,14 +51,15 @@ class Emulator:
     ) -> None:
         """Run a launch that may touch the memory in `ranges`, on `threads` instead of its own.
 
+        Every 32-bit word that holds a byte of them may be touched: compilers widen scalar loads
+        and make atomics of 16 bits from those of 32.
         Raises Unsupported for code without a meaning here, ExecutionError when it breaks off.
         """
         native = self.translate(launch.code)
         x, y, z = launch.grid
         threads = max(1, min(threads or self.threads, x * y * z))
-        engine.run(
-            native, launch, list(ranges), threads=threads, mode=self.mode, budget=self.budget
-        )
+        words = [(first & ~3, end + 3 & ~3) for first, end in ranges]
+        engine.run(native, launch, words, threads=threads, mode=self.mode, budget=self.budget)
 
 
 @contextlib.contextmanager

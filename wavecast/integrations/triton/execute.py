@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,14 @@ from wavecast.compile.triton import Slot, code_object, scratch_offsets, segment_
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.result import Trace
-from wavecast.errors import LaunchError, UsageError
+from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import timers
 from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import pack
+from wavecast.integrations.triton.reach import makes_pointers, reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Loaded:
     layout: tuple[Slot, ...]
     segment: int
     scratch: tuple[int, ...]
+    makes_pointers: bool
 
 
 class ExecutingHooks:
@@ -111,12 +113,9 @@ class ExecutingHooks:
 
         with torch._C.DisableTorchFunction():
             loaded = self._load(kernel)
-            ranges = [
-                memory
-                for slot in loaded.layout
-                if slot.type.startswith("*")
-                for memory in _storage(loaded.code.kernel, values, slot)
-            ]
+            ranges = reachable(
+                loaded.code.kernel, loaded.layout, values, everything=loaded.makes_pointers
+            )
             data = pack(loaded.code.kernel, loaded.layout, loaded.segment, values)
             if loaded.scratch:
                 data, more = self._with_scratch(kernel, loaded, data)
@@ -133,7 +132,12 @@ class ExecutingHooks:
 
             code = code_object(kernel, triton.__version__)
             found = Loaded(
-                kernel, code, slots(kernel), segment_bytes(kernel), scratch_offsets(kernel)
+                kernel,
+                code,
+                slots(kernel),
+                segment_bytes(kernel),
+                scratch_offsets(kernel),
+                makes_pointers(code.stages),
             )
             self._loaded[id(kernel)] = found
         return found
@@ -150,23 +154,3 @@ class ExecutingHooks:
         filled = bytearray(data)
         filled[loaded.scratch[0] : loaded.scratch[0] + 8] = address.to_bytes(8, "little")
         return bytes(filled), [(address, address + buffer.nbytes)]
-
-
-def _storage(kernel: str, values: Sequence[Any], slot: Slot) -> list[AddressRange]:
-    """The memory an argument lies in: the whole storage of its tensor."""
-    value = values[slot.path[0]]
-    for index in slot.path[1:]:
-        value = value[index]
-    if slot.part == "base":
-        value = value.base
-    value = getattr(value, "base", value)  # triton.reinterpret wraps the tensor
-    if not hasattr(value, "untyped_storage"):
-        return []
-    storage = value.untyped_storage()
-    if storage.device.type != "cpu":
-        raise LaunchError(
-            f"{kernel}: argument {slot.path[0]} lies on {storage.device}",
-            hint="the emulator reads tensors of the CPU",
-        )
-    first = storage.data_ptr()
-    return [(first, first + storage.nbytes())]

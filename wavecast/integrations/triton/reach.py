@@ -1,0 +1,70 @@
+"""The memory a launch may touch: its arguments' storages, or every tensor there is.
+
+Kernels that make pointers from numbers they load (lists of matrices in a grouped product), or are
+given bare addresses, can reach any tensor. For those all CPU tensors alive in Python count.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wavecast.compile.triton import Slot
+from wavecast.emulate.launch import AddressRange
+from wavecast.errors import LaunchError
+from wavecast.integrations.triton.launches import value_at
+
+_FROM_NUMBERS = "tt.int_to_ptr"
+"""Triton's operation (`Triton_IntToPtrOp`) behind `.to(tl.pointer_type(...))` of an integer."""
+
+
+def makes_pointers(stages: Mapping[str, Any]) -> bool:
+    """Whether a kernel's Triton IR turns numbers into pointers."""
+    return any(_FROM_NUMBERS in str(stages.get(stage, "")) for stage in ("ttir", "ttgir"))
+
+
+def reachable(
+    kernel: str, layout: Sequence[Slot], values: Sequence[Any], *, everything: bool
+) -> list[AddressRange]:
+    """The host memory that a launch with these parameters may touch.
+
+    Raises LaunchError for an argument that lies on another device.
+    """
+    ranges: set[AddressRange] = set()
+    for slot in layout:
+        if not slot.type.startswith("*"):
+            continue
+        value = value_at(values, slot.path)
+        if slot.part == "base":
+            value = value.base
+        value = getattr(value, "base", value)  # triton.reinterpret wraps the tensor
+        if hasattr(value, "untyped_storage"):
+            ranges.add(_storage(kernel, slot, value))
+        elif value is not None and value != 0:
+            everything = True
+    if everything:
+        ranges |= set(_live())
+    return sorted(ranges)
+
+
+def _storage(kernel: str, slot: Slot, tensor: Any) -> AddressRange:
+    storage = tensor.untyped_storage()
+    if storage.device.type != "cpu":
+        raise LaunchError(
+            f"{kernel}: argument {slot.path[0]} lies on {storage.device}",
+            hint="the emulator reads tensors of the CPU",
+        )
+    first = storage.data_ptr()
+    return first, first + storage.nbytes()
+
+
+def _live() -> Iterator[AddressRange]:
+    """The storages of all CPU tensors the garbage collector knows."""
+    import torch
+
+    for item in gc.get_objects():
+        if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
+            storage = item.untyped_storage()
+            if storage.device.type == "cpu" and storage.nbytes():
+                yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
