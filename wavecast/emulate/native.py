@@ -7,6 +7,7 @@ someone asks for instructions, to word an error.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -29,25 +30,74 @@ from wavecast.isa.registers import AGPRS, VGPRS
 
 _FUNCTION = "wave"
 _LEVEL = 1
+_SECONDS = 0.0004
+"""Seconds it takes to compile an instruction well, about."""
 _DYNAMIC_STACK = 16384
 """Bytes of scratch per lane for a stack of unknown depth; hardware takes what the runtime set."""
 
 
-@dataclass(frozen=True)
 class NativeKernel:
-    """Machine code of one kernel for this host. Keeps the engine that owns it alive."""
+    """Machine code of one kernel for this host, which better code may replace while it runs.
 
-    target: str
-    descriptor: KernelDescriptor
-    layout: WaveLayout
-    address: int
-    owner: Any
-    parse: Callable[[], Kernel]
+    `address` is that of `i32 wave(ptr state, ptr context)`.
+    """
+
+    def __init__(self, compiled: Compiled, parse: Callable[[], Kernel]) -> None:
+        self.target = compiled.target
+        self.descriptor = compiled.descriptor
+        self.layout = compiled.layout
+        self.instructions = compiled.instructions
+        self.improvement: Improvement | None = None
+        self._parse = parse
+        self._owners: list[Any] = []
+        self.address = 0
+        self.replace_code(compiled)
+
+    def replace_code(self, compiled: Compiled) -> None:
+        """Bring code into this process; waves that start or go on use it from then on.
+
+        Raises runtime.Missing.
+        """
+        runtime.provide(compiled.outlined)
+        owner = load_object(compiled.code)
+        self._owners.append(owner)
+        self.address = owner.get_function_address(_FUNCTION)
 
     @cached_property
     def kernel(self) -> Kernel:
         """The kernel's program, parsed when it is first asked for."""
-        return self.parse()
+        return self._parse()
+
+    def worked(self, seconds: float) -> None:
+        """Note how long the code ran."""
+        if self.improvement is not None:
+            self.improvement.worked(seconds)
+
+
+class Improvement:
+    """Better code for a kernel, made by a thread once the kernel has run for `after` seconds."""
+
+    def __init__(
+        self, native: NativeKernel, improve: Callable[[NativeKernel], None], after: float
+    ) -> None:
+        self._native = native
+        self._improve = improve
+        self._left = after
+        self._lock = threading.Lock()
+        self.thread: threading.Thread | None = None
+
+    def worked(self, seconds: float) -> None:
+        """Note how long the kernel ran."""
+        self._left -= seconds
+        if self._left < 0 and self.thread is None:
+            with self._lock:
+                if self.thread is None:
+                    self.thread = threading.Thread(target=self._run, name="wavecast-improvement")
+                    self.thread.start()
+
+    def _run(self) -> None:
+        self._improve(self._native)
+        self._native.improvement = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +110,11 @@ class Compiled:
     layout: WaveLayout
     code: bytes
     outlined: tuple[str, ...]
+    instructions: int
 
     def load(self, parse: Callable[[], Kernel]) -> NativeKernel:
         """Bring the code into this process. Raises runtime.Missing."""
-        runtime.provide(self.outlined)
-        owner = load_object(self.code)
-        address = owner.get_function_address(_FUNCTION)
-        return NativeKernel(self.target, self.descriptor, self.layout, address, owner, parse)
+        return NativeKernel(self, parse)
 
     def packed(self) -> dict[str, object]:
         """As plain values for the cache."""
@@ -86,6 +134,7 @@ class Compiled:
                 WaveLayout(**value["layout"]),
                 value["code"],
                 tuple(value["outlined"]),
+                int(value["instructions"]),
             )
         except (KeyError, TypeError):
             return None
@@ -112,7 +161,9 @@ def translate(kernel: Kernel, mode: Mode | None = None) -> NativeKernel:
 def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     """Native code of a code object, from the cache where it is there.
 
-    Raises Unsupported naming what has no meaning yet, and InputError for code without a kernel.
+    Plain code is translated quickly at first. When it has run about as long as it takes to compile
+    it well, that is done in the background, and kept. Raises Unsupported naming what has no
+    meaning yet, and InputError for code without a kernel.
     """
 
     def parse() -> Kernel:
@@ -121,23 +172,42 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     if mode is not None:
         return translate(parse(), mode)
     store = Cache()
-    key = digest.key("emulate", runtime.basis(), code.target, code.kernel, code.assembly)
+    basis = (runtime.basis(), code.target, code.kernel, code.assembly)
+    best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")
+    found = _stored(store, best, parse)
+    if found is not None:
+        return found
+    found = _stored(store, first, parse)
+    if found is None:
+        kernel = parse()
+        made = compile_kernel(kernel, quick=True)
+        found = made.load(lambda: kernel)
+        store.put(first, made.packed())
+
+    def improve(native: NativeKernel) -> None:
+        made = compile_kernel(native.kernel)
+        native.replace_code(made)
+        store.put(best, made.packed())
+
+    found.improvement = Improvement(found, improve, _SECONDS * found.instructions)
+    return found
+
+
+def _stored(store: Cache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
+    """The kernel of a cache entry, None where there is none or what it calls is missing."""
     known = Compiled.unpacked(store.get(key))
-    if known is not None:
-        try:
-            return known.load(parse)
-        except runtime.Missing:
-            known = None
-    kernel = parse()
-    made = compile_kernel(kernel)
-    store.put(key, made.packed())
-    return made.load(lambda: kernel)
+    if known is None:
+        return None
+    try:
+        return known.load(parse)
+    except runtime.Missing:
+        return None
 
 
-def compile_kernel(kernel: Kernel, mode: Mode | None = None) -> Compiled:
-    """Lower a kernel and compile it. Raises Unsupported."""
+def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = False) -> Compiled:
+    """Lower a kernel and compile it, `quick` to translate or quick to run. Raises Unsupported."""
     host = processor()
-    machine = host.machine(_LEVEL)
+    machine = host.machine(0 if quick else _LEVEL)
     module = ir.Module(kernel.name, context=ir.Context())
     module.triple = host.triple
     module.data_layout = str(machine.target_data)
@@ -152,16 +222,19 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None) -> Compiled:
         _FUNCTION,
         observer,
         first_block(kernel.program, kernel.descriptor),
+        quick,
     ).build()
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
-    _optimise(parsed, machine)
+    if not quick:
+        _optimise(parsed, machine)
     return Compiled(
         kernel.program.target,
         _with_stack(kernel.descriptor),
         layout,
         machine.emit_object(parsed),
         tuple(runtime.names_in(module)),
+        len(kernel.program.instructions),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,7 +127,10 @@ class Resident:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
         UNDER_WAY (a workgroup may be unfinished, see `active`) or BROKEN."""
         self.job[_QUANTUM] = QUANTUM
-        return self._work(self.grid.native.address, self._address)
+        started = time.perf_counter()
+        result = self._work(self.grid.native.address, self._address)
+        self.grid.native.worked(time.perf_counter() - started)
+        return result
 
     @property
     def active(self) -> bool:

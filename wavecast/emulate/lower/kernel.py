@@ -14,21 +14,31 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import hardware, jumps, memory, mode, relative, scalar_memory, state
+from wavecast.emulate.lower import (
+    hardware,
+    jumps,
+    memory,
+    mode,
+    outlining,
+    relative,
+    scalar_memory,
+    state,
+)
 from wavecast.emulate.lower.matrix import MatrixGroup
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
+from wavecast.emulate.lower.registers import Registers
 from wavecast.emulate.lower.run import Run
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.emulate.lower.vector import VectorLowering
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, Control, OperandKind, Role
 from wavecast.isa.program import Block, Program
-from wavecast.isa.registers import EXEC, SGPR_BASE, SPECIAL_REGISTERS
+from wavecast.isa.registers import EXEC, SGPR_BASE
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.waits import only_signals
 
@@ -36,7 +46,7 @@ _DEBUG_TRAP = 3
 _SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
 
 
-class KernelLowering:
+class KernelLowering(Registers):
     """Builds the wave function of one program in `module`."""
 
     def __init__(
@@ -49,12 +59,15 @@ class KernelLowering:
         name: str,
         observer: Observer | None = None,
         first: int = 0,
+        quick: bool = False,
     ) -> None:
+        super().__init__(layout)
+        self.quick = quick
+        """Whether vector instructions are calls and scalar registers stay in memory."""
         self.program = program
         self.first = first
         """The block waves start at."""
         self.observer = observer or Observer()
-        self.layout = layout
         self.machine = machine
         self.module = module
         self.strip = min(strip, layout.lanes)
@@ -66,10 +79,7 @@ class KernelLowering:
         self.exit = self.function.append_basic_block("exit")
         self.blocks = [self.function.append_basic_block(f"b{b.index}") for b in program.blocks]
         self.builder = ir.IRBuilder(self.entry)
-        self.scalars: dict[int, Any] = {}
         self.resume: list[Any] = []
-        self._loaded: dict[int, tuple[Any, Any]] = {}
-        """Scalar registers whose value is at hand in a block."""
         self.headers = _pause_blocks(program)
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
@@ -107,10 +117,12 @@ class KernelLowering:
         used |= EXEC
         for position in bits_of(used >> SGPR_BASE):
             position += SGPR_BASE
-            slot = self.builder.alloca(I32, name=f"r{position}")
             word = element(self.builder, self.state, state.scalar_word(position), I32)
-            self.builder.store(load(self.builder, word, I32), slot)
-            self.scalars[position] = slot
+            if not self.quick:
+                slot = self.builder.alloca(I32, name=f"r{position}")
+                self.builder.store(load(self.builder, word, I32), slot)
+                word = slot
+            self.scalars[position] = word
         self.status = self.builder.alloca(I32, name="status")
         self.builder.store(I32(state.DONE), self.status)
         self.place = self.builder.alloca(I32, name="place")
@@ -138,7 +150,7 @@ class KernelLowering:
 
     def _leave(self) -> None:
         builder = ir.IRBuilder(self.exit)
-        for position, slot in self.scalars.items():
+        for position, slot in () if self.quick else self.scalars.items():
             word = element(builder, self.state, state.scalar_word(position), I32)
             builder.store(load(builder, slot, I32), word)
         place = load(builder, self.place, I32)
@@ -179,60 +191,9 @@ class KernelLowering:
 
     # registers
 
-    def scalar(self, position: int) -> Any:
-        """The 32-bit value of a scalar register now."""
-        known = self._loaded.get(position)
-        if known is not None and known[0] is self.builder.block:
-            return known[1]
-        value = load(self.builder, self.scalars[position], I32)
-        self._loaded[position] = (self.builder.block, value)
-        return value
-
-    def scalar_bits(self, first: int, count: int) -> Any:
-        """`count` scalar registers as one integer."""
-        if count == 1:
-            return self.scalar(first)
-        wide = ir.IntType(32 * count)
-        value: Any = None
-        for index in range(count):
-            part = self.builder.zext(self.scalar(first + index), wide)
-            if index:
-                part = self.builder.shl(part, ir.Constant(wide, 32 * index))
-                value = self.builder.or_(value, part)
-            else:
-                value = part
-        return value
-
-    def set_scalar_bits(self, first: int, value: Any) -> None:
-        """Store an integer to as many scalar registers as it is wide."""
-        count = value.type.width // 32
-        for index in range(count):
-            part = value
-            if index:
-                part = self.builder.lshr(value, ir.Constant(value.type, 32 * index))
-            if count > 1:
-                part = self.builder.trunc(part, I32)
-            slot = self.scalars.get(first + index)
-            if slot is not None:
-                self.builder.store(part, slot)
-                self._loaded[first + index] = (self.builder.block, part)
-
-    def special(self, name: str, bits: int) -> Any:
-        """VCC, EXEC, M0 … as an integer of `bits`; SCC as a condition."""
-        first, _ = SPECIAL_REGISTERS[name]
-        if name == "scc":
-            return self.builder.trunc(self.scalar(first), I1)
-        return self.scalar_bits(first, bits // 32)
-
-    def set_special(self, name: str, value: Any) -> None:
-        first, _ = SPECIAL_REGISTERS[name]
-        if name == "scc":
-            value = self.builder.zext(value, I32)
-        self.set_scalar_bits(first, value)
-
-    def exec_mask(self) -> Any:
-        """EXEC as an integer of one bit per lane."""
-        return self.special("exec", self.layout.lanes)
+    def scalar_slot(self, position: int) -> Any:
+        """Where a scalar register lies in the state of a wave that is translated quickly."""
+        return element(self.builder, self.state, state.scalar_word(position), I32)
 
     def row(self, number: int) -> Any:
         """A pointer to a row of vector registers."""
@@ -289,6 +250,9 @@ class KernelLowering:
             raise error.at(self.program, instruction) from None
 
     def _vector(self, instruction: Instruction) -> None:
+        if self.quick:
+            outlining.call(self, instruction)
+            return
         if not self.vector.lane_wise(instruction.decoded):
             self.flush()
             self.vector.whole(instruction)

@@ -67,7 +67,7 @@ def outline(module: ir.Module, name: str, kind: ir.FunctionType, recipe: Recipe)
     found = module.globals.get(name)
     if found is not None:
         return found
-    _recipes.setdefault(name, recipe)
+    _recipes[name] = recipe
     return ir.Function(module, kind, name)
 
 
@@ -146,7 +146,7 @@ def _compiled(name: str) -> bytes:
         access = Access.of(name)
         _BUILDERS.get(access.action, build_atomic)(Outlined(module, access))
     elif name in _recipes:
-        _recipes[name](module)
+        _recipes.pop(name)(module)
     else:
         raise Missing(name)
     machine = processor().machine(_LEVEL)

@@ -1,0 +1,112 @@
+"""Kernels translated quickly: calls of functions per shape of instruction, later replaced."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+from tests.emulate.memory_support import TARGETS, assembly, kernel_of, lanes_of, pointers
+from wavecast.compile.assembly import load
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate import engine, native
+from wavecast.emulate.lower.outlining import shape_of
+from wavecast.isa.decode import Decoder
+
+ARITHMETIC = """
+	v_mov_b32_e32 v2, 0x40490fdb
+	v_cvt_f32_u32_e32 v3, v0
+	v_fma_f32 v4, -v3, v2, 1.0
+	v_mul_f32_e64 v5, |v4|, 0.5 clamp
+	v_rcp_f32_e32 v6, v4
+	v_cmp_gt_f32_e32 {mask}, v5, v6
+	v_cndmask_b32_e64 v7, v5, v6, {mask}
+	v_lshlrev_b32_e32 v7, 1, v7
+	v_mad_u32_u24 v8, v0, 7, v7
+	v_readlane_b32 s20, v8, 3
+	v_xor_b32_e32 v8, s20, v8
+	v_mov_b32_dpp v9, v8 row_shr:1 row_mask:0xf bank_mask:0xf
+	v_add_f64 v[10:11], v[2:3], v[2:3]
+	v_xor_b32_e32 v9, v9, v11
+	v_cmp_ne_u32_e64 s[22:23], v9, v8
+	v_cndmask_b32_e64 v9, v9, v0, s[22:23]
+	{store}
+"""
+
+
+def _ran(target: str, *, quick: bool) -> np.ndarray:
+    out = np.zeros(lanes_of(target), np.uint32)
+    gfx12 = target.startswith("gfx12")
+    store = "global_store_b32" if gfx12 else "global_store_dword"
+    mask = "vcc" if lanes_of(target) == 64 else "vcc_lo"
+    body = ARITHMETIC.format(mask=mask, store=f"{store} v1, v9, s[8:9]")
+    if lanes_of(target) == 32:
+        body = body.replace("s[22:23]", "s22")
+    if gfx12:
+        body = body.replace("v_add_f64", "v_add_f64_e32")
+    kernel = kernel_of(target, body)
+    code: Any = None
+    launch = Launch(code, (1, 1, 1), (len(out), 1, 1), (), pointers((out,)))
+    made = native.compile_kernel(kernel, quick=quick).load(lambda: kernel)
+    engine.run(made, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)])
+    return out
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_both_ways_give_the_same(target: str) -> None:
+    fused = _ran(target, quick=False)
+    assert len(np.unique(fused)) > 8
+    assert (_ran(target, quick=True) == fused).all()
+
+
+def _shape(text: str) -> str:
+    return shape_of(Decoder("gfx942", 64).decode(text), overflow=False).text
+
+
+def test_registers_are_not_part_of_a_shape() -> None:
+    assert _shape("v_add_u32_e32 v1, v2, v3") == _shape("v_add_u32_e32 v9, v9, v9")
+    assert _shape("v_add_u32_e32 v1, 64, v3") == _shape("v_add_u32_e32 v1, 0x12345, v4")
+    assert _shape("v_add_u32_e32 v1, s4, v3") == _shape("v_add_u32_e32 v1, s90, v3")
+    assert _shape("v_add_u32_e32 v1, s4, v3") == _shape("v_add_u32_e32 v1, vcc_lo, v3")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("v_add_u32_e32 v1, v2, v3", "v_add_u32_e32 v1, s2, v3"),
+        ("v_add_u32_e32 v1, s2, v3", "v_add_u32_e32 v1, 2, v3"),
+        ("v_add_u32_e32 v1, v2, v3", "v_sub_u32_e32 v1, v2, v3"),
+        ("v_add_f32_e64 v1, v2, v3", "v_add_f32_e64 v1, -v2, v3"),
+        ("v_add_f32_e64 v1, v2, v3", "v_add_f32_e64 v1, |v2|, v3"),
+        ("v_add_f32_e64 v1, v2, v3", "v_add_f32_e64 v1, v2, v3 clamp"),
+        ("v_mov_b32_dpp v1, v2 row_shr:1 row_mask:0xf bank_mask:0xf",
+         "v_mov_b32_dpp v1, v2 row_shr:2 row_mask:0xf bank_mask:0xf"),
+    ],
+)  # fmt: skip
+def test_what_changes_the_code_is(one: str, other: str) -> None:
+    assert _shape(one) != _shape(other)
+
+
+def test_code_that_runs_long_is_replaced_and_the_replacement_kept(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(native, "_SECONDS", 1e-6)
+    body = "\tv_mov_b32_e32 v3, 9\n\tglobal_store_dword v1, v3, s[8:9]\n"
+    (code,) = load(assembly("gfx942", body), "gfx942")
+    found = native.native_kernel(code)
+    before = found.address
+    found.worked(1.0)
+    deadline = time.monotonic() + 30
+    while found.improvement is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert found.address != before
+    out = np.zeros(64, np.uint32)
+    launch = Launch(code, (1, 1, 1), (64, 1, 1), (), pointers((out,)))
+    engine.run(found, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)])
+    assert (out == 9).all()
+    assert native.native_kernel(code).improvement is None
