@@ -7,7 +7,7 @@ touched the same place before.
 
 What counts as ordered, within a workgroup: two accesses of different waves to the same bytes, one
 of them a store, need a barrier between them, and the earlier one must have been waited for before
-its wave reached that barrier. Between workgroups nothing is ordered but by atomics: a workgroup
-that has done an atomic operation after a store has released it to every workgroup that does an
-atomic operation later (more lenient than the memory model: no false alarms, some races missed).
+its wave reached that barrier. Between workgroups nothing is ordered but by atomic operations and by
+accesses of device scope: two workgroups that have both done one count as ordered (more lenient than
+the memory model: no false alarms, some races missed).
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.log import Record
@@ -24,10 +24,14 @@ _RACES = {
 
 
 def reports(
-    kernel: Kernel, launch: Launch, ranges: Sequence[tuple[int, int]], records: Sequence[Record]
+    kernel: Kernel,
+    launch: Launch,
+    ranges: Sequence[tuple[int, int]],
+    known: Mapping[int, tuple[str, ...]],
+    records: Sequence[Record],
 ) -> list[Report]:
-    """The reports of one launch, by instruction."""
-    return [_report(kernel, launch, ranges, record) for record in records]
+    """The reports of one launch, by instruction. `known` are the arguments addresses come from."""
+    return [_report(kernel, launch, ranges, known, record) for record in records]
 
 
 def place_of(number: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -37,7 +41,11 @@ def place_of(number: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _report(
-    kernel: Kernel, launch: Launch, ranges: Sequence[tuple[int, int]], record: Record
+    kernel: Kernel,
+    launch: Launch,
+    ranges: Sequence[tuple[int, int]],
+    known: Mapping[int, tuple[str, ...]],
+    record: Record,
 ) -> Report:
     program = kernel.program
     instruction = program.instructions[record.instruction]
@@ -47,7 +55,7 @@ def _report(
         kind=record.kind,
         kernel=program.name,
         target=program.target,
-        message=_message(launch, ranges, record),
+        message=_message(launch, ranges, known, record),
         instruction=instruction.index,
         text=instruction.decoded.text,
         location=instruction.location,
@@ -62,7 +70,12 @@ def _report(
     )
 
 
-def _message(launch: Launch, ranges: Sequence[tuple[int, int]], record: Record) -> str:
+def _message(
+    launch: Launch,
+    ranges: Sequence[tuple[int, int]],
+    known: Mapping[int, tuple[str, ...]],
+    record: Record,
+) -> str:
     kind = record.kind
     if kind in _RACES:
         who = _who(launch, kind, record.detail >> 8)
@@ -72,6 +85,10 @@ def _message(launch: Launch, ranges: Sequence[tuple[int, int]], record: Record) 
         return f"reads LDS byte {record.address:#x}, which no wave has written"
     if kind is Kind.UNINITIALISED_GLOBAL:
         return f"reads memory never written {_where(launch, kind, ranges, record.address)}"
+    if kind is Kind.OUT_OF_BOUNDS:
+        names = " or ".join(known.get(record.instruction, ())) or "its pointer"
+        where = _where(launch, kind, ranges, record.address)
+        return f"goes out of bounds of {names} and lands {where}"
     if kind is Kind.OUT_OF_LDS:
         return f"touches LDS byte {record.address:#x} beyond what the workgroup has"
     if kind is Kind.DIVERGENT_BARRIER:

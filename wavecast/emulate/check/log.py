@@ -30,7 +30,8 @@ RELEASES: Final = state.MODE + 6  # atomic operations done, one 32-bit word per 
 CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
 ARRIVALS: Final = state.MODE + 8  # barrier instruction + 1, by parity of the turn
 REGISTERS: Final = state.MODE + 9  # first word of the register checks
-END: Final = state.MODE + 24
+END: Final = state.MODE + 23  # end of the register checks' words
+ALLOWED: Final = END  # a mask of ranges per instruction
 
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096

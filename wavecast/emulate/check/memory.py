@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 _MOVES = {"load", "store", "tolds"}
 
 
+def _coherent(instruction: Instruction) -> bool:
+    """Whether an access bypasses caches as atomic loads and stores of device scope do.
+
+    Source: LLVM AMDGPUUsage, "Memory model": glc (gfx90a, gfx11), sc1 (gfx942, gfx950), scope
+    (gfx12).
+    """
+    modifiers = instruction.decoded.modifiers
+    scope = modifiers.get("scope", "")
+    return bool({"glc", "sc0", "sc1"} & set(modifiers)) or scope in ("SCOPE_DEV", "SCOPE_SYS")
+
+
 def _function(module: ir.Module, access: Access) -> ir.Function:
     """The shadow function of an access, declared in `module`."""
     build = shadow_lds.build if access.mode == "local" else shadow_global.build
@@ -56,9 +67,11 @@ class MemoryChecks(Observer):
             detail = "storeh"
         shadow = Access("shadow", place.mode, access.lanes, access.bytes, detail)
         streams = issues(instruction, lowering.program.target)
-        stream = DS if place.mode == "local" else LOAD
+        stream = DS if place.mode in ("local", "flat") else LOAD
         number = self.counters.issued(lowering, stream) if stream in streams else I64(0)
         packed = builder.or_(builder.shl(number, I64(2)), I64(stream))
+        if stream != DS and (detail == "atomic" or _coherent(instruction)):
+            self._synchronise(lowering)
         builder.call(
             _function(lowering.module, shadow),
             [
@@ -67,6 +80,16 @@ class MemoryChecks(Observer):
                 place.offset, lowering.exec_mask(),
             ],
         )  # fmt: skip
+
+    def _synchronise(self, lowering: KernelLowering) -> None:
+        """Count an operation that may order this workgroup with others."""
+        builder = lowering.builder
+
+        def word(index: int, kind: Any) -> Any:
+            return load(builder, element(builder, lowering.context, index, I64), kind, 8)
+
+        slot = element(builder, word(log.RELEASES, PTR), word(state.WORKGROUP, I64), I32)
+        builder.atomic_rmw("add", slot, I32(1), "monotonic")
 
     def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
         if instruction.opcode.role is Role.BARRIER:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wavecast.compile.codeobject import Launch
+from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate.check import log
+from wavecast.emulate.check.bounds import allowed, sources
 from wavecast.emulate.check.counters import Counters, Progress
 from wavecast.emulate.check.findings import reports
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.report import Report
+from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
@@ -38,6 +40,7 @@ class CheckMode:
     def __init__(self, found: Callable[[list[Report]], None], canary: int = 0) -> None:
         self.found = found
         self.canary = canary
+        self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
 
     def observer(self, kernel: Kernel) -> Observer:
         """Raises Unsupported for a program too long for the records."""
@@ -45,6 +48,16 @@ class CheckMode:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel.program.target)
         return Observers((counters, MemoryChecks(counters)))
+
+    def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
+        """The pointer arguments addresses come from; a kernel's own findings are reported when it
+        is first met."""
+        known = self._sources.get(code.digest)
+        if known is None:
+            known = self._sources[code.digest] = sources(kernel, code)
+            if found := static_reports(kernel):
+                self.found(found)
+        return known
 
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
@@ -64,6 +77,8 @@ class CheckWatch:
     ) -> None:
         self.mode, self.native, self.launch, self.ranges = mode, native, launch, ranges
         self.workgroups: np.ndarray | None = None
+        self.known = mode.sources(native.kernel, launch.code)
+        self.allowed = allowed(native.kernel, launch, ranges, self.known)
         self.log = Log(len(native.kernel.program.instructions))
         x, y, z = launch.grid
         self.releases = np.zeros(x * y * z, np.uint32)
@@ -84,12 +99,14 @@ class CheckWatch:
         context[log.SHADOWS] = self.table.ctypes.data
         context[log.RELEASES] = self.releases.ctypes.data
         context[log.CANARY] = self.mode.canary
+        context[log.ALLOWED] = self.allowed.ctypes.data
         self._kept += [progress, writes, reads]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
         del failed
-        found = reports(self.native.kernel, self.launch, self.ranges, self.log.read())
+        records = self.log.read()
+        found = reports(self.native.kernel, self.launch, self.ranges, self.known, records)
         if found:
             self.mode.found(found)
 

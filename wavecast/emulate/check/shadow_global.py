@@ -43,13 +43,15 @@ def build(out: Outlined) -> None:
     builder = out.builder
     dwords = _Dwords(watched)
     into_lds = Dwords(watched, stores=True) if watched.out.access.detail == "tolds" else None
-    if watched.atomic:
-        released = element(builder, watched.word(log.RELEASES, PTR), watched.workgroup, I32)
-        builder.atomic_rmw("add", released, I32(1), "monotonic")
+    flat = Dwords(watched) if out.access.mode == "flat" else None
     with out.each_lane(found.live) as lane:
         address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
         dwords.touch(lane, address)
+        if flat is not None:
+            _touch_lds(watched, flat, lane, address)
     dwords.log()
+    if flat is not None:
+        flat.log()
     if into_lds is not None:
         offset = builder.ptrtoint(out.rows, I64)
         limit = watched.word(state.LDS_BYTES)
@@ -62,6 +64,19 @@ def build(out: Outlined) -> None:
                     into_lds.touch(lane, builder.add(first, I64(index)), I64(0xF), I1(1))
         into_lds.log()
     builder.ret(I32(0))
+
+
+def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
+    """The LDS side of a flat access, where a lane's address lies in LDS."""
+    out, builder = watched.out, watched.out.builder
+    inset = builder.sub(address, watched.word(state.LDS_BASE))
+    inside = builder.icmp_unsigned("<", inset, watched.word(state.LDS_BYTES))
+    with builder.if_then(inside, likely=False):
+        first, bytes_ = builder.lshr(inset, I64(2)), watched.bytes_of(inset)
+        for index in range(out.access.dwords):
+            pointer = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
+            changes = watched.changes(lane, index, pointer)
+            dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
 
 
 def range_of(module: ir.Module) -> ir.Function:
@@ -115,6 +130,10 @@ class _Dwords:
         self.replicas = Findings(out, Kind.REPLICATED_READ)
         self.shadows = watched.word(log.SHADOWS, PTR)
         self.releases = watched.word(log.RELEASES, PTR)
+        self.beyond = Findings(out, Kind.OUT_OF_BOUNDS)
+        masks = watched.word(log.ALLOWED, PTR)
+        slot = element(builder, masks, watched.instruction, I64)
+        self.allowed = load(builder, slot, I64, 8)
         self.canary = watched.word(log.CANARY)
         self.ranges = watched.word(state.RANGES, PTR)
         own = load(builder, element(builder, self.releases, watched.workgroup, I32), I32)
@@ -126,6 +145,10 @@ class _Dwords:
         index = builder.call(range_of(out.module), [out.context, address])
         known = builder.icmp_signed(">=", index, I64(0))
         with builder.if_then(known, likely=True):
+            far = builder.icmp_unsigned(">", index, I64(63))
+            bit = builder.and_(builder.lshr(self.allowed, builder.and_(index, I64(63))), I64(1))
+            denied = builder.icmp_unsigned("==", bit, I64(0))
+            self.beyond.when(builder.and_(denied, builder.not_(far)), lane, address)
             twice = builder.shl(index, I64(1))
             start = load(builder, element(builder, self.ranges, twice, I64), I64, 8)
             next_word = builder.add(twice, I64(1))
@@ -257,7 +280,7 @@ class _Dwords:
         builder.store(record, slot, align=8)
 
     def log(self) -> None:
-        for findings in (self.between, self.within, self.fresh, self.replicas):
+        for findings in (self.beyond, self.between, self.within, self.fresh, self.replicas):
             findings.log(self.watched.instruction)
 
 

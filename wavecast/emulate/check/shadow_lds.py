@@ -110,7 +110,7 @@ class Dwords:
             self.races.when(unordered, lane, address, other, detail)
         if self.stores:
             self._store(lane, address, written, read_slot, write_slot, bytes_)
-        if watched.loads or watched.atomic:
+        if watched.atomic or not self.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
             self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
         if not self.stores:

@@ -1,8 +1,9 @@
 """The first part of an outlined access: addresses of all lanes, and whether they are good.
 
-Modes: `wide` is a 64-bit address per lane; `narrow` a 32-bit offset per lane from `base`; `buffer`
-the same, out of bounds where offset + bytes exceeds `limit`; `local` an offset into LDS; `private`
-an offset into the lane's own block of scratch.
+Modes: `wide` is a 64-bit address per lane; `flat` the same, where LDS and scratch have their
+apertures (`state.SHARED_APERTURE`, `state.PRIVATE_APERTURE`); `narrow` a 32-bit offset per lane
+from `base`; `buffer` the same, out of bounds where offset + bytes exceeds `limit`; `local` an
+offset into LDS; `private` an offset into the lane's own block of scratch.
 """
 
 from __future__ import annotations
@@ -78,6 +79,20 @@ class _Maker:
         builder = out.builder
         self.mode = out.access.mode
         base, limit = out.base, out.limit
+        if self.mode == "flat":
+            self.apertures = [
+                (
+                    aperture,
+                    *(
+                        load(builder, element(builder, out.context, word, I64), I64, 8)
+                        for word in words
+                    ),
+                )
+                for aperture, words in (
+                    (state.SHARED_APERTURE, (state.LDS_BASE, state.LDS_BYTES)),
+                    (state.PRIVATE_APERTURE, (state.SCRATCH_BASE, state.SCRATCH_BYTES)),
+                )
+            ]
         if self.mode in ("local", "private"):
             words = (
                 (state.LDS_BASE, state.LDS_BYTES)
@@ -100,11 +115,12 @@ class _Maker:
         low = builder.load(element(builder, out.address, start, I32), align=4, typ=narrow)
         if self.mode == "narrow":
             return builder.add(builder.zext(low, wide), self.base), None
-        if self.mode == "wide":
+        if self.mode in ("wide", "flat"):
             above = element(builder, out.address, builder.add(start, I64(out.lanes)), I32)
             high = builder.zext(builder.load(above, align=4, typ=narrow), wide)
             value = builder.or_(builder.zext(low, wide), builder.shl(high, constant(32, 64, _STEP)))
-            return builder.add(value, self.offset), None
+            value = builder.add(value, self.offset)
+            return (self._mapped(value, start) if self.mode == "flat" else value), None
         if self.mode == "buffer":
             inset = builder.add(builder.zext(low, wide), self.offset)
         else:  # LDS and scratch offsets are 32 bits and wrap around
@@ -117,6 +133,56 @@ class _Maker:
             lanes = builder.add(splat(builder, start, _STEP), numbers)
             value = builder.add(value, builder.mul(lanes, self.limit))
         return value, inside
+
+    def _mapped(self, value: Any, start: Any) -> Any:
+        """Flat addresses as host addresses; beyond the end of an aperture's memory they stay."""
+        builder, wide = self.out.builder, value.type
+        low = builder.and_(value, constant(0xFFFFFFFF, 64, _STEP))
+        high = builder.lshr(value, constant(32, 64, _STEP))
+        end = builder.add(low, constant(self.out.access.bytes, 64, _STEP))
+        numbers = ir.Constant(wide, list(range(_STEP)))
+        lanes = builder.add(splat(builder, start, _STEP), numbers)
+        for aperture, base, size in self.apertures:
+            here = builder.icmp_unsigned("==", high, constant(aperture, 64, _STEP))
+            limit = splat(builder, size, _STEP)
+            fits = builder.icmp_unsigned("<=", end, limit)
+            place = builder.add(low, splat(builder, base, _STEP))
+            if aperture == state.PRIVATE_APERTURE:
+                place = builder.add(place, builder.mul(lanes, limit))
+            value = builder.select(builder.and_(here, fits), place, value)
+        return value
+
+
+def _flat_check(out: Outlined) -> ir.Function:
+    """`check`, which also accepts the workgroup's LDS and the wave's scratch."""
+    module, name = out.module, "check_flat"
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I1, [PTR, I64, I64]), name)
+    function.linkage = "internal"
+    context, address, size = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def word(index: int) -> Any:
+        return load(builder, element(builder, context, index, I64), I64, 8)
+
+    good = builder.call(check_function(module), [context, address, size])
+    scratch = builder.mul(word(state.SCRATCH_BYTES), I64(out.lanes))
+    for base, length in (
+        (word(state.LDS_BASE), word(state.LDS_BYTES)),
+        (word(state.SCRATCH_BASE), scratch),
+    ):
+        inset = builder.sub(address, base)
+        inside = builder.icmp_unsigned("<=", inset, length)
+        fits = builder.icmp_unsigned("<=", size, builder.sub(length, inset))
+        good = builder.or_(good, builder.and_(inside, fits))
+    builder.ret(good)
+    return function
+
+
+def _checker(out: Outlined) -> ir.Function:
+    return _flat_check(out) if out.access.mode == "flat" else check_function(out.module)
 
 
 def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
@@ -154,7 +220,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     trusted: Any = I1(1)
     if checked and out.access.mode not in ("local", "private"):
         span = builder.add(builder.sub(highest, lowest), I64(size))
-        inside = builder.call(check_function(out.module), [out.context, lowest, span])
+        inside = builder.call(_checker(out), [out.context, lowest, span])
         trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))
     return Resolved(addresses, mask, dead, trusted)
 
@@ -166,7 +232,7 @@ def lane_address(out: Outlined, found: Resolved, lane: Any, *, checked: bool = T
     if checked and out.access.mode not in ("local", "private"):
         with builder.if_then(builder.not_(found.trusted), likely=False):
             size = I64(out.access.bytes)
-            good = builder.call(check_function(out.module), [out.context, address, size])
+            good = builder.call(_checker(out), [out.context, address, size])
             with builder.if_then(builder.not_(good), likely=False):
                 out.fault(lane, address)
     return address

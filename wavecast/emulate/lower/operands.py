@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import state
 from wavecast.isa.instruction import Operand, OperandClass
 from wavecast.isa.opcode import OperandRole
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
+    from wavecast.isa.program import Program
 
 _FLOAT_TEXT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _FORMATS = {"f16": ("<e", 16), "f32": ("<f", 32), "f64": ("<d", 64)}
@@ -41,15 +43,40 @@ def constant_bits(operand: Operand, role: OperandRole, bits: int) -> int:
     return value & ((1 << bits) - 1)
 
 
+APERTURES: Final = {
+    "src_shared_base": state.SHARED_APERTURE,
+    "src_private_base": state.PRIVATE_APERTURE,
+    "shared_base": state.SHARED_APERTURE,
+    "private_base": state.PRIVATE_APERTURE,
+}
+"""Registers without storage that hold where LDS and scratch begin among flat addresses."""
+
+
+def uses_apertures(program: Program) -> bool:
+    """Whether a program makes flat addresses of LDS or scratch."""
+    return any(
+        operand.text in APERTURES
+        for instruction in program.instructions
+        for operand in instruction.decoded.operands
+    )
+
+
+def _aperture(name: str, bits: int) -> int:
+    """The value of a register without storage: the base of an aperture in its high half."""
+    if name == "null":
+        return 0
+    if name not in APERTURES:
+        raise Unsupported(f"the register {name}")
+    return APERTURES[name] << 32 & (1 << bits) - 1
+
+
 def scalar_operand(lowering: KernelLowering, operand: Operand, role: OperandRole, bits: int) -> Any:
     """The value of a scalar operand as an integer of `bits`."""
     if operand.kind is OperandClass.CONSTANT:
         return ir.Constant(ir.IntType(bits), constant_bits(operand, role, bits))
     if operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL):
         if operand.text == "null" or not operand.bits:
-            if operand.text != "null":
-                raise Unsupported(f"the register {operand.text}")
-            return ir.Constant(ir.IntType(bits), 0)
+            return ir.Constant(ir.IntType(bits), _aperture(operand.text, bits))
         first = operand.bits.bit_length() - operand.bits.bit_count()
         if operand.text in ("scc", "src_scc"):
             return lowering.builder.zext(lowering.special("scc", 1), ir.IntType(bits))

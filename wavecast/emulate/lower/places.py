@@ -95,8 +95,14 @@ def place_of(lowering: KernelLowering, instruction: Instruction) -> Place:
     if not scalar or base is None:
         found = named(decoded, OperandKind.ADDRESS)
         lanes = found is not None and found[0].kind is OperandClass.VGPR
-        return Place("wide" if lanes else "narrow", address, offset=offset)
+        mode = _lane_mode(lowering, decoded.memory.space) if lanes else "narrow"
+        return Place(mode, address, offset=offset)
     return Place("narrow", address, scalar_operand(lowering, base[0], base[1], 64), offset=offset)
+
+
+def _lane_mode(lowering: KernelLowering, space: Space) -> str:
+    """How 64-bit addresses of lanes are taken: `flat` where the program makes any of LDS."""
+    return "flat" if space is Space.FLAT and lowering.apertures else "wide"
 
 
 def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:

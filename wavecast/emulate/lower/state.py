@@ -35,6 +35,10 @@ BAD_JUMP: Final = 7
 BAD_REGISTER: Final = 8
 PAUSED: Final = 6  # at a loop header: the slice is used up
 
+SHARED_APERTURE: Final = 0x0100_0000
+PRIVATE_APERTURE: Final = 0x0200_0000
+"""High halves of the flat addresses of LDS and scratch: no host address has them."""
+
 # context words
 LDS_BASE: Final = 0
 LDS_BYTES: Final = 1

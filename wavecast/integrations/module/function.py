@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
+from wavecast.emulate.check.collected import Reports
 from wavecast.errors import LaunchError, UsageError
 from wavecast.integrations.module import arguments
 from wavecast.integrations.module.memory import Memory
@@ -33,10 +34,13 @@ class Function:
     `symbol` is its name in the code, `name` the one its source has, `parameters` what it takes.
     """
 
-    def __init__(self, code: CodeObject, device: Device, emulator: Emulator) -> None:
+    def __init__(
+        self, code: CodeObject, device: Device, emulator: Emulator, reports: Reports
+    ) -> None:
         self.code = code
         self._device = device
         self._emulator = emulator
+        self._reports = reports
 
     @property
     def symbol(self) -> str:
@@ -78,7 +82,8 @@ class Function:
         arrays the kernel may touch, through pointers inside structures or arrays.
 
         Raises LaunchError for arguments, a grid, or a block that do not fit, Unsupported for code
-        that cannot be executed, ExecutionError for a launch that breaks off.
+        that cannot be executed, ExecutionError for a launch that breaks off, and with checks
+        ChecksFailed for one that went wrong.
         """
         held = Memory(self.name)
         groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
@@ -94,6 +99,7 @@ class Function:
         launch = Launch(self.code, groups, items, described, segment, dynamic_lds)
         self._emulator.run(launch, held.ranges, threads=threads)
         held.check_unchanged()
+        self._reports.raise_errors()
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)

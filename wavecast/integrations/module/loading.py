@@ -9,6 +9,7 @@ from wavecast import arch as devices
 from wavecast import compile as compilers
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.names import readable
+from wavecast.emulate.check.collected import Reports
 from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
 
@@ -24,10 +25,12 @@ class Module(Mapping[str, Function]):
     """The kernels of a file by symbol.
 
     A kernel is also found by the name its source gives it, without parameters and template
-    arguments, where only one has that name: `reduce`, `gpu::reduce`.
+    arguments, where only one has that name: `reduce`, `gpu::reduce`. `reports` is what checks have
+    found that is no error.
     """
 
-    def __init__(self, functions: Sequence[Function], source: str = "") -> None:
+    def __init__(self, functions: Sequence[Function], source: str, reports: Reports) -> None:
+        self.reports = reports
         self._functions = {function.symbol: function for function in functions}
         self.source = source
 
@@ -71,6 +74,8 @@ def load(
     *,
     options: Sequence[str] = (),
     threads: int | None = None,
+    check: bool = False,
+    ignored: Sequence[str] = (),
     max_instructions: int | None = None,
 ) -> Module:
     """The kernels of a HIP file, assembly, code object, bundle or program, ready to be executed.
@@ -80,10 +85,13 @@ def load(
     several targets a bundle is read for; other code knows its own. `options` go to the HIP
     compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
+    With `check`, launches are watched (docs/checks.md) but for the kinds in `ignored`, and one with
+    errors raises ChecksFailed when it has ended; warnings and notes gather in `reports`.
 
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
     MissingTool, and UsageError for code that is not AMD's.
     """
+    from wavecast.emulate.check.mode import CheckMode
     from wavecast.emulate.launch import Emulator
 
     target = devices.load(arch).target if arch else ""
@@ -98,8 +106,10 @@ def load(
             hint=f'say which: arch="{held[0]}"',
         )
     device = devices.load(arch or held[0])
-    emulator = Emulator(threads, max_instructions=max_instructions)
-    return Module([Function(item, device, emulator) for item in codes], source)
+    reports = Reports(ignored)
+    mode = CheckMode(reports.add) if check else None
+    emulator = Emulator(threads, mode, max_instructions)
+    return Module([Function(item, device, emulator, reports) for item in codes], source, reports)
 
 
 def _codes(
