@@ -21,6 +21,7 @@ _VECTORS = (
 _ELEMENTS = ("i8", "i16", "i32", "i64", "half", "bfloat", "float", "double")
 _STORED = (*_ELEMENTS, "i1", "i24", *_VECTORS)
 _LENGTH = 4
+_LONG = 8
 _LANES = 128
 _INTEGER_ATOMICS = (
     *("xchg", "add", "sub", "and", "nand", "or", "xor", "max", "min", "umax", "umin"),
@@ -63,6 +64,23 @@ def pick_insert(random: Random) -> Picked:
     if random.random() < 0.3 and element_bits(kind) < 64:
         return kind, (kind, element_of(kind), "i32"), ()
     return kind, (kind, element_of(kind)), (random.randrange(lanes_of(kind)),)
+
+
+def table(w: Writer, s: Statement) -> str:
+    """A long vector of three values in turn: one place overwritten, another read."""
+    *values, where, there = (w.operand(x) for x in s.arguments)
+    vector = f"<{_LONG} x {s.kind}>"
+    whole = "poison"
+    for index in range(_LONG):
+        whole = w.set(f"insertelement {vector} {whole}, {s.kind} {values[index % 3]}, i32 {index}")
+    place, source = (w.set(f"and i32 {x}, {_LONG - 1}") for x in (where, there))
+    changed = w.set(f"insertelement {vector} {whole}, {s.kind} {values[2]}, i32 {place}")
+    return w.set(f"extractelement {vector} {changed}, i32 {source}")
+
+
+def pick_table(random: Random) -> Picked:
+    kind = random.choice(("i16", "i32", "i32", "float", "half"))
+    return kind, (kind, kind, kind, "i32", "i32"), ()
 
 
 def shuffle(w: Writer, s: Statement) -> str:
@@ -212,6 +230,7 @@ def _operations() -> dict[str, Operation]:
     entries: dict[str, tuple[Write, Pick]] = {
         "extract": (extract, pick_extract),
         "insert": (insert, pick_insert),
+        "table": (table, pick_table),
         "shuffle": (shuffle, pick_shuffle),
         "select": (choose, pick_choose),
         "private": (private, pick_array),
