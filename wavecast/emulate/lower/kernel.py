@@ -26,7 +26,7 @@ from wavecast.emulate.lower import (
 )
 from wavecast.emulate.lower.matrix import MatrixGroup
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.operands import scalar_operand
+from wavecast.emulate.lower.operands import scalar_operand, uses_apertures
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.registers import Registers
 from wavecast.emulate.lower.run import Run
@@ -81,6 +81,7 @@ class KernelLowering(Registers):
         self.builder = ir.IRBuilder(self.entry)
         self.resume: list[Any] = []
         self.headers = _pause_blocks(program)
+        self.apertures = uses_apertures(program)
         self.vector = VectorLowering(self)
         self.pending: Run | None = None
         self.index_mode = 0
