@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.tracing import Tracing, trace_options
 from wavecast.cli.types import Dimensions
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _Grid = tuple[int, int, int]
     --arg output=f32[1]:zeros --arg quads=2048 --expect output=33550336
 
     wavecast run k.hsaco --args k.toml
+
+    wavecast run test_matmul.py --trace trace.json --perfetto waves.json
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
@@ -66,6 +69,7 @@ _Grid = tuple[int, int, int]
               help="Code: write an array to a .npy file afterwards.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
+@trace_options
 def command(
     path: Path,
     script_args: tuple[str, ...],
@@ -84,6 +88,7 @@ def command(
     atol: float | None,
     save: tuple[str, ...],
     compiler_option: tuple[str, ...],
+    tracing: Tracing,
 ) -> int:
     """Execute kernels for an AMD GPU on this machine's processor.
 
@@ -98,19 +103,21 @@ def command(
 
     if not path.exists():
         raise InputError(f"no such file: {path}")
-    options = RunOptions(arch, threads, max_instructions)
+    options = RunOptions(arch, threads, max_instructions, tracing.mode)
     stated = Plan(kernel, grid, block, lds)
     if path.suffix == ".py":
         if stated != Plan() or arguments or plan_file or expect or save or compiler_option:
             raise UsageError(f"{path} is a script: it makes its own launches and arguments")
-        return _run_script(path, script_args, kernels, options)
+        with tracing.written():
+            return _run_script(path, script_args, kernels, options)
     if script_args or kernels:
         raise UsageError(
             f"{path} is no script, {' '.join(script_args) or '-k'} is not for it",
             hint="--kernel NAME chooses a kernel, --arg NAME=VALUE gives an argument",
         )
     plan = _plan(stated, plan_file, arguments, expect, rtol, atol, save)
-    return _run_code(path, plan, options, compiler_option)
+    with tracing.written():
+        return _run_code(path, plan, options, compiler_option)
 
 
 def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions) -> int:
@@ -122,6 +129,7 @@ def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options:
         options.arch or DEFAULT_ARCH,
         threads=options.threads,
         max_instructions=options.max_instructions,
+        trace=options.trace or False,
         kernels=kernels,
     )
     if ended.traceback:

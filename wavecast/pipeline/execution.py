@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from wavecast.integrations.module import Function, Module, load
 from wavecast.integrations.module.language import parse, to_numpy
 from wavecast.integrations.module.memory import ACCEPTED
 from wavecast.pipeline.plan import Plan, Planned
+
+if TYPE_CHECKING:
+    from wavecast.emulate.trace.mode import TraceMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class RunOptions:
     arch: str = ""
     threads: int | None = None
     max_instructions: int | None = None
+    trace: TraceMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ def execute_code(
         options=compiler_options,
         threads=options.threads,
         max_instructions=options.max_instructions,
+        trace=options.trace,
     )
     kernel = _chosen(module, plan.kernel)
     if plan.grid is None or plan.block is None:

@@ -24,10 +24,14 @@ _ASSUMED_LINE = 128
 
 
 def render(found: Sequence[Trace], console: Console) -> None:
-    """The launches with most instructions, the heaviest first."""
+    """The launches with most instructions, the heaviest first.
+
+    Columns: share of all wave-instructions, active lanes of those that run per lane, cache lines
+    per request, LDS turns over turns without conflicts.
+    """
     heaviest = sorted(found, key=lambda trace: -trace.instructions)
     for trace in heaviest[:_MOST_LAUNCHES]:
-        console.print(heading(safe(trace.program.name), _totals(trace)))
+        console.print(heading(safe(trace.program.name), _totals(trace)), soft_wrap=True)
         console.print(Padding(_table(trace), (0, 0, 0, 2)))
     if len(found) > _MOST_LAUNCHES:
         rest = units.plural(len(found) - _MOST_LAUNCHES, "launch").replace("launchs", "launches")
@@ -56,10 +60,8 @@ def line_bytes(target: str) -> int:
 def _table(trace: Trace) -> Table:
     size = line_bytes(trace.target)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("instr.", justify="right", no_wrap=True)
-    table.add_column("lanes", justify="right", no_wrap=True)
-    table.add_column(f"{size} B lines", justify="right", no_wrap=True)
-    table.add_column("LDS ways", justify="right", no_wrap=True)
+    for title in ("instr.", "lanes", f"{size} B lines", "LDS ways"):
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
     table.add_column("source line", overflow="ellipsis", no_wrap=True)
     for line in traces.by_line(trace)[:_MOST_LINES]:
         table.add_row(*_cells(trace, line, size))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wavecast import arch as devices
 from wavecast import compile as compilers
@@ -12,6 +13,9 @@ from wavecast.compile.names import readable
 from wavecast.emulate.check.collected import Reports
 from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
+
+if TYPE_CHECKING:
+    from wavecast.emulate.trace.mode import TraceMode
 
 DEFAULT_TARGET = "gfx942"
 """What HIP source is compiled for when nobody says."""
@@ -77,6 +81,7 @@ def load(
     check: bool = False,
     ignored: Sequence[str] = (),
     max_instructions: int | None = None,
+    trace: TraceMode | None = None,
 ) -> Module:
     """The kernels of a HIP file, assembly, code object, bundle or program, ready to be executed.
 
@@ -85,6 +90,7 @@ def load(
     several targets a bundle is read for; other code knows its own. `options` go to the HIP
     compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
+    `trace` collects what launches execute and touch (docs/trace.md).
     With `check`, launches are watched (docs/checks.md) but for the kinds in `ignored`, and one with
     errors raises ChecksFailed when it has ended; warnings and notes gather in `reports`.
 
@@ -93,6 +99,7 @@ def load(
     """
     from wavecast.emulate.check.mode import CheckMode
     from wavecast.emulate.launch import Emulator
+    from wavecast.emulate.mode import Modes
 
     target = devices.load(arch).target if arch else ""
     codes = _codes(code, target, options)
@@ -107,8 +114,8 @@ def load(
         )
     device = devices.load(arch or held[0])
     reports = Reports(ignored)
-    mode = CheckMode(reports.add) if check else None
-    emulator = Emulator(threads, mode, max_instructions)
+    modes = [mode for mode in (CheckMode(reports.add) if check else None, trace) if mode]
+    emulator = Emulator(threads, Modes.of(modes), max_instructions)
     return Module([Function(item, device, emulator, reports) for item in codes], source, reports)
 
 

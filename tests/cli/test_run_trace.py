@@ -1,0 +1,74 @@
+"""`wavecast run --trace` and its companions: files, summary, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+from tests.cli.test_main import call
+from tests.cli.test_run_code import SAXPY
+from wavecast.report import traces
+
+LAUNCH = (
+    "--grid", "4", "--block", "256", "--arg", "1=2.0", "--arg", "2=f32[1000]:arange",
+    "--arg", "3=f32[1000]:ones", "--arg", "4=1000",
+)  # fmt: skip
+
+
+def run(capsys, *arguments: object) -> tuple[int, str, str]:
+    return call(capsys, "run", str(SAXPY), *LAUNCH, *map(str, arguments))
+
+
+def test_counts_and_timeline(capsys, tmp_path: Path) -> None:
+    trace, timeline = tmp_path / "trace.json", tmp_path / "waves.json"
+    code, out, err = run(capsys, "--trace", trace, "--perfetto", timeline)
+    assert code == 0
+    assert out.startswith("saxpy on gfx942")
+    assert "4 workgroups, 16 waves" in err
+    document = json.loads(trace.read_text())
+    jsonschema.validate(document, traces.schema())
+    (launch,) = document["launches"]
+    stores = [m for m in launch["memory"] if m["kind"] == "store"]
+    assert sum(m["bytes"] for m in stores) == 4000
+    assert [stream["wave"] for stream in launch["streams"]] == [0, 1, 2, 3]
+    assert json.loads(timeline.read_text())["otherData"]["complete"]
+
+
+def test_a_timeline_by_its_name(capsys, tmp_path: Path) -> None:
+    path = tmp_path / "a.perfetto.json"
+    assert run(capsys, "--trace", path, "--trace-streams", 2)[0] == 0
+    events = json.loads(path.read_text())["traceEvents"]
+    assert {event["pid"] for event in events} == {1, 2}
+
+
+def test_chosen_workgroups(capsys, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    more = ("--trace-workgroups", "1-2", "--trace-only", "--save", f"3={tmp_path / 'y.npy'}")
+    code, out, _ = run(capsys, "--trace", path, *more)
+    assert code == 0
+    assert "512 of 1,000 changed" in out
+    assert json.loads(path.read_text())["launches"][0]["workgroups"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--trace-only",), "need --trace FILE"),
+        (("--trace-streams", "1"), "need --trace FILE"),
+        (("--trace", "{}/t.json", "--trace-only"), "needs --trace-workgroups"),
+        (("--trace", "{}/t.json", "--trace-workgroups", "3-1"), "'3-1' is no range"),
+        (("--trace", "{}/t.json", "--trace-workgroups", "x"), "no list of workgroups"),
+        (("--trace", "{}/t.json", "--trace-workgroups", "4"), "workgroup 4 is not in the grid"),
+        (("--trace", "{}/none/t.json"), "cannot write"),
+        (("--trace", "{}"), "cannot write"),
+    ],
+)
+def test_bad_input(capsys, tmp_path: Path, options: tuple[str, ...], says: str) -> None:
+    code, _, err = run(capsys, *(option.format(tmp_path) for option in options))
+    assert code == 2
+    assert says in err

@@ -1,0 +1,146 @@
+"""Options of `wavecast run` that trace launches, and the files and summary that come of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wavecast.cli import streams
+
+if TYPE_CHECKING:
+    from wavecast.emulate.trace.mode import TraceMode
+
+PERFETTO_SUFFIX = ".perfetto.json"
+
+
+class Workgroups(click.ParamType):
+    """`0,5,8-15`: numbers of workgroups, x fastest."""
+
+    name = "0,5,8-15"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        found: list[int] = []
+        for part in str(value).split(","):
+            first, dash, last = part.strip().partition("-")
+            if not first.isdecimal() or (dash and not last.isdecimal()):
+                self.fail(f"{value!r} is no list of workgroups such as 0,5,8-15", param, ctx)
+            end = int(last or first)
+            if not int(first) <= end < int(first) + (1 << 20):
+                self.fail(f"{part.strip()!r} is no range of up to a million workgroups", param, ctx)
+            found += range(int(first), end + 1)
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """What was asked for: a trace mode, and the files that are written in the end."""
+
+    mode: TraceMode | None
+    json: Path | None = None
+    perfetto: Path | None = None
+
+    @contextlib.contextmanager
+    def written(self) -> Iterator[None]:
+        """Write what was seen when the block ends, also when it breaks off.
+
+        Raises InputError for a file that cannot be written.
+        """
+        if self.mode is None:
+            yield
+            return
+        for path in filter(None, (self.json, self.perfetto)):
+            _write(path, "", mode="a")  # better known now than after a long run
+        try:
+            yield
+        finally:
+            self._write_all(self.mode)
+
+    def _write_all(self, mode: TraceMode) -> None:
+        from wavecast.report import perfetto, trace_terminal, traces
+
+        if self.json is not None:
+            _write(self.json, traces.dumps(mode.traces))
+        if self.perfetto is not None:
+            _write(self.perfetto, perfetto.dumps(mode.traces))
+        trace_terminal.render(mode.traces, streams.console(stream=sys.stderr, highlight=False))
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    from wavecast.errors import InputError
+
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def trace_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options to a command, which gets them as one: `tracing`."""
+
+    @click.option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE",
+                  help="Write what launches execute and touch: JSON, or a Perfetto timeline if "
+                  f"FILE ends with {PERFETTO_SUFFIX}.")  # fmt: skip
+    @click.option("--perfetto", "perfetto_file", type=click.Path(path_type=Path), metavar="FILE",
+                  help="Write a timeline of recorded waves, over instructions.")  # fmt: skip
+    @click.option("--trace-streams", "recorded", type=click.IntRange(min=0), default=None,
+                  metavar="N", help="Trace: workgroups whose waves are recorded.  "
+                  "[default: 0; 1 for a timeline]")  # fmt: skip
+    @click.option("--trace-workgroups", "workgroups", type=Workgroups(), default=None,
+                  help="Trace: the only workgroups to count.")  # fmt: skip
+    @click.option("--trace-only", "only", is_flag=True,
+                  help="Trace: run no other workgroups; results are incomplete.")  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        trace_file: Path | None,
+        perfetto_file: Path | None,
+        recorded: int | None,
+        workgroups: tuple[int, ...] | None,
+        only: bool,
+        **rest: Any,
+    ) -> int:
+        json = trace_file
+        if json is not None and json.name.endswith(PERFETTO_SUFFIX):
+            json, perfetto_file = None, json
+        tracing = _tracing(json, perfetto_file, recorded, workgroups, only)
+        return command(*args, tracing=tracing, **rest)
+
+    return wrapped
+
+
+def _tracing(
+    json: Path | None,
+    perfetto: Path | None,
+    recorded: int | None,
+    workgroups: tuple[int, ...] | None,
+    only: bool,
+) -> Tracing:
+    from wavecast.errors import UsageError
+
+    if json is None and perfetto is None:
+        if recorded is not None or workgroups is not None or only:
+            raise UsageError("--trace-… options need --trace FILE or --perfetto FILE")
+        return Tracing(None)
+    if only and workgroups is None:
+        raise UsageError("--trace-only needs --trace-workgroups")
+    from wavecast.emulate.trace.mode import TraceMode
+
+    if recorded is None:
+        recorded = int(perfetto is not None)
+    mode = TraceMode(workgroups=workgroups, only=only, streams=recorded)
+    return Tracing(mode, json, perfetto)
+
+
+__all__ = ["PERFETTO_SUFFIX", "Tracing", "Workgroups", "trace_options"]
