@@ -64,7 +64,7 @@ def test_both_ways_give_the_same(target: str) -> None:
 
 
 def _shape(text: str) -> str:
-    return shape_of(Decoder("gfx942", 64).decode(text), overflow=False).text
+    return shape_of(Decoder("gfx942", 64).decode(text))
 
 
 def test_registers_are_not_part_of_a_shape() -> None:

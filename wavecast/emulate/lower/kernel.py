@@ -64,6 +64,8 @@ class KernelLowering(Registers):
         super().__init__(layout)
         self.quick = quick
         """Whether vector instructions are calls and scalar registers stay in memory."""
+        self.shapes: dict[tuple[str, Machine], str] = {}
+        """Names of the functions of shapes and MODEs."""
         self.program = program
         self.first = first
         """The block waves start at."""
@@ -192,9 +194,11 @@ class KernelLowering(Registers):
 
     # registers
 
-    def scalar_slot(self, position: int) -> Any:
-        """Where a scalar register lies in the state of a wave that is translated quickly."""
-        return element(self.builder, self.state, state.scalar_word(position), I32)
+    def emit_text(self, text: str) -> None:
+        """Add an instruction without a result, as LLVM writes it: objects are slow to make."""
+        block: Any = self.builder.block
+        block.instructions.append(text)
+        self.builder.position_at_end(block)
 
     def row(self, number: int) -> Any:
         """A pointer to a row of vector registers."""

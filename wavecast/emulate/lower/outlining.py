@@ -1,24 +1,26 @@
 """Vector instructions as outlined functions, shared by every kernel that has one of the shape.
 
-    void f(ptr exec, …)
+    void f(ptr state, …)
 
 The shape of an instruction is its row, encoding and modifiers, and the kinds of its operands, not
-which registers they are. Arguments are, in order: a pointer per special register it touches, then
-per operand a pointer to its first row or to its first scalar register, or the value of a constant.
+which registers they are. There is one further argument per operand that is no fixed part of the
+shape: the word of the wave's state its first register lies at (i32), or the value of a constant.
 A kernel made of calls is translated in a fraction of the time, and runs slower: values go through
 memory from instruction to instruction.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from wavecast.compile import digest
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import plain
 from wavecast.emulate.lower.registers import Registers
@@ -47,186 +49,119 @@ _FOLDED = frozenset({OperandKind.IMMEDIATE, OperandKind.LANE_MASK})
 """Kinds of operands whose constants are part of the shape."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """An argument: the first row of a vector operand; `own` is its row in the function."""
+class _Kind(StrEnum):
+    """What an operand is to a shape."""
 
-    position: int
-    own: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Scalars:
-    """An argument: scalar registers from bit position `position` on, `own` in the function."""
-
-    position: int
-    own: int
-    count: int
+    ROWS = "rows"
+    SCALARS = "scalars"
+    CONSTANT = "constant"
+    FIXED = "fixed"
 
 
-@dataclass(frozen=True, slots=True)
-class _Constant:
-    """An argument: a number of `count` dwords, scalar registers from `own` on in the function."""
-
-    value: int
-    own: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """An instruction over registers of its own, and what its operands are at the call."""
-
-    decoded: Decoded
-    specials: tuple[str, ...]
-    arguments: tuple[_Rows | _Scalars | _Constant, ...]
-    text: str
-    """Equal texts, equal functions."""
+def _kind_of(operand: Operand, role: OperandRole) -> _Kind:
+    if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
+        return _Kind.ROWS
+    if operand.kind is OperandClass.CONSTANT:
+        return _Kind.FIXED if role.kind in _FOLDED else _Kind.CONSTANT
+    scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL) and operand.bits
+    return _Kind.SCALARS if scalar and "scc" not in operand.text else _Kind.FIXED
 
 
-class _Renaming:
-    """Gives every operand registers of its own."""
+def _parts(decoded: Decoded) -> tuple[Decoded, ...]:
+    return (decoded,) if decoded.second is None else (decoded, decoded.second)
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.scalars = 0
-        self.arguments: list[_Rows | _Scalars | _Constant] = []
-        self.text: list[str] = []
 
-    def renamed(self, decoded: Decoded) -> Decoded:
-        meaning = semantics.of(decoded.opcode)
-        if meaning is None:
-            raise Unsupported(f"no semantics for {decoded.mnemonic}")
-        signs_own = "neg_lo" in meaning.modifiers
-        operands, source = [], 0
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            constant = operand.kind is OperandClass.CONSTANT and role.kind not in _FOLDED
-            if constant:
-                wanted = mixed_role(decoded, role, source)
-                new = self._constant(plain(operand) if signs_own else operand, wanted)
-            else:
-                new = self._register(operand)
-            operands.append(new)
-            self.text.append(
-                f"{constant} {role.kind.value} {role.access.value} {role.type} {role.dwords}"
+def shape_of(decoded: Decoded) -> str:
+    """Equal texts, equal functions, but for what the kernel fixes (lanes, MODE)."""
+    text = []
+    for part in _parts(decoded):
+        text += [part.mnemonic, part.opcode.name, part.encoding]
+        text += [f"{name}:{value}" for name, value in sorted(part.modifiers.items())]
+        for operand, role in zip(part.operands, part.roles, strict=True):
+            kind = _kind_of(operand, role)
+            fixed = operand.text if kind is _Kind.FIXED else ""
+            text.append(
+                f"{kind} {operand.count} {operand.bits.bit_count()} {operand.half} "
+                f"{operand.negate:d}{operand.absolute:d}{operand.sign_extend:d} {fixed} "
+                f"{role.access.name} {role.kind.name} {role.type} {role.dwords}"
             )
-            self.text.append(
-                f"{new.kind.value} {new.count} {new.half} {new.negate} {new.absolute} "
-                f"{new.sign_extend} {'' if new.bits and new is not operand else new.text}"
-            )
-            source += role.access is not Access.WRITE
-        self.text += [decoded.mnemonic, decoded.opcode.name, decoded.encoding]
-        self.text += [f"{name}:{value}" for name, value in sorted(decoded.modifiers.items())]
-        second = None if decoded.second is None else self.renamed(decoded.second)
-        return replace(decoded, operands=tuple(operands), second=second)
-
-    def _register(self, operand: Operand) -> Operand:
-        if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
-            own, self.rows = self.rows, self.rows + operand.count
-            position = operand.bits.bit_length() - operand.count
-            self.arguments.append(_Rows(position, own, operand.count))
-            bits = span(VGPR_BASE, own, operand.count)
-            return replace(operand, kind=OperandClass.VGPR, first=own, bits=bits)
-        bits = operand.bits
-        if not bits or operand.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):
-            return operand
-        first = (bits & -bits).bit_length() - 1
-        if operand.text in ("scc", "src_scc"):
-            return operand
-        return self._scalar(operand, first, bits.bit_count())
-
-    def _scalar(self, operand: Operand, position: int, count: int) -> Operand:
-        own, self.scalars = self.scalars, self.scalars + count
-        self.arguments.append(_Scalars(position, own, count))
-        return _own_scalar(operand, own, count)
-
-    def _constant(self, operand: Operand, role: OperandRole) -> Operand:
-        count = max(role.dwords, 1)
-        own, self.scalars = self.scalars, self.scalars + count
-        value = constant_bits(operand, role, 32 * count)
-        self.arguments.append(_Constant(value, own, count))
-        return replace(_own_scalar(operand, own, count), value=None)
-
-
-def _own_scalar(operand: Operand, own: int, count: int) -> Operand:
-    return replace(
-        operand,
-        kind=OperandClass.SGPR,
-        text=f"s{own}",
-        first=own,
-        count=count,
-        bits=span(SGPR_BASE, own, count),
-    )
-
-
-def shape_of(decoded: Decoded, overflow: bool) -> Shape:
-    """The shape of a vector instruction. `overflow`: the program changes MODE.FP16_OVFL."""
-    renaming = _Renaming()
-    renamed = renaming.renamed(decoded)
-    specials = {"exec": None}
-    parts = [renamed] if renamed.second is None else [renamed, renamed.second]
-    for part in parts:
-        specials |= dict.fromkeys((*part.opcode.implicit_reads, *part.opcode.implicit_writes))
-        for operand in part.operands:
-            if operand.text in ("scc", "src_scc"):
-                specials["scc"] = None
-    if overflow:
-        specials["mode"] = None
-    text = "\n".join([*renaming.text, *specials])
-    return Shape(renamed, tuple(specials), tuple(renaming.arguments), text)
+    return "\n".join(text)
 
 
 def call(lowering: KernelLowering, instruction: Instruction) -> None:
     """Execute a vector instruction through the function of its shape."""
+    decoded = instruction.decoded
+    key = (shape_of(decoded), lowering.machine)
+    name = lowering.shapes.get(key)
+    if name is None:
+        name = lowering.shapes[key] = _outlined(lowering, instruction, key[0])
+    lowering.emit_text(f'call void @"{name}"({", ".join(_arguments(lowering, decoded))})')
+    lowering.forget(decoded.writes)
+
+
+def _outlined(lowering: KernelLowering, instruction: Instruction, shape: str) -> str:
+    """Declare the function of a shape; its name."""
+    decoded, lanes, machine = instruction.decoded, lowering.layout.lanes, lowering.machine
     overflow = SPECIAL_REGISTERS["mode"][0] in lowering.scalars
-    shape = shape_of(instruction.decoded, overflow)
-    lanes, machine = lowering.layout.lanes, lowering.machine
-    name = digest.digest(shape.text, lanes, lowering.strip, repr(machine))[:24]
-    lane_wise = lowering.vector.lane_wise(instruction.decoded)
-    kinds = [PTR] * len(shape.specials)
-    kinds += [
-        ir.IntType(32 * a.count) if isinstance(a, _Constant) else PTR for a in shape.arguments
-    ]
+    strip, program = lowering.strip, lowering.program
+    name = digest.digest(shape, lanes, strip, overflow, repr(machine))[:24]
+    kinds = [PTR, *(ir.IntType(bits) for bits in _widths(decoded))]
     kind = ir.FunctionType(ir.VoidType(), kinds)
     label = f"vector.{instruction.mnemonic}.{name}"
-    program, strip = lowering.program, lowering.strip
+    lane_wise = lowering.vector.lane_wise(decoded)
 
     def recipe(module: ir.Module) -> None:
         function = ir.Function(module, kind, runtime.OUTLINED + label)
-        site = _Site(function, shape, WaveLayout(lanes, VGPR_COUNT, 0), machine, strip, program)
-        site.build(
-            Instruction(shape.decoded, instruction.index, 0, instruction.location), lane_wise
-        )
+        site = _Site(function, decoded, WaveLayout(lanes, VGPR_COUNT, 0), machine, strip, program)
+        site.build(instruction, lane_wise, overflow)
 
-    function = runtime.outline(lowering.module, label, kind, recipe)
-    lowering.builder.call(function, [*_pointers(lowering, shape), *_values(lowering, shape)])
-    lowering.forget(instruction.decoded.writes)
+    return runtime.outline(lowering.module, label, kind, recipe).name
 
 
-def _pointers(lowering: KernelLowering, shape: Shape) -> list[Any]:
-    return [lowering.scalar_slot(SPECIAL_REGISTERS[name][0]) for name in shape.specials]
+def _widths(decoded: Decoded) -> Iterator[int]:
+    """Bits of the arguments after the first."""
+    for part in _parts(decoded):
+        for operand, role in zip(part.operands, part.roles, strict=True):
+            kind = _kind_of(operand, role)
+            if kind is not _Kind.FIXED:
+                yield 32 * max(role.dwords, 1) if kind is _Kind.CONSTANT else 32
 
 
-def _values(lowering: KernelLowering, shape: Shape) -> list[Any]:
-    found = []
-    for argument in shape.arguments:
-        if isinstance(argument, _Rows):
-            found.append(lowering.row(lowering.layout.row(argument.position)))
-        elif isinstance(argument, _Scalars):
-            found.append(lowering.scalar_slot(argument.position))
-        else:
-            found.append(ir.Constant(ir.IntType(32 * argument.count), argument.value))
-    return found
+def _arguments(lowering: KernelLowering, decoded: Decoded) -> Iterator[str]:
+    """The arguments of a call, as LLVM writes them."""
+    yield f"ptr {lowering.state.get_reference()}"
+    lanes, layout = lowering.layout.lanes, lowering.layout
+    for part in _parts(decoded):
+        source = 0
+        for operand, role in zip(part.operands, part.roles, strict=True):
+            kind = _kind_of(operand, role)
+            if kind is _Kind.ROWS:
+                row = layout.row(operand.bits.bit_length() - operand.count)
+                yield f"i32 {state.VECTORS + row * lanes}"
+            elif kind is _Kind.SCALARS:
+                yield f"i32 {state.scalar_word((operand.bits & -operand.bits).bit_length() - 1)}"
+            elif kind is _Kind.CONSTANT:
+                bits = 32 * max(role.dwords, 1)
+                yield f"i{bits} {_value(part, operand, role, source, bits)}"
+            source += role.access is not Access.WRITE
+
+
+def _value(decoded: Decoded, operand: Operand, role: OperandRole, source: int, bits: int) -> int:
+    """The bit pattern of a constant operand; its signs are applied by the function."""
+    meaning = semantics.of(decoded.opcode)
+    if meaning is not None and "neg_lo" in meaning.modifiers:
+        operand = plain(operand)
+    return constant_bits(operand, mixed_role(decoded, role, source), bits)
 
 
 class _Site(Registers):
-    """The inside of an outlined function, as the lowering of instructions sees a kernel."""
+    """The inside of an outlined function, as the lowering of instructions sees a kernel: every
+    operand has registers of its own."""
 
     def __init__(
         self,
         function: ir.Function,
-        shape: Shape,
+        decoded: Decoded,
         layout: WaveLayout,
         machine: Machine,
         strip: int,
@@ -236,31 +171,63 @@ class _Site(Registers):
         self.module, self.function = function.module, function
         self.machine, self.strip, self.program = machine, strip, program
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.state = function.args[0]
         self.indices, self.spare = self._room(I32), self._room(I32)
         self.temporary = self._room(I64)
-        self._rows: dict[int, Any] = {}
-        values = iter(function.args)
-        for name in shape.specials:
-            first, _ = SPECIAL_REGISTERS[name]
-            pointer = next(values)
-            for index in range(special(name).bit_count()):
-                self.scalars[first + index] = element(self.builder, pointer, index, I32)
-        for argument in shape.arguments:
-            self._bind(argument, next(values))
+        self._values = iter(function.args[1:])
+        self._rows: list[Any] = []
+        self._next_scalar = 0
+        self._special("exec")
+        for part in _parts(decoded):
+            for name in (*part.opcode.implicit_reads, *part.opcode.implicit_writes):
+                self._special(name)
+            if any("scc" in operand.text for operand in part.operands):
+                self._special("scc")
+        self.decoded = self._own(decoded)
 
-    def _bind(self, argument: _Rows | _Scalars | _Constant, value: Any) -> None:
-        builder = self.builder
-        if isinstance(argument, _Constant):
+    def _special(self, name: str) -> None:
+        first, _ = SPECIAL_REGISTERS[name]
+        for position in range(first, first + special(name).bit_count()):
+            word = state.scalar_word(position)
+            self.scalars[position] = element(self.builder, self.state, word, I32)
+
+    def _own(self, decoded: Decoded) -> Decoded:
+        """The instruction over registers of the function's own."""
+        operands = tuple(
+            self._operand(operand, role)
+            for operand, role in zip(decoded.operands, decoded.roles, strict=True)
+        )
+        second = None if decoded.second is None else self._own(decoded.second)
+        return replace(decoded, operands=operands, second=second)
+
+    def _operand(self, operand: Operand, role: OperandRole) -> Operand:
+        builder, kind = self.builder, _kind_of(operand, role)
+        if kind is _Kind.FIXED:
+            return operand
+        value: Any = next(self._values)
+        if kind is _Kind.CONSTANT:
             slot = builder.alloca(value.type)
             builder.store(value, slot)
-            value = builder.inttoptr(builder.ptrtoint(slot, I64), PTR)
-        for index in range(argument.count):
-            if isinstance(argument, _Rows):
-                place = element(builder, value, index * self.layout.lanes, I32)
-                self._rows[argument.own + index] = place
-            else:
-                position = SGPR_BASE + argument.own + index
-                self.scalars[position] = element(builder, value, index, I32)
+            start = builder.inttoptr(builder.ptrtoint(slot, I64), PTR)
+            return self._scalar(operand, start, max(role.dwords, 1))
+        start = element(builder, self.state, builder.zext(value, I64), I32)
+        if kind is _Kind.SCALARS:
+            return self._scalar(operand, start, operand.bits.bit_count())
+        own, count = len(self._rows), operand.count
+        for index in range(count):
+            self._rows.append(element(builder, start, index * self.layout.lanes, I32))
+        bits = span(VGPR_BASE, own, count)
+        return replace(operand, kind=OperandClass.VGPR, first=own, bits=bits)
+
+    def _scalar(self, operand: Operand, start: Any, count: int) -> Operand:
+        own, self._next_scalar = self._next_scalar, self._next_scalar + count
+        for index in range(count):
+            place = element(self.builder, start, index, I32)
+            self.scalars[SGPR_BASE + own + index] = place
+        return replace(
+            operand, kind=OperandClass.SGPR, text=f"s{own}", first=own, count=count,
+            bits=span(SGPR_BASE, own, count), value=None,
+        )  # fmt: skip
 
     def row(self, number: int) -> Any:
         return self._rows[number]
@@ -269,16 +236,20 @@ class _Site(Registers):
         space = self.builder.alloca(ir.VectorType(kind, self.layout.lanes))
         return self.builder.inttoptr(self.builder.ptrtoint(space, I64), PTR)
 
-    def build(self, instruction: Instruction, lane_wise: bool) -> None:
-        """The body. Raises Unsupported naming the instruction."""
+    def build(self, instruction: Instruction, lane_wise: bool, overflow: bool) -> None:
+        """The body; `overflow`: MODE.FP16_OVFL is a value. Raises Unsupported naming the
+        instruction."""
         lowering: Any = self
+        own = Instruction(self.decoded, instruction.index, instruction.line, instruction.location)
+        if overflow:
+            self._special("mode")
         try:
             if lane_wise:
                 run = Run(lowering)
-                run.add(instruction)
+                run.add(own)
                 run.emit()
             else:
-                VectorLowering(lowering).whole(instruction)
+                VectorLowering(lowering).whole(own)
         except Unsupported as error:
             raise error.at(self.program, instruction) from None
         self.builder.ret_void()
@@ -287,4 +258,4 @@ class _Site(Registers):
                 function.linkage = "internal"
 
 
-__all__ = ["Shape", "call", "shape_of"]
+__all__ = ["call", "shape_of"]
