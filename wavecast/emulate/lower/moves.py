@@ -19,6 +19,8 @@ from wavecast.emulate.lower.values import I8, I16, I32, I64, PTR, constant, elem
 
 _RUN = 16
 """Lanes of a vector move."""
+_LINE = 64
+"""Bytes of a host's cache line."""
 _FEW = 4
 """Lanes of a scattered store."""
 _VECTOR = 16
@@ -80,7 +82,22 @@ def _gather(out: Outlined, quick: Span) -> None:
     with out.counted(out.lanes // _RUN) as run:
         start = builder.mul(run, I64(_RUN))
         places = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
+        _prefetch(out, places)
         _load_pieces(out, start, [places[at : at + each] for at in range(0, _RUN, each)])
+
+
+def _prefetch(out: Outlined, places: list[Any]) -> None:
+    """Ask for the lines after those that a run of consecutive lanes fills: kernels walk through
+    matrices row by row, and the host does not see a pattern in what is loaded by one instruction
+    of its own code for all of theirs."""
+    if out.access.mode in ("local", "private"):
+        return
+    builder, name = out.builder, "llvm.prefetch.p0"
+    kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
+    function = out.module.globals.get(name) or ir.Function(out.module, kind, name)
+    for place in places[:: _LINE // out.access.bytes]:
+        ahead = element(builder, place, _LINE, I8)
+        builder.call(function, [ahead, I32(0), I32(2), I32(1)])  # to read, second level, data
 
 
 def _load_pieces(out: Outlined, start: Any, places: list[list[Any]]) -> None:
@@ -268,10 +285,9 @@ def _copy(out: Outlined, quick: Span, target: Any) -> None:
     kind = ir.VectorType(I32, count)
     with out.counted(out.lanes // together) as group:
         start = builder.mul(group, I64(together))
-        parts = [
-            builder.load(quick.address(builder.add(start, I64(lane))), align=1, typ=kind)
-            for lane in range(together)
-        ]
+        places = [quick.address(builder.add(start, I64(lane))) for lane in range(together)]
+        _prefetch(out, places)
+        parts = [builder.load(pointer, align=1, typ=kind) for pointer in places]
         place = element(builder, target, builder.mul(start, I64(out.access.bytes)), I8)
         builder.store(transpose.joined(builder, parts), place, align=1)
 
