@@ -14,6 +14,8 @@ A mutant nobody reports is put under the reason why no register can change by it
     loaded          DPP after a load: LLVM leaves the room for every writer, the ISA for VALU only
     packed          LLVM takes op_sel_hi of packed math for the selector of a result
     spill           LLVM marks lane writes of spilled SGPRs as writing the SGPRs
+    ttmp            LLVM takes ttmp registers, whose number it does not look up, for s0
+    clause          it ends a run of loads that a page fault would repeat as a whole (XNACK)
 """
 
 from __future__ import annotations
@@ -23,24 +25,30 @@ import random
 import re
 import sys
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wavecast import isa
 from wavecast.analyze import sync
 from wavecast.analyze.sync.outstanding import Flow, State
-from wavecast.isa.opcode import Role
+from wavecast.isa.decode import Decoder, wave_lanes_of
+from wavecast.isa.instruction import Decoded, Instruction
+from wavecast.isa.opcode import VECTOR_MEMORY_FORMS, Role
 from wavecast.isa.program import Program
+from wavecast.isa.registers import SGPR_BASE, TTMP_BASE, TTMP_COUNT, span
 from wavecast.isa.waits import wait_counters
 
-REASONS = ("redundant", "barrier", "memory", "later", "loaded", "packed", "spill")
+REASONS = ("redundant", "barrier", "memory", "later", "loaded", "packed", "spill", "ttmp", "clause")
 _ALU_WAIT = re.compile(r"s_waitcnt_depctr|s_wait_alu")
 _NOPS = re.compile(r"[sv]_nop\b")
 _SYMBOLIC = re.compile(r"(\w+cnt)\((\d+)\)")
 _IMMEDIATE = re.compile(r"(0x[0-9a-fA-F]+|\d+)$")
+_TAKEN_FOR_EACH_OTHER = span(SGPR_BASE, 0, 2) | span(TTMP_BASE, 0, TTMP_COUNT)
+_HINT = "s_setprio 0"
 _COMBINED = re.compile(r"s_wait_\w+cnt_dscnt")
 
 
@@ -90,11 +98,27 @@ def weakened(wait: str) -> Iterator[str]:
             yield f"{wait[: immediate.start()]}{int(immediate[1], 0) + step:#x}"
 
 
-def mutate(text: str, mutant: Mutant) -> str:
-    """The text with the mutant's line in it."""
+def mutate(text: str, program: Program, mutant: Mutant) -> Program:
+    """The program with the mutant's line in it.
+
+    A deleted wait becomes a hint, which no check looks at, so that indices stay; a deleted no-op,
+    whose place in the count of wait states matters, is left out of the text.
+    """
     lines = text.split("\n")
-    lines[mutant.line - 1] = f"\t{mutant.after}"
-    return "\n".join(lines)
+    if mutant.kind == "no-op" and not _ALU_WAIT.match(mutant.before):
+        lines[mutant.line - 1] = ""
+        module = isa.parse("\n".join(lines), program.target, kernel=program.name)
+        return module.kernels[program.name].program
+    index = _index_of(program, mutant.line)
+    old = program.instructions[index]
+    decoded = Decoder(program.target, wave_lanes_of(program.target)).decode(mutant.after or _HINT)
+    changed = Instruction(decoded, index, old.line, old.location)
+    instructions = (*program.instructions[:index], changed, *program.instructions[index + 1 :])
+    return replace(program, instructions=instructions)
+
+
+def _index_of(program: Program, line: int) -> int:
+    return bisect_left(program.instructions, line, key=lambda item: item.line)
 
 
 def violations(program: Program) -> tuple[sync.Violation, ...]:
@@ -104,35 +128,25 @@ def violations(program: Program) -> tuple[sync.Violation, ...]:
 
 def verdict(text: str, program: Program, mutant: Mutant) -> str:
     """`reported`, one of REASONS, or `unexplained`."""
-    changed = isa.parse(mutate(text, mutant), program.target, kernel=program.name)
-    after = (changed.kernels[program.name].program if changed.kernels
-             else changed.functions[program.name])  # fmt: skip
+    after = mutate(text, program, mutant)
     if mutant.kind == "no-op":
         return "reported" if sync.hazards(after) else _why_no_hazard(program, mutant.line)
     if sync.missing_waits(after):
         return "reported"
-    open_ = _uncovered(program, after, mutant)
+    index = _index_of(program, mutant.line)
+    flow = Flow(program)
+    open_ = _open_after(flow, index, after) - _open_after(flow, index, program)
     if not open_:
         return "redundant"
-    if _open_at_barriers(after) != _open_at_barriers(program):
+    if sync.outstanding_at(after) != sync.outstanding_at(program):
         return "barrier"
     return "later" if any(program.instructions[op].writes for op in open_) else "memory"
 
 
-def _uncovered(program: Program, after: Program, mutant: Mutant) -> set[int]:
-    """The operations the original wait covers and the mutant does not (original indices)."""
-    return _open_after(program, mutant.line, after) - _open_after(program, mutant.line, None)
-
-
-def _open_after(program: Program, line: int, other: Program | None) -> set[int]:
-    """What is outstanding behind the wait at `line`; with `other`, its form of the wait counts."""
-    flow = Flow(program)
-    index = next(i.index for i in program.instructions if i.line == line)
-    counters = wait_counters(program.instructions[index], program.target)
-    if other is not None:
-        changed = next((i for i in other.instructions if i.line == line), None)
-        counters = wait_counters(changed, other.target) if changed is not None else {}
-    block = next(b for b in program.blocks if b.start <= index < b.stop)
+def _open_after(flow: Flow, index: int, form: Program) -> set[int]:
+    """What is outstanding behind the wait at `index` in the form `form` has it."""
+    counters = wait_counters(form.instructions[index], form.target)
+    block = next(b for b in flow.program.blocks if b.start <= index < b.stop)
     entry = flow.entries[block.index]
     if entry is None:
         return set()
@@ -146,26 +160,32 @@ def _open_after(program: Program, line: int, other: Program | None) -> set[int]:
     return {operation for scores in state.scores for operation in scores}
 
 
-def _open_at_barriers(program: Program) -> dict[int, set[int]]:
-    """Lines instead of indices, which a deletion shifts."""
-    lines = {i.index: i.line for i in program.instructions}
-    return {
-        lines[barrier]: {lines[operation] for operation in open_}
-        for barrier, open_ in sync.outstanding_at(program).items()
-    }
-
-
 def _why_no_hazard(program: Program, line: int) -> str:
-    index = next(i.index for i in program.instructions if i.line == line)
+    index = _index_of(program, line)
     near = program.instructions[max(0, index - 2) : index + 3]
     follower = program.instructions[index + 1].decoded
     if "dpp" in follower.encoding:
         return "loaded"
+    if _ALU_WAIT.match(program.instructions[index].decoded.text):
+        return "ttmp" if _follower(program, index).reads & _TAKEN_FOR_EACH_OTHER else "unexplained"
     if any(item.opcode.form == "VOP3P" for item in near[:2]):
         return "packed"
     if any(item.opcode.name == "v_writelane_b32" for item in near):
         return "spill"
+    before = program.instructions[index - 1].decoded
+    if _in_clause(before) and _in_clause(follower):
+        return "clause"
     return "unexplained"
+
+
+def _follower(program: Program, index: int) -> Decoded:
+    """The next instruction that is no hint."""
+    later = program.instructions[index + 1 :]
+    return next(item.decoded for item in later if item.opcode.role is not Role.HINT)
+
+
+def _in_clause(decoded: Decoded) -> bool:
+    return decoded.opcode.form in VECTOR_MEMORY_FORMS or decoded.opcode.form == "SMEM"
 
 
 @dataclass(frozen=True)
@@ -213,7 +233,7 @@ def examine(path: Path, most: int | None) -> Result:
 
 def main() -> int:
     """Run the check; the exit code is 1 where something is wrong or unexplained."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("patterns", nargs="*", default=["*"])
     parser.add_argument("--mutate", type=int, metavar="N")
