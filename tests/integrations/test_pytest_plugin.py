@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,9 +61,15 @@ def test_wild():
     kernels.add[(64,)](x, x, x, 64 * 256, BLOCK=256)
 
 
+def test_racy():
+    x = torch.zeros(1, device="cuda")
+    kernels.race[(4,)](x)
+    assert 0 <= x.item() < 4
+
+
 def test_refused():
     x = torch.ones(64, device="cuda")
-    kernels.sleep[(1,)](x)
+    kernels.formatted[(1,)](x)
 """
 
 KERNELS = """
@@ -79,9 +86,17 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def sleep(x_ptr):
-    # a computed jump, which the emulator refuses
-    tl.inline_asm_elementwise("s_setpc_b64 s[2:3]", "=v,v", [tl.load(x_ptr)], tl.float32, False, 1)
+def race(x_ptr):
+    tl.store(x_ptr, tl.program_id(0))
+
+
+@triton.jit
+def formatted(x_ptr):
+    # an access through the format of a buffer, which the emulator refuses
+    tl.inline_asm_elementwise(
+        "buffer_load_format_x $0, $1, s[4:7], 0 idxen", "=v,v", [tl.load(x_ptr)],
+        dtype=tl.float32, is_pure=False, pack=1,
+    )
 """
 
 
@@ -132,13 +147,22 @@ def test_kernels_are_executed_and_failures_are_the_user_s(
 ) -> None:
     code, out = run(suite, "--wavecast", "gfx942", "--wavecast-threads", "1", *spread)
     assert code == 1, out
-    assert "3 failed, 2 passed" in out
+    assert "3 failed, 3 passed" in out
     assert "wavecast: gfx942 (AMD Instinct MI300X), host threads: 1" in out
-    assert "wavecast: 3 launches executed on gfx942; 1 test unsupported" in out
+    assert "wavecast: 4 launches executed on gfx942; 1 test unsupported" in out
     assert "assert [2.0, 2.0, 2.0, 2.0] == [3, 3, 3, 3]" in out
     assert "ExecutionError: add: workgroup" in out
-    assert "Unsupported: sleep: cannot execute 's_setpc_b64" in out
+    assert "Unsupported: formatted: cannot execute 'buffer_load_format_x" in out
     assert "driver.py" not in out, "a failure ends at the user's launch"
+
+
+def test_checks_fail_the_test_that_launched(suite: Path) -> None:
+    code, out = run(suite, "--wavecast", "gfx942", "--wavecast-check", "-k", "racy or add")
+    assert code == 1, out
+    assert "1 failed, 2 passed" in out
+    assert re.search(r"kernels\.py:\d+: error\[workgroup-race\] race: '\w+_store_", out)
+    assert "session.py" not in out
+    assert "checks failed: race: workgroup-race" in out
 
 
 @pytest.mark.parametrize(("choice", "says"), [("skip", "1 skipped"), ("xfail", "1 xfailed")])
@@ -148,7 +172,7 @@ def test_unsupported_kernels_can_be_passed_over(suite: Path, choice: str, says: 
     )
     assert code == 0, out
     assert says in out
-    assert "unsupported: sleep: cannot execute 's_setpc_b64" in out
+    assert "unsupported: formatted: cannot execute 'buffer_load_format_x" in out
 
 
 @pytest.mark.parametrize(

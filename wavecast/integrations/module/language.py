@@ -168,8 +168,8 @@ def _uniform(dtype: np.dtype, shape: tuple[int, ...], values: list[float | int])
         raise UsageError(f"no numbers between {low} and {high}")
     if dtype.kind == "f":
         return _generator(seed).uniform(low, high, shape).astype(dtype)
-    _values(dtype, (2,), [low, high - 1])
-    return _generator(seed).integers(low, high, shape).astype(dtype)
+    first, last = _values(dtype, (2,), [low, high - 1])
+    return _generator(seed).integers(first, last, shape, dtype, endpoint=True)
 
 
 def _generator(seed: float | int) -> np.random.Generator:

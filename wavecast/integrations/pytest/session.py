@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import pytest
 
-from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.check.report import Report
+from wavecast.emulate.errors import ChecksFailed, Unsupported
 from wavecast.emulate.launch import available_processors
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton import device
@@ -24,8 +25,9 @@ _COUNTS = "wavecast"
 class EmulatedSession:
     """The hooks of a session whose Triton launches are executed.
 
-    `unsupported` says what a test does whose kernel cannot be executed. Raises WavecastError for
-    a GPU that is unknown or not AMD's. `close` puts everything back.
+    `unsupported` says what a test does whose kernel cannot be executed; with `check`, errors in a
+    test's kernels fail it. Raises WavecastError for a GPU that is unknown or not AMD's. `close`
+    puts everything back.
     """
 
     def __init__(
@@ -42,12 +44,11 @@ class EmulatedSession:
         self._unsupported = 0
         self._counts_of_workers: list[tuple[int, int]] = []
         self._exit = ExitStack()
-        # `check` is only named where it is wanted: plain execution needs none of it.
-        modes: dict[str, Any] = {"check": True} if check else {}
-        self.hooks = self._exit.enter_context(device(arch, threads=self.threads, **modes))
+        self.hooks = self._exit.enter_context(device(arch, threads=self.threads, check=check))
 
     def close(self) -> None:
-        """Leave the device."""
+        """Leave the device. What checks found has gone to the tests."""
+        self.hooks.reports.take()
         self._exit.close()
 
     def pytest_report_header(self) -> str:
@@ -55,17 +56,31 @@ class EmulatedSession:
         return f"wavecast: {facts.target} ({facts.name}), host threads: {self.threads}"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        return (yield from self._judged())
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        return (yield from self._judged(item, "setup"))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_call(self) -> Generator[None, object, object]:
-        return (yield from self._judged())
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        return (yield from self._judged(item, "call"))
 
-    def _judged(self) -> Generator[None, object, object]:
-        """One phase of a test; what the emulator refused becomes what the user chose."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        return (yield from self._judged(item, "teardown"))
+
+    def _judged(self, item: pytest.Item, phase: str) -> Generator[None, object, object]:
+        """One phase of a test. What the emulator refused becomes what the user chose, and errors
+        that checks found fail the test where it does not fail by itself."""
         try:
-            return (yield)
+            try:
+                result = yield
+            finally:
+                reports = self.hooks.reports.take()
+                if reports:
+                    lines = "\n".join(map(_line, reports))
+                    item.add_report_section(phase, "wavecast checks", lines)
+            if any(report.severity == "error" for report in reports):
+                pytest.fail(f"checks failed: {ChecksFailed(reports)}", pytrace=False)
+            return result
         except Unsupported as error:
             self._unsupported += 1
             if self._on_unsupported == "skip":
@@ -97,6 +112,13 @@ class EmulatedSession:
         if unsupported:
             line += f"; {_counted(unsupported, 'test', 'tests')} unsupported"
         terminalreporter.write_line(line)
+
+
+def _line(report: Report) -> str:
+    """A report in one line, with its place as editors find it."""
+    place = f"{report.location.outermost}: " if report.location else ""
+    head = f"{place}{report.severity}[{report.kind.rule}] {report.kernel}: {report.text!r}"
+    return f"{head} {report.message}"
 
 
 def _counted(number: int, one: str, several: str) -> str:
