@@ -4,7 +4,8 @@
                                       [--threads 1 2] [--tile 256,128,32,4]
 
 One process per number of threads. In it, runs of the emulator and of numpy take turns, and medians
-are printed: milliseconds, GFLOP/s (GOP/s for integers) and the ratio of the two. Results are
+are printed: milliseconds, GFLOP/s (GOP/s for integers) and the ratio of the two; on one thread
+also the ratio of processor times, which other processes on the machine disturb less. Results are
 checked against torch. B is given transposed (`[n][k]`), as weights are.
 """
 
@@ -79,38 +80,47 @@ def error(result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> floa
     return float((result.double() - wanted).abs().max() / wanted.abs().max())
 
 
-def medians(*calls: Callable[[], Any]) -> list[float]:
-    """Median seconds of calls that take turns, after one of each to warm up."""
-    taken: list[list[float]] = [[] for _ in calls]
+Times = tuple[float, float]
+"""Seconds on the clock and of the processor, all threads together."""
+
+
+def medians(*calls: Callable[[], Any]) -> list[Times]:
+    """Median times of calls that take turns, after one of each to warm up."""
+    taken: list[list[Times]] = [[] for _ in calls]
     for turn in range(RUNS + 1):
         for call, times in zip(calls, taken, strict=True):
-            start = time.perf_counter()
+            clock, processor = time.perf_counter(), time.process_time()
             call()
             if turn:
-                times.append(time.perf_counter() - start)
-    return [statistics.median(times) for times in taken]
+                times.append((time.perf_counter() - clock, time.process_time() - processor))
+    median = statistics.median
+    return [(median(t[0] for t in times), median(t[1] for t in times)) for times in taken]
 
 
 def measure(
     target: str, dtype: str, size: int, threads: int, tile: tuple[int, ...]
-) -> tuple[float, float, float]:
-    """Seconds of the emulator and of numpy, and the emulator's error."""
+) -> tuple[Times, Times, float]:
+    """Times of the emulator and of numpy, and the emulator's error."""
     left, right = operands(size, dtype, target)
     integer = dtype == "int8"
     out = torch.empty((size, size), dtype=torch.int32 if integer else torch.float32)
     bm, bn, bk, waves = tile
-    options: dict[str, Any] = {"num_warps": waves, **OPTIONS.get(target, {})}
+    options: dict[str, Any] = {
+        "BM": bm,
+        "BN": bn,
+        "BK": bk,
+        "ACC": tl.int32 if integer else tl.float32,
+        "num_warps": waves,
+        **OPTIONS.get(target, {}),
+    }
     one = np.random.default_rng(0).standard_normal((size, size), np.float32)
     two = one.T.copy()
     with wavecast.device(target, threads=threads):
-
-        def emulated() -> None:
-            gemm[(size // bm, size // bn)](
-                left, right, out, size, size,
-                BM=bm, BN=bn, BK=bk, ACC=tl.int32 if integer else tl.float32, **options,
-            )  # fmt: skip
-
-        emulator, numpy = medians(emulated, lambda: np.matmul(one, two))
+        grid = (size // bm, size // bn)
+        emulator, numpy = medians(
+            lambda: gemm[grid](left, right, out, size, size, **options),
+            lambda: np.matmul(one, two),
+        )
     return emulator, numpy, error(out, left, right)
 
 
@@ -135,17 +145,20 @@ def main() -> None:
     threads = options.threads[0]
     torch.set_num_threads(threads)
     chosen = tuple(int(text) for text in options.tile.split(",")) if options.tile else None
-    print(f"{threads} thread(s): ms, GFLOP/s, of numpy's f32, error")
+    print(f"{threads} thread(s): ms, GFLOP/s, ratio (of processor time), error", flush=True)
     for target in options.target:
         for dtype in options.dtype:
             for size in options.size:
                 tile = chosen or TILE
                 emulator, numpy, wrong = measure(target, dtype, size, threads, tile)
-                flops = 2 * size**3
+                gigaflops = 2 * size**3 / 1e9
+                of_processor = f" ({numpy[1] / emulator[1]:.2f})" if threads == 1 else ""
                 print(
-                    f"{target} {dtype} {size}: {emulator * 1e3:7.1f} ms"
-                    f" {flops / emulator / 1e9:6.1f}  numpy {numpy * 1e3:7.1f} ms"
-                    f" {flops / numpy / 1e9:6.1f}  ratio {numpy / emulator:.2f}  {wrong:.0e}"
+                    f"{target} {dtype} {size}: {emulator[0] * 1e3:7.1f} ms"
+                    f" {gigaflops / emulator[0]:6.1f}  numpy {numpy[0] * 1e3:7.1f} ms"
+                    f" {gigaflops / numpy[0]:6.1f}  ratio {numpy[0] / emulator[0]:.2f}"
+                    f"{of_processor}  {wrong:.0e}",
+                    flush=True,
                 )
 
 
