@@ -9,6 +9,7 @@ from wavecast.emulate.check.log import Record
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from wavecast.isa.program import Kernel
+from wavecast.isa.registers import register_names
 
 _ORDERS = {
     READ_AFTER_WRITE: "reads what {who} wrote",
@@ -96,7 +97,8 @@ def _message(
     if kind is Kind.PARTIAL_BARRIER:
         return "is reached with lanes of the wave masked off"
     if kind is Kind.UNINITIALISED_REGISTER:
-        return f"uses register {record.detail}, which nothing has written"
+        (register,) = register_names(1 << record.detail)
+        return f"uses {register}, which nothing has written in these lanes"
     return kind.rule.replace("-", " ")
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate.check import log
 from wavecast.emulate.check.bounds import allowed, sources
-from wavecast.emulate.check.counters import Counters, Progress
+from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.findings import reports
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
+from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.errors import Unsupported
@@ -47,7 +48,7 @@ class CheckMode:
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel.program.target)
-        return Observers((counters, MemoryChecks(counters)))
+        return Observers((counters, MemoryChecks(counters), RegisterChecks(kernel)))
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
         """The pointer arguments addresses come from; a kernel's own findings are reported when it
@@ -91,8 +92,9 @@ class CheckWatch:
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
-        progress = Progress()
+        progress, undefined = Progress(), Undefined(WAVES)
         progress.attach(context)
+        undefined.attach(context)
         dwords = int(context[state.LDS_BYTES]) // 4 + 1
         writes, reads = np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
@@ -100,7 +102,7 @@ class CheckWatch:
         context[log.RELEASES] = self.releases.ctypes.data
         context[log.CANARY] = self.mode.canary
         context[log.ALLOWED] = self.allowed.ctypes.data
-        self._kept += [progress, writes, reads]
+        self._kept += [progress, undefined, writes, reads]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""

@@ -1,0 +1,139 @@
+"""Masks of lanes moved as instructions move the lanes themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.lower import dpp, swizzle
+from wavecast.emulate.lower.places import instruction_offset
+from wavecast.emulate.lower.sites import data_rows
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.isa.instruction import Decoded
+from wavecast.isa.table.memory_forms import memory_form
+from wavecast.isa.targets import TARGET_SETS, isa_target
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+
+def _sources(lowering: KernelLowering, decoded: Decoded) -> list[int]:
+    """For every lane the lane a fixed permutation reads, dpp.INVALID for none."""
+    lanes = lowering.layout.lanes
+    if decoded.memory is not None:
+        return swizzle.source_lanes(decoded.modifiers.get("offset") or "0", lanes)
+    return dpp.source_lanes(decoded.modifiers, lanes)
+
+
+def _constant(lowering: KernelLowering, bits: list[bool]) -> Any:
+    value = sum(1 << lane for lane, bit in enumerate(bits) if bit)
+    return ir.IntType(lowering.layout.lanes)(value)
+
+
+def _shuffled(lowering: KernelLowering, value: Any, sources: list[int]) -> Any:
+    builder, lanes = lowering.builder, lowering.layout.lanes
+    kind = ir.VectorType(I1, lanes)
+    order = ir.Constant(ir.VectorType(I32, lanes), [max(lane, 0) for lane in sources])
+    row = builder.bitcast(value, kind)
+    moved = builder.shuffle_vector(row, ir.Constant(kind, ir.Undefined), order)
+    return builder.bitcast(moved, value.type)
+
+
+def permuted_bits(lowering: KernelLowering, decoded: Decoded, value: Any) -> Any:
+    """The bits as a fixed permutation moves them; 0 from lanes that do not exist or are not
+    active: these give a zero, or the lane is not written."""
+    builder = lowering.builder
+    sources = _sources(lowering, decoded)
+    if "fi" not in decoded.modifiers:
+        value = builder.and_(value, lowering.exec_mask())
+    moved = _shuffled(lowering, value, sources)
+    exists = _constant(lowering, [lane != dpp.INVALID for lane in sources])
+    return builder.and_(moved, exists)
+
+
+def written_lanes(lowering: KernelLowering, decoded: Decoded) -> Any:
+    """The lanes a permutation writes (`lower.dpp.permuted`)."""
+    builder = lowering.builder
+    active = lowering.exec_mask()
+    if decoded.memory is not None:
+        return active
+    sources = _sources(lowering, decoded)
+    rows = int(decoded.modifiers.get("row_mask", "0xf"), 0)
+    banks = int(decoded.modifiers.get("bank_mask", "0xf"), 0)
+    lanes = range(lowering.layout.lanes)
+    enabled = [bool(rows >> (n >> 4 & 3) & banks >> (n >> 2 & 3) & 1) for n in lanes]
+    written = builder.and_(active, _constant(lowering, enabled))
+    if "bound_ctrl" in decoded.modifiers:
+        return written
+    exists = _constant(lowering, [lane != dpp.INVALID for lane in sources])
+    written = builder.and_(written, exists)
+    if "fi" in decoded.modifiers:
+        return written
+    return builder.and_(written, _shuffled(lowering, active, sources))
+
+
+def moved_bits(lowering: KernelLowering, decoded: Decoded, value: Any) -> Any:
+    """The bits of active lanes as ds_bpermute fetches them; for other exchanges among active lanes
+    every lane takes part in every other."""
+    builder = lowering.builder
+    value = builder.and_(value, lowering.exec_mask())
+    fetches = decoded.memory is not None
+    if not fetches or memory_form(decoded.opcode).exchange != "bpermute":
+        some = builder.icmp_unsigned("!=", value, value.type(0))
+        return builder.sext(some, value.type)
+    gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
+    last = lowering.layout.lanes - 1 if gfx9 else 31
+    function = _fetch_function(lowering.module, lowering.layout.lanes, last)
+    lowering.flush()
+    lowering.products.before(decoded)
+    address = data_rows(lowering, decoded.operands[1])
+    return builder.call(function, [address, value, I32(instruction_offset(decoded))])
+
+
+def _fetch_function(module: ir.Module, lanes: int, last: int) -> ir.Function:
+    """`iL fetch(ptr addresses, iL bits, i32 offset)`: each lane's bit of the lane it names, lane
+    numbers times four as in `lower.exchange`."""
+    name = f"fetch_bits.{lanes}.{last}"
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    kind = ir.IntType(lanes)
+    function = ir.Function(module, ir.FunctionType(kind, [PTR, kind, I32]), name)
+    function.linkage = "internal"
+    address, bits, offset = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    entry = builder.block
+    body, done = function.append_basic_block("body"), function.append_basic_block("done")
+    nothing = builder.icmp_unsigned("==", bits, kind(0))
+    builder.cbranch(nothing, done, body)
+    builder.position_at_end(body)
+    lane, total = builder.phi(I64), builder.phi(kind)
+    lane.add_incoming(I64(0), entry)
+    total.add_incoming(kind(0), entry)
+    named = load(builder, element(builder, address, lane, I32), I32)
+    number = builder.lshr(builder.add(named, offset), I32(2))
+    own = builder.and_(builder.trunc(lane, I32), I32(~last & 0xFFFFFFFF))
+    number = builder.or_(own, builder.and_(number, I32(last)))
+
+    def wide(value: Any) -> Any:
+        if value.type == kind:
+            return value
+        return builder.zext(value, kind) if value.type.width < lanes else builder.trunc(value, kind)
+
+    bit = builder.and_(builder.lshr(bits, wide(number)), kind(1))
+    merged = builder.or_(total, builder.shl(bit, wide(lane)))
+    following = builder.add(lane, I64(1))
+    lane.add_incoming(following, body)
+    total.add_incoming(merged, body)
+    last_lane = builder.icmp_unsigned("==", following, I64(lanes))
+    builder.cbranch(last_lane, done, body)
+    builder.position_at_end(done)
+    result = builder.phi(kind)
+    result.add_incoming(kind(0), entry)
+    result.add_incoming(merged, body)
+    builder.ret(result)
+    return function
+
+
+__all__ = ["moved_bits", "permuted_bits", "written_lanes"]

@@ -1,0 +1,359 @@
+"""How an instruction passes undefined lanes on: from which registers each of its results comes.
+
+Registers are seen in cells: a vector register is two, its halves; a scalar register is one, at an
+even number, and its other number is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, Source
+from wavecast.emulate.lower.operands import constant_bits
+from wavecast.emulate.lower.packed import evaluate, modifier_value, plain
+from wavecast.emulate.lower.vector import mixed_role, own_inputs, placed, selected
+from wavecast.isa import semantics
+from wavecast.isa.defuse import bits_of
+from wavecast.isa.instruction import Decoded, Operand, OperandClass
+from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole
+from wavecast.isa.registers import AGPRS, VGPRS, special
+from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.table.memory_forms import memory_form
+
+VECTORS: Final = VGPRS | AGPRS
+_HALF = 0xFFFF
+_WRITTEN = (Access.WRITE, Access.READ_WRITE)
+
+
+class Form(Enum):
+    """What of the target a flow writes."""
+
+    LANES = "lanes"  # the lanes in EXEC
+    WHOLE = "whole"  # every lane
+    MASK = "mask"  # scalar registers, one bit per lane in EXEC, 0 elsewhere
+    SCALAR = "scalar"  # a scalar register, all bits alike
+    PART = "part"  # the lanes in EXEC that a permutation writes
+    ONE_LANE = "one_lane"  # the lane a scalar operand names
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One cell written, and what its value depends on.
+
+    Where there is a `choice` (the cell of a lane mask), `sources` count in lanes that have its bit
+    and `otherwise` in those that have not. A Form.MASK target stands for the whole mask.
+    """
+
+    target: int
+    form: Form
+    sources: tuple[Source, ...] = ()
+    otherwise: tuple[Source, ...] = ()
+    choice: int | None = None
+
+
+def halves(bits: int) -> Iterator[int]:
+    """The cells of vector registers, by bit position."""
+    for position in bits_of(bits & VECTORS):
+        yield 2 * position
+        yield 2 * position + 1
+
+
+def scalars(bits: int) -> Iterator[int]:
+    """The cells of scalar registers."""
+    for position in bits_of(bits & ~VECTORS):
+        yield 2 * position
+
+
+def first_cell(bits: int) -> int:
+    """The first cell of an operand."""
+    return 2 * ((bits & -bits).bit_length() - 1)
+
+
+def matrix_flows(decoded: Decoded) -> list[Flow]:
+    """Every element of D may depend on every lane of A and B, and on its own of C."""
+    target, c = decoded.operands[0], 3
+    if decoded.roles[0].access is Access.READ_WRITE:
+        c = 0
+    factors = 0
+    for index, operand in enumerate(decoded.operands):
+        if index not in (0, c):
+            factors |= operand.bits
+    around = tuple(Source(cell, Reach.ANY) for cell in halves(factors))
+    around += tuple(Source(cell, Reach.UNIFORM) for cell in scalars(factors))
+    own = list(halves(decoded.operands[c].bits))
+    return [
+        Flow(cell, Form.WHOLE, ((Source(own[index], Reach.OWN),) if own else ()) + around)
+        for index, cell in enumerate(halves(target.bits))
+    ]
+
+
+def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
+    """Loads give defined values, lane exchanges those of other lanes. `letters` say which half of
+    its register sub-dword data goes to (`lower.sites.shape_letters`)."""
+    memory = decoded.memory
+    assert memory is not None
+    written = [
+        operand.bits
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True)
+        if role.kind is OperandKind.VECTOR and role.access is not Access.READ
+        and operand.bits & decoded.writes
+    ]  # fmt: skip
+    if memory.kind is MemoryKind.PERMUTE:
+        return _exchange(decoded)
+    found = []
+    for bits in written:
+        for cell in halves(bits):
+            upper = "h" in letters
+            if "k" not in letters or bool(cell & 1) == upper:
+                found.append(Flow(cell, Form.LANES))
+    return found
+
+
+def _exchange(decoded: Decoded) -> list[Flow]:
+    kind = memory_form(decoded.opcode).exchange
+    if kind == "swizzle":
+        address, reach = 0, Reach.PERMUTED
+    else:
+        address = decoded.operands[1].bits
+        reach = Reach.ANY if kind == "bpermute_fi" else Reach.ACTIVE
+    data = decoded.operands[-1].bits
+    found = []
+    by = Reach.OWN if kind.startswith("bpermute") else Reach.ACTIVE
+    lanes = tuple(Source(cell, by) for cell in halves(address))
+    for target, cell in zip(halves(decoded.operands[0].bits), halves(data), strict=True):
+        found.append(Flow(target, Form.LANES, (Source(cell, reach), *lanes)))
+    return found
+
+
+def vector_flows(
+    decoded: Decoded,
+    machine: Machine,
+    lanes: int,
+    constants: Mapping[int, int],
+    *,
+    all_active: bool,
+) -> list[Flow]:
+    """The flows of a vector instruction that is no memory or matrix instruction (of a VOPD pair,
+    of one half). `constants` are scalar registers whose value is known, by cell."""
+    masks = _mask_inputs(decoded)
+    evaluation = _Evaluation(decoded, machine, lanes, constants, all_active)
+    found = evaluation.outputs(None)
+    if len(masks) != 1:
+        return found
+    chosen, other = evaluation.outputs(1), evaluation.outputs(0)
+    (mask,) = masks
+    merged = []
+    for each, one, zero in zip(found, chosen, other, strict=True):
+        without = {source for source in each.sources if source.cell != mask}
+        if set(one.sources) == set(zero.sources) == without:
+            merged.append(each)
+        else:
+            merged.append(Flow(each.target, each.form, one.sources, zero.sources, mask))
+    return merged
+
+
+def _mask_inputs(decoded: Decoded) -> list[int]:
+    """The cells of the lane masks an instruction reads."""
+    found = [
+        first_cell(operand.bits)
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True)
+        if role.kind is OperandKind.LANE_MASK and role.access is not Access.WRITE and operand.bits
+    ]
+    if "vcc" in decoded.opcode.implicit_reads:
+        found.append(first_cell(special("vcc")))
+    return found
+
+
+class _Evaluation:
+    """One instruction evaluated on dependencies."""
+
+    def __init__(
+        self,
+        decoded: Decoded,
+        machine: Machine,
+        lanes: int,
+        constants: Mapping[int, int],
+        all_active: bool,
+    ) -> None:
+        self.decoded, self.constants = decoded, constants
+        self.ops = InfluenceOps(machine, lanes, all_active=all_active)
+        self.meaning = semantics.of(decoded.opcode)
+
+    def outputs(self, mask: int | None) -> list[Flow]:
+        """The flows, with a lane mask that is read taken as it comes (None) or as a constant."""
+        decoded = self.decoded
+        results = iter(self._results(mask))
+        found: list[Flow] = []
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+            if role.access not in _WRITTEN:
+                continue
+            value = next(results)
+            if role.kind is OperandKind.LANE_MASK:
+                if operand.bits:
+                    found.append(Flow(first_cell(operand.bits), Form.MASK, _sources(value)))
+            elif operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
+                found += self._vector(operand, value)
+            elif operand.bits:
+                found.append(Flow(first_cell(operand.bits), Form.SCALAR, _sources(value)))
+        for name in decoded.opcode.implicit_writes:
+            found.append(Flow(first_cell(special(name)), Form.MASK, _sources(next(results))))
+        return found
+
+    def _results(self, mask: int | None) -> tuple[Any, ...]:
+        values = self._inputs(mask)
+        if self.meaning is None:
+            count = len(self.decoded.roles) + len(self.decoded.opcode.implicit_writes)
+            flat = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
+            return (self.ops.mixed(64, *flat),) * count
+        if "dpp" in self.decoded.encoding:
+            index = own_inputs(self.decoded)
+            values[index] = _permuted(values[index])
+        return evaluate(self.ops, self.meaning, self.decoded, values)
+
+    def _inputs(self, mask: int | None) -> list[Any]:
+        decoded = self.decoded
+        own = self.meaning.modifiers if self.meaning is not None else ()
+        values: list[Any] = []
+        source = -own_inputs(decoded)
+        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+            if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+                continue
+            if "neg_lo" in own:
+                operand = plain(operand)
+            values.append(self._input(operand, role, source, mask))
+            source += 1
+        for name in decoded.opcode.implicit_reads:
+            if name == "vcc":
+                values.append(self._mask(first_cell(special(name)), mask))
+            elif name != "exec":
+                values.append(self._scalar(special(name), 32))
+        values += [self.ops.const(modifier_value(decoded, name), 32) for name in own]
+        return values
+
+    def _mask(self, cell: int, known: int | None) -> Bits:
+        if known is not None:
+            return self.ops.const(known, 1)
+        return Bits({Source(cell, Reach.MASK): 1})
+
+    def _input(self, operand: Operand, role: OperandRole, source: int, mask: int | None) -> Any:
+        if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
+            reach = Reach.OWN if role.access is Access.READ else Reach.OLD
+            return self._rows(operand, source, reach)
+        if role.kind is OperandKind.LANE_MASK:
+            return self._mask(first_cell(operand.bits), mask)
+        bits = 32 * role.dwords if role.dwords else 32
+        if operand.kind is OperandClass.CONSTANT:
+            format_role = mixed_role(self.decoded, role, source)
+            return self.ops.const(constant_bits(operand, format_role, bits), bits)
+        return self._scalar(operand.bits, bits)
+
+    def _rows(self, operand: Operand, source: int, reach: Reach) -> Any:
+        ops = self.ops
+        first = operand.bits.bit_length() - operand.count
+        rows = [_row(first + index, reach) for index in range(operand.count)]
+        if len(rows) == 1:
+            value = rows[0]
+            if operand.half == "h":
+                value = ops.lshr(value, ops.const(16, 32), 32)
+            select = self.decoded.modifiers.get(f"src{source}_sel", "")
+            return selected(ops, value, select, operand.sign_extend)
+        return ops.join(*rows) if len(rows) == 2 else tuple(rows)
+
+    def _scalar(self, registers: int, bits: int) -> Bits:
+        ops = self.ops
+        parts = []
+        for cell in scalars(registers):
+            known = self.constants.get(cell)
+            if known is not None:
+                parts.append(ops.const(known, 32))
+            else:
+                parts.append(Bits({Source(cell, Reach.UNIFORM): 0xFFFFFFFF}))
+        if not parts:
+            return ops.const(0, bits)
+        if len(parts) == 1:
+            return parts[0] if bits == 32 else ops.zero_extend(parts[0], 32, bits)
+        return ops.join(parts[0], parts[1])
+
+    def _vector(self, operand: Operand, value: Any) -> Iterator[Flow]:
+        """The flows into an operand's registers."""
+        ops = self.ops
+        form = Form.ONE_LANE if ops.writes_lane else Form.LANES
+        if _skips_lanes(self.decoded):
+            form = Form.PART
+        first = operand.bits.bit_length() - operand.count
+        for index in range(operand.count):
+            position = first + index
+            part = value
+            if isinstance(value, tuple):
+                part = value[index]
+            elif operand.count > 1:
+                part = ops.truncate(ops.lshr(value, ops.const(32 * index, 64), 64), 64, 32)
+            part = placed(ops, self.decoded, operand, part, lambda at=position: _row(at, Reach.OLD))
+            for half in range(2):
+                cell = 2 * position + half
+                yield Flow(cell, form, _half_sources(part, half))
+
+
+def _skips_lanes(decoded: Decoded) -> bool:
+    """Whether a permutation may leave active lanes as they are."""
+    if "dpp" not in decoded.encoding:
+        return False
+    masks = (decoded.modifiers.get(name, "0xf") for name in ("row_mask", "bank_mask"))
+    return "bound_ctrl" not in decoded.modifiers or any(int(mask, 0) != 0xF for mask in masks)
+
+
+def _row(position: int, reach: Reach) -> Bits:
+    """A vector register."""
+    low, high = Source(2 * position, reach), Source(2 * position + 1, reach)
+    return Bits({low: _HALF, high: _HALF << 16})
+
+
+def _half_sources(value: Bits, upper: int) -> tuple[Source, ...]:
+    """What a half of a register depends on.
+
+    Where an instruction replaces a byte of it and keeps the other, the old value is left out: a
+    half that is put together from bytes counts as written with the first.
+    """
+    part = _HALF << 16 if upper else _HALF
+    found = []
+    for source, mask in value.depends.items():
+        if source.reach is Reach.OLD and mask & part == part:
+            found.append(Source(source.cell, Reach.OWN))
+        elif source.reach is not Reach.OLD and mask & part:
+            found.append(source)
+    return tuple(dict.fromkeys(found))
+
+
+def _sources(value: Any) -> tuple[Source, ...]:
+    parts = value if isinstance(value, tuple) else (value,)
+    found = [source for part in parts for source in part.depends]
+    return tuple(
+        dict.fromkeys(Source(s.cell, Reach.OWN) if s.reach is Reach.OLD else s for s in found)
+    )
+
+
+def _permuted(value: Any) -> Any:
+    """A value that comes from the lane a fixed permutation names."""
+    if isinstance(value, tuple):
+        return tuple(_permuted(part) for part in value)
+    depends = {
+        Source(source.cell, Reach.PERMUTED) if source.reach is Reach.OWN else source: mask
+        for source, mask in value.depends.items()
+    }
+    return Bits(depends, value.known, value.value)
+
+
+__all__ = [
+    "VECTORS",
+    "Flow",
+    "Form",
+    "first_cell",
+    "halves",
+    "matrix_flows",
+    "memory_flows",
+    "scalars",
+    "vector_flows",
+]
