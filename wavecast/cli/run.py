@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.checking import Checking, check_options
 from wavecast.cli.tracing import Tracing, trace_options
 from wavecast.cli.types import Dimensions
 
@@ -37,6 +38,8 @@ _Grid = tuple[int, int, int]
     wavecast run k.hsaco --args k.toml
 
     wavecast run test_matmul.py --trace trace.json --perfetto waves.json
+
+    wavecast run test_matmul.py --check
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
@@ -70,6 +73,7 @@ _Grid = tuple[int, int, int]
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @trace_options
+@check_options
 def command(
     path: Path,
     script_args: tuple[str, ...],
@@ -89,6 +93,7 @@ def command(
     save: tuple[str, ...],
     compiler_option: tuple[str, ...],
     tracing: Tracing,
+    checking: Checking,
 ) -> int:
     """Execute kernels for an AMD GPU on this machine's processor.
 
@@ -103,21 +108,21 @@ def command(
 
     if not path.exists():
         raise InputError(f"no such file: {path}")
-    options = RunOptions(arch, threads, max_instructions, tracing.mode)
+    options = RunOptions(arch, threads, max_instructions, tracing.mode, checking.reports)
     stated = Plan(kernel, grid, block, lds)
     if path.suffix == ".py":
         if stated != Plan() or arguments or plan_file or expect or save or compiler_option:
             raise UsageError(f"{path} is a script: it makes its own launches and arguments")
-        with tracing.written():
-            return _run_script(path, script_args, kernels, options)
+        with tracing.written(), checking.shown():
+            return checking.code(_run_script(path, script_args, kernels, options))
     if script_args or kernels:
         raise UsageError(
             f"{path} is no script, {' '.join(script_args) or '-k'} is not for it",
             hint="--kernel NAME chooses a kernel, --arg NAME=VALUE gives an argument",
         )
     plan = _plan(stated, plan_file, arguments, expect, rtol, atol, save)
-    with tracing.written():
-        return _run_code(path, plan, options, compiler_option)
+    with tracing.written(), checking.shown():
+        return checking.code(_run_code(path, plan, options, compiler_option))
 
 
 def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions) -> int:
@@ -130,6 +135,7 @@ def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options:
         threads=options.threads,
         max_instructions=options.max_instructions,
         trace=options.trace or False,
+        check=False if options.check is None else options.check,
         kernels=kernels,
     )
     if ended.traceback:

@@ -18,6 +18,7 @@ from wavecast.integrations.module.memory import ACCEPTED
 from wavecast.pipeline.plan import Plan, Planned
 
 if TYPE_CHECKING:
+    from wavecast.emulate.check.collected import Reports
     from wavecast.emulate.trace.mode import TraceMode
 
 
@@ -30,6 +31,7 @@ class RunOptions:
     threads: int | None = None
     max_instructions: int | None = None
     trace: TraceMode | None = None
+    check: Reports | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def execute_code(
         threads=options.threads,
         max_instructions=options.max_instructions,
         trace=options.trace,
+        check=False if options.check is None else options.check,
     )
     kernel = _chosen(module, plan.kernel)
     if plan.grid is None or plan.block is None:

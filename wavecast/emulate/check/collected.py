@@ -47,6 +47,10 @@ class Reports:
     def __len__(self) -> int:
         return len(self._found)
 
+    def __bool__(self) -> bool:
+        """True also without reports: `check=Reports()` asks for checks."""
+        return True
+
     @property
     def errors(self) -> list[Report]:
         """Those that fail a run; warnings and notes do not."""

@@ -78,8 +78,7 @@ def load(
     *,
     options: Sequence[str] = (),
     threads: int | None = None,
-    check: bool = False,
-    ignored: Sequence[str] = (),
+    check: bool | Reports = False,
     max_instructions: int | None = None,
     trace: TraceMode | None = None,
 ) -> Module:
@@ -91,8 +90,8 @@ def load(
     compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
     `trace` collects what launches execute and touch (docs/trace.md).
-    With `check`, launches are watched (docs/checks.md) but for the kinds in `ignored`, and one with
-    errors raises ChecksFailed when it has ended; warnings and notes gather in `reports`.
+    With `check`, launches are watched (docs/checks.md), and one with errors raises ChecksFailed
+    when it has ended; warnings and notes gather in `reports`. Given a `Reports`, all gather there.
 
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
     MissingTool, and UsageError for code that is not AMD's.
@@ -113,10 +112,13 @@ def load(
             hint=f'say which: arch="{held[0]}"',
         )
     device = devices.load(arch or held[0])
-    reports = Reports(ignored)
-    modes = [mode for mode in (CheckMode(reports.add) if check else None, trace) if mode]
+    reports = check if isinstance(check, Reports) else Reports()
+    checking = CheckMode(reports.add) if check is not False else None
+    modes = [mode for mode in (checking, trace) if mode is not None]
     emulator = Emulator(threads, Modes.of(modes), max_instructions)
-    return Module([Function(item, device, emulator, reports) for item in codes], source, reports)
+    raised = None if reports is check else reports
+    functions = [Function(item, device, emulator, raised) for item in codes]
+    return Module(functions, source, reports)
 
 
 def _codes(

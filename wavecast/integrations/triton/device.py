@@ -4,8 +4,8 @@ run on it."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from wavecast.integrations.triton.session import device_facts
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
-    from wavecast.emulate.check.report import Report
+    from wavecast.emulate.check.collected import Reports
     from wavecast.emulate.mode import Mode
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.integrations.triton.execute import ExecutingHooks
@@ -28,8 +28,7 @@ def device(
     *,
     threads: int | None = None,
     kernels: str = "",
-    check: bool = False,
-    ignored: Iterable[str] = (),
+    check: bool | Reports = False,
     max_instructions: int | None = None,
     trace: bool | TraceMode = False,
 ) -> Iterator[ExecutingHooks]:
@@ -45,8 +44,8 @@ def device(
     deadlock. Raises UnknownName for an unknown `arch`, UsageError inside a capture or a device.
 
     With `check`, launches are watched for races, missing waits, reads of memory nobody wrote and
-    more (docs/checks.md), but for the kinds named in `ignored`. What is found gathers in `reports`
-    of the object the block gets; when the block ends with errors there, ChecksFailed is raised.
+    more (docs/checks.md). What is found gathers in `reports` of the object the block gets; when the
+    block ends with errors there, ChecksFailed is raised. Given a `Reports`, it only gathers there.
 
     With `trace`, `traces` of that object holds what every launch executed and touched
     (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
@@ -61,10 +60,11 @@ def device(
     from wavecast.integrations.triton.execute import ExecutingHooks
 
     facts = device_facts(arch)
-    reports = Reports(ignored)
+    checked = check is not False
+    reports = check if isinstance(check, Reports) else Reports()
     tracing = TraceMode() if trace is True else trace or None
     watching: list[Mode] = [] if tracing is None else [tracing]
-    if check:
+    if checked:
         watching.append(CheckMode(reports.add, CANARY))
     emulator = Emulator(threads, Modes.of(watching), max_instructions)
     hooks = ExecutingHooks(facts, emulator, reports, kernels=kernels)
@@ -76,12 +76,13 @@ def device(
         with contextlib.ExitStack() as modes:
             if not real:
                 modes.enter_context(emulated_cuda(facts, _ignored, executing=True))
-            if check:
+            if checked:
                 modes.enter_context(FreshMemory())
             yield hooks
     finally:
         hooks.remove()
-    reports.raise_errors()
+    if reports is not check:
+        reports.raise_errors()
 
 
 def _ignored(note: str) -> None:
@@ -91,13 +92,12 @@ def _ignored(note: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a script ended: its exit code, how many launches were executed, the traceback of what it
-    raised ("" when it ended by itself), and what checks found."""
+    """How a script ended: its exit code, how many launches were executed, and the traceback of what
+    it raised ("" when it ended by itself)."""
 
     code: int
     executed: int
     traceback: str = ""
-    reports: tuple[Report, ...] = ()
 
 
 def run_script(
@@ -110,13 +110,9 @@ def run_script(
     `device`.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
-    Errors that checks find make the exit code 1.
     """
     with device(arch, **options) as hooks:
-        ended = _run(path, arguments, hooks)
-        reports = tuple(hooks.reports.take())
-    failed = any(report.severity == "error" for report in reports)
-    return replace(ended, code=ended.code or int(failed), reports=reports)
+        return _run(path, arguments, hooks)
 
 
 def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> Ended:

@@ -1,0 +1,124 @@
+"""`wavecast run --check`: formats, exit codes, and where reports go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+from tests.cli.test_main import call
+
+PLANTED = Path(__file__).parents[1] / "emulate/check/planted.hip"
+ARGUMENTS = ("--grid", "1", "--block", "256", "--arg", "out=f32[256]:zeros")
+SCRIPT = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def copy(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+x = torch.empty(1000, device="cuda")
+x[:600] = 1.0
+y = torch.empty(1000, device="cuda")
+copy[(8,)](x, y, 1000, BLOCK=128)
+"""
+
+
+def run(capsys, kernel: str, *options: str) -> tuple[int, str, str]:
+    given = ("--kernel", kernel, *ARGUMENTS, "--arg", "in=f32[256]:arange")
+    return call(capsys, "run", str(PLANTED), *given, *options)
+
+
+def line_of(text: str) -> int:
+    lines = PLANTED.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+RACE = line_of("place[0] = in[threadIdx.x]")
+
+
+@pytest.mark.hip
+def test_a_clean_kernel_says_so(capsys):
+    code, _, err = run(capsys, "rotate", "--check")
+    assert (code, err) == (0, "check: nothing found\n")
+
+
+@pytest.mark.hip
+def test_an_error_is_shown_with_its_line_and_fails_the_run(capsys):
+    code, _, err = run(capsys, "two_waves_one_place", "--check")
+    assert code == 1
+    assert "error[lds-race]" in err
+    assert "overwrites what wave 0 wrote at LDS byte 0x0" in err
+    assert f"{RACE} │ if (threadIdx.x % 64 == 0) place[0] = in[threadIdx.x];" in err
+    assert err.endswith("check: 1 error\n")
+
+
+@pytest.mark.hip
+def test_json_names_everything(capsys, tmp_path):
+    file = tmp_path / "out.json"
+    options = ("--check", "--check-format", "json", "--check-output", str(file))
+    assert run(capsys, "two_waves_one_place", *options)[0] == 1
+    document = json.loads(file.read_text())
+    assert document["schema"] == "wavecast.check/1"
+    (report,) = document["reports"]
+    assert report["kind"] == "lds-race"
+    assert report["kernel"] == "two_waves_one_place"
+    assert report["location"]["line"] == report["other"]["location"]["line"] == RACE
+    assert (report["workgroup"], report["wave"], report["lanes"]) == ([0, 0, 0], 1, [0])
+
+
+@pytest.mark.hip
+def test_sarif_goes_to_a_file(capsys, tmp_path):
+    file = tmp_path / "out.sarif"
+    options = ("--check", "--check-format", "sarif", "--check-output", str(file))
+    run(capsys, "two_waves_one_place", *options)
+    (log,) = json.loads(file.read_text())["runs"]
+    assert [rule["id"] for rule in log["tool"]["driver"]["rules"]] == ["lds-race"]
+    (result,) = log["results"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == RACE
+
+
+@pytest.mark.hip
+def test_annotations_of_a_code_host(capsys):
+    _, out, _ = run(capsys, "two_waves_one_place", "--check", "--check-format", "github")
+    annotation = next(line for line in out.splitlines() if line.startswith("::error file="))
+    assert f",line={RACE},title=wavecast lds-race::two_waves_one_place (gfx942): " in annotation
+
+
+@pytest.mark.hip
+def test_an_ignored_kind_fails_nothing(capsys):
+    code, _, err = run(capsys, "two_waves_one_place", "--check", "--check-ignore", "lds-race")
+    assert (code, err) == (0, "check: nothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--check-format", "json"], "--check-… options need --check"),
+        (["--check", "--check-ignore", "races"], "unknown check 'races'"),
+        (["--check", "--check-output", "/nowhere/at/all"], "cannot write"),
+    ],
+)
+def test_bad_options(capsys, options, message):
+    code, _, err = run(capsys, "rotate", *options)
+    assert code == 2
+    assert message in err
+
+
+@pytest.mark.torch
+def test_memory_a_script_never_wrote(tmp_path):
+    pytest.importorskip("triton")
+    path = tmp_path / "copy.py"
+    path.write_text(SCRIPT)
+    command = [sys.executable, "-m", "wavecast", "run", str(path), "--check"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 1
+    assert "error[uninitialised-global]" in ended.stderr
+    assert "byte 0x960 of x" in ended.stderr
+    assert "7 │ tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)" in ended.stderr

@@ -1,0 +1,122 @@
+"""Options of `wavecast run` that check launches, and what is printed of the reports."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wavecast.cli import streams
+
+if TYPE_CHECKING:
+    from wavecast.emulate.check.collected import Reports
+
+FORMATS = ("text", "json", "sarif", "github")
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """What was asked for: where reports gather (None: nothing is checked), and how they are shown.
+
+    Text goes to standard error, beside the output of a script; the other formats to `output`, or
+    to standard output.
+    """
+
+    reports: Reports | None
+    format: str = "text"
+    output: Path | None = None
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the reports when the block ends, also when it breaks off: they may say why.
+
+        Raises InputError for a file that cannot be written.
+        """
+        if self.output is not None:
+            _write(self.output, "")  # better known now than after a long run
+        try:
+            yield
+        finally:
+            if self.reports is not None:
+                self._show(self.reports)
+
+    def code(self, code: int) -> int:
+        """The exit code: 1 where the run itself was fine and checks found errors."""
+        return code or int(self.reports is not None and bool(self.reports.errors))
+
+    def _show(self, reports: Reports) -> None:
+        from wavecast.report import checks
+
+        found = list(reports)
+        if self.format == "text":
+            if self.output is None:
+                checks.render(found, streams.console(stream=sys.stderr, highlight=False))
+                return
+            with self.output.open("w", encoding="utf-8") as file:
+                checks.render(found, streams.console(stream=file, width=120, highlight=False))
+            return
+        if self.format == "json":
+            text = checks.dumps(found)
+        elif self.format == "sarif":
+            text = json.dumps(checks.sarif_document(found), indent=2, ensure_ascii=False)
+        else:
+            text = checks.github(found)
+        if self.output is not None:
+            _write(self.output, f"{text}\n")
+        elif text:
+            streams.as_document(sys.stdout)
+            print(text)
+
+
+def _write(path: Path, text: str) -> None:
+    from wavecast.errors import InputError
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def check_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options to a command, which gets them as one: `checking`."""
+
+    @click.option("--check", is_flag=True,
+                  help="Report races, missing waits, reads of what nobody wrote and more; exit "
+                  "code 1 if there are errors.")  # fmt: skip
+    @click.option("--check-format", type=click.Choice(FORMATS), default=None,
+                  help="Check: how reports are written.  [default: text]")  # fmt: skip
+    @click.option("--check-output", type=click.Path(path_type=Path), metavar="FILE",
+                  help="Check: where to.")  # fmt: skip
+    @click.option("--check-ignore", multiple=True, metavar="KIND",
+                  help="Check: leave out a kind of report (lds-race, …); repeatable.")  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        check: bool,
+        check_format: str | None,
+        check_output: Path | None,
+        check_ignore: tuple[str, ...],
+        **rest: Any,
+    ) -> int:
+        from wavecast.errors import UsageError
+
+        if not check and (check_format or check_output or check_ignore):
+            raise UsageError("--check-… options need --check")
+        checking = Checking(None)
+        if check:
+            from wavecast.emulate.check.collected import Reports
+
+            checking = Checking(Reports(check_ignore), check_format or "text", check_output)
+        return command(*args, checking=checking, **rest)
+
+    return wrapped
+
+
+__all__ = ["Checking", "check_options"]
