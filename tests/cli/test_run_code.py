@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,22 @@ def test_examples(capsys, path: Path, arch: str) -> None:
     code, out, err = run(capsys, path.with_suffix(".hip"), "--args", path, "--arch", arch)
     assert (code, err) == (0, "")
     assert "\n" in out.partition("as expected: ")[2]
+
+
+@pytest.mark.hip
+def test_commands_of_the_documentation(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        toolchain.find()
+    except MissingTool as error:
+        pytest.skip(str(error))
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "docs/run.md").read_text().replace("\\\n", " ")
+    commands = [line for line in text.splitlines() if line.startswith("wavecast run examples/hip")]
+    assert len(commands) == 2
+    for command in commands:
+        code, out, err = call(capsys, *shlex.split(command)[1:])
+        assert (code, err) == (0, "")
+        assert "as expected" in out
 
 
 BAD = {
