@@ -85,13 +85,15 @@ def clamp(w: Writer, s: Statement) -> str:
 
 
 def median(w: Writer, s: Statement) -> str:
-    """The middle of three, of operands that are no NaN."""
+    """The middle of three, of operands that are neither NaN nor -0: the median instruction takes
+    zeros of both signs for equal, minimum and maximum do not."""
     zero = splat(s.kind, 0)
     values = []
     for argument in s.arguments:
         value = w.operand(argument)
         wrong = w.set(f"fcmp uno {s.kind} {value}, {zero}")
-        values.append(w.set(f"select i1 {wrong}, {s.kind} {zero}, {s.kind} {value}"))
+        number = w.set(f"select i1 {wrong}, {s.kind} {zero}, {s.kind} {value}")
+        values.append(w.set(f"fadd {s.kind} {number}, {zero}"))
     a, b, c = values
     low = w.intrinsic("minimumnum", s.kind, a, b)
     high = w.intrinsic("maximumnum", s.kind, a, b)

@@ -154,6 +154,8 @@ def _input(
             return MaskInput(None, key)
         return MaskInput(scalar_operand(lowering, operand, role, lowering.layout.lanes), key)
     bits = 32 * role.dwords if role.dwords else 32
+    if role.kind is OperandKind.IMMEDIATE and decoded.roles[0].type == "f64":
+        role, bits = replace(role, type="f64"), 64
     if operand.kind is OperandClass.CONSTANT:
         format_role = mixed_role(decoded, role, source)
         value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, format_role, bits))

@@ -25,7 +25,7 @@ _ROWS: dict[str, tuple[str, ...]] = {
         *("s_wakeup_barrier", "s_sleep_var"),
     ),
     _OPEN: (
-        *("v_perm_pk16_b4_u4", "v_perm_pk16_b6_u4", "v_perm_pk16_b8_u4", "v_dual_bitop2_b32"),
+        *("v_perm_pk16_b4_u4", "v_perm_pk16_b6_u4", "v_perm_pk16_b8_u4"),
         *("v_permlane_bcast_b32", "v_permlane_down_b32", "v_permlane_up_b32"),
         *("v_permlane_xor_b32", "v_permlane_idx_gen_b32"),
         *("v_cvt_sr_pk_bf16_f32", "v_cvt_sr_pk_f16_f32"),

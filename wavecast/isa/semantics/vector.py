@@ -217,6 +217,11 @@ def boolean_of_three(o: Ops[V], a: V, b: V, c: V, table: V) -> tuple[V]:
     return (result,)
 
 
+def boolean_of_two(o: Ops[V], a: V, b: V, table: V) -> tuple[V]:
+    """Bit `4a + 2b` of the table, as LLVM prints it for the second half of gfx1250's pairs."""
+    return boolean_of_three(o, a, b, o.zero(32), table)
+
+
 # multiplication
 
 
@@ -468,6 +473,7 @@ def _tables() -> dict[str, Function]:
         "v_alignbyte_b32": align_bytes,
         "v_perm_b32": permute_bytes,
         "v_bitop3_b32": boolean_of_three,
+        "v_dual_bitop2_b32": boolean_of_two,
         "v_cndmask_b32": select,
         "v_mbcnt_lo_u32_b32": count_below(low=True),
         "v_mbcnt_hi_u32_b32": count_below(low=False),
@@ -499,6 +505,7 @@ VECTOR: dict[str, Function] = _tables()
 
 MODIFIERS: dict[str, tuple[str, ...]] = {
     "v_bitop3_b32": ("bitop3",),
+    "v_dual_bitop2_b32": ("bitop3",),
     "v_bitop3_b16": ("bitop3",),
 }
 """Row name -> modifiers whose values follow the operands."""
