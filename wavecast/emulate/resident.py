@@ -13,10 +13,12 @@ from typing import Any, Final
 import numpy as np
 from llvmlite import binding
 
+from wavecast.compile import digest
+from wavecast.compile.cache import Cache
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import initial
 from wavecast.emulate.errors import ExecutionError
-from wavecast.emulate.lower import state
+from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
 
@@ -235,12 +237,17 @@ def _waves(numbers: list[int]) -> str:
 @lru_cache(maxsize=1)
 def _scheduler() -> tuple[Any, Any]:
     """The native loop over workgroups, and the engine that owns it."""
+    key = digest.key("outlined", runtime.basis(), "scheduler")
+    engine = load_object(runtime.stored(key, _compiled_scheduler, Cache()))
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+    return function(engine.get_function_address("work")), engine
+
+
+def _compiled_scheduler() -> bytes:
     text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
     module = binding.parse_assembly(text)
     module.verify()
-    engine = load_object(processor().machine(2).emit_object(module))
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-    return function(engine.get_function_address("work")), engine
+    return processor().machine(2).emit_object(module)
 
 
 def _aligned(count: int, dtype: type) -> np.ndarray:

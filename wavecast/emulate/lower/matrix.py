@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import runtime
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I8, I64, PTR, element
 from wavecast.emulate.matrix import function
@@ -76,7 +78,11 @@ class MatrixGroup:
             self._add(decoded, spec)
             return
         self.before(decoded)
-        called = function.spec_function(lowering.module, spec, self.host)
+        called = self._outlined(
+            function.function_name(spec),
+            function.spec_type(spec),
+            lambda module: function.spec_function(module, spec, self.host),
+        )
         lowering.builder.call(called, [self._rows(decoded, name) for name in spec.parameters])
 
     def before(self, decoded: Decoded) -> None:
@@ -110,7 +116,11 @@ class MatrixGroup:
         link = self._read(decoded, spec)
         chain = self._waiting(key, d) if in_place else None
         if chain is None:
-            called = function.chain_function(self.lowering.module, spec, self.host)
+            called = self._outlined(
+                function.chain_name(spec),
+                function.chain_type(spec),
+                lambda module: function.chain_function(module, spec, self.host),
+            )
             chain = _Chain(key, called, d, c)
             self._chains.append(chain)
             self._written |= d.bits
@@ -150,7 +160,11 @@ class MatrixGroup:
 
     def _array(self, decoded: Decoded, spec: MatrixSpec, which: str, size: int) -> int:
         lowering = self.lowering
-        called = function.source_function(lowering.module, spec, which, self.host)
+        called = self._outlined(
+            function.source_name(spec, which),
+            function.source_type(spec),
+            lambda module: function.source_function(module, spec, which, self.host),
+        )
         names = [which, f"scale_{which}"] if spec.shape.scaled else [which]
         bits = [decoded.operands[_POSITIONS[name]].bits for name in names]
         key = (called.name, *bits)
@@ -163,6 +177,17 @@ class MatrixGroup:
         rows = [self._rows(decoded, name) for name in names]
         lowering.builder.call(called, [place, *rows])
         return offset
+
+    def _outlined(
+        self, name: str, kind: ir.FunctionType, build: Callable[[ir.Module], ir.Function]
+    ) -> ir.Function:
+        """A function of the module, made where it is not on disk."""
+
+        def recipe(module: ir.Module) -> None:
+            made = build(module)
+            made.name, made.linkage = runtime.OUTLINED + name, ""
+
+        return runtime.outline(self.lowering.module, name, kind, recipe)
 
     def _space(self) -> Any:
         """The room: memory of the wave function, allotted once."""

@@ -129,14 +129,18 @@ def _sources(package: str) -> Iterator[tuple[str, bytes]]:
 
 def _object(name: str, store: Cache) -> bytes:
     """The object code of a function, from the cache where it is there."""
-    memory = name.startswith(f"{PREFIX}.")
-    key = digest.key("memory" if memory else "outlined", basis(), name)
+    kind = "memory" if name.startswith(f"{PREFIX}.") else "outlined"
+    return stored(digest.key(kind, basis(), name), lambda: _compiled(name), store)
+
+
+def stored(key: str, make: Callable[[], bytes], store: Cache) -> bytes:
+    """Bytes of the cache, made where they are not there."""
     known = store.get(key)
     if isinstance(known, bytes):
         return known
-    code = _compiled(name)
-    store.put(key, code)
-    return code
+    made = make()
+    store.put(key, made)
+    return made
 
 
 def _compiled(name: str) -> bytes:
@@ -161,4 +165,14 @@ def _compiled(name: str) -> bytes:
     return machine.emit_object(parsed)
 
 
-__all__ = ["OUTLINED", "Missing", "Recipe", "basis", "declare", "names_in", "outline", "provide"]
+__all__ = [
+    "OUTLINED",
+    "Missing",
+    "Recipe",
+    "basis",
+    "declare",
+    "names_in",
+    "outline",
+    "provide",
+    "stored",
+]

@@ -52,7 +52,7 @@ def spec_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functio
     known = module.globals.get(function_name(spec))
     if known is not None:
         return known
-    function = _function(module, function_name(spec), spec.parameters)
+    function = _function(module, function_name(spec), spec_type(spec), spec.parameters)
     body = _Body(function, spec, host)
     if spec.chains:
         body.emit_parts()
@@ -64,13 +64,12 @@ def spec_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functio
 def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host) -> ir.Function:
     """`void f(ptr array, ptr rows[, ptr scale])`: reads A or B (`which`) into `source_bytes` bytes
     of an array aligned to ALIGNMENT, for `chain_function`."""
-    job = _source_job(spec, which)
-    name = _source_function_name(spec, job)
+    name = source_name(spec, which)
     known = module.globals.get(name)
     if known is not None:
         return known
     scaled = ("scale",) if spec.shape.scaled else ()
-    function = _function(module, name, ("array", "rows", *scaled))
+    function = _function(module, name, source_type(spec), ("array", "rows", *scaled))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     array, rows, *scales = function.args
     job = _source_job(spec, which, *scales)
@@ -92,13 +91,12 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
 
     `links` points to what `links_table` makes of `count` >= 1 links.
     """
-    name = f"matrix.chain.{chain_key(spec)}."
-    name += "c" if spec.c.constant is None else f"c{spec.c.constant:x}"
+    name = chain_name(spec)
     known = module.globals.get(name)
     if known is not None:
         return known
     addend = () if spec.c.constant is not None else ("c",)
-    function = _function(module, name, ("d", *addend, "room", "links"), (I64,))
+    function = _function(module, name, chain_type(spec), ("d", *addend, "room", "links"))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     d, *c, room, pointer, count = function.args
     job = _source_job(spec, "a")
@@ -107,6 +105,28 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
     Product(builder, spec, host, Links(room, pointer, count, depth), results).emit()
     builder.ret_void()
     return function
+
+
+def spec_type(spec: MatrixSpec) -> ir.FunctionType:
+    """The type of `spec_function`."""
+    return ir.FunctionType(ir.VoidType(), [PTR] * len(spec.parameters))
+
+
+def source_type(spec: MatrixSpec) -> ir.FunctionType:
+    """The type of `source_function`."""
+    return ir.FunctionType(ir.VoidType(), [PTR] * (3 if spec.shape.scaled else 2))
+
+
+def chain_type(spec: MatrixSpec) -> ir.FunctionType:
+    """The type of `chain_function`."""
+    pointers = 3 if spec.c.constant is not None else 4
+    return ir.FunctionType(ir.VoidType(), [PTR] * pointers + [I64])
+
+
+def chain_name(spec: MatrixSpec) -> str:
+    """The name of `chain_function`, which stands for all it depends on but the host."""
+    addend = "c" if spec.c.constant is None else f"c{spec.c.constant:x}"
+    return f"matrix.chain.{chain_key(spec)}.{addend}"
 
 
 def chain_key(spec: MatrixSpec) -> str:
@@ -130,9 +150,8 @@ def links_table(module: ir.Module, links: Sequence[tuple[int, int]]) -> Any:
 
 
 def _function(
-    module: ir.Module, name: str, pointers: tuple[str, ...], more: tuple[ir.Type, ...] = ()
+    module: ir.Module, name: str, kind: ir.FunctionType, pointers: tuple[str, ...]
 ) -> ir.Function:
-    kind = ir.FunctionType(ir.VoidType(), [PTR] * len(pointers) + list(more))
     function = ir.Function(module, kind, name)
     function.linkage = "internal"
     function.attributes.add("nounwind")
@@ -168,7 +187,9 @@ def function_name(spec: MatrixSpec) -> str:
     return "matrix." + ".".join(parts)
 
 
-def _source_function_name(spec: MatrixSpec, job: SourceJob) -> str:
+def source_name(spec: MatrixSpec, which: str) -> str:
+    """The name of `source_function`, which stands for all it depends on but the host."""
+    job = _source_job(spec, which)
     sizes = f"{job.rows}x{job.depth}x{job.blocks}"
     kind = _source_name(job.source, broadcast=False)
     scaled = ".scaled" if spec.shape.scaled else ""
