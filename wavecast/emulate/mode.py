@@ -35,9 +35,12 @@ class Watch(Protocol):
 
 
 class Mode(Protocol):
-    """A way to execute. `name` tells its native code from that of other modes."""
+    """A way to execute."""
 
-    name: str
+    def key(self, target: str) -> str:
+        """What native code for a target depends on besides the kernel; "" for code that is not to
+        be kept on disk."""
+        ...
 
     def observer(self, kernel: Kernel) -> Observer:
         """What to add to a kernel's code."""
@@ -56,7 +59,10 @@ class Modes:
 
     def __init__(self, *modes: Mode) -> None:
         self.modes = modes
-        self.name = "+".join(mode.name for mode in modes)
+
+    def key(self, target: str) -> str:
+        keys = [mode.key(target) for mode in self.modes]
+        return "+".join(keys) if all(keys) else ""
 
     @classmethod
     def of(cls, modes: Sequence[Mode]) -> Mode | None:

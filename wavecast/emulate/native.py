@@ -169,10 +169,10 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     def parse() -> Kernel:
         return parse_kernel(code, link=True)
 
-    if mode is not None:
-        return translate(parse(), mode)
     store = Cache()
     basis = (runtime.basis(), code.target, code.kernel, code.assembly)
+    if mode is not None:
+        return _watched(store, basis, parse, mode, code.target)
     best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")
     found = _stored(store, best, parse)
     if found is not None:
@@ -191,6 +191,27 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
 
     found.improvement = Improvement(found, improve, _SECONDS * found.instructions)
     return found
+
+
+def _watched(
+    store: Cache,
+    basis: tuple[str, ...],
+    parse: Callable[[], Kernel],
+    mode: Mode,
+    target: str,
+) -> NativeKernel:
+    """Native code for a mode, kept where the mode says what it depends on."""
+    depends = mode.key(target)
+    if not depends:
+        return translate(parse(), mode)
+    key = digest.key("emulate", *basis, depends)
+    found = _stored(store, key, parse)
+    if found is not None:
+        return found
+    kernel = parse()
+    made = compile_kernel(kernel, mode)
+    store.put(key, made.packed())
+    return made.load(lambda: kernel)
 
 
 def _stored(store: Cache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:

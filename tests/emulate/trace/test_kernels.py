@@ -14,6 +14,7 @@ import wavecast  # noqa: E402
 from wavecast.analyze import values  # noqa: E402
 from wavecast.arch import resolve  # noqa: E402
 from wavecast.compile.codeobject import Launch  # noqa: E402
+from wavecast.emulate import native  # noqa: E402
 from wavecast.emulate.trace.mode import TraceMode  # noqa: E402
 from wavecast.emulate.trace.result import Trace  # noqa: E402
 from wavecast.isa.opcode import Space  # noqa: E402
@@ -115,3 +116,19 @@ def test_check_and_trace_together() -> None:
         kernels.arithmetic[(1,)](x, y, sums, i, 256, BLOCK=256)
     assert hooks.traces[0].waves == 4
     torch.testing.assert_close(sums[0], x.sum(), rtol=1e-5, atol=1e-4)
+
+
+def test_native_code_of_traces_is_kept_by_what_it_depends_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
+    one = matmul("gfx942", 64, 64, 64)[0]
+    compiled: list[object] = []
+    monkeypatch.setattr(native, "compile_kernel", lambda *a, **k: compiled.append(a))
+    again = matmul("gfx942", 64, 64, 64)[0]
+    assert not compiled
+    assert again.memory == one.memory
+    assert [s.blocks.tolist() for s in again.streams] == [s.blocks.tolist() for s in one.streams]
+    keys = {TraceMode(**o).key("gfx942") for o in ({}, {"memory": False}, {"streams": 1})}
+    assert len(keys | {TraceMode().key("gfx950")}) == 4
+    assert TraceMode(streams=2).key("gfx942") == TraceMode(streams=[1]).key("gfx942")

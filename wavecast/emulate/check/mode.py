@@ -14,6 +14,7 @@ from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.findings import reports
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
+from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
 from wavecast.emulate.check.static import static_reports
@@ -33,22 +34,33 @@ class CheckMode:
     """Finds races, missing waits, uninitialised reads and misused barriers.
 
     `found` is called with the reports of every launch that has any. `canary` is the 64-bit pattern
-    that fills memory which was allocated and not written, 0 where nothing is filled.
+    that fills memory which was allocated and not written, 0 where nothing is filled. `numbers`
+    adds the first NaN and the first infinity, which a kernel may make on purpose.
     """
 
-    name = "check"
-
-    def __init__(self, found: Callable[[list[Report]], None], canary: int = 0) -> None:
+    def __init__(
+        self,
+        found: Callable[[list[Report]], None],
+        canary: int = 0,
+        *,
+        numbers: bool = False,
+    ) -> None:
         self.found = found
         self.canary = canary
+        self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
+
+    def key(self, target: str) -> str:
+        del target
+        return ""
 
     def observer(self, kernel: Kernel) -> Observer:
         """Raises Unsupported for a program too long for the records."""
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel.program.target)
-        return Observers((counters, MemoryChecks(counters), RegisterChecks(kernel)))
+        checks = (counters, MemoryChecks(counters), RegisterChecks(kernel))
+        return Observers((*checks, NumberChecks()) if self.numbers else checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
         """The pointer arguments addresses come from; a kernel's own findings are reported when it

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from wavecast.analyze.values.access import DERIVED_BANKS
+from wavecast.analyze.values.banks import phases
 from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.digest import digest
 from wavecast.emulate.mode import Watch
 from wavecast.emulate.trace import layout, selection
 from wavecast.emulate.trace.layout import Plan
@@ -26,6 +28,8 @@ from wavecast.isa.table.memory_forms import memory_form
 if TYPE_CHECKING:
     from wavecast.emulate.native import NativeKernel
 
+_WIDTHS: Final = (1, 2, 4, 8, 12, 16)
+"""Bytes per lane an LDS access may have."""
 STREAM_BYTES: Final = 256 << 20
 """How much the recordings of one launch may take."""
 
@@ -61,8 +65,17 @@ class TraceMode:
         self.streams = streams
         self.limit_bytes = limit_bytes
         self.traces: list[Trace] = []
-        parts = ["trace"] + ["memory"] * memory + ["streams"] * bool(streams)
-        self.name = ".".join(parts)
+
+    def key(self, target: str) -> str:
+        banks = lds_banks(target)
+        served = [
+            (found.groups, found.banks)
+            for width in _WIDTHS
+            for write in (False, True)
+            for lanes in (32, 64)
+            for found in (phases(target, width, write, lanes, banks),)
+        ]
+        return digest("trace", self.memory, bool(self.streams), served)
 
     def observer(self, kernel: Kernel) -> TraceObserver:
         return TraceObserver(
