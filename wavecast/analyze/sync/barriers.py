@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from wavecast.analyze.sync.outstanding import Flow, State
+from wavecast.isa.collector import no_collections
 from wavecast.isa.program import Program
 from wavecast.isa.waits import arrives
 
 
+@no_collections()
 def outstanding_at(program: Program) -> dict[int, tuple[int, ...]]:
     """Barrier instruction -> the memory instructions that may not have completed there, in order.
 

@@ -53,6 +53,8 @@ class State:
         self.issued = [0] * len(distances)
         self.scores: list[dict[int, int]] = [
             {op: -distance for op, distance in sorted(queue.items(), key=_farthest)}
+            if queue
+            else {}
             for queue in distances
         ]
 
@@ -80,7 +82,7 @@ class State:
     def distances(self) -> Distances:
         """The state as joins need it."""
         return [
-            {op: count - score for op, score in scores.items()}
+            {op: count - score for op, score in scores.items()} if scores else {}
             for count, scores in zip(self.issued, self.scores, strict=True)
         ]
 
@@ -99,6 +101,8 @@ class Flow:
         self.steps: list[list[Step]] = []
         self.entries: list[Distances | None] = [None] * len(program.blocks)
         """Per block the state at its start; None where no path leads."""
+        self.effects: list[dict[int, Event]] = []
+        """Per queue: operation -> what it does there."""
         self._numbers: dict[Queue, int] = {}
         self._events: dict[Decoded, tuple[tuple[int, Event], ...]] = {}
         self._read_steps()
@@ -114,10 +118,6 @@ class Flow:
     def queues_of(self, decoded: Decoded) -> frozenset[int]:
         """The numbers of the queues an instruction enters."""
         return frozenset(queue for queue, _ in self._events.get(decoded, ()))
-
-    def event(self, queue: int, decoded: Decoded) -> Event:
-        """What an instruction of the program does in `queue`."""
-        return next(event for number, event in self._events[decoded] if number == queue)
 
     def _read_steps(self) -> None:
         program = self.program
@@ -145,6 +145,8 @@ class Flow:
                     )
                 if found:
                     issues[instruction.index] = found
+                    for number, event in found:
+                        self.effects[number][instruction.index] = event
                 elif row.memory is None:
                     silent.add(id(row))
         steps = [Step(index, issues=found) for index, found in issues.items()]
@@ -160,6 +162,7 @@ class Flow:
         if number is None:
             number = self._numbers[queue] = len(self.queues)
             self.queues.append(queue)
+            self.effects.append({})
         return number
 
     def _waited(self, counters: dict[str, int] | None) -> tuple[tuple[int, int], ...]:

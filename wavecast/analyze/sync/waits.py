@@ -8,7 +8,8 @@ from typing import Final
 
 from wavecast.analyze.sync.outstanding import Flow, State, Step
 from wavecast.analyze.sync.violation import Violation, listed
-from wavecast.isa.counters import Event, Queue
+from wavecast.isa.collector import no_collections
+from wavecast.isa.counters import Queue
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.program import Program
@@ -24,6 +25,7 @@ _OWN_INSTRUCTION: Final = frozenset({"vscnt"})
 """Counters before gfx12 that `s_waitcnt` has no field for."""
 
 
+@no_collections()
 def missing_waits(program: Program) -> tuple[Violation, ...]:
     """Instructions that no wait keeps from running before an operation they depend on.
 
@@ -63,14 +65,9 @@ class _Walk:
         self.flow = flow
         self.block = flow.program.blocks[block]
         self.state = State(entry)
-        self.events: dict[tuple[int, int], Event] = {}
         self.settled: dict[int, int] = {}
         """Operation -> registers of it already reported in this block."""
         self.written = self.held = 0
-        instructions = flow.program.instructions
-        for queue, scores in enumerate(self.state.scores):
-            for operation in scores:
-                self.events[queue, operation] = flow.event(queue, instructions[operation].decoded)
 
     def violations(self) -> Iterator[Violation]:
         """What the block uses too early."""
@@ -88,8 +85,7 @@ class _Walk:
 
     def _take(self, step: Step) -> None:
         self.flow.apply(self.state, step)
-        for queue, event in step.issues:
-            self.events[queue, step.index] = event
+        for _, event in step.issues:
             self.settled.pop(step.index, None)
             self.written |= event.writes
             self.held |= event.holds
@@ -98,13 +94,13 @@ class _Walk:
 
     def _watch(self) -> None:
         """Collect the registers outstanding operations write, and those they hold."""
-        self.written = self.held = 0
-        events = self.events
-        for queue, scores in enumerate(self.state.scores):
+        written = held = 0
+        for scores, effects in zip(self.state.scores, self.flow.effects, strict=True):
             for operation in scores:
-                event = events[queue, operation]
-                self.written |= event.writes
-                self.held |= event.holds
+                event = effects[operation]
+                written |= event.writes
+                held |= event.holds
+        self.written, self.held = written, held
 
     def _report(self, instruction: Instruction) -> Iterator[Violation]:
         clashes = [clash for clash in self._clashes(instruction.decoded) if clash.registers]
@@ -123,7 +119,7 @@ class _Walk:
             queue = self.flow.queues[number]
             overwrites = 0 if queue.writes_in_order and number in own else decoded.writes
             for operation, score in scores.items():
-                event = self.events[number, operation]
+                event = self.flow.effects[number][operation]
                 open_ = ~self.settled.get(operation, 0)
                 distance = self.state.issued[number] - score
                 read = reads & event.writes & open_

@@ -6,10 +6,12 @@ from wavecast.analyze.sync.hazards import cdna, rdna, scalar_reads
 from wavecast.analyze.sync.hazards.code import Code
 from wavecast.analyze.sync.violation import Violation
 from wavecast.errors import MissingFact
+from wavecast.isa.collector import no_collections
 from wavecast.isa.program import Program
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 
+@no_collections()
 def hazards(program: Program) -> tuple[Violation, ...]:
     """Instructions that come too soon after one they depend on, in program order.
 

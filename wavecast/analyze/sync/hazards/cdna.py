@@ -113,7 +113,8 @@ _USERS: Final = VALU | VMEM | DS | READS_M0_LATE
 _MODE_WINDOW: Final = 2
 _DOT_STATES: Final = 3
 _F64_AFTER_MATRIX: Final = 2
-_SMALL_WINDOW: Final = 5
+_STORE_STATES: Final = 2
+_AFTER_F64: Final = FMA64 | VMEM | DS
 
 
 def check(code: Code) -> Iterator[Violation]:
@@ -121,9 +122,11 @@ def check(code: Code) -> Iterator[Violation]:
     checker = _Checker(code)
     for index, flags in enumerate(code.flags):
         if flags & _USERS:
-            found = max(checker.of(index), key=_missing, default=None)
-            if found is not None:
-                yield found
+            hits = checker.near(index)
+            if hits or (code.has & F64_MATRIX and flags & _AFTER_F64):
+                found = max(checker.of(index, hits), key=_missing, default=None)
+                if found is not None:
+                    yield found
         elif flags & (SETREG | GETREG | RETURN_FROM_TRAP):
             yield from _hardware_registers(code, index)
 
@@ -136,36 +139,48 @@ class _Checker:
     def __init__(self, code: Code) -> None:
         self.code = code
         self.rules = [rule for rule in _RULES if code.target in rule.targets]
-        self.window = max(
-            matrix.WINDOW if code.has & MATRIX else 0,
-            _SMALL_WINDOW,
-        )
+        self.limits = {flags: self._limit(flags) for flags in set(code.flags)}
         self.last_matrix = -1
 
-    def of(self, index: int) -> Iterator[Violation]:
+    def _limit(self, flags: int) -> int:
+        """How many wait states back an instruction may depend on one that is no matrix
+        instruction."""
+        limits = [rule.states for rule in self.rules if flags & rule.user & ~rule.not_user]
+        if flags & VALU:
+            limits.append(_STORE_STATES)
+        if self.code.has & DOT:
+            limits.append(_DOT_STATES)
+        return max(limits, default=0)
+
+    def near(self, index: int) -> Hits:
+        """What `index` may depend on: a long way back only where matrix instructions can be."""
         code = self.code
         item = code.traits[index]
+        limit = self.limits[item.flags]
+        if code.has & MATRIX:
+            start = code.starts[code.block_of[index]]
+            if index - max(self.last_matrix, start) <= matrix.WINDOW:
+                limit = matrix.WINDOW
+            if item.flags & MATRIX:
+                self.last_matrix = index
+        if not limit:
+            return []
         exposed = code.written if item.flags & NEEDS_VECTOR_WRITES else code.notable
-        registers = item.reads | item.writes | EXEC | M0
-        hits = code.before(index, self._reach(index), registers, exposed)
-        if hits:
-            yield from self._simple(index, item, hits)
-            yield from self._overwritten_store(index, item, hits)
-            yield from self._dot(index, item, hits)
-            yield from self._matrix(index, item, hits)
-        if item.flags & FMA64 and code.has & F64_MATRIX:
-            yield from self._f64_after_matrix(index)
-        if item.flags & MATRIX:
-            self.last_matrix = index
-        if code.target == "gfx90a" and item.flags & (VMEM | DS) and code.has & F64_MATRIX:
-            yield from self._f64_between(index, item)
+        return code.before(index, limit, item.reads | item.writes | EXEC | M0, exposed)
 
-    def _reach(self, index: int) -> int:
-        """How many wait states back a dependence can matter: a short way where no matrix
-        instruction can be near."""
-        start = self.code.starts[self.code.block_of[index]]
-        near = max(self.last_matrix, start)
-        return self.window if index - near <= self.window else _SMALL_WINDOW
+    def of(self, index: int, hits: Hits) -> Iterator[Violation]:
+        """Every hazard of one instruction."""
+        code = self.code
+        item = code.traits[index]
+        yield from self._simple(index, item, hits)
+        yield from self._overwritten_store(index, item, hits)
+        yield from self._dot(index, item, hits)
+        yield from self._matrix(index, item, hits)
+        if code.has & F64_MATRIX:
+            if item.flags & FMA64:
+                yield from self._f64_after_matrix(index)
+            if code.target == "gfx90a" and item.flags & (VMEM | DS):
+                yield from self._f64_between(index, item)
 
     def _simple(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
         flags = self.code.flags
@@ -190,7 +205,7 @@ class _Checker:
         createsVALUHazard; a buffer store with an SGPR offset reads in time)."""
         if not item.flags & VALU:
             return
-        needed = 2 if self.code.target in _LATER else 1
+        needed = _STORE_STATES if self.code.target in _LATER else 1
         for cause, states in hits:
             stored = self.code.traits[cause]
             registers = stored.data & item.writes

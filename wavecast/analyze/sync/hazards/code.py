@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Final, TypeVar
 
 from wavecast.analyze.sync.hazards.traits import (
@@ -31,11 +32,28 @@ NEEDS_VECTOR_WRITES: Final = DPP | LANE_READ | PERMLANE | MATRIX
 _SLOW_RESULTS: Final = TRANS | PART_WRITE | DOT | MATRIX
 
 
+class Exposure:
+    """Per instruction the registers by which it can delay a later one, as a chain.
+
+    `previous[i]` is the last instruction before `i` that exposes any, -1 where there is none.
+    """
+
+    def __init__(self, registers: list[int]) -> None:
+        self.registers = registers
+        self.previous: list[int] = []
+        last = -1
+        for index, exposed in enumerate(registers):
+            self.previous.append(last)
+            if exposed:
+                last = index
+        self.previous.append(last)
+
+
 class Code:
     """Traits per instruction, and dense copies of what a walk looks at.
 
-    `notable[i]` are the registers by which instruction `i` can delay a later one; `written[i]` adds
-    the results of plain vector instructions, which only a few instructions must wait for.
+    `written` adds to `notable` the results of plain vector instructions, which only a few
+    instructions must wait for. `passed[i]` are the wait states of all instructions before `i`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -49,10 +67,10 @@ class Code:
                 found = known[instruction.decoded] = Traits(instruction.decoded)
             self.traits.append(found)
         self.flags = [item.flags for item in self.traits]
-        self.states = [item.states for item in self.traits]
+        self.passed = [0, *accumulate(item.states for item in self.traits)]
         exposed = {id(item): _exposed(item) for item in known.values()}
-        self.notable = [exposed[id(item)][0] for item in self.traits]
-        self.written = [exposed[id(item)][1] for item in self.traits]
+        self.notable = Exposure([exposed[id(item)][0] for item in self.traits])
+        self.written = Exposure([exposed[id(item)][1] for item in self.traits])
         self.has = 0
         for item in known.values():
             self.has |= item.flags
@@ -66,7 +84,7 @@ class Code:
         return self.program.instructions[index].decoded
 
     def before(
-        self, index: int, limit: int, registers: int, exposed: list[int]
+        self, index: int, limit: int, registers: int, exposed: Exposure
     ) -> list[tuple[int, int]]:
         """Instructions less than `limit` wait states before `index` that expose `registers`.
 
@@ -88,7 +106,7 @@ class Code:
                 left = self._block(found.stop, found.start, states, limit, registers, exposed, hits)
                 if left is not None:
                     pending += [(p, left) for p in found.predecessors]
-        return sorted(hits.items(), key=_states_between)
+        return sorted(hits.items(), key=_states_between) if hits else []
 
     def _block(
         self,
@@ -97,17 +115,22 @@ class Code:
         states: int,
         limit: int,
         registers: int,
-        exposed: list[int],
+        exposed: Exposure,
         hits: dict[int, int],
     ) -> int | None:
         """Walk back through one block; the wait states at its start, None when out of reach."""
-        for position in range(stop - 1, start - 1, -1):
-            if exposed[position] & registers and states < hits.get(position, limit):
-                hits[position] = states
-            states += self.states[position]
-            if states >= limit:
+        passed, previous, exposes = self.passed, exposed.previous, exposed.registers
+        here = states + passed[stop]
+        position = previous[stop]
+        while position >= start:
+            between = here - passed[position + 1]
+            if between >= limit:
                 return None
-        return states
+            if exposes[position] & registers and between < hits.get(position, limit):
+                hits[position] = between
+            position = previous[position]
+        between = here - passed[start]
+        return between if between < limit else None
 
     def paths_back(self, index: int, state: S, step: Callable[[S, int], S | None]) -> None:
         """Walk back from `index` along every path. `step` takes the state of a path and the next

@@ -8,7 +8,7 @@ that does the same. Source: LLVM AMDGPUWaitSGPRHazards.cpp.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from wavecast.analyze.sync.hazards.code import Code
@@ -29,25 +29,17 @@ _READ = Access.READ
 _WRITE = Access.WRITE
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """`read` are the registers whose pair a vector instruction has read; `scalar` and `vector`
-    those a scalar or a vector instruction has written since without being waited for."""
-
-    read: int = 0
-    scalar: int = 0
-    vector: int = 0
-
-    def join(self, other: _State) -> _State:
-        return _State(
-            self.read | other.read, self.scalar | other.scalar, self.vector | other.vector
-        )
+_State = tuple[int, int, int]
+"""Registers whose pair a vector instruction has read; those a scalar, and those a vector
+instruction has written since without being waited for."""
+_START: Final[_State] = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """The scalar operands of one instruction, each with its pair."""
+    """The scalar operands of one instruction, each with its pair; `read` is all it reads."""
 
+    read: int
     uses: tuple[tuple[int, int], ...]
     definitions: tuple[tuple[int, int], ...]
 
@@ -57,17 +49,14 @@ def check(code: Code) -> Iterator[Violation]:
     if not code.has & VALU:
         return
     solver = _Solver(code)
-    entries = solver.solve()
-    for block in code.program.blocks:
-        state = entries[block.index]
+    for block, state in zip(code.program.blocks, solver.solve(), strict=True):
         if state is None:
             continue
-        for index in range(block.start, block.stop):
-            if solver.matters[index]:
-                late = solver.late(state, index)
-                if late:
-                    yield _violation(code, index, late, state)
-                state = solver.after(state, index)
+        for index in solver.steps[block.index]:
+            late = solver.late(state, index)
+            if late:
+                yield _violation(code, index, late, state)
+            state = solver.after(state, index)
 
 
 class _Solver:
@@ -80,7 +69,7 @@ class _Solver:
             if decoded not in known:
                 known[decoded] = _access(decoded)
             self.accesses.append(known[decoded])
-        self.matters = [
+        matters = [
             bool(
                 (flags & (VALU | SALU) and access is not None)
                 or flags & (SMEM | WAIT_ALU)
@@ -88,25 +77,29 @@ class _Solver:
             )
             for index, (flags, access) in enumerate(zip(code.flags, self.accesses, strict=True))
         ]
+        self.steps = [
+            [index for index in range(block.start, block.stop) if matters[index]]
+            for block in code.program.blocks
+        ]
+        """Per block the instructions that change the state or depend on it."""
 
     def solve(self) -> list[_State | None]:
+        """The state at the start of every block, None where no path leads."""
         program = self.code.program
         entries: list[_State | None] = [None] * len(program.blocks)
-        entries[program.reverse_postorder[0]] = _State()
+        entries[program.reverse_postorder[0]] = _START
         position = {block: number for number, block in enumerate(program.reverse_postorder)}
         dirty = {program.reverse_postorder[0]}
         while dirty:
-            number = min(dirty, key=position.__getitem__)
-            dirty.discard(number)
-            block = program.blocks[number]
-            state = entries[number]
+            block = min(dirty, key=position.__getitem__)
+            dirty.discard(block)
+            state = entries[block]
             assert state is not None
-            for index in range(block.start, block.stop):
-                if self.matters[index]:
-                    state = self.after(state, index)
-            for successor in block.successors:
+            for index in self.steps[block]:
+                state = self.after(state, index)
+            for successor in program.blocks[block].successors:
                 before = entries[successor]
-                joined = state if before is None else before.join(state)
+                joined = state if before is None else _join(before, state)
                 if joined != before:
                     entries[successor] = joined
                     dirty.add(successor)
@@ -114,38 +107,38 @@ class _Solver:
 
     def late(self, state: _State, index: int) -> int:
         """Registers instruction `index` reads although a write of them may not be seen yet."""
+        _, scalar, vector = state
         access = self.accesses[index]
-        if access is None or not self.code.flags[index] & (VALU | SALU):
+        if access is None or not scalar | vector:
             return 0
-        vector = bool(self.code.flags[index] & VALU)
-        found = 0
-        for bits, _ in access.uses:
-            found |= bits & state.scalar
-            if vector:
-                found |= bits & state.vector
-        return found
+        flags = self.code.flags[index]
+        if flags & VALU:
+            return access.read & (scalar | vector)
+        return access.read & scalar if flags & SALU else 0
 
     def after(self, state: _State, index: int) -> _State:
         """The state behind instruction `index`; what it read too early counts as waited for."""
+        read, scalar, vector = state
         flags = self.code.flags[index]
-        if flags & WAIT_ALU:
-            return self._waited(state, self.code.decoded(index))
-        if flags & SMEM or flags & VMEM:
-            return replace(state, scalar=0, vector=0)
+        if not flags & (VALU | SALU) or flags & WAIT_ALU:
+            if not scalar | vector:
+                return state
+            if flags & WAIT_ALU:
+                return self._waited(state, self.code.decoded(index))
+            return read, 0, 0
         access = self.accesses[index]
         assert access is not None
-        read, scalar, vector = state.read, state.scalar, state.vector
         is_vector = flags & VALU
         late = self.late(state, index)
         if late & scalar:
             scalar = 0
-        if is_vector and late & vector:
+        if late & vector:
             vector &= VCC if late & ~VCC else ~VCC
         for bits, pair in access.uses:
             if not read & pair:
                 if is_vector:
                     read |= pair
-            elif not is_vector:
+            elif vector and not is_vector:
                 # a scalar instruction that reads waits for the vector instructions itself
                 vector &= ~VCC if bits & VCC else VCC
         for bits, pair in access.definitions:
@@ -156,21 +149,25 @@ class _Solver:
                 else:
                     scalar |= bits
                     vector &= ~(bits & VCC)
-        return _State(read, scalar, vector)
+        return read, scalar, vector
 
     def _waited(self, state: _State, decoded: Decoded) -> _State:
-        scalar, vector = state.scalar, state.vector
+        read, scalar, vector = state
         if alu_wait(decoded, "sa_sdst") == 0:
             scalar = 0
         if alu_wait(decoded, "va_sdst") == 0:
             vector &= VCC
         if alu_wait(decoded, "va_vcc") == 0:
             vector &= ~VCC
-        return _State(state.read, scalar, vector)
+        return read, scalar, vector
 
     def _clears(self, index: int) -> bool:
         """Buffer instructions wait; flat, global and scratch ones do not."""
         return self.code.decoded(index).opcode.form == "MUBUF"
+
+
+def _join(one: _State, other: _State) -> _State:
+    return one[0] | other[0], one[1] | other[1], one[2] | other[2]
 
 
 def _access(decoded: Decoded) -> _Access | None:
@@ -198,7 +195,12 @@ def _access(decoded: Decoded) -> _Access | None:
         uses.append((implicit_reads, _first_pair(implicit_reads)))
     if implicit_writes:
         definitions.append((implicit_writes, _first_pair(implicit_writes)))
-    return _Access(tuple(uses), tuple(definitions)) if uses or definitions else None
+    if not uses and not definitions:
+        return None
+    read = 0
+    for bits, _ in uses:
+        read |= bits
+    return _Access(read, tuple(uses), tuple(definitions))
 
 
 def _first_pair(bits: int) -> int:
@@ -209,7 +211,7 @@ def _first_pair(bits: int) -> int:
 
 def _violation(code: Code, index: int, late: int, state: _State) -> Violation:
     vector = "va_vcc" if late & VCC else "va_sdst"
-    counter = "sa_sdst" if late & state.scalar else vector
+    counter = "sa_sdst" if late & state[1] else vector
     flag = SALU if counter == "sa_sdst" else VALU
     writers: list[int] = []
 
