@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
-from wavecast.compile import disassemble, toolchain
+from wavecast.compile import bundle, disassemble, toolchain
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import InputError, LaunchError, MissingTool, UnknownName, UsageError
 
@@ -95,6 +95,28 @@ def test_a_code_object_and_compiled_code(tmp_path: Path, module) -> None:
         out = np.zeros(1, np.int32)
         found(1, 1, out, np.array([5], np.int32))
         assert out == [5]
+
+
+def test_a_bundle_for_several_targets(compiler: None) -> None:
+    try:
+        disassemble.objdump()
+    except MissingTool as error:
+        pytest.skip(str(error))
+    members = {}
+    for target in ("gfx942", "gfx1100"):
+        code = wavecast.load(b"__global__ void k(int *p) { *p = warpSize; }", arch=target)["k"].code
+        members[f"hip-amdgcn-amd-amdhsa--{target}".encode()] = code.stages["hsaco"]
+    head, data = bundle.MAGIC + struct.pack("<Q", len(members)), b""
+    start = len(head) + sum(24 + len(triple) for triple in members)
+    for triple, content in members.items():
+        head += struct.pack("<QQQ", start + len(data), len(content), len(triple)) + triple
+        data += content
+    with pytest.raises(UsageError, match=r'holds code for gfx942, gfx1100.*arch="gfx942"'):
+        wavecast.load(head + data)
+    for target, lanes in (("gfx942", 64), ("gfx1100", 32)):
+        out = np.zeros(1, np.int32)
+        wavecast.load(head + data, arch=target)["k"](1, 1, out)
+        assert out == [lanes]
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
