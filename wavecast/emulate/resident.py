@@ -21,6 +21,9 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.table.memory_forms import memory_form
 
 NONE_LEFT, UNDER_WAY, BROKEN = 0, 1, 2
 """What the native loop returns."""
@@ -183,8 +186,12 @@ class Resident:
         if status == state.BAD_ADDRESS:
             address = int(self.context[state.FAULT_ADDRESS])
             lane = int(self.context[state.FAULT_LANE])
-            what = f"{instruction.decoded.text!r} lane {lane} touches unknown address {address:#x}"
-            what += self._nearest(address)
+            what = f"{instruction.decoded.text!r} lane {lane} touches "
+            needed = _alignment(instruction)
+            if address % needed:
+                what += f"{address:#x}, an atomic operation that is not aligned to {needed} bytes"
+            else:
+                what += f"unknown address {address:#x}{self._nearest(address)}"
         elif status == state.ENDLESS:
             what = (
                 f"the loop of {instruction.decoded.text!r} runs longer than allowed: "
@@ -232,6 +239,17 @@ def _where(instruction: Any) -> str:
 def _waves(numbers: list[int]) -> str:
     noun = "wave" if len(numbers) == 1 else "waves"
     return f"{noun} {', '.join(map(str, numbers))}"
+
+
+def _alignment(instruction: Instruction) -> int:
+    """Bytes an access must be aligned to: the hardware faults on others only for atomics.
+
+    Source: LLVM AMDGPUUsage, unaligned-access-mode, which the ROCm runtime sets.
+    """
+    memory = instruction.memory
+    if memory is None or memory.kind is not MemoryKind.ATOMIC:
+        return 1
+    return memory.bytes // memory_form(instruction.opcode).places
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,6 @@ class Kind(IntEnum):
     MISSING_WAIT = 9
     HAZARD = 10
     OUT_OF_BOUNDS = 11
-    MISALIGNED = 12
     NOT_A_NUMBER = 13
     INFINITY = 14
     OUT_OF_LDS = 15
@@ -58,7 +57,6 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.MISSING_WAIT: "a register is used while a memory operation on it may be outstanding",
     Kind.HAZARD: "the hardware needs more wait states between two instructions",
     Kind.OUT_OF_BOUNDS: "an access through one pointer lands in the memory of another tensor",
-    Kind.MISALIGNED: "the hardware faults on an address that is not aligned to the element",
     Kind.NOT_A_NUMBER: "the first NaN that was computed from numbers",
     Kind.INFINITY: "the first infinity that was computed from finite numbers",
     Kind.REPLICATED_READ: "a wave loads what another wave, which loaded the same by the same "
