@@ -33,7 +33,7 @@ from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import engine
-from wavecast.emulate.native import translate
+from wavecast.emulate.native import compile_kernel
 from wavecast.emulate.processor import load_object
 
 SLOT = 16
@@ -376,7 +376,12 @@ def kernarg(program: Program, rows: np.ndarray, out: np.ndarray, uniforms: np.nd
 
 
 def target_results(
-    program: Program, text: str, target: str, rows: np.ndarray, uniforms: np.ndarray
+    program: Program,
+    text: str,
+    target: str,
+    rows: np.ndarray,
+    uniforms: np.ndarray,
+    quick: bool = False,
 ) -> np.ndarray:
     """Outputs `[thread][output][16 bytes]` of the emulated kernel."""
     threads = len(rows)
@@ -389,17 +394,22 @@ def target_results(
         kernarg=kernarg(program, rows, out, uniforms),
     )
     ranges = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in (rows, out)]
-    engine.run(translate(parse_kernel(code)), launch, ranges, budget=1 << 20)
+    kernel = parse_kernel(code)
+    native = compile_kernel(kernel, quick=quick).load(lambda: kernel)
+    engine.run(native, launch, ranges, budget=1 << 20)
     return out[:, 1:]
 
 
-def difference(program: Program, target: str, seed: int, level: int = 0) -> Difference | None:
-    """Run both; the first difference. Raises Uncompiled, or what the emulator raises."""
+def difference(
+    program: Program, target: str, seed: int, level: int = 0, quick: bool = False
+) -> Difference | None:
+    """Run both; the first difference. `level` is the optimiser's, `quick` how the emulator
+    translates. Raises Uncompiled, or what the emulator raises."""
     threads = 2 * wave_lanes(target)
     rows, uniforms = inputs_of(program, seed, threads)
     text = assembly(kernel_text(program, target), target, level)
     frames = host_results(program, rows, uniforms, 2)
-    found = target_results(program, text, target, rows, uniforms)
+    found = target_results(program, text, target, rows, uniforms, quick)
     slots = frame_slots(program)
     for index, use in enumerate(program.outputs):
         exact = use.number in program.settled
