@@ -1,0 +1,280 @@
+"""The first NaN and the first infinity: results that are one though no operand was.
+
+Every instruction with floating-point results is looked at, operands before it and results after.
+Moves, selections and loads compute nothing; conversions from formats of eight bits and fewer are
+not followed, because their NaN is theirs to give. Expansions of a division pass through infinities
+on purpose where the divisor is one or a zero, and show as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.check import log
+from wavecast.emulate.check.exchange import permuted_bits
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.operands import constant_bits, scalar_operand
+from wavecast.emulate.lower.packed import entries, writes_high_half
+from wavecast.emulate.lower.values import I32, constant
+from wavecast.emulate.lower.vector import mixed_role
+from wavecast.isa import semantics
+from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
+from wavecast.isa.opcode import Access, Control, OperandRole
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "xf32": F32, "f64": F64}
+_TYPE = re.compile(r"(x?[a-z]+\d+)(?:x(\d+))?")
+_SMALL = ("fp8", "bf8", "fp6", "bf6", "fp4")
+_VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """A number in an operand: its format, the register it starts in and, for 16 bits, its half."""
+
+    fmt: Format
+    register: int
+    upper: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Lanes with a NaN, and with an infinity."""
+
+    nan: Any
+    infinite: Any
+
+
+class NumberChecks(Observer):
+    """Emits the looks at operands and results."""
+
+    def __init__(self) -> None:
+        self._before: tuple[_Found, Any] | None = None
+
+    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        self._before = None
+        if not _computes(instruction.decoded):
+            return
+        lowering.settle()
+        found = [
+            self._operand(lowering, decoded, index, written=False)
+            for decoded in _parts(instruction)
+            for index, role in enumerate(decoded.roles)
+            if role.access is not Access.WRITE
+        ]
+        mask = lowering.exec_mask()
+        self._before = _either(lowering, found), mask
+
+    def after(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        if self._before is None:
+            return
+        operands, active = self._before
+        self._before = None
+        lowering.settle()
+        builder = lowering.builder
+        for decoded in _parts(instruction):
+            results = _either(
+                lowering,
+                [
+                    self._operand(lowering, decoded, index, written=True)
+                    for index, role in enumerate(decoded.roles)
+                    if role.access in (Access.WRITE, Access.READ_WRITE)
+                ],
+            )
+            if decoded.opcode.matrix is not None:
+                active = active.type(-1)
+            finite = builder.not_(builder.or_(operands.nan, operands.infinite))
+            for kind, lanes in (
+                (Kind.NOT_A_NUMBER, builder.and_(results.nan, builder.not_(operands.nan))),
+                (Kind.INFINITY, builder.and_(results.infinite, finite)),
+            ):
+                lanes: Any = builder.and_(lanes, active)
+                some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
+                with builder.if_then(some, likely=False):
+                    log.emit(lowering, kind, instruction.index, lanes=lanes)
+
+    def _operand(
+        self, lowering: KernelLowering, decoded: Decoded, index: int, *, written: bool
+    ) -> _Found:
+        """The special numbers of one operand."""
+        operand, role = decoded.operands[index], decoded.roles[index]
+        found = []
+        for element in _elements(decoded, index, written=written):
+            if operand.kind in _VECTORS:
+                found.append(_lanes(lowering, operand, element))
+            else:
+                found.append(_uniform(lowering, operand, role, element))
+        result = _either(lowering, found)
+        if written:
+            return result
+        if decoded.opcode.matrix is not None and index in (1, 2):
+            return _everywhere(lowering, result)
+        if "dpp" in decoded.encoding and index == _first_source(decoded):
+            return _Found(
+                permuted_bits(lowering, decoded, result.nan),
+                permuted_bits(lowering, decoded, result.infinite),
+            )
+        return result
+
+
+def _parts(instruction: Instruction) -> list[Decoded]:
+    decoded = instruction.decoded
+    return [decoded] if decoded.second is None else [decoded, decoded.second]
+
+
+def _computes(decoded: Decoded) -> bool:
+    """Whether an instruction has a floating-point result of 16 bits or more, made from operands
+    whose special numbers are known."""
+    opcode = decoded.opcode
+    if decoded.memory is not None or opcode.control is not Control.NONE:
+        return decoded.second is not None
+    types = [(role.access, role.type.partition("x")[0]) for role in decoded.roles]
+    sources = [name for access, name in types if access is not Access.WRITE]
+    results = [name for access, name in types if access is not Access.READ]
+    matrix = opcode.matrix
+    if matrix is not None and not {matrix.a_type, matrix.b_type} <= _FORMATS.keys():
+        return False
+    if any(name in _SMALL for name in sources):
+        return False
+    return any(name in _FORMATS for name in results) or (
+        decoded.second is not None and _computes(decoded.second)
+    )
+
+
+def _first_source(decoded: Decoded) -> int:
+    return next(i for i, role in enumerate(decoded.roles) if role.access is Access.READ)
+
+
+def _elements(decoded: Decoded, index: int, *, written: bool) -> Iterator[_Element]:
+    """The numbers in an operand."""
+    operand, role = decoded.operands[index], decoded.roles[index]
+    source = index - _first_source(decoded) if role.access is Access.READ else -1
+    if source >= 0:
+        role = mixed_role(decoded, role, source)
+    match = _TYPE.fullmatch(role.type)
+    name, count = (match[1], match[2]) if match else ("", "")
+    fmt = _FORMATS.get(name)
+    if fmt is None or operand.kind is OperandClass.EXPRESSION:
+        return
+    number = int(count or 1)
+    if fmt.bits == 16 and number == 1:
+        yield _Element(fmt, 0, _upper(decoded, operand, source, written=written))
+    elif fmt.bits == 16:
+        for item in range(number):
+            yield _Element(fmt, item // 2, bool(item & 1))
+    else:
+        for item in range(number):
+            yield _Element(fmt, item * (fmt.bits // 32))
+
+
+def _upper(decoded: Decoded, operand: Operand, source: int, *, written: bool) -> bool:
+    """Whether a 16-bit number lies in the upper half of its register."""
+    if operand.half:
+        return operand.half == "h"
+    meaning = semantics.of(decoded.opcode)
+    if written:
+        if decoded.modifiers.get("dst_sel") == "WORD_1":
+            return True
+        return meaning is not None and writes_high_half(meaning, decoded)
+    select = decoded.modifiers.get(f"src{source}_sel")
+    if select is not None:
+        return select == "WORD_1"
+    picks = entries(decoded, "op_sel")
+    return 0 <= source < len(picks) and bool(picks[source])
+
+
+def _lanes(lowering: KernelLowering, operand: Operand, element: _Element) -> _Found:
+    """The special numbers in the lanes of a vector register."""
+    builder, lanes = lowering.builder, lowering.layout.lanes
+    kind = ir.VectorType(I32, lanes)
+    first = operand.bits.bit_length() - operand.count + element.register
+
+    def row(position: int) -> Any:
+        pointer = lowering.row(lowering.layout.row(position))
+        return builder.load(pointer, align=4, typ=kind)
+
+    low = row(first)
+    high = row(first + 1) if element.fmt.bits == 64 else None
+    return _compared(lowering, low, high, element, lanes)
+
+
+def _uniform(
+    lowering: KernelLowering, operand: Operand, role: OperandRole, element: _Element
+) -> _Found:
+    """The special number in a scalar register or a constant, for every lane or none."""
+    builder = lowering.builder
+    nothing = ir.IntType(lowering.layout.lanes)(0)
+    bits = 32 * role.dwords if role.dwords else 32
+    if operand.kind is OperandClass.CONSTANT:
+        value: Any = ir.IntType(bits)(constant_bits(operand, role, bits))
+    elif operand.bits:
+        value = scalar_operand(lowering, operand, role, bits)
+    else:
+        return _Found(nothing, nothing)
+    if bits > 32:
+        shifted = builder.lshr(value, value.type(32 * element.register))
+        low = builder.trunc(shifted, I32)
+        high = builder.trunc(builder.lshr(value, value.type(32)), I32)
+    else:
+        low, high = value, None
+    found = _compared(lowering, low, high if element.fmt.bits == 64 else None, element, 0)
+    return _Found(builder.sext(found.nan, nothing.type), builder.sext(found.infinite, nothing.type))
+
+
+def _compared(
+    lowering: KernelLowering, low: Any, high: Any, element: _Element, lanes: int
+) -> _Found:
+    """Patterns beyond that of infinity, and equal to it, without their signs."""
+    builder, fmt = lowering.builder, element.fmt
+
+    def number(value: int) -> Any:
+        return constant(value, 32, lanes)
+
+    word = low if high is None else high
+    if fmt.bits == 16 and element.upper:
+        word = builder.lshr(word, number(16))
+    infinity = fmt.exponent_mask >> 32 if fmt.bits == 64 else fmt.exponent_mask
+    magnitude = builder.and_(word, number(0x7FFF if fmt.bits == 16 else 0x7FFFFFFF))
+    beyond = builder.icmp_unsigned(">", magnitude, number(infinity))
+    equal = builder.icmp_unsigned("==", magnitude, number(infinity))
+    if high is not None:
+        rest = builder.icmp_unsigned("!=", low, number(0))
+        beyond = builder.or_(beyond, builder.and_(equal, rest))
+        equal = builder.and_(equal, builder.not_(rest))
+    if lanes:
+        kind = ir.IntType(lanes)
+        return _Found(builder.bitcast(beyond, kind), builder.bitcast(equal, kind))
+    return _Found(beyond, equal)
+
+
+def _either(lowering: KernelLowering, found: Iterable[_Found]) -> _Found:
+    builder = lowering.builder
+    nothing: Any = ir.IntType(lowering.layout.lanes)(0)
+    each = list(found)
+    return _Found(
+        reduce(builder.or_, [f.nan for f in each], nothing),
+        reduce(builder.or_, [f.infinite for f in each], nothing),
+    )
+
+
+def _everywhere(lowering: KernelLowering, found: _Found) -> _Found:
+    """What one lane holds, for every lane of a matrix instruction."""
+    builder = lowering.builder
+
+    def spread(lanes: Any) -> Any:
+        return builder.sext(builder.icmp_unsigned("!=", lanes, lanes.type(0)), lanes.type)
+
+    return _Found(spread(found.nan), spread(found.infinite))
+
+
+__all__ = ["NumberChecks"]
