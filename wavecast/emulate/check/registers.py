@@ -385,15 +385,14 @@ class RegisterChecks(Observer):
     ) -> None:
         """Report lanes unless there are none; the registers count as written from here on."""
         builder = lowering.builder
-        some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
+        some: Any = builder.icmp_unsigned("!=", lanes, lanes.type(0))
         with builder.if_then(some, likely=False):
             position: Any = I64(0)
             for source in reversed(sources):
-                mask = self._source(lowering, instruction, source)
+                mask: Any = self._source(lowering, instruction, source)
                 if source.reach is Reach.OWN:
                     mask = builder.and_(mask, lanes)
-                kind: Any = mask.type
-                some = builder.icmp_unsigned("!=", mask, kind(0))
+                some = builder.icmp_unsigned("!=", mask, ir.IntType(mask.type.width)(0))
                 position = builder.select(some, I64(source.cell >> 1), position)
             log.emit(
                 lowering, Kind.UNINITIALISED_REGISTER, instruction.index, lanes=lanes,

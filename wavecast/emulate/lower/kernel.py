@@ -103,6 +103,9 @@ class KernelLowering(Registers):
             self.observer.block(self, block)
             for instruction in self.program.block_instructions(block.index):
                 self._instruction(instruction)
+                current = self.builder.block
+                if current is not None and not current.is_terminated:
+                    self.observer.after(self, instruction)
             if self.index_mode:
                 raise Unsupported(f"{self.program.name}: index mode across blocks")
             self.settle()
@@ -333,6 +336,8 @@ class KernelLowering(Registers):
         if control is Control.END:
             self.observer.leave(self, instruction)
             self.stop(state.DONE)
+        elif control is not Control.INDIRECT and not block.successors:
+            raise Unsupported("a jump out of the code")
         elif control is Control.BRANCH:
             self.builder.branch(self.blocks[block.successors[0]])
         elif control is Control.CONDITIONAL:

@@ -32,6 +32,9 @@ class Observer:
     def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
         """Ahead of every instruction, in program order."""
 
+    def after(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        """Behind every instruction that goes on to the next."""
+
     def access(
         self,
         lowering: KernelLowering,
@@ -72,6 +75,10 @@ class Observers(Observer):
     def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
         for observer in self.observers:
             observer.before(lowering, instruction)
+
+    def after(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        for observer in self.observers:
+            observer.after(lowering, instruction)
 
     def access(
         self,
