@@ -78,9 +78,24 @@ def settled(w: Writer, kind: str, value: str) -> str:
     return w.set(f"select {with_element(kind, 'i1')} {wrong}, {kind} {nan}, {kind} {value}")
 
 
+def number_of_two(name: str) -> Write:
+    """minimumnum, maximumnum. x86 code gives NaN for a signalling NaN and a number, against the
+    language: the host's operands are quieted."""
+
+    def write(w: Writer, s: Statement) -> str:
+        return w.intrinsic(name, s.kind, *(_quieted(w, s.kind, w.operand(x)) for x in s.arguments))
+
+    return write
+
+
+def _quieted(w: Writer, kind: str, value: str) -> str:
+    return settled(w, kind, value) if w.host else value
+
+
 def clamp(w: Writer, s: Statement) -> str:
     """Limited to 0..1: AMD code has an output modifier for it."""
-    low = w.intrinsic("maximumnum", s.kind, w.operand(s.arguments[0]), splat(s.kind, 0))
+    value = _quieted(w, s.kind, w.operand(s.arguments[0]))
+    low = w.intrinsic("maximumnum", s.kind, value, splat(s.kind, 0))
     return w.intrinsic("minimumnum", s.kind, low, splat(s.kind, ONE[element_of(s.kind)]))
 
 
@@ -265,7 +280,9 @@ def _operations() -> dict[str, Operation]:
     for name in ("floor", "ceil", "trunc", "rint", "nearbyint", "roundeven", "round"):
         add(f"round.{name}", intrinsic(name), same(_EVERY, 1))
     add("canonicalize", canonical, same(_EVERY, 1))
-    for name in ("minimumnum", "maximumnum", "minimum", "maximum"):
+    for name in ("minimumnum", "maximumnum"):
+        add(name, number_of_two(name), same(_EVERY, 2))
+    for name in ("minimum", "maximum"):
         add(name, intrinsic(name), same(_EVERY, 2))
     add("fneg", negate, same(_EVERY, 1), computes=False)
     add("fabs", intrinsic("fabs"), same(_EVERY, 1), computes=False)
