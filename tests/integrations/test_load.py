@@ -15,7 +15,14 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast
 from wavecast.compile import bundle, disassemble, toolchain
 from wavecast.emulate.errors import ExecutionError
-from wavecast.errors import InputError, LaunchError, MissingTool, UnknownName, UsageError
+from wavecast.errors import (
+    InputError,
+    LaunchError,
+    MissingTool,
+    UnknownName,
+    UsageError,
+    WavecastError,
+)
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "tests/compile/data/saxpy.gfx942.s"
@@ -280,6 +287,23 @@ def test_assembly_without_metadata_takes_the_segment() -> None:
         bare(1, 256, 2.0, x, y, 256)
     with pytest.raises(LaunchError, match=r"argument segment has \d+ bytes, not 4096"):
         bare(1, 256, bytes(4096))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (".offset:         24", ".offset:         -24", "malformed argument in metadata"),
+        (".offset:         24", ".offset:         0x1000000000", "malformed argument in metadata"),
+        (".size:           8", ".size:           4", r"argument 2 has 4 bytes, not 8"),
+        ("by_value", "pipe", r"argument 1 is of kind pipe"),
+    ],
+)
+def test_damaged_metadata_is_one_clear_error(before: str, after: str, says: str) -> None:
+    text = SAXPY.read_text()
+    assert before in text
+    x, y, _ = operands()
+    with pytest.raises(WavecastError, match=says):
+        wavecast.load(text.replace(before, after, 1).encode())["saxpy"](2, 256, 2.0, x, y, len(x))
 
 
 def test_names(module) -> None:

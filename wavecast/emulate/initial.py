@@ -56,7 +56,9 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
     The packet holds workgroup sizes (16 bits) from byte 4 and grid sizes in threads from byte 12.
     """
     descriptor = native.descriptor
-    size = max(descriptor.kernarg_bytes, len(launch.kernarg))
+    hidden = [a for a in descriptor.arguments if a.kind.startswith("hidden_")]
+    ends = (argument.offset + argument.size for argument in hidden)
+    size = max(descriptor.kernarg_bytes, len(launch.kernarg), *ends)
     memory = np.zeros(_PACKET + -(-size // 64) * 64 + 64, np.uint8)
     packet = memory[:_PACKET]
     packet[4:10].view(np.uint16)[:] = launch.block
@@ -64,14 +66,13 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
         groups * threads for groups, threads in zip(launch.grid, launch.block, strict=True)
     ]
     memory[_PACKET : _PACKET + len(launch.kernarg)] = np.frombuffer(launch.kernarg, np.uint8)
-    hidden = [a for a in descriptor.arguments if a.kind.startswith("hidden_")]
-    if hidden:
-        known = Inputs(launch.code, descriptor, launch)
-        words = memory[_PACKET:].view(np.uint32)
-        for index in sorted({argument.offset // 4 for argument in hidden}):
-            value = known.argument_dword(4 * index)
-            if isinstance(value, int):
-                words[index] = value
+    known = Inputs(launch.code, descriptor, launch)
+    for argument in hidden:
+        value = known.hidden_value(argument.kind)
+        if value:
+            first, size = _PACKET + argument.offset, min(argument.size, 8)
+            data = value.to_bytes(8, "little")[:size]
+            memory[first : first + size] = np.frombuffer(data, np.uint8)
     return memory
 
 

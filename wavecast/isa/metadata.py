@@ -25,6 +25,9 @@ NOTE_OWNER = "AMDGPU"
 NOTE_METADATA = 32
 """NT_AMDGPU_METADATA: the msgpack note of code object versions 3 and later."""
 
+_SEGMENT = 1 << 32
+"""Bytes of the largest argument segment: kernel descriptors state its size in 32 bits."""
+
 _DIRECTIVES = re.compile(r"\.amdhsa_kernel[ \t]+(\S+)(.*?)\.end_amdhsa_kernel", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+([^;\n]+)", re.MULTILINE)
 _TARGET = re.compile(r"\.amdgcn_target[ \t]+\"([^\"]+)\"")
@@ -242,16 +245,17 @@ def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
     found = []
     for item in document.get(".args", ()) or ():
         try:
-            found.append(
-                KernelArgument(
-                    name=str(item.get(".name", "")),
-                    offset=int(item[".offset"]),
-                    size=int(item[".size"]),
-                    kind=str(item[".value_kind"]),
-                    address_space=str(item.get(".address_space", "")),
-                    type_name=str(item.get(".type_name", "")),
-                )
+            argument = KernelArgument(
+                name=str(item.get(".name", "")),
+                offset=int(item[".offset"]),
+                size=int(item[".size"]),
+                kind=str(item[".value_kind"]),
+                address_space=str(item.get(".address_space", "")),
+                type_name=str(item.get(".type_name", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"kernel {kernel}: malformed argument in metadata") from error
+        if min(argument.offset, argument.size) < 0 or argument.offset + argument.size > _SEGMENT:
+            raise InputError(f"kernel {kernel}: malformed argument in metadata")
+        found.append(argument)
     return tuple(found)

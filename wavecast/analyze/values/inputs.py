@@ -184,10 +184,11 @@ class Inputs:
     def _hidden_at(self, offset: int) -> tuple[KernelArgument, int | None] | None:
         for argument in self.descriptor.arguments:
             if argument.offset <= offset < argument.offset + argument.size:
-                return argument, self._hidden_value(argument.kind)
+                return argument, self.hidden_value(argument.kind)
         return None
 
-    def _hidden_value(self, kind: str) -> int | None:
+    def hidden_value(self, kind: str) -> int | None:
+        """The hidden argument of a kind; None where the launch does not tell."""
         name, _, axis = kind.removeprefix("hidden_").rpartition("_")
         if kind == "hidden_grid_dims":
             return None if self.grid is None else sum(1 for size in self.grid if size > 1) or 1

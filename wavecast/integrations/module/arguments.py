@@ -65,11 +65,18 @@ def pack(
             f"{memory.kernel} takes {len(layout)} arguments, {len(values)} were given",
             hint=f"it takes ({names})" if names.strip("?, ") else "",
         )
-    end = max((place.slot.offset + place.slot.size for place in layout), default=0)
-    data = bytearray(max(segment, end))
+    size = max([segment, *(place.slot.offset + place.slot.size for place in layout)])
+    try:
+        data = bytearray(size)
+    except (MemoryError, OverflowError):
+        raise LaunchError(f"{memory.kernel}: no memory for {size:,} bytes of arguments") from None
     arguments = []
     for place, value in zip(layout, values, strict=True):
         packed, argument = _argument(place, value, memory)
+        if len(packed) != place.slot.size:
+            raise LaunchError(
+                f"{memory.kernel}: {place.shown} has {place.slot.size} bytes, not {len(packed)}"
+            )
         data[place.slot.offset : place.slot.offset + place.slot.size] = packed
         arguments.append(argument)
     return bytes(data), tuple(arguments)

@@ -60,6 +60,10 @@ class Function:
         return parse_descriptor(self.code)
 
     @cached_property
+    def _most_lds(self) -> int:
+        return self._device.limits().lds_max_per_workgroup
+
+    @cached_property
     def _places(self) -> tuple[arguments.Place, ...]:
         return arguments.places(self._descriptor.arguments, self.code.parameters)
 
@@ -159,7 +163,7 @@ class Function:
                 f"{self.name}: a workgroup of {total} work-items",
                 hint=f"it was compiled for {descriptor.required_threads}",
             )
-        most = self._device.limits().lds_max_per_workgroup
+        most = self._most_lds
         if dynamic_lds < 0 or descriptor.lds_bytes + dynamic_lds > most:
             raise LaunchError(
                 f"{self.name}: {descriptor.lds_bytes:,} bytes of LDS and {dynamic_lds:,} dynamic",
