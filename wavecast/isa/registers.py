@@ -36,6 +36,9 @@ def _define_special() -> None:
 
 _define_special()
 
+REGISTERS: Final = max(first + count for first, count in SPECIAL_REGISTERS.values())
+"""How many 32-bit registers there are: the bits of the largest set."""
+
 
 def span(base: int, first: int, count: int) -> int:
     """The set of `count` registers of the class at `base`, from register `first` on."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from wavecast.isa.counters import LIMITS, Event, Queue, events, generation_of
@@ -52,7 +53,7 @@ class State:
     def __init__(self, distances: Distances) -> None:
         self.issued = [0] * len(distances)
         self.scores: list[dict[int, int]] = [
-            {op: -distance for op, distance in sorted(queue.items(), key=_farthest)}
+            {op: -distance for op, distance in sorted(queue.items(), key=_distance, reverse=True)}
             if queue
             else {}
             for queue in distances
@@ -87,8 +88,7 @@ class State:
         ]
 
 
-def _farthest(item: tuple[int, int]) -> int:
-    return -item[1]
+_distance = itemgetter(1)
 
 
 class Flow:

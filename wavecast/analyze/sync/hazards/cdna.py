@@ -113,6 +113,7 @@ _USERS: Final = VALU | VMEM | DS | READS_M0_LATE
 _MODE_WINDOW: Final = 2
 _DOT_STATES: Final = 3
 _F64_AFTER_MATRIX: Final = 2
+_ALWAYS: Final = EXEC | M0
 _STORE_STATES: Final = 2
 _AFTER_F64: Final = FMA64 | VMEM | DS
 
@@ -120,15 +121,19 @@ _AFTER_F64: Final = FMA64 | VMEM | DS
 def check(code: Code) -> Iterator[Violation]:
     """Every hazard of a CDNA program, in program order, one per instruction."""
     checker = _Checker(code)
-    for index, flags in enumerate(code.flags):
-        if flags & _USERS:
-            hits = checker.near(index)
-            if hits or (code.has & F64_MATRIX and flags & _AFTER_F64):
-                found = max(checker.of(index, hits), key=_missing, default=None)
-                if found is not None:
-                    yield found
-        elif flags & (SETREG | GETREG | RETURN_FROM_TRAP):
-            yield from _hardware_registers(code, index)
+    after_f64 = _AFTER_F64 if code.has & F64_MATRIX else 0
+    for block in code.program.blocks:
+        checker.enter(block.start)
+        for index in range(block.start, block.stop):
+            flags = code.flags[index]
+            if flags & _USERS:
+                hits = checker.near(index)
+                if hits or flags & after_f64:
+                    found = max(checker.of(index, hits), key=_missing, default=None)
+                    if found is not None:
+                        yield found
+            elif flags & (SETREG | GETREG | RETURN_FROM_TRAP):
+                yield from _hardware_registers(code, index)
 
 
 def _missing(violation: Violation) -> int:
@@ -140,7 +145,8 @@ class _Checker:
         self.code = code
         self.rules = [rule for rule in _RULES if code.target in rule.targets]
         self.limits = {flags: self._limit(flags) for flags in set(code.flags)}
-        self.last_matrix = -1
+        self.has_matrix = bool(code.has & MATRIX)
+        self.start = self.last_matrix = 0
 
     def _limit(self, flags: int) -> int:
         """How many wait states back an instruction may depend on one that is no matrix
@@ -152,21 +158,25 @@ class _Checker:
             limits.append(_DOT_STATES)
         return max(limits, default=0)
 
+    def enter(self, start: int) -> None:
+        """Go on with the block that starts there."""
+        self.start = self.last_matrix = start
+
     def near(self, index: int) -> Hits:
         """What `index` may depend on: a long way back only where matrix instructions can be."""
         code = self.code
         item = code.traits[index]
         limit = self.limits[item.flags]
-        if code.has & MATRIX:
-            start = code.starts[code.block_of[index]]
-            if index - max(self.last_matrix, start) <= matrix.WINDOW:
+        if self.has_matrix:
+            if index - self.last_matrix <= matrix.WINDOW:
                 limit = matrix.WINDOW
             if item.flags & MATRIX:
                 self.last_matrix = index
-        if not limit:
-            return []
         exposed = code.written if item.flags & NEEDS_VECTOR_WRITES else code.notable
-        return code.before(index, limit, item.reads | item.writes | EXEC | M0, exposed)
+        here, last = code.passed[index], max(exposed.previous[index] + 1, self.start)
+        if here - code.passed[last] >= limit:
+            return []
+        return code.before(index, limit, item.touched | _ALWAYS, exposed)
 
     def of(self, index: int, hits: Hits) -> Iterator[Violation]:
         """Every hazard of one instruction."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import accumulate
 from typing import Final, TypeVar
 
@@ -11,12 +13,12 @@ from wavecast.analyze.sync.hazards.traits import (
     DPP,
     LANE_READ,
     MATRIX,
+    OTHERS,
     PART_WRITE,
     PERMLANE,
     SALU,
     TRANS,
     VALU,
-    VECTOR,
     Traits,
 )
 from wavecast.analyze.sync.violation import Violation, listed
@@ -50,11 +52,7 @@ class Exposure:
 
 
 class Code:
-    """Traits per instruction, and dense copies of what a walk looks at.
-
-    `written` adds to `notable` the results of plain vector instructions, which only a few
-    instructions must wait for. `passed[i]` are the wait states of all instructions before `i`.
-    """
+    """Traits per instruction, and dense copies of what a walk looks at."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -67,17 +65,35 @@ class Code:
                 found = known[instruction.decoded] = Traits(instruction.decoded)
             self.traits.append(found)
         self.flags = [item.flags for item in self.traits]
-        self.passed = [0, *accumulate(item.states for item in self.traits)]
-        exposed = {id(item): _exposed(item) for item in known.values()}
-        self.notable = Exposure([exposed[id(item)][0] for item in self.traits])
-        self.written = Exposure([exposed[id(item)][1] for item in self.traits])
         self.has = 0
         for item in known.values():
             self.has |= item.flags
-        self.block_of: list[int] = []
-        for block in program.blocks:
-            self.block_of += [block.index] * (block.stop - block.start)
         self.starts = [block.start for block in program.blocks]
+
+    @cached_property
+    def passed(self) -> list[int]:
+        """Wait states of all instructions before each one."""
+        return [0, *accumulate(item.states for item in self.traits)]
+
+    @property
+    def notable(self) -> Exposure:
+        """What most later instructions must wait for."""
+        return self._exposures[0]
+
+    @property
+    def written(self) -> Exposure:
+        """That, and the results of plain vector instructions, which only a few wait for."""
+        return self._exposures[1]
+
+    @cached_property
+    def _exposures(self) -> tuple[Exposure, Exposure]:
+        known = {item: _exposed(item) for item in set(self.traits)}
+        pairs = [known[item] for item in self.traits]
+        return Exposure([pair[0] for pair in pairs]), Exposure([pair[1] for pair in pairs])
+
+    def block_of(self, index: int) -> int:
+        """The block an instruction stands in."""
+        return bisect_right(self.starts, index) - 1
 
     def decoded(self, index: int) -> Decoded:
         """The instruction at `index`."""
@@ -92,7 +108,7 @@ class Code:
         several paths lead from one to the other.
         """
         hits: dict[int, int] = {}
-        block = self.block_of[index]
+        block = self.block_of(index)
         passed = self._block(index, self.starts[block], 0, limit, registers, exposed, hits)
         if passed is not None:
             shortest: dict[int, int] = {}
@@ -137,7 +153,7 @@ class Code:
         instruction; it returns the state behind that, or None where the path is of no more
         interest. A block is entered once per state."""
         seen: set[tuple[int, S]] = set()
-        pending: list[tuple[int, int, S]] = [(self.block_of[index], index, state)]
+        pending: list[tuple[int, int, S]] = [(self.block_of(index), index, state)]
         while pending:
             block, stop, current = pending.pop()
             state_here: S | None = current
@@ -198,16 +214,13 @@ def _states_between(item: tuple[int, int]) -> int:
 
 
 def _exposed(item: Traits) -> tuple[int, int]:
-    """Registers that matter to most later instructions, and all that matter to some."""
-    notable = item.data
-    written = 0
-    if item.flags & VALU:
-        notable |= item.writes & ~VECTOR
-        written = item.writes
-        if item.flags & _SLOW_RESULTS:
-            notable |= item.writes
-        if item.flags & MATRIX:
+    """Registers most later instructions must wait for, and all that some must."""
+    flags = item.flags
+    if flags & VALU:
+        writes = item.writes
+        notable = writes if flags & _SLOW_RESULTS else writes & OTHERS
+        if flags & MATRIX:
             notable |= item.sources
-    elif item.flags & SALU:
-        notable |= item.writes & M0
-    return notable, notable | written
+        return notable, notable | writes
+    notable = item.data | (item.writes & M0 if flags & SALU else 0)
+    return notable, notable

@@ -171,7 +171,7 @@ def _join(one: _State, other: _State) -> _State:
 
 
 def _access(decoded: Decoded) -> _Access | None:
-    if not (decoded.reads | decoded.writes) & _TRACKED_FILES:
+    if not (decoded.reads & _TRACKED_FILES or decoded.writes & _TRACKED_FILES):
         return None
     if decoded.opcode.control is _INDIRECT or decoded.opcode.control is _CALL:
         return None

@@ -20,10 +20,12 @@ from wavecast.isa.opcode import (
     OperandKind,
     Role,
 )
-from wavecast.isa.registers import AGPRS, EXEC, SCC, VGPRS, special
+from wavecast.isa.registers import AGPRS, EXEC, REGISTERS, SCC, VGPRS, special
 
 VECTOR: Final = VGPRS | AGPRS
-_SCALAR: Final = ~(VECTOR | SCC | EXEC | special("mode"))
+OTHERS: Final = ((1 << REGISTERS) - 1) ^ VECTOR
+"""All registers but vector ones. A mask without a sign is much faster than `~VECTOR`."""
+_SCALAR: Final = OTHERS ^ (SCC | EXEC | special("mode"))
 
 VALU: Final = 1 << 0
 VMEM: Final = 1 << 1  # buffer, global, flat, scratch
@@ -79,7 +81,7 @@ class Traits:
     than two dwords reads. Immutable by convention: a program has tens of thousands.
     """
 
-    __slots__ = ("data", "decoded", "flags", "reads", "states", "writes")
+    __slots__ = ("data", "decoded", "flags", "reads", "states", "touched", "writes")
 
     def __init__(self, decoded: Decoded) -> None:
         flags = _row_flags(decoded.opcode)
@@ -87,6 +89,7 @@ class Traits:
         self.decoded = decoded
         self.reads = decoded.reads
         self.writes = decoded.writes
+        self.touched = decoded.reads | decoded.writes
         self.states = _states(decoded) if flags & NOP else 1
         self.data = 0
         if flags & VALU:
