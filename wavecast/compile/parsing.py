@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wavecast import isa
 from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.data import data_of
 from wavecast.errors import InputError
+from wavecast.isa.linking import names_data
 from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_elf
 from wavecast.isa.program import Kernel, KernelDescriptor
 
 
 def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
     """The program and descriptor of an AMD code object; with `link` the program goes on with the
-    functions the kernel can reach.
+    functions the kernel can reach, and has the data it names.
 
     The descriptor comes from the assembly's directives, or from the ELF where the assembly is
     a disassembly. Raises InputError when neither has one.
     """
     module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel, link=link)
     kernel = module.kernels.get(code.kernel)
-    if kernel is not None:
-        return kernel
-    return Kernel(code.kernel, module.functions[code.kernel], parse_descriptor(code))
+    if kernel is None:
+        kernel = Kernel(code.kernel, module.functions[code.kernel], parse_descriptor(code))
+    program, binary = kernel.program, code.stages.get("hsaco")
+    if link and isinstance(binary, bytes) and names_data(program.instructions, program.entries):
+        return replace(kernel, program=replace(program, data=data_of(binary)))
+    return kernel
 
 
 def parse_descriptor(code: CodeObject) -> KernelDescriptor:

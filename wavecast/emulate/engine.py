@@ -58,7 +58,8 @@ def run(
     if min(launch.grid) < 1:
         return
     segment = initial.segment(native, launch)
-    known = [(segment.ctypes.data, segment.ctypes.data + segment.size), *ranges]
+    own = [(block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)]
+    known = [*own, *ranges]
     watch = mode.watch(native, launch, known) if mode is not None else None
     grid = Grid(
         native,

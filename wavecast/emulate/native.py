@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from llvmlite import binding, ir
 
 from wavecast.compile import digest
@@ -47,6 +48,8 @@ class NativeKernel:
         self.descriptor = compiled.descriptor
         self.layout = compiled.layout
         self.instructions = compiled.instructions
+        self.data = _placed(compiled)
+        """The data of the code object, uint8; kernels may write to it."""
         self.improvement: Improvement | None = None
         self._parse = parse
         self._owners: list[Any] = []
@@ -111,6 +114,9 @@ class Compiled:
     code: bytes
     outlined: tuple[str, ...]
     instructions: int
+    data: bytes = b""
+    addresses: tuple[tuple[int, int], ...] = ()
+    """Places in the data that hold addresses of data: (offset, offset of what they point to)."""
 
     def load(self, parse: Callable[[], Kernel]) -> NativeKernel:
         """Bring the code into this process. Raises runtime.Missing."""
@@ -135,9 +141,19 @@ class Compiled:
                 value["code"],
                 tuple(value["outlined"]),
                 int(value["instructions"]),
+                value["data"],
+                tuple((place, to) for place, to in value["addresses"]),
             )
         except (KeyError, TypeError):
             return None
+
+
+def _placed(compiled: Compiled) -> np.ndarray:
+    """A kernel's data in memory, its addresses filled in."""
+    data = np.frombuffer(bytearray(compiled.data), np.uint8)
+    for place, to in compiled.addresses:
+        data[place : place + 8].view(np.uint64)[0] = data.ctypes.data + to
+    return data
 
 
 def layout_of(kernel: Kernel) -> WaveLayout:
@@ -249,6 +265,7 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = Fa
     parsed.verify()
     if not quick:
         _optimise(parsed, machine)
+    data = kernel.program.data
     return Compiled(
         kernel.program.target,
         _with_stack(kernel.descriptor),
@@ -256,6 +273,8 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = Fa
         machine.emit_object(parsed),
         tuple(runtime.names_in(module)),
         len(kernel.program.instructions),
+        data.content if data is not None else b"",
+        data.addresses if data is not None else (),
     )
 
 

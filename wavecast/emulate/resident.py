@@ -112,6 +112,7 @@ class Resident:
         self.context[state.RANGES] = grid.ranges.ctypes.data
         self.context[state.RANGE_COUNT] = len(grid.ranges)
         self.context[state.SCRATCH_BYTES] = native.descriptor.scratch_bytes
+        self.context[state.DATA_BASE] = native.data.ctypes.data
         x, y, _ = grid.launch.grid
         self.job = np.array(
             [

@@ -9,7 +9,7 @@ calling convention.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
@@ -64,6 +64,17 @@ def leaves(function: Function) -> bool:
     )
 
 
+def names_data(instructions: Iterable[Instruction], entries: Mapping[str, int]) -> bool:
+    """Whether code takes the address of a symbol that is none of its functions."""
+    expressions = (
+        symbol_of(operand.text)
+        for instruction in instructions
+        for operand in instruction.operands
+        if operand.kind is OperandClass.EXPRESSION
+    )
+    return any(found is not None and found[0] not in entries for found in expressions)
+
+
 def _named(function: Function) -> list[str]:
     names: dict[str, None] = {}
     for instruction in function.instructions:
@@ -95,4 +106,4 @@ def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, in
     return None
 
 
-__all__ = ["Function", "called", "leaves", "linked", "symbol_of"]
+__all__ = ["Function", "called", "leaves", "linked", "names_data", "symbol_of"]

@@ -42,6 +42,17 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Data:
+    """Memory a code object brings along: its bytes, where each symbol lies in them, and the word
+    that holds a symbol's address. `addresses` are (place, offset of what the address is of)."""
+
+    content: bytes
+    symbols: Mapping[str, int]
+    words: Mapping[str, int]
+    addresses: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One function: instructions in order, blocks, edges, dominators and loops.
 
@@ -60,6 +71,8 @@ class Program:
     """Per block, the index of the innermost loop that holds it."""
     entries: Mapping[str, int] = field(default_factory=dict)
     """First instruction of every function of a linked program; empty for a single function."""
+    data: Data | None = None
+    """The data a linked program names, where it names any and its code object is at hand."""
 
     def block_instructions(self, block: int) -> tuple[Instruction, ...]:
         """The instructions of one block."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from llvmlite import ir
+
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I64
+from wavecast.emulate.lower.values import I64, element, load
 from wavecast.isa.instruction import Instruction, Operand, OperandClass
 from wavecast.isa.linking import symbol_of
 from wavecast.isa.opcode import Control
@@ -26,10 +28,16 @@ CODE = 1 << 46
 """Address of the first instruction; positive as a number of 48 bits."""
 SIZE = 8
 COUNTER = "s_get_pc_i64"
-_MASK = (1 << 64) - 1
 _DIFFERENCE = re.compile(r"\(?(?P<label>[\w.$]+)-[\w.$]+\)?(?:(?P<part>&|>>)(?:4294967295|32))?")
 """What far branches add: `(.LBB0_3-.Lpost_getpc0)&4294967295`."""
-_PARTS = {"rel32@lo": "low", "rel32@hi": "high", "rel64": "whole"}
+_PARTS = {
+    "rel32@lo": (False, "low"),
+    "rel32@hi": (False, "high"),
+    "rel64": (False, "whole"),
+    "gotpcrel32@lo": (True, "low"),
+    "gotpcrel32@hi": (True, "high"),
+}
+"""Relocation -> whether it is of the word that holds the symbol's address, and which half it is."""
 
 
 def address_of(index: int) -> int:
@@ -43,37 +51,51 @@ def read_counter(lowering: KernelLowering, instruction: Instruction) -> None:
     lowering.set_scalar_bits(_first(instruction.operands[0]), value)
 
 
-def symbol_value(lowering: KernelLowering, index: int, text: str) -> int:
-    """The 32 (or 64) bits an expression of instruction `index` adds to the program counter read
-    last before it. Raises Unsupported for symbols other than functions of the program."""
-    place, part = _place(lowering, text)
+def symbol_value(lowering: KernelLowering, index: int, text: str, bits: int) -> Any:
+    """What an expression of instruction `index` adds to the program counter read last before it:
+    a distance in bytes or a half of it, as an integer of `bits`.
+
+    Raises Unsupported for symbols that are neither functions nor data of the program.
+    """
     instructions = lowering.program.instructions
     for before in range(index - 1, -1, -1):
         if instructions[before].opcode.name == COUNTER:
             break
     else:
         raise Unsupported(f"{text!r} without a program counter to add it to")
-    distance = address_of(place) - address_of(before + 1) & _MASK
+    place, part = _place(lowering, text)
+    builder = lowering.builder
+    distance = builder.sub(place, I64(address_of(before + 1)))
     if part == "whole":
-        return distance
-    return distance >> 32 if part == "high" else distance & 0xFFFFFFFF
+        return distance if bits == 64 else builder.trunc(distance, ir.IntType(bits))
+    half = builder.and_(builder.lshr(distance, I64(32 if part == "high" else 0)), I64(0xFFFFFFFF))
+    return half if bits == 64 else builder.trunc(half, ir.IntType(bits))
 
 
-def _place(lowering: KernelLowering, text: str) -> tuple[int, str]:
-    """The instruction an expression points to, and the part of the distance it takes."""
+def _place(lowering: KernelLowering, text: str) -> tuple[Any, str]:
+    """The address an expression points to, and the part of the distance it takes."""
+    program = lowering.program
     jump = _DIFFERENCE.fullmatch(text)
     if jump is not None:
-        places = [b.start for b in lowering.program.blocks if b.label == jump["label"]]
+        places = [b.start for b in program.blocks if b.label == jump["label"]]
         if places:
-            return places[0], {"&": "low", ">>": "high"}.get(jump["part"] or "", "whole")
+            part = {"&": "low", ">>": "high"}.get(jump["part"] or "", "whole")
+            return I64(address_of(places[0])), part
     found = symbol_of(text)
     if found is None:
         raise Unsupported(f"the operand {text!r}")
     name, relocation = found
-    entry = lowering.program.entries.get(name)
-    if entry is None or relocation.startswith("gotpcrel"):
-        raise Unsupported(f"the symbol {name!r}: only functions of the same text are known")
-    return entry, _PARTS[relocation]
+    indirect, part = _PARTS[relocation]
+    if name in program.entries and not indirect:
+        return I64(address_of(program.entries[name])), part
+    places = (
+        {} if program.data is None else program.data.words if indirect else program.data.symbols
+    )
+    if name not in places:
+        raise Unsupported(f"the symbol {name!r}, which is not in the code object")
+    builder = lowering.builder
+    base = load(builder, element(builder, lowering.context, state.DATA_BASE, I64), I64, 8)
+    return builder.add(base, I64(places[name])), part
 
 
 def lower(lowering: KernelLowering, instruction: Instruction, block: Block) -> None:

@@ -304,8 +304,7 @@ class KernelLowering(Registers):
             if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
                 continue
             if operand.kind is OperandClass.EXPRESSION:
-                value = jumps.symbol_value(self, instruction.index, operand.text)
-                inputs.append(ir.Constant(ir.IntType(bits), value))
+                inputs.append(jumps.symbol_value(self, instruction.index, operand.text, bits))
             else:
                 inputs.append(scalar_operand(self, operand, role, bits))
         for name in decoded.opcode.implicit_reads:

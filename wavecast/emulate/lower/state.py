@@ -47,6 +47,7 @@ RANGE_COUNT: Final = 3
 SCRATCH_BASE: Final = 4
 SCRATCH_BYTES: Final = 5
 BUDGET: Final = 6  # instructions left of the slice of the wave that runs
+DATA_BASE: Final = 7  # where the data of the code object lies
 FAULT_LANE: Final = 8  # lane and address of an access that failed
 FAULT_ADDRESS: Final = 9
 WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest

@@ -1,0 +1,74 @@
+"""The data of a code object: what its loader puts in memory beside code.
+
+Read from the linked ELF. Each symbol also gets a word for its address, which takes the place of the
+global offset table: code compiled for symbols of other files reads addresses there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from wavecast.isa import elf
+from wavecast.isa.program import Data
+
+_SECTIONS = ("rodata", "data", "bss")
+_ALIGNMENT = 256
+"""Bytes; compilers ask for no more."""
+_RELOCATION = struct.Struct("<QQq")
+_RELATIVE64 = 13
+"""R_AMDGPU_RELATIVE64. Source: LLVM "User Guide for AMDGPU Backend", "Relocation Records"."""
+
+
+def data_of(binary: bytes) -> Data | None:
+    """The data of a code object; None where addresses are to be put into it that mean nothing here
+    (of functions, of symbols of other files) or where it is not linked. Raises InputError."""
+    found = elf.read(binary)
+    if not found.is_linked:
+        return None
+    content, moved = bytearray(), {}
+    for index, section in enumerate(found.sections):
+        if section.name.removeprefix(".").partition(".")[0] not in _SECTIONS:
+            continue
+        content += bytes(-len(content) % _ALIGNMENT)
+        moved[index] = len(content) - section.address
+        ends = (s.value + s.size for s in found.symbols.values() if s.section == index)
+        size = max([section.address + len(section.data), *ends]) - section.address
+        content += section.data.ljust(size, b"\0")
+    symbols = {
+        name: moved[symbol.section] + symbol.value
+        for name, symbol in found.symbols.items()
+        if symbol.section in moved
+    }
+    addresses = []
+    for place, target in _relocations(found):
+        index = _section(found, place)
+        if index not in moved:  # the table itself
+            continue
+        to = None if target is None else _section(found, target)
+        if target is None or to not in moved:
+            return None
+        addresses.append((moved[index] + place, moved[to] + target))
+    content += bytes(-len(content) % 8)
+    words = {name: len(content) + 8 * number for number, name in enumerate(symbols)}
+    addresses += [(words[name], symbols[name]) for name in symbols]
+    return Data(bytes(content) + bytes(8 * len(words)), symbols, words, tuple(addresses))
+
+
+def _relocations(found: elf.Elf) -> Iterator[tuple[int, int | None]]:
+    """(place, address to put there) of every relocation; None for an address not known here."""
+    for section in found.sections:
+        if not section.name.startswith(".rela"):
+            continue
+        for place, info, addend in _RELOCATION.iter_unpack(section.data):
+            if info & 0xFFFFFFFF == _RELATIVE64:
+                yield place, addend
+            else:
+                yield place, None
+
+
+def _section(found: elf.Elf, address: int) -> int | None:
+    for index, section in enumerate(found.sections):
+        if section.address and section.address <= address < section.address + len(section.data):
+            return index
+    return None
