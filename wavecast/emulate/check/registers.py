@@ -17,14 +17,15 @@ import numpy as np
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.definedness import Definedness, Step, analyse
+from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
 from wavecast.emulate.check.flows import Flow, Form
 from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.relevance import Definedness, Step
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.scalar_shadow import Pair, ShadowOps
 from wavecast.emulate.check.uses import Purpose, Use
-from wavecast.emulate.lower import buffers, state
+from wavecast.emulate.lower import buffers, jumps, state
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
@@ -246,7 +247,7 @@ class RegisterChecks(Observer):
         if lowering.pending is not None and lowering.pending.blocks(decoded):
             lowering.flush()
         names = [*decoded.opcode.implicit_writes]
-        shadows = iter(self._shadows(lowering, decoded, step.scalars))
+        shadows = iter(self._shadows(lowering, instruction, step.scalars))
         found: list[tuple[int, Any]] = []
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             if role.access not in (Access.WRITE, Access.READ_WRITE):
@@ -278,21 +279,25 @@ class RegisterChecks(Observer):
         parts = self._split(lowering, shadow)
         return [(2 * (first + index), part) for index, part in enumerate(parts)]
 
-    def _shadows(self, lowering: KernelLowering, decoded: Decoded, unwritten: int) -> list[Any]:
+    def _shadows(
+        self, lowering: KernelLowering, instruction: Instruction, unwritten: int
+    ) -> list[Any]:
         """The undefined bits of a scalar instruction's results."""
         values = LlvmOps(lowering.builder, 0, lowering.machine, lowering.layout.lanes)
         ops = ShadowOps(values)
+        decoded = instruction.decoded
         meaning = semantics.of(decoded.opcode)
-        inputs = self._scalar_inputs(lowering, decoded, unwritten)
+        inputs = self._scalar_inputs(lowering, instruction, unwritten)
         if meaning is None:
             count = len(decoded.operands) + len(decoded.opcode.implicit_writes)
             return [constant(0, 32)] * count
         return [shadow for _, shadow in meaning.evaluate(ops, *inputs)]
 
     def _scalar_inputs(
-        self, lowering: KernelLowering, decoded: Decoded, unwritten: int
+        self, lowering: KernelLowering, instruction: Instruction, unwritten: int
     ) -> list[Pair]:
         inputs: list[Pair] = []
+        decoded = instruction.decoded
         width = 32
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             bits = 32 * role.dwords if role.dwords else 32
@@ -302,8 +307,12 @@ class RegisterChecks(Observer):
                 width = max(width, bits)
             if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
                 continue
-            value = scalar_operand(lowering, operand, role, bits)
             shadow: Any = ir.IntType(bits)(0)
+            if operand.kind is OperandClass.EXPRESSION:
+                number = jumps.symbol_value(lowering, instruction.index, operand.text)
+                inputs.append((ir.IntType(bits)(number), shadow))
+                continue
+            value = scalar_operand(lowering, operand, role, bits)
             if operand.kind is not OperandClass.CONSTANT and operand.bits:
                 shadow = self._scalar_shadow(lowering, operand.bits, unwritten, bits)
             inputs.append((value, shadow))

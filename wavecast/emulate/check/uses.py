@@ -52,6 +52,9 @@ def uses(decoded: Decoded) -> tuple[Use, ...]:
     if decoded.opcode.control is Control.CONDITIONAL:
         condition = tuple(_sources(decoded.reads & ~EXEC))
         return (Use(Purpose.CONDITION, condition),) if condition else ()
+    if decoded.opcode.control in (Control.INDIRECT, Control.CALL):
+        target = tuple(_sources(decoded.reads & ~EXEC))
+        return (Use(Purpose.ADDRESS, target),) if target else ()
     memory = decoded.memory
     if memory is None or memory.kind is MemoryKind.PERMUTE:
         return ()
