@@ -66,6 +66,8 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
         groups * threads for groups, threads in zip(launch.grid, launch.block, strict=True)
     ]
     memory[_PACKET : _PACKET + len(launch.kernarg)] = np.frombuffer(launch.kernarg, np.uint8)
+    if not hidden:
+        return memory
     known = Inputs(launch.code, descriptor, launch)
     for argument in hidden:
         value = known.hidden_value(argument.kind)

@@ -120,3 +120,32 @@ def test_a_launch_that_breaks_off_is_not_complete() -> None:
     (found,) = mode.traces
     assert not found.complete
     assert found.block_counts.tolist() == [1]
+
+
+SPIN = """	s_cmp_lg_u32 s2, 0
+	s_cbranch_scc1 post
+wait:
+	s_load_dword s20, s[8:9], 0x0 glc
+	s_waitcnt lgkmcnt(0)
+	s_cmp_eq_u32 s20, 0
+	s_cbranch_scc1 wait
+	s_branch out
+post:
+	v_mov_b32_e32 v2, 0
+	v_mov_b32_e32 v3, 1
+	global_store_dword v2, v3, s[8:9]
+out:
+	v_mov_b32_e32 v4, 1
+"""
+
+
+@pytest.mark.parametrize("host_threads", [1, 2])
+def test_workgroups_that_wait_for_others(host_threads: int) -> None:
+    """The first waits for the second: more are resident than host threads."""
+    found = trace("gfx942", SPIN, aligned(16), groups=5, streams=5, host_threads=host_threads)
+    assert found.executions(index(found, "v_mov_b32_e32 v4")) == 5
+    assert found.executions(index(found, "global_store")) == 4
+    assert all(stream.complete for stream in found.streams)
+    waits = [stream.blocks.tolist().count(1) for stream in found.streams]
+    assert waits[1:] == [0] * 4
+    assert waits[0] == found.block_counts[1] >= 1

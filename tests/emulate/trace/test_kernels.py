@@ -13,11 +13,13 @@ import triton.language as tl  # noqa: E402
 import wavecast  # noqa: E402
 from wavecast.analyze import values  # noqa: E402
 from wavecast.arch import resolve  # noqa: E402
+from wavecast.compile.assembly import load  # noqa: E402
 from wavecast.compile.codeobject import Launch  # noqa: E402
 from wavecast.emulate import native  # noqa: E402
+from wavecast.emulate.launch import Emulator  # noqa: E402
 from wavecast.emulate.trace.mode import TraceMode  # noqa: E402
 from wavecast.emulate.trace.result import Trace  # noqa: E402
-from wavecast.isa.opcode import Space  # noqa: E402
+from wavecast.isa.opcode import Control, Space  # noqa: E402
 
 kernels = pytest.importorskip("tests.emulate.corpus_kernels")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*:UserWarning")]
@@ -132,3 +134,22 @@ def test_native_code_of_traces_is_kept_by_what_it_depends_on(
     keys = {TraceMode(**o).key("gfx942") for o in ({}, {"memory": False}, {"streams": 1})}
     assert len(keys | {TraceMode().key("gfx950")}) == 4
     assert TraceMode(streams=2).key("gfx942") == TraceMode(streams=[1]).key("gfx942")
+
+
+def test_functions_that_are_called_are_counted() -> None:
+    """Calls of fibonacci(n) for the largest n of 64 lanes, 7, while some lane wants more."""
+    from tests.emulate import test_calls
+
+    (code,) = load(test_calls.assembly(test_calls._SOURCE, "gfx942", 0), "gfx942")
+    out = torch.zeros(64, dtype=torch.int32)
+    kernarg = out.data_ptr().to_bytes(8, "little") + bytes(8)
+    launch = Launch(code=code, grid=(1, 1, 1), block=(64, 1, 1), kernarg=kernarg)
+    mode = TraceMode(streams=1)
+    Emulator(1, mode).run(launch, [(out.data_ptr(), out.data_ptr() + out.nbytes)])
+    (found,) = mode.traces
+    (stream,) = found.streams
+    assert stream.complete
+    counted = torch.bincount(torch.from_numpy(stream.blocks.astype("int64")))
+    assert counted.tolist() == found.block_counts.tolist()[: len(counted)]
+    calls = [i.index for i in found.program.instructions if i.opcode.control is Control.CALL]
+    assert sum(found.executions(index) for index in calls) > 40

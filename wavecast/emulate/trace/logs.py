@@ -1,4 +1,4 @@
-"""Logs of recorded waves: host threads fill them, a full one is emptied into chunks."""
+"""Logs of recorded waves: native code fills them, a full one is emptied into chunks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ class Logs:
         self._callback = _FLUSH(self._flush)
 
     def attach(self, context: np.ndarray) -> None:
-        """Give a host thread its logs."""
+        """Give a resident workgroup its logs; host threads call this at the same time."""
         blocks = np.zeros(layout.BLOCK_ROOM, np.uint32)
         accesses = np.zeros((layout.ACCESS_ROOM, self.words), np.uint64)
-        context[layout.THREAD] = len(self._threads)
-        self._threads.append((context, blocks, accesses))
-        self._blocks.append([])
-        self._accesses.append([])
+        with self._lock:
+            context[layout.THREAD] = len(self._threads)
+            self._threads.append((context, blocks, accesses))
+            self._blocks.append([])
+            self._accesses.append([])
         context[layout.BLOCK_LOG] = blocks.ctypes.data
         context[layout.ACCESS_LOG] = accesses.ctypes.data
         context[layout.BLOCK_FILL] = context[layout.ACCESS_FILL] = 0
