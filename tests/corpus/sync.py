@@ -4,7 +4,8 @@
 
 FOLDER holds NAME.TARGET.amdgcn, as the shared corpus builds them. Without `--mutate` every kernel
 must be free of violations. With it, up to N waits and N no-ops of each kernel (0: all) are deleted
-one by one, and each counter of those waits is weakened by one; the table counts what became of it.
+one by one, each counter of those waits is weakened by one, and each `s_nop` made one wait state
+shorter; the table counts what became of it.
 A mutant nobody reports is put under the reason why no register can change by it:
 
     redundant       the wait covers nothing that earlier ones do not cover
@@ -44,6 +45,8 @@ from wavecast.isa.waits import wait_counters
 
 REASONS = ("redundant", "barrier", "memory", "later", "loaded", "packed", "spill", "ttmp", "clause")
 _ALU_WAIT = re.compile(r"s_waitcnt_depctr|s_wait_alu")
+_FILLERS = ("no-op", "shorten")
+_STATES = re.compile(r"s_nop (0x[0-9a-fA-F]+|\d+)$")
 _NOPS = re.compile(r"[sv]_nop\b")
 _SYMBOLIC = re.compile(r"(\w+cnt)\((\d+)\)")
 _IMMEDIATE = re.compile(r"(0x[0-9a-fA-F]+|\d+)$")
@@ -54,7 +57,7 @@ _COMBINED = re.compile(r"s_wait_\w+cnt_dscnt")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A kernel with one line changed. `kind`: `delete`, `weaken` or `no-op`; `line` from 1."""
+    """A kernel with one line changed. `line` counts from 1."""
 
     kind: str
     line: int
@@ -79,7 +82,11 @@ def mutants(text: str, program: Program, most: int, seed: int = 0) -> Iterator[M
         for weaker in weakened(before):
             yield Mutant("weaken", line, before, weaker)
     for line in _some(fillers, most, chooser):
-        yield Mutant("no-op", line, lines[line - 1].split(";")[0].strip(), "")
+        before = lines[line - 1].split(";")[0].strip()
+        yield Mutant("no-op", line, before, "")
+        states = _STATES.match(before)
+        if states is not None and int(states[1], 0) > 0:
+            yield Mutant("shorten", line, before, f"s_nop {int(states[1], 0) - 1}")
 
 
 def _some(lines: list[int], most: int, chooser: random.Random) -> list[int]:
@@ -105,8 +112,8 @@ def mutate(text: str, program: Program, mutant: Mutant) -> Program:
     whose place in the count of wait states matters, is left out of the text.
     """
     lines = text.split("\n")
-    if mutant.kind == "no-op" and not _ALU_WAIT.match(mutant.before):
-        lines[mutant.line - 1] = ""
+    if mutant.kind in _FILLERS and not _ALU_WAIT.match(mutant.before):
+        lines[mutant.line - 1] = mutant.after
         module = isa.parse("\n".join(lines), program.target, kernel=program.name)
         return module.kernels[program.name].program
     index = _index_of(program, mutant.line)
@@ -129,7 +136,7 @@ def violations(program: Program) -> tuple[sync.Violation, ...]:
 def verdict(text: str, program: Program, mutant: Mutant) -> str:
     """`reported`, one of REASONS, or `unexplained`."""
     after = mutate(text, program, mutant)
-    if mutant.kind == "no-op":
+    if mutant.kind in _FILLERS:
         return "reported" if sync.hazards(after) else _why_no_hazard(program, mutant.line)
     if sync.missing_waits(after):
         return "reported"
