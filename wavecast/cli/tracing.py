@@ -139,7 +139,7 @@ def _tracing(
 
     if recorded is None:
         recorded = int(perfetto is not None)
-    mode = TraceMode(workgroups=workgroups, only=only, streams=recorded)
+    mode = TraceMode(workgroups=workgroups, only=only, streams=recorded, together=True)
     return Tracing(mode, json, perfetto)
 
 

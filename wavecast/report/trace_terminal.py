@@ -41,6 +41,7 @@ def render(found: Sequence[Trace], console: Console) -> None:
 def _totals(trace: Trace) -> str:
     parts = [
         trace.target,
+        *([f"{trace.launches:,} launches"] if trace.launches > 1 else []),
         units.plural(trace.workgroups, "workgroup"),
         units.plural(trace.waves, "wave"),
         f"{units.si(trace.instructions)} wave-instructions",

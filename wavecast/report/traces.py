@@ -83,7 +83,7 @@ def barriers(trace: Trace) -> int:
 
 
 def document(traces: Sequence[Trace]) -> dict[str, Any]:
-    """The traces as plain dicts, lists, strings and numbers, one per launch."""
+    """The traces as plain dicts, lists, strings and numbers."""
     return {
         "schema": SCHEMA,
         "wavecast": __version__,
@@ -116,6 +116,7 @@ def _launch(trace: Trace) -> dict[str, Any]:
         "grid": list(trace.grid),
         "block": list(trace.block),
         "lanes": trace.lanes,
+        "launches": trace.launches,
         "complete": trace.complete,
         "workgroups": trace.workgroups,
         "waves": trace.waves,

@@ -149,3 +149,24 @@ def test_workgroups_that_wait_for_others(host_threads: int) -> None:
     waits = [stream.blocks.tolist().count(1) for stream in found.streams]
     assert waits[1:] == [0] * 4
     assert waits[0] == found.block_counts[1] >= 1
+
+
+def test_launches_of_one_size_count_together() -> None:
+    mode = TraceMode(together=True, streams=1)
+    kernel = Traced("gfx942", STORE, mode)
+    out = aligned(16)
+    for groups in (16, 3, 16):
+        kernel.run(out, groups=groups)
+    both, other = mode.traces
+    assert (both.launches, both.waves, other.launches, other.waves) == (2, 32, 1, 3)
+    assert both.block_counts.tolist() == [32]
+    store = both.memory[index(both, "global_store")]
+    assert (store.executions, store.lanes, store.blocks_32, store.least_stride) == (
+        32,
+        32,
+        32,
+        None,
+    )
+    place = index(both, "v_mov_b32_e32 v3")
+    assert both.active_lanes[place] == 32 * 64
+    assert len(both.streams) == 1

@@ -1,8 +1,9 @@
 """Counters of a traced launch: what native code and Python agree on.
 
 Every context (a host thread's, or a resident workgroup's) has one array of 64-bit words for the
-workgroups that are counted, and one for the others. In it, in order: executions per block; how often the branch at a block's end was taken;
-`REGION_WORDS` per region; `MEMORY_WORDS` per memory instruction.
+workgroups that are counted, and one for the others. In it, in order: executions per block; how
+often the branch at a block's end was taken; `REGION_WORDS` per region; `MEMORY_WORDS` per memory
+instruction.
 """
 
 from __future__ import annotations

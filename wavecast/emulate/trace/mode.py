@@ -41,7 +41,8 @@ class TraceMode:
     ones to count (default: all), and with `only` the only ones to run; by number, x fastest, or by
     place. `streams`: workgroups whose waves are recorded with every address, or how many to spread
     over the grid; `limit_bytes` bounds the recordings of a launch. `traces` collects one `Trace`
-    per launch, also of those that broke off.
+    per launch, also of those that broke off, or with `together` one for all launches of the same
+    code with the same grid: programs of very many launches need that.
 
     Raises UsageError, here or at a launch, for a workgroup outside the grid.
     """
@@ -54,6 +55,7 @@ class TraceMode:
         only: bool = False,
         streams: int | Sequence[Workgroup] = 0,
         limit_bytes: int = STREAM_BYTES,
+        together: bool = False,
     ) -> None:
         if only and workgroups is None:
             raise UsageError("only=True needs the workgroups to run")
@@ -64,6 +66,7 @@ class TraceMode:
         self.only = only
         self.streams = streams
         self.limit_bytes = limit_bytes
+        self.together = together
         self.traces: list[Trace] = []
 
     def key(self, target: str) -> str:
@@ -76,6 +79,15 @@ class TraceMode:
             for found in (phases(target, width, write, lanes, banks),)
         ]
         return digest("trace", self.memory, bool(self.streams), served)
+
+    def add(self, trace: Trace) -> None:
+        """Collect the trace of a launch."""
+        if self.together:
+            for number, known in enumerate(self.traces):
+                if known.same_launch(trace):
+                    self.traces[number] = known.plus(trace)
+                    return
+        self.traces.append(trace)
 
     def observer(self, kernel: Kernel) -> TraceObserver:
         return TraceObserver(
@@ -140,7 +152,7 @@ class TraceWatch(Watch):
             self.logs.attach(context)
 
     def close(self, *, failed: bool) -> None:
-        self.mode.traces.append(self._trace(complete=not failed))
+        self.mode.add(self._trace(complete=not failed))
 
     def _trace(self, *, complete: bool) -> Trace:
         plan, program, lanes = self.plan, self.native.kernel.program, self.native.layout.lanes

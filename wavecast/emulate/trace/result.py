@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,9 +60,33 @@ class MemoryCounts:
         """LDS turns over turns without conflicts; 1 means none. None without LDS requests."""
         return self.passes / self.groups if self.groups else None
 
+    def plus(self, other: MemoryCounts) -> MemoryCounts:
+        """The counts of both, of the same instruction."""
+        summed = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED}
+        least, most = (
+            tuple(value for value in pair if value is not None)
+            for pair in (
+                (self.least_stride, other.least_stride),
+                (self.most_stride, other.most_stride),
+            )
+        )
+        return replace(
+            self,
+            worst=max(self.worst, other.worst),
+            least_stride=min(least, default=None),
+            most_stride=max(most, default=None),
+            **summed,
+        )
+
     def blocks(self, size: int) -> int:
         """Blocks of 32, 64 or 128 bytes."""
         return {32: self.blocks_32, 64: self.blocks_64, 128: self.blocks_128}[size]
+
+
+_SUMMED = (
+    "executions", "requests", "lanes", "blocks_32", "blocks_64", "blocks_128", "contiguous",
+    "broadcast", "collisions", "passes", "groups", "conflicted",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +111,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A launch as trace mode saw it.
+    """A launch as trace mode saw it, or several of the same code and size (`launches`) together.
 
     Arrays count over all waves of the `workgroups` workgroups that were counted: `block_counts`
     and `taken` (u64[blocks]) are executions per basic block and how often the conditional branch at
@@ -95,7 +119,8 @@ class Trace:
     instructions that run once per active lane, the lanes summed over executions and the executions
     with some and with all lanes off (0 for other instructions). `memory` is by instruction index,
     {} where only counts were asked for. `ranges` are the host addresses [first, end) the launch
-    could touch, the argument segment first. `complete` is False when the launch broke off.
+    could touch, the argument segment first. `complete` is False when the launch broke off. Of
+    several launches, `streams` and `ranges` are those of the first.
     """
 
     kernel: Kernel
@@ -114,6 +139,28 @@ class Trace:
     streams: tuple[Stream, ...]
     ranges: tuple[tuple[int, int], ...]
     complete: bool = True
+    launches: int = 1
+
+    def same_launch(self, other: Trace) -> bool:
+        """Whether both are launches of the same code with the same grid and workgroups."""
+        return (self.digest, self.grid, self.block) == (other.digest, other.grid, other.block)
+
+    def plus(self, other: Trace) -> Trace:
+        """The counts of both launches, which are of the same code and size."""
+        assert self.same_launch(other)
+        return replace(
+            self,
+            workgroups=self.workgroups + other.workgroups,
+            waves=self.waves + other.waves,
+            block_counts=self.block_counts + other.block_counts,
+            taken=self.taken + other.taken,
+            active_lanes=self.active_lanes + other.active_lanes,
+            partial=self.partial + other.partial,
+            empty=self.empty + other.empty,
+            memory={n: counts.plus(other.memory[n]) for n, counts in self.memory.items()},
+            complete=self.complete and other.complete,
+            launches=self.launches + other.launches,
+        )
 
     @property
     def program(self) -> Program:
