@@ -165,6 +165,14 @@ def test_checks_fail_the_test_that_launched(suite: Path) -> None:
     assert "checks failed: race: workgroup-race" in out
 
 
+def test_kinds_of_reports_can_be_left_out(suite: Path) -> None:
+    check = ("--wavecast", "gfx942", "--wavecast-check", "-k", "racy", "--wavecast-check-ignore")
+    code, out = run(suite, *check, "workgroup-race")
+    assert (code, "1 passed" in out) == (0, True), out
+    code, out = run(suite, *check, "workgroup-rase")
+    assert (code, "nearest known: workgroup-race" in out) == (4, True), out
+
+
 @pytest.mark.parametrize(("choice", "says"), [("skip", "1 skipped"), ("xfail", "1 xfailed")])
 def test_unsupported_kernels_can_be_passed_over(suite: Path, choice: str, says: str) -> None:
     code, out = run(

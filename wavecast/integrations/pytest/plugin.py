@@ -24,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Watch for races, missing waits and uses of uninitialised memory.",
     )
     group.addoption(
+        "--wavecast-check-ignore",
+        action="append",
+        default=[],
+        metavar="KIND",
+        help="A kind of report to leave out (lds-race, …); repeatable.",
+    )
+    group.addoption(
         "--wavecast-threads",
         metavar="N",
         type=_positive,
@@ -60,6 +67,7 @@ def _start(config: pytest.Config, options: argparse.Namespace) -> None:
             options.wavecast,
             threads=options.wavecast_threads,
             check=options.wavecast_check,
+            ignored=options.wavecast_check_ignore,
             unsupported=options.wavecast_unsupported,
         )
     except WavecastError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Literal
 
 import pytest
 
+from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.check.report import Report
 from wavecast.emulate.errors import ChecksFailed, Unsupported
 from wavecast.emulate.launch import available_processors
@@ -26,8 +27,8 @@ class EmulatedSession:
     """The hooks of a session whose Triton launches are executed.
 
     `unsupported` says what a test does whose kernel cannot be executed; with `check`, errors in a
-    test's kernels fail it. Raises WavecastError for a GPU that is unknown or not AMD's. `close`
-    puts everything back.
+    test's kernels fail it, but for the kinds in `ignored`. Raises WavecastError for a GPU that is
+    unknown or not AMD's. `close` puts everything back.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class EmulatedSession:
         *,
         threads: int | None = None,
         check: bool = False,
+        ignored: Sequence[str] = (),
         unsupported: OnUnsupported = "fail",
     ) -> None:
         self.arch = arch
@@ -44,11 +46,12 @@ class EmulatedSession:
         self._unsupported = 0
         self._counts_of_workers: list[tuple[int, int]] = []
         self._exit = ExitStack()
-        self.hooks = self._exit.enter_context(device(arch, threads=self.threads, check=check))
+        self.hooks = self._exit.enter_context(
+            device(arch, threads=self.threads, check=Reports(ignored) if check else False)
+        )
 
     def close(self) -> None:
-        """Leave the device. What checks found has gone to the tests."""
-        self.hooks.reports.take()
+        """Leave the device."""
         self._exit.close()
 
     def pytest_report_header(self) -> str:
