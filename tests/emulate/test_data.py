@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 triton = pytest.importorskip("triton", reason="needs Triton")
 
 import triton.language as tl  # noqa: E402
+from triton.language.extra import libdevice  # noqa: E402
 
 import wavecast  # noqa: E402
 
@@ -88,3 +89,18 @@ def test_a_symbol_that_is_not_there() -> None:
     body = "\ts_getpc_b64 s[2:3]\n\ts_add_u32 s2, s2, nowhere@rel32@lo+4"
     with pytest.raises(Unsupported, match="the symbol 'nowhere'"):
         run("gfx942", body, np.zeros(4, np.uint32))
+
+
+@triton.jit
+def _bessel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offset = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offset, libdevice.y1(tl.load(x_ptr + offset)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_place_in_the_middle_of_a_table(target: str) -> None:
+    """The polynomials of Bessel functions are read at offsets into tables."""
+    x, out = torch.linspace(0.5, 30, 128), torch.zeros(128)
+    with wavecast.device(target):
+        _bessel[(1,)](x, out, BLOCK=128)
+    torch.testing.assert_close(out, torch.special.bessel_y1(x), atol=2e-6, rtol=1e-5)

@@ -106,9 +106,7 @@ def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, 
 class _Jumps:
     """Where calls and computed jumps of a linked program lead; nowhere in a single function."""
 
-    def __init__(
-        self, instructions: list[Instruction], entries: Mapping[str, int]
-    ) -> None:
+    def __init__(self, instructions: list[Instruction], entries: Mapping[str, int]) -> None:
         self.linked = bool(entries)
         self.calls: dict[int, tuple[int, ...]] = {}
         self.computed: tuple[int, ...] = ()

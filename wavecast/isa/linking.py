@@ -16,7 +16,7 @@ from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Control
 
 _SYMBOL = re.compile(
-    r'"?([A-Za-z_.$][\w.$@]*?)"?@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi)'
+    r'"?([A-Za-z_.$][\w.$@]*?)"?@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi)([+-]\d+)?'
 )
 
 
@@ -29,10 +29,11 @@ class Function:
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def symbol_of(text: str) -> tuple[str, str] | None:
-    """The symbol an operand's expression names and its relocation, None for others."""
-    match = _SYMBOL.match(text)
-    return (match[1], match[2]) if match is not None else None
+def symbol_of(text: str) -> tuple[str, str, int] | None:
+    """The symbol an operand's expression names, its relocation, and the bytes added to it; None
+    for other expressions."""
+    match = _SYMBOL.fullmatch(text)
+    return (match[1], match[2], int(match[3] or 0)) if match is not None else None
 
 
 def linked(kernel: Function, functions: Mapping[str, Function]) -> tuple[Function, dict[str, int]]:

@@ -8,6 +8,7 @@ calls mean something. A computed jump to anything else breaks the launch off.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 CODE = 1 << 46
 """Address of the first instruction; positive as a number of 48 bits."""
 SIZE = 8
+_LITERAL = 4
+"""Bytes of a literal, and of the first word of a scalar instruction before it."""
 COUNTER = "s_get_pc_i64"
 _DIFFERENCE = re.compile(r"\(?(?P<label>[\w.$]+)-[\w.$]+\)?(?:(?P<part>&|>>)(?:4294967295|32))?")
 """What far branches add: `(.LBB0_3-.Lpost_getpc0)&4294967295`."""
@@ -63,7 +66,7 @@ def symbol_value(lowering: KernelLowering, index: int, text: str, bits: int) -> 
             break
     else:
         raise Unsupported(f"{text!r} without a program counter to add it to")
-    place, part = _place(lowering, text)
+    place, part = _place(lowering, text, _bytes(instructions[before + 1 : index]) + _LITERAL)
     builder = lowering.builder
     distance = builder.sub(place, I64(address_of(before + 1)))
     if part == "whole":
@@ -72,8 +75,28 @@ def symbol_value(lowering: KernelLowering, index: int, text: str, bits: int) -> 
     return half if bits == 64 else builder.trunc(half, ir.IntType(bits))
 
 
-def _place(lowering: KernelLowering, text: str) -> tuple[Any, str]:
-    """The address an expression points to, and the part of the distance it takes."""
+def _bytes(instructions: Sequence[Instruction]) -> int:
+    """The encoded size of scalar instructions. Raises Unsupported for others."""
+    total = 0
+    for instruction in instructions:
+        form, operands = instruction.opcode.form, instruction.operands
+        if form not in ("SOP1", "SOP2", "SOPP"):
+            raise Unsupported(f"{instruction.mnemonic} between the program counter and its use")
+        literal = form != "SOPP" and any(
+            operand.kind is OperandClass.EXPRESSION
+            or (operand.kind is OperandClass.CONSTANT and not -16 <= (operand.value or 0) <= 64)
+            for operand in operands
+        )
+        total += 4 + (_LITERAL if literal else 0)
+    return total
+
+
+def _place(lowering: KernelLowering, text: str, ahead: int) -> tuple[Any, str]:
+    """The address an expression points to, and the part of the distance it takes.
+
+    `ahead`: the bytes from the program counter to the literal with the distance, which relocations
+    count from and expressions therefore add.
+    """
     program = lowering.program
     jump = _DIFFERENCE.fullmatch(text)
     if jump is not None:
@@ -84,18 +107,19 @@ def _place(lowering: KernelLowering, text: str) -> tuple[Any, str]:
     found = symbol_of(text)
     if found is None:
         raise Unsupported(f"the operand {text!r}")
-    name, relocation = found
+    name, relocation, addend = found
     indirect, part = _PARTS[relocation]
-    if name in program.entries and not indirect:
+    beyond = addend - ahead
+    if name in program.entries and not indirect and not beyond:
         return I64(address_of(program.entries[name])), part
     places = (
         {} if program.data is None else program.data.words if indirect else program.data.symbols
     )
-    if name not in places:
+    if name not in places or (indirect and beyond):
         raise Unsupported(f"the symbol {name!r}, which is not in the code object")
     builder = lowering.builder
     base = load(builder, element(builder, lowering.context, state.DATA_BASE, I64), I64, 8)
-    return builder.add(base, I64(places[name])), part
+    return builder.add(base, I64(places[name] + beyond)), part
 
 
 def lower(lowering: KernelLowering, instruction: Instruction, block: Block) -> None:
