@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import relative
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.values import I1, I32
 from wavecast.isa.instruction import Decoded, OperandClass
@@ -36,6 +37,10 @@ _SILENT_LATER = 0x7000000
 """From gfx11 on also prefetching, performance counters and replay (26:24)."""
 _REGISTER_BANKS = 0xFF000
 """gfx1250: the upper bits of vector register numbers (19:12)."""
+_NAMING = frozenset({"s_set_vgpr_msb"})
+"""Rows that say which registers numbers stand for; instructions are printed with the names."""
+_INERT = ("SCHED_MODE",)
+"""Registers that steer how a wave is issued."""
 _HARDWARE = re.compile(r"hwreg\((?P<name>\w+)(?:,\s*(?P<first>\d+),\s*(?P<width>\d+))?\)")
 
 
@@ -116,8 +121,6 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
         value = decoded.operands[0].value
         assert value is not None
         return (0xF0, (value & 15) << 4) if name == "s_denorm_mode" else (0x0F, value & 15)
-    if not name.startswith("s_setreg"):
-        raise Unsupported("registers relative to an index in MODE")
     field = field_of(decoded.operands[0].text)
     source = decoded.operands[1]
     value = None
@@ -126,14 +129,23 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
     return field.mask, value
 
 
+def _is_inert(decoded: Decoded) -> bool:
+    """Whether the write goes to a register that changes no result. Raises Unsupported for those
+    other than MODE that do."""
+    if not decoded.opcode.name.startswith("s_setreg"):
+        return False
+    name = field_of(decoded.operands[0].text).name
+    if name not in ("MODE", *_INERT):
+        raise Unsupported(f"a write of {name}")
+    return name in _INERT
+
+
 def changed(machine: Machine, decoded: Decoded) -> Machine:
     """The machine after an instruction that writes MODE. Raises Unsupported."""
-    if decoded.opcode.name.startswith("s_set_gpr_idx"):
-        return machine  # which operands are relative: `relative` follows it
-    if decoded.operands and decoded.opcode.name.startswith("s_setreg"):
-        field = field_of(decoded.operands[0].text)
-        if field.name != "MODE":
-            raise Unsupported(f"a write of {field.name}")
+    if decoded.opcode.name in _NAMING or decoded.opcode.name in relative.ROWS:
+        return machine
+    if _is_inert(decoded):
+        return machine
     mask, value = _written(decoded)
     target = isa_target(machine.target)
     allowed = _STATIC | _SILENT | 1 << OVERFLOW_BIT
@@ -178,6 +190,8 @@ def entries(program: Program, start: Machine) -> list[Machine]:
 def write(lowering: KernelLowering, decoded: Decoded) -> None:
     """Lower a write of MODE. Raises Unsupported for what cannot be known ahead."""
     lowering.machine = changed(lowering.machine, decoded)
+    if decoded.opcode.name in _NAMING or _is_inert(decoded):
+        return
     mask, value = _written(decoded)
     builder = lowering.builder
     if value is None:
