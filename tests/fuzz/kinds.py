@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.fuzz import mutate, shapes
+from tests.fuzz.execution import execute
 from wavecast import isa
 from wavecast.errors import WavecastError
 from wavecast.pipeline import Options, explain_path, select
@@ -84,6 +85,7 @@ def kinds(seeds: Seeds) -> dict[str, Kind]:
         "parse": Kind(".s", _text_maker(seeds.assembly), _parse),
         "assembly": Kind(".s", _text_maker(seeds.assembly), _explain(".s")),
         "shapes": Kind(".s", _shape, _explain(".s")),
+        "execution": Kind(".s", _text_maker(seeds.assembly), execute),
         "elf": Kind(
             ".hsaco",
             lambda rng: mutate.binary(rng, rng.choice(seeds.objects())),
