@@ -12,7 +12,14 @@ from tests.fuzz.kinds import Kind, Seeds, kinds, outcome, quiet_environment
 from tests.fuzz.minimize import minimize
 from wavecast import isa
 
-CASES = {"parse": 400, "assembly": 12, "execution": 4, "shapes": 6, "arch-file": 60, "settings": 200}
+CASES = {
+    "parse": 400,
+    "assembly": 12,
+    "execution": 4,
+    "shapes": 6,
+    "arch-file": 60,
+    "settings": 200,
+}
 KINDS = kinds(Seeds())
 LIMIT = 60.0
 
