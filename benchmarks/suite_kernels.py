@@ -129,3 +129,30 @@ def sink_attention(
         best = higher
     result = (total / weight[:, None]).to(out.dtype.element_ty)
     tl.store(out + mine + row[:, None] * D + depth[None, :], result, mask=known)
+
+
+@triton.jit
+def attention(
+    q, k, v, out, length, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr
+):  # fmt: skip
+    """softmax(q kᵀ · scale) v for one head of `[head][row][D]`; length a multiple of the tiles."""
+    head = tl.program_id(1) * length * D
+    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    depth = tl.arange(0, D)
+    query = tl.load(q + head + row[:, None] * D + depth[None, :])
+    best = tl.full((BM,), -float("inf"), tl.float32)
+    weight = tl.zeros((BM,), tl.float32)
+    total = tl.zeros((BM, D), tl.float32)
+    for start in range(0, length, BN):
+        column = start + tl.arange(0, BN)
+        keys = tl.load(k + head + column[None, :] * D + depth[:, None])
+        logits = tl.dot(query, keys) * (scale * 1.4426950408889634)
+        higher = tl.maximum(best, tl.max(logits, 1))
+        power = tl.exp2(logits - higher[:, None])
+        shrink = tl.exp2(best - higher)
+        weight = weight * shrink + tl.sum(power, 1)
+        values = tl.load(v + head + column[:, None] * D + depth[None, :])
+        total = tl.dot(power.to(values.dtype), values, total * shrink[:, None])
+        best = higher
+    result = (total / weight[:, None]).to(out.dtype.element_ty)
+    tl.store(out + head + row[:, None] * D + depth[None, :], result)
