@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from wavecast import __version__
+from wavecast.emulate.trace.layout import per_lane
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.opcode import Role, Space
@@ -62,7 +63,7 @@ def by_line(trace: Trace) -> list[Line]:
         line = found.setdefault(key, Line(*key))
         line.executions += executions
         index = instruction.index
-        if instruction.opcode.is_vector and instruction.opcode.matrix is None:
+        if per_lane(instruction):
             line.vector += executions
             line.lanes += active[index]
             line.partial += partial[index]

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from wavecast.emulate.lower import state
+from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC
 
@@ -87,13 +88,20 @@ class Plan:
     regions: tuple[Region, ...]
     memory: tuple[int, ...]
     """Indices of memory instructions."""
+    region_of: np.ndarray
+    """Per instruction the number of its region, -1 where it does not run once per active lane."""
 
     @classmethod
     def of(cls, program: Program) -> Plan:
         """The plan of a program; it depends on nothing else."""
         regions = [r for block in range(len(program.blocks)) for r in _regions(program, block)]
         memory = tuple(i.index for i in program.instructions if i.memory is not None)
-        return cls(len(program.blocks), tuple(regions), memory)
+        region_of = np.full(len(program.instructions), -1)
+        for number, region in enumerate(regions):
+            for index in range(region.start, region.stop):
+                if per_lane(program.instructions[index]):
+                    region_of[index] = number
+        return cls(len(program.blocks), tuple(regions), memory, region_of)
 
     @property
     def words(self) -> int:
@@ -121,11 +129,16 @@ def record_words(lanes: int) -> int:
     return 2 + lanes
 
 
+def per_lane(instruction: Instruction) -> bool:
+    """Whether it runs once per active lane; matrix instructions ignore EXEC."""
+    return instruction.opcode.is_vector and instruction.opcode.matrix is None
+
+
 def _regions(program: Program, block: int) -> list[Region]:
     """The regions of a block that hold an instruction which runs once per active lane."""
     found, start = [], None
     for instruction in program.block_instructions(block):
-        if start is None and instruction.opcode.is_vector and instruction.opcode.matrix is None:
+        if start is None and per_lane(instruction):
             start = instruction.index
         if instruction.decoded.writes & EXEC and start is not None:
             found.append(Region(block, start, instruction.index + 1))
@@ -145,5 +158,6 @@ __all__ = [
     "STREAM_BIT",
     "Plan",
     "Region",
+    "per_lane",
     "record_words",
 ]

@@ -67,6 +67,7 @@ class TraceMode:
         self.streams = streams
         self.limit_bytes = limit_bytes
         self.together = together
+        self._plans: dict[int, tuple[NativeKernel, Plan]] = {}
         self.traces: list[Trace] = []
 
     def key(self, target: str) -> str:
@@ -79,6 +80,13 @@ class TraceMode:
             for found in (phases(target, width, write, lanes, banks),)
         ]
         return digest("trace", self.memory, bool(self.streams), served)
+
+    def plan(self, native: NativeKernel) -> Plan:
+        """The plan of a kernel, made once."""
+        known = self._plans.get(id(native))
+        if known is None:
+            known = self._plans[id(native)] = native, Plan.of(native.kernel.program)
+        return known[1]
 
     def add(self, trace: Trace) -> None:
         """Collect the trace of a launch."""
@@ -121,7 +129,7 @@ class TraceWatch(Watch):
     ) -> None:
         self.mode, self.native, self.launch = mode, native, launch
         self.ranges = tuple(ranges)
-        self.plan = Plan.of(native.kernel.program)
+        self.plan = mode.plan(native)
         x, y, z = launch.block
         self.waves = -(-x * y * z // native.layout.lanes)
         self.counted = None
@@ -159,17 +167,10 @@ class TraceWatch(Watch):
         total = _merged(plan, self._counters)
         counts = total[: plan.blocks]
         of_instruction = np.repeat(counts, [b.stop - b.start for b in program.blocks])
-        active, partial, empty = (np.zeros(len(of_instruction), np.uint64) for _ in range(3))
-        for number, region in enumerate(plan.regions):
-            words = total[plan.region_word(number) :]
-            off = words[layout.INACTIVE]
-            for index in range(region.start, region.stop):
-                opcode = program.instructions[index].opcode
-                if not opcode.is_vector or opcode.matrix is not None:
-                    continue
-                active[index] = of_instruction[index] * np.uint64(lanes) - off
-                partial[index] = words[layout.PARTIAL] - words[layout.EMPTY]
-                empty[index] = words[layout.EMPTY]
+        words = total[plan.region_word(0) : plan.memory_word(0)].reshape(-1, layout.REGION_WORDS)
+        words = np.vstack([words, np.zeros((1, layout.REGION_WORDS), np.uint64)])[plan.region_of]
+        empty = words[:, layout.EMPTY]
+        full = np.where(plan.region_of < 0, 0, of_instruction * np.uint64(lanes))
         x, y, z = self.launch.grid
         groups = x * y * z if self.counted is None else len(self.counted)
         code = self.launch.code
@@ -183,8 +184,8 @@ class TraceWatch(Watch):
             waves=groups * self.waves,
             block_counts=counts,
             taken=total[plan.blocks : 2 * plan.blocks],
-            active_lanes=active,
-            partial=partial,
+            active_lanes=(full - words[:, layout.INACTIVE]).astype(np.uint64),
+            partial=words[:, layout.PARTIAL] - empty,
             empty=empty,
             memory=_memory(program, plan, total, of_instruction) if self.mode.memory else {},
             streams=self._streams(program),

@@ -119,8 +119,8 @@ class Trace:
     instructions that run once per active lane, the lanes summed over executions and the executions
     with some and with all lanes off (0 for other instructions). `memory` is by instruction index,
     {} where only counts were asked for. `ranges` are the host addresses [first, end) the launch
-    could touch, the argument segment first. `complete` is False when the launch broke off. Of
-    several launches, `streams` and `ranges` are those of the first.
+    could touch, the argument segment and the code's own data first. `complete` is False when the
+    launch broke off. Of several launches, `streams` and `ranges` are those of the first.
     """
 
     kernel: Kernel
