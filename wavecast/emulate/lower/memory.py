@@ -39,6 +39,8 @@ _MODIFIERS = frozenset(
         "sc0",
         "sc1",
         "nt",
+        "nv",
+        "scale_offset",
         "th",
         "scope",
         "lds",

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower import buffers
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I32, I64
+from wavecast.emulate.lower.values import I32, I64, constant
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole, Space
 from wavecast.isa.table.memory_forms import memory_form
@@ -84,6 +84,8 @@ def place_of(lowering: KernelLowering, instruction: Instruction) -> Place:
         return _buffer(lowering, instruction)
     builder = lowering.builder
     address = address_row(lowering, decoded)
+    if "scale_offset" in decoded.modifiers:
+        address = _scaled(lowering, address, decoded.memory.bytes)
     offset: Any = I64(instruction_offset(decoded) & _ALL_ONES)
     base = named(decoded, OperandKind.SCALAR_ADDRESS)
     scalar = base is not None and base[0].kind in _REGISTERS and bool(base[0].bits)
@@ -103,6 +105,14 @@ def place_of(lowering: KernelLowering, instruction: Instruction) -> Place:
 def _lane_mode(lowering: KernelLowering, space: Space) -> str:
     """How 64-bit addresses of lanes are taken: `flat` where the program makes any of LDS."""
     return "flat" if space is Space.FLAT and lowering.apertures else "wide"
+
+
+def _scaled(lowering: KernelLowering, address: Any, size: int) -> Any:
+    """A row of offsets in units of the access (gfx1250, `scale_offset`), as bytes."""
+    builder, lanes = lowering.builder, lowering.layout.lanes
+    row = builder.load(address, align=4, typ=ir.VectorType(I32, lanes))
+    builder.store(builder.mul(row, constant(size, 32, lanes)), lowering.spare, align=4)
+    return lowering.spare
 
 
 def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _ALL_ONES = (1 << 64) - 1
 _ASK_TIME = "sendmsg(MSG_RTN_GET_REALTIME)"
-_MODIFIERS = frozenset(["offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "th", "scope"])
+_MODIFIERS = frozenset(["offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "nv", "th", "scope"]) | {
+    "scale_offset"
+}
 
 
 def lower(lowering: KernelLowering, instruction: Instruction) -> None:
@@ -83,8 +85,10 @@ def _offset(lowering: KernelLowering, decoded: Decoded) -> Any:
                 value -= 1 << 32
             total = builder.add(total, I64(value & _ALL_ONES))
         else:
-            amount = scalar_operand(lowering, operand, role, 32)
-            total = builder.add(total, builder.zext(amount, I64))
+            amount = builder.zext(scalar_operand(lowering, operand, role, 32), I64)
+            if "scale_offset" in decoded.modifiers and decoded.memory is not None:
+                amount = builder.mul(amount, I64(decoded.memory.bytes))
+            total = builder.add(total, amount)
     return total
 
 
