@@ -135,3 +135,24 @@ def test_run(script, word: str, code: int, stdout: str, stderr: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, stdout), done.stderr
     assert re.search(stderr, done.stderr)
+
+
+def test_hooks_around_launches_get_the_metadata_of_the_launch() -> None:
+    runtime = triton.knobs.runtime
+    x, seen = torch.ones(256), []
+
+    def before(metadata) -> None:
+        seen.append(("before", metadata.get()["name"], x.sum().item()))
+
+    def after(metadata) -> None:
+        seen.append(("after", metadata.get()["name"], x.sum().item()))
+
+    with wavecast.device("gfx942"):
+        runtime.launch_enter_hook.add(before)
+        runtime.launch_exit_hook.add(after)
+        try:
+            kernels.add[(1,)](x, x, x, 256, BLOCK=256)
+        finally:
+            runtime.launch_enter_hook.remove(before)
+            runtime.launch_exit_hook.remove(after)
+    assert seen == [("before", "add", 256), ("after", "add", 512)]

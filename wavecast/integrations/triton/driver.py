@@ -175,13 +175,17 @@ class CaptureLauncher:
         enter_hook: Any, exit_hook: Any, *values: Any,
     ) -> None:  # fmt: skip
         """Triton's launcher protocol; `values` holds every parameter, constants included."""
-        del function, packed, launch, enter_hook, exit_hook
+        del function, packed
         grid = (_dimension(x), _dimension(y), _dimension(z))
         if self._scratch and all(grid):
             # A program that set no allocator fails here, as it would on a GPU.
             size = grid[0] * grid[1] * grid[2] * self._clusters * self._scratch
             self._driver.scratch = compat.allocator()(size, self._scratch_align, stream)
+        if enter_hook is not None:
+            enter_hook(launch)
         self._driver.on_launch(self._kernel, grid, values)
+        if exit_hook is not None:
+            exit_hook(launch)
 
 
 def _dimension(value: Any) -> int:
