@@ -1,10 +1,11 @@
-"""Definitions deleted from the shared corpus: `python -m tests.emulate.check.mutations
+"""Definitions deleted from the shared corpus: `python -m tests.emulate.check.deletions
 [--target T]… [--most N] [NAME…]`.
 
-Of every kernel a case launches, instructions are deleted one at a time that alone define a vector
-register somebody reads. A deletion that makes the kernel's results wrong, or breaks it off, must be
-reported as the use of a register nothing has written; one that does not may be. Exit code 1 when
-one is missed. `most` bounds the deletions of one kernel, spread evenly (default 12).
+Of every kernel a case launches, instructions are deleted one at a time that are the first to write
+a vector register and the only ones to write what is read of it. A deletion that makes the results
+wrong, or breaks the kernel off, must be reported as the use of a register nothing has written; one
+that does not may be. Exit code 1 when one is missed. `most` bounds the deletions of one kernel,
+spread evenly (default 12).
 """
 
 from __future__ import annotations
@@ -25,24 +26,28 @@ from wavecast.emulate.check.mode import CheckMode
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.launch import Emulator
 from wavecast.errors import WavecastError
-from wavecast.isa.defuse import DefUse, bits_of
+from wavecast.isa.defuse import ENTRY, DefUse, bits_of
 from wavecast.isa.program import Program
 from wavecast.isa.registers import AGPRS, VGPRS
 
 
 def deletable(program: Program) -> list[int]:
-    """Instructions that write vector registers whole, some of which nothing else writes before
-    they are read."""
+    """Instructions that write vector registers whole, some of which are read and nothing writes
+    earlier or instead: left out, these hold nothing."""
     chains = DefUse(program)
     found = []
     for instruction in program.instructions:
         decoded = instruction.decoded
-        written = decoded.kills & (VGPRS | AGPRS)
-        if not written or decoded.writes != decoded.kills or decoded.reads & written:
+        written = decoded.kills & (VGPRS | AGPRS) & ~1  # v0 comes with a value
+        fresh = [
+            bit for bit in bits_of(written) if chains.definitions(instruction.index, bit) == {ENTRY}
+        ]
+        if not fresh or decoded.writes != decoded.kills or decoded.reads & written:
             continue
         for use in chains.uses(instruction.index):
-            read = program.instructions[use].decoded.reads & written
-            if any(chains.definitions(use, bit) == {instruction.index} for bit in bits_of(read)):
+            reads = program.instructions[use].decoded.reads
+            read = [bit for bit in fresh if reads >> bit & 1]
+            if any(chains.definitions(use, bit) == {instruction.index} for bit in read):
                 found.append(instruction.index)
                 break
     return found
@@ -118,8 +123,8 @@ def main() -> int:
                     bad, found, _ = _run(kernels, name, target, {code.digest: changed})
                     state = "reported" if found else "missed" if bad else "harmless"
                     counts[state] += 1
-                    if state == "missed":
-                        print(f"  missed: {code.kernel} {index}: {text}", flush=True)
+                    if state != "reported":
+                        print(f"  {state}: {code.kernel} {index}: {text}", flush=True)
             missed += counts["missed"] + counts["false alarms"]
             print(target, name, dict(counts), flush=True)
     return int(bool(missed))
