@@ -38,6 +38,7 @@ from wavecast.analyze.sync.hazards.traits import (
     Traits,
 )
 from wavecast.analyze.sync.violation import Violation
+from wavecast.isa.program import Block
 from wavecast.isa.registers import EXEC, M0, VCC
 from wavecast.isa.targets import TARGET_SETS
 
@@ -113,7 +114,6 @@ _USERS: Final = VALU | VMEM | DS | READS_M0_LATE
 _MODE_WINDOW: Final = 2
 _DOT_STATES: Final = 3
 _F64_AFTER_MATRIX: Final = 2
-_ALWAYS: Final = EXEC | M0
 _STORE_STATES: Final = 2
 _AFTER_F64: Final = FMA64 | VMEM | DS
 
@@ -123,7 +123,7 @@ def check(code: Code) -> Iterator[Violation]:
     checker = _Checker(code)
     after_f64 = _AFTER_F64 if code.has & F64_MATRIX else 0
     for block in code.program.blocks:
-        checker.enter(block.start)
+        checker.enter(block)
         for index in range(block.start, block.stop):
             flags = code.flags[index]
             if flags & _USERS:
@@ -136,6 +136,26 @@ def check(code: Code) -> Iterator[Violation]:
                 yield from _hardware_registers(code, index)
 
 
+def _matrix_reach(code: Code) -> list[int]:
+    """Per block for how many wait states from its start a matrix instruction before it matters."""
+    blocks, passed = code.program.blocks, code.passed
+    last = [-1] * len(blocks)
+    for index in code.with_flags(MATRIX):
+        last[code.block_of(index)] = index
+    entering = [0] * len(blocks)
+    dirty = list(reversed(code.program.reverse_postorder))
+    while dirty:
+        block = blocks[dirty.pop()]
+        left = entering[block.index] - (passed[block.stop] - passed[block.start])
+        if last[block.index] >= 0:
+            left = matrix.WINDOW - (passed[block.stop] - passed[last[block.index] + 1])
+        for successor in block.successors:
+            if left > entering[successor]:
+                entering[successor] = left
+                dirty.append(successor)
+    return entering
+
+
 def _missing(violation: Violation) -> int:
     return violation.value
 
@@ -145,8 +165,8 @@ class _Checker:
         self.code = code
         self.rules = [rule for rule in _RULES if code.target in rule.targets]
         self.limits = {flags: self._limit(flags) for flags in set(code.flags)}
-        self.has_matrix = bool(code.has & MATRIX)
-        self.start = self.last_matrix = 0
+        self.entering = _matrix_reach(code) if code.has & MATRIX else [0] * len(code.starts)
+        self.start = self.reach = 0
 
     def _limit(self, flags: int) -> int:
         """How many wait states back an instruction may depend on one that is no matrix
@@ -158,25 +178,23 @@ class _Checker:
             limits.append(_DOT_STATES)
         return max(limits, default=0)
 
-    def enter(self, start: int) -> None:
-        """Go on with the block that starts there."""
-        self.start = self.last_matrix = start
+    def enter(self, block: Block) -> None:
+        """Go on with this block."""
+        self.start = block.start
+        self.reach = self.code.passed[block.start] + self.entering[block.index]
 
     def near(self, index: int) -> Hits:
-        """What `index` may depend on: a long way back only where matrix instructions can be."""
+        """What `index` may depend on: a long way back only where a matrix instruction can be."""
         code = self.code
         item = code.traits[index]
-        limit = self.limits[item.flags]
-        if self.has_matrix:
-            if index - self.last_matrix <= matrix.WINDOW:
-                limit = matrix.WINDOW
-            if item.flags & MATRIX:
-                self.last_matrix = index
+        limit = matrix.WINDOW if code.passed[index] < self.reach else self.limits[item.flags]
+        if item.flags & MATRIX:
+            self.reach = code.passed[index + 1] + matrix.WINDOW
         exposed = code.written if item.flags & NEEDS_VECTOR_WRITES else code.notable
         here, last = code.passed[index], max(exposed.previous[index] + 1, self.start)
         if here - code.passed[last] >= limit:
             return []
-        return code.before(index, limit, item.touched | _ALWAYS, exposed)
+        return code.before(index, limit, item.touched, exposed)
 
     def of(self, index: int, hits: Hits) -> Iterator[Violation]:
         """Every hazard of one instruction."""

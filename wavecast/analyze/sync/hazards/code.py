@@ -107,21 +107,45 @@ class Code:
         Pairs (instruction, wait states between the two), the nearest first; the shortest way where
         several paths lead from one to the other.
         """
-        hits: dict[int, int] = {}
-        block = self.block_of(index)
-        passed = self._block(index, self.starts[block], 0, limit, registers, exposed, hits)
-        if passed is not None:
-            shortest: dict[int, int] = {}
-            pending = [(p, passed) for p in self.program.blocks[block].predecessors]
-            while pending:
-                block, states = pending.pop()
-                if shortest.get(block, limit) <= states:
-                    continue
-                shortest[block] = states
-                found = self.program.blocks[block]
-                left = self._block(found.stop, found.start, states, limit, registers, exposed, hits)
-                if left is not None:
-                    pending += [(p, left) for p in found.predecessors]
+        start = self.starts[self.block_of(index)]
+        passed, previous, exposes = self.passed, exposed.previous, exposed.registers
+        here = passed[index]
+        near: list[tuple[int, int]] = []
+        position = previous[index]
+        while position >= start:
+            between = here - passed[position + 1]
+            if between >= limit:
+                return near
+            if exposes[position] & registers:
+                near.append((position, between))
+            position = previous[position]
+        between = here - passed[start]
+        if between >= limit:
+            return near
+        return self._further(start, between, limit, registers, exposed, dict(near))
+
+    def _further(
+        self,
+        start: int,
+        between: int,
+        limit: int,
+        registers: int,
+        exposed: Exposure,
+        hits: dict[int, int],
+    ) -> list[tuple[int, int]]:
+        """Go on from the start of a block, `between` wait states away, through those before it."""
+        blocks = self.program.blocks
+        shortest: dict[int, int] = {}
+        pending = [(p, between) for p in blocks[self.block_of(start)].predecessors]
+        while pending:
+            block, states = pending.pop()
+            if shortest.get(block, limit) <= states:
+                continue
+            shortest[block] = states
+            found = blocks[block]
+            left = self._block(found.stop, found.start, states, limit, registers, exposed, hits)
+            if left is not None:
+                pending += [(p, left) for p in found.predecessors]
         return sorted(hits.items(), key=_states_between) if hits else []
 
     def _block(

@@ -58,11 +58,17 @@ def _transcendentals(code: Code) -> Iterator[Violation]:
 
 
 def _near_transcendentals(code: Code) -> list[bool]:
-    """Whether a transcendental result may still be on its way, by instruction: a cheap filter."""
+    """Whether a transcendental result may still be on its way, by instruction: a cheap filter.
+
+    A forward data flow of how many more vector instructions it takes until none can be.
+    """
+    blocks = code.program.blocks
     near = [False] * len(code.flags)
-    left = _MOST_VALU + 1
-    for block in code.program.blocks:
-        left = _MOST_VALU + 1  # unknown at the start of a block
+    entering = [0] * len(blocks)
+    dirty = list(reversed(code.program.reverse_postorder))
+    while dirty:
+        block = blocks[dirty.pop()]
+        left = entering[block.index]
         for index in range(block.start, block.stop):
             near[index] = left > 0
             flags = code.flags[index]
@@ -72,6 +78,10 @@ def _near_transcendentals(code: Code) -> list[bool]:
                 left -= 1
             elif flags & (VMEM | DS):
                 left = 0
+        for successor in block.successors:
+            if left > entering[successor]:
+                entering[successor] = left
+                dirty.append(successor)
     return near
 
 

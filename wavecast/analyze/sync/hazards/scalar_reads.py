@@ -37,9 +37,11 @@ _START: Final[_State] = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """The scalar operands of one instruction, each with its pair; `read` is all it reads."""
+    """The scalar operands of one instruction, each with its pair; `read` is all it reads and
+    `pairs` the pairs of that."""
 
     read: int
+    pairs: int
     uses: tuple[tuple[int, int], ...]
     definitions: tuple[tuple[int, int], ...]
 
@@ -128,6 +130,8 @@ class _Solver:
             return read, 0, 0
         access = self.accesses[index]
         assert access is not None
+        if not (scalar or vector or access.definitions) and access.pairs & read == access.pairs:
+            return state
         is_vector = flags & VALU
         late = self.late(state, index)
         if late & scalar:
@@ -197,10 +201,11 @@ def _access(decoded: Decoded) -> _Access | None:
         definitions.append((implicit_writes, _first_pair(implicit_writes)))
     if not uses and not definitions:
         return None
-    read = 0
-    for bits, _ in uses:
+    read = pairs = 0
+    for bits, pair in uses:
         read |= bits
-    return _Access(read, tuple(uses), tuple(definitions))
+        pairs |= pair
+    return _Access(read, pairs, tuple(uses), tuple(definitions))
 
 
 def _first_pair(bits: int) -> int:

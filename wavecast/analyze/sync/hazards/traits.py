@@ -20,7 +20,7 @@ from wavecast.isa.opcode import (
     OperandKind,
     Role,
 )
-from wavecast.isa.registers import AGPRS, EXEC, REGISTERS, SCC, VGPRS, special
+from wavecast.isa.registers import AGPRS, EXEC, M0, REGISTERS, SCC, VGPRS, special
 
 VECTOR: Final = VGPRS | AGPRS
 OTHERS: Final = ((1 << REGISTERS) - 1) ^ VECTOR
@@ -54,6 +54,7 @@ F64_MATRIX: Final = 1 << 23
 WAIT_ALU: Final = 1 << 24
 COMPARES: Final = 1 << 25
 
+_ALWAYS: Final = EXEC | M0
 _WIDE: Final = 8  # bytes
 _HWREG_NUMBER: Final = 0x3F
 _HWREG: Final = re.compile(r"(?:hwreg\()?\s*(?P<register>\w+)")
@@ -78,7 +79,8 @@ class Traits:
     """Flags and register sets of one instruction.
 
     `states` are the wait states it stands for (`s_nop N` for N + 1), `data` is what a store of more
-    than two dwords reads. Immutable by convention: a program has tens of thousands.
+    than two dwords reads, `touched` all it may depend on (EXEC and M0 always). Immutable by
+    convention: a program has tens of thousands.
     """
 
     __slots__ = ("data", "decoded", "flags", "reads", "states", "touched", "writes")
@@ -89,7 +91,7 @@ class Traits:
         self.decoded = decoded
         self.reads = decoded.reads
         self.writes = decoded.writes
-        self.touched = decoded.reads | decoded.writes
+        self.touched = decoded.reads | decoded.writes | _ALWAYS
         self.states = _states(decoded) if flags & NOP else 1
         self.data = 0
         if flags & VALU:
