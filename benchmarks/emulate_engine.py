@@ -5,8 +5,8 @@
 Parts: `translate` (processor time per instruction of corpus kernels, quick and well compiled, with
 outlined functions at hand), `warm` (a new process that finds everything in the cache), `launch`
 (a launch of one empty workgroup), `rate` (wave-instructions a second of one thread, beside numpy's
-additions of as many lanes in the same run). Medians of processor
-time, so that other work on the machine does not count.
+additions of as many lanes in the same run). Medians of processor time, so that other work on the
+machine does not count.
 """
 
 from __future__ import annotations
