@@ -9,12 +9,15 @@ from llvmlite import ir
 from wavecast.emulate.check import log, shadow_global, shadow_lds
 from wavecast.emulate.check.counters import DS, LOAD, Counters, issues
 from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.shadow import COMPARES
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import Access, Outlined, function_type
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import Role
+from wavecast.isa.opcode import Role, Space
+from wavecast.isa.program import Program
+from wavecast.isa.table.memory_forms import memory_form
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -32,6 +35,15 @@ def _coherent(instruction: Instruction) -> bool:
     modifiers = instruction.decoded.modifiers
     scope = modifiers.get("scope", "")
     return bool({"glc", "sc0", "sc1"} & set(modifiers)) or scope in ("SCOPE_DEV", "SCOPE_SYS")
+
+
+def _comparing(program: Program) -> set[bool]:
+    """Whether a program compares and swaps in LDS (True), in global memory (False)."""
+    return {
+        instruction.memory.space is Space.LDS
+        for instruction in program.instructions
+        if instruction.memory is not None and memory_form(instruction.opcode).operation == "cmpswap"
+    }
 
 
 def _function(module: ir.Module, access: Access) -> ir.Function:
@@ -65,12 +77,15 @@ class MemoryChecks(Observer):
         detail = access.action if access.action in _MOVES else "atomic"
         if detail == "store" and "h" in access.detail:
             detail = "storeh"
+        atomic = detail == "atomic"
+        if (atomic or detail == "load") and (place.mode == "local") in self._compares:
+            detail += COMPARES
         shadow = Access("shadow", place.mode, access.lanes, access.bytes, detail)
         streams = issues(instruction, lowering.program.target)
         stream = DS if place.mode in ("local", "flat") else LOAD
         number = self.counters.issued(lowering, stream) if stream in streams else I64(0)
         packed = builder.or_(builder.shl(number, I64(2)), I64(stream))
-        if stream != DS and (detail == "atomic" or _coherent(instruction)):
+        if stream != DS and (atomic or _coherent(instruction)):
             self._synchronise(lowering)
         builder.call(
             _function(lowering.module, shadow),
@@ -106,6 +121,7 @@ class MemoryChecks(Observer):
             log.emit(lowering, Kind.PARTIAL_BARRIER, instruction.index, lanes=missing)
 
     def enter(self, lowering: KernelLowering) -> None:
+        self._compares = _comparing(lowering.program)
         builder = lowering.builder
         self._exec: Any = element(builder, lowering.state, state.FIRST_EXEC, I32)
         entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)
@@ -156,10 +172,9 @@ def _clear(lowering: KernelLowering) -> None:
     def word(index: int, kind: Any) -> Any:
         return load(builder, element(builder, lowering.context, index, I64), kind, 8)
 
-    size = builder.shl(
-        builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2)), I64(3)
-    )
-    for index in (log.LDS_WRITES, log.LDS_READS):
+    dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
+    for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, shadow_lds.READ_WORDS)):
+        size = builder.mul(dwords, I64(8 * words))
         builder.call(function, [word(index, PTR), ir.IntType(8)(0), size, I1(0)])
 
 

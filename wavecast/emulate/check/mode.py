@@ -17,6 +17,7 @@ from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
+from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
@@ -108,7 +109,7 @@ class CheckWatch:
         progress.attach(context)
         undefined.attach(context)
         dwords = int(context[state.LDS_BYTES]) // 4 + 1
-        writes, reads = np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64)
+        writes, reads = np.zeros(dwords, np.uint64), np.zeros(READ_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.SHADOWS] = self.table.ctypes.data
         context[log.RELEASES] = self.releases.ctypes.data

@@ -17,6 +17,8 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.values import I1, I32, I64, element, load
 
+COMPARES = ".compares"
+"""Ends the detail of accesses in programs that compare and swap in this space."""
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ = range(3)
 """Order of a race's two sides: the low byte of a record's detail. The other side's wave + 1 or
 workgroup + 1 (0: several) is above it."""
@@ -99,8 +101,11 @@ class Watched:
         self.workgroup = self.word(state.WORKGROUP)
         self.lane_bytes = out.access.bytes
         kind = out.access.detail
-        self.loads = kind in ("load", "tolds")
-        self.atomic = kind == "atomic"
+        self.loads = kind.startswith("load") or kind == "tolds"
+        self.atomic = kind.startswith("atomic")
+        self.compares = kind.endswith(COMPARES)
+        """Whether this may be part of a loop around compare-and-swap, which starts with a plain
+        load: such loads and atomics do not conflict."""
         self.plain_store = kind.startswith("store")
         self.stores = self.plain_store or self.atomic
 
@@ -138,6 +143,7 @@ class Watched:
 
 
 __all__ = [
+    "COMPARES",
     "READ_AFTER_WRITE",
     "WRITE_AFTER_READ",
     "WRITE_AFTER_WRITE",

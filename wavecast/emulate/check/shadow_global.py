@@ -190,7 +190,7 @@ class _Dwords:
         clash = builder.icmp_unsigned("!=", overlap, I64(0))
         if watched.stores:
             clash = builder.and_(clash, changes)
-        if watched.atomic or not watched.stores:  # a plain load may be the first of a compare loop
+        if watched.atomic or (watched.compares and not watched.stores):
             plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
             clash = builder.and_(clash, plain)
         read = load(builder, slots[1], I64, 8)
@@ -198,7 +198,7 @@ class _Dwords:
         if not watched.stores:
             self._read(slots[1], bytes_)
             return
-        if not watched.atomic:
+        if not (watched.atomic and watched.compares):
             overlap = builder.and_(BYTES.of(builder, read), bytes_)
             clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
             self._judge(lane, place, read, clash, WRITE_AFTER_READ, None)

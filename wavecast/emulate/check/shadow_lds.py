@@ -1,14 +1,16 @@
 """LDS in check mode: who wrote and who read each dword last, and races between waves.
 
-A store's record: its number and stream, bytes, wave + 1, turn, whether it was atomic, instruction;
-and which bytes of the dword have been written at all. A load's record: the waves that read in its
-turn, bytes, turn, instruction. Bytes of two waves that do not overlap never conflict; where readers
-of one turn read different bytes only the last is kept (races may be missed, none is made up).
+A store's record, one word per dword: its number and stream, bytes, wave + 1, turn, whether it was
+atomic, instruction; and which bytes of the dword have been written at all. A load's record, four
+words: turn and instruction, nothing, and the waves that read each byte in that turn. Bytes that do
+not overlap never conflict.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from llvmlite import ir
 
 from wavecast.emulate.check import log
 from wavecast.emulate.check.counters import STREAMS, WAVES, visible_slot
@@ -25,14 +27,18 @@ from wavecast.emulate.check.shadow import (
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 
 NUMBER, WRITTEN, STREAM = Field(0, 18), Field(18, 4), Field(22, 2)
 BYTES, WAVE, TURN = Field(24, 4), Field(28, 6), Field(34, 13)
 ATOMIC, INSTRUCTION = Field(47, 1), Field(48, 16)
-READERS, READ_BYTES, READ_TURN = Field(0, 32), Field(32, 4), Field(36, 12)
+READ_TURN = Field(0, 48)
+READ_WORDS = 4
+"""64-bit words of a load's record."""
 ENDED = (1 << 24) - 1
-assert READERS.bits >= WAVES
+_READERS = ir.VectorType(I32, 4)
+"""Masks of waves, one per byte of the dword."""
+assert WAVES == 32
 assert STREAM.mask + 1 >= STREAMS
 
 
@@ -75,7 +81,7 @@ class Dwords:
         self.progress = watched.word(log.PROGRESS, PTR)
         self.parity = builder.and_(watched.turn, I64(1))
         self.me = builder.add(watched.wave, I64(1))
-        self.bit = builder.shl(I64(1), watched.wave)
+        self.bit = builder.shl(I32(1), builder.trunc(watched.wave, I32))
         self.races = Findings(out, Kind.LDS_RACE)
         self.empty = Findings(out, Kind.UNINITIALISED_LDS)
         # number and stream of this access are packed by the observer
@@ -87,7 +93,7 @@ class Dwords:
         no other store."""
         watched, builder = self.watched, self.out.builder
         write_slot = element(builder, self.writes, dword, I64)
-        read_slot = element(builder, self.reads, dword, I64)
+        read_slot = element(builder, self.reads, builder.mul(dword, I64(READ_WORDS)), I64)
         written = load(builder, write_slot, I64, 8)
         address = builder.shl(dword, I64(2))
         wave = WAVE.of(builder, written)
@@ -99,7 +105,7 @@ class Dwords:
         )
         if self.stores:
             foreign = builder.and_(foreign, changes)
-        if watched.atomic or not self.stores:  # a plain load may be the first of a compare loop
+        if watched.atomic or (watched.compares and not self.stores):
             plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
             foreign = builder.and_(foreign, plain)
         order = WRITE_AFTER_WRITE if self.stores else READ_AFTER_WRITE
@@ -109,7 +115,7 @@ class Dwords:
             other = builder.add(INSTRUCTION.of(builder, written), I64(1))
             self.races.when(unordered, lane, address, other, detail)
         if self.stores:
-            self._store(lane, address, written, read_slot, write_slot, bytes_)
+            self._store(lane, address, written, read_slot, write_slot, bytes_, changes)
         if watched.atomic or not self.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
             self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
@@ -133,21 +139,31 @@ class Dwords:
         return builder.and_(later, done)
 
     def _store(
-        self, lane: Any, address: Any, written: Any, read_slot: Any, write_slot: Any, bytes_: Any
+        self,
+        lane: Any,
+        address: Any,
+        written: Any,
+        read_slot: Any,
+        write_slot: Any,
+        bytes_: Any,
+        changes: Any,
     ) -> None:
         watched, builder = self.watched, self.out.builder
         read = load(builder, read_slot, I64, 8)
-        others = builder.and_(READERS.of(builder, read), builder.not_(self.bit))
-        overlap = builder.and_(READ_BYTES.of(builder, read), bytes_)
+        readers = builder.load(element(builder, read_slot, 2, I64), align=8, typ=_READERS)
+        mine = self._by_byte(bytes_)
+        same_bytes = builder.and_(readers, self._by_byte(bytes_, I32(0xFFFFFFFF)))
+        touched = builder.and_(same_bytes, builder.xor(mine, constant(-1, 32, 4)))
+        others = self.out.intrinsic("llvm.vector.reduce.or.v4i32", I32, touched)
         now = builder.and_(watched.turn, I64(READ_TURN.mask))
         race = watched.all_of(
-            I1(int(not watched.atomic)),
-            builder.icmp_unsigned("!=", others, I64(0)),
-            builder.icmp_unsigned("!=", overlap, I64(0)),
+            I1(int(not (watched.atomic and watched.compares))),
+            builder.icmp_unsigned("!=", others, I32(0)),
             builder.icmp_unsigned("==", READ_TURN.of(builder, read), now),
         )
-        lowest = self.out.intrinsic("llvm.cttz.i64", I64, others, I1(0))
-        reader = builder.add(lowest, I64(1))
+        race = builder.and_(race, changes)
+        lowest = self.out.intrinsic("llvm.cttz.i32", I32, others, I1(0))
+        reader = builder.zext(builder.add(lowest, I32(1)), I64)
         detail = builder.or_(builder.shl(reader, I64(8)), I64(WRITE_AFTER_READ))
         other = builder.add(INSTRUCTION.of(builder, read), I64(1))
         self.races.when(race, lane, address, other, detail)
@@ -160,19 +176,25 @@ class Dwords:
         )  # fmt: skip
         builder.store(record, write_slot, align=8)
 
+    def _by_byte(self, bytes_: Any, value: Any = None) -> Any:
+        """This wave's bit (or `value`) for the bytes of a mask, 0 for the others."""
+        builder = self.out.builder
+        flags = builder.trunc(bytes_, ir.IntType(4))
+        chosen = builder.bitcast(flags, ir.VectorType(I1, 4))
+        own = splat(builder, self.bit if value is None else value, 4)
+        return builder.select(chosen, own, constant(0, 32, 4))
+
     def _load(self, read_slot: Any, bytes_: Any) -> None:
+        """Record a load: readers of earlier turns are forgotten."""
         watched, builder = self.watched, self.out.builder
         read = load(builder, read_slot, I64, 8)
+        slot = element(builder, read_slot, 2, I64)
+        before = builder.load(slot, align=8, typ=_READERS)
         now = builder.and_(watched.turn, I64(READ_TURN.mask))
-        same = builder.and_(
-            builder.icmp_unsigned("==", READ_TURN.of(builder, read), now),
-            builder.icmp_unsigned("==", READ_BYTES.of(builder, read), bytes_),
-        )
-        before = builder.select(same, READERS.of(builder, read), I64(0))
-        record = together(
-            builder, builder.or_(before, self.bit), READ_BYTES.at(builder, bytes_),
-            READ_TURN.at(builder, now), INSTRUCTION.at(builder, watched.instruction),
-        )  # fmt: skip
+        same = builder.icmp_unsigned("==", READ_TURN.of(builder, read), now)
+        before = builder.select(same, before, constant(0, 32, 4))
+        builder.store(builder.or_(before, self._by_byte(bytes_)), slot, align=8)
+        record = builder.or_(now, INSTRUCTION.at(builder, watched.instruction))
         builder.store(record, read_slot, align=8)
 
     def log(self) -> None:
