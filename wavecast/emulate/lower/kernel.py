@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import (
+    barriers,
     hardware,
     jumps,
     memory,
@@ -40,7 +41,6 @@ from wavecast.isa.opcode import Access, Control, OperandKind, Role
 from wavecast.isa.program import Block, Program
 from wavecast.isa.registers import EXEC, SGPR_BASE
 from wavecast.isa.semantics.machine import Machine
-from wavecast.isa.waits import only_signals
 
 _DEBUG_TRAP = 3
 _SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
@@ -237,7 +237,8 @@ class KernelLowering(Registers):
                 self.settle()
                 mode.write(self, decoded)
             elif opcode.role is Role.BARRIER:
-                self._barrier(instruction)
+                self.settle()
+                barriers.lower(self, instruction)
             elif opcode.role is Role.MESSAGE and decoded.writes:
                 scalar_memory.message(self, decoded)
             elif opcode.name == "s_trap":
@@ -374,19 +375,6 @@ class KernelLowering(Registers):
         self.settle()
         self.stop(state.TRAP, instruction.index)
         self.builder.position_at_end(self.function.append_basic_block("after_trap"))
-
-    def _barrier(self, instruction: Instruction) -> None:
-        self.settle()
-        opcode = instruction.opcode
-        if opcode.implicit_writes:
-            raise Unsupported("a barrier that tells who came first")
-        if only_signals(opcode):
-            return
-        self.observer.leave(self, instruction)
-        self.resume.append(self.function.append_basic_block(f"resume{len(self.resume) + 1}"))
-        self.builder.store(I32(len(self.resume)), self.place)
-        self.stop(state.BARRIER)
-        self.builder.position_at_end(self.resume[-1])
 
 
 def _pause_blocks(program: Program) -> frozenset[int]:

@@ -53,6 +53,7 @@ FAULT_ADDRESS: Final = 9
 WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest
 WAVE: Final = 11  # number of the wave within it
 TURN: Final = 12  # barriers the workgroup has passed
+SIGNALLED: Final = 13  # workgroup + 1 and turn of the last signal that asked to be told
 MODE: Final = 16  # first word that belongs to the mode of execution
 CONTEXT_WORDS: Final = 64
 

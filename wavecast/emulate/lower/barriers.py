@@ -1,0 +1,58 @@
+"""Barriers of the workgroup: where a wave stops until the others have come.
+
+A split barrier signals first and waits later; here all happens at the wait. Only the barrier of the
+workgroup (-1) is known. Source: AMD RDNA4 instruction set architecture guide, "S_BARRIER_SIGNAL".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.values import I32, I64, element, load
+from wavecast.isa.instruction import Instruction, OperandClass
+from wavecast.isa.waits import only_signals
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.kernel import KernelLowering
+
+_WORKGROUP = (-1, 0xFFFF, 0xFFFFFFFF)
+_TELLS = "s_barrier_signal_isfirst"
+
+
+def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Lower a barrier. Raises Unsupported for named ones, and for leaving one."""
+    opcode = instruction.opcode
+    for operand in instruction.operands:
+        if operand.kind is not OperandClass.CONSTANT or operand.value not in _WORKGROUP:
+            raise Unsupported("a named barrier")
+    if opcode.name == _TELLS:
+        _tell(lowering)
+        return
+    if opcode.implicit_writes or opcode.implicit_reads:
+        raise Unsupported("this barrier")
+    if only_signals(opcode):
+        return
+    lowering.observer.leave(lowering, instruction)
+    lowering.resume.append(lowering.function.append_basic_block("resume"))
+    lowering.builder.store(I32(len(lowering.resume)), lowering.place)
+    lowering.stop(state.BARRIER)
+    lowering.builder.position_at_end(lowering.resume[-1])
+
+
+def _tell(lowering: KernelLowering) -> None:
+    """SCC: whether no wave of the workgroup has signalled since the last barrier."""
+    builder = lowering.builder
+    group, turn, place = (
+        element(builder, lowering.context, word, I64)
+        for word in (state.WORKGROUP, state.TURN, state.SIGNALLED)
+    )
+    high = builder.shl(builder.add(load(builder, group, I64, 8), I64(1)), I64(32))
+    now = builder.add(high, load(builder, turn, I64, 8))
+    first = builder.icmp_unsigned("!=", load(builder, place, I64, 8), now)
+    builder.store(now, place)
+    lowering.set_special("scc", first)
+
+
+__all__ = ["lower"]
