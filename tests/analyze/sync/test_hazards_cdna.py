@@ -11,6 +11,8 @@ import pytest
 from tests.analyze.support import program
 from tests.analyze.sync.test_waits import lines
 from wavecast.analyze.sync import hazards
+from wavecast.arch.cost import matrix_table
+from wavecast.isa import table
 
 MOST = 21
 ALL = ("gfx90a", "gfx942", "gfx950")
@@ -212,3 +214,13 @@ def test_a_hazard_around_a_loop() -> None:
         "s_cbranch_scc1 .Lloop",
     )
     assert [v.instruction for v in hazards(program(body, "gfx942"))] == [0]
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_every_matrix_instruction_has_a_number_of_passes(target: str) -> None:
+    names = [row.mnemonics[target] for row in table.rows() if row.form == "MFMA"
+             and target in row.mnemonics]  # fmt: skip
+    rows = matrix_table()[target]
+    cycles = {key[0]: row.cycles for key, row in rows.items()}
+    assert names
+    assert {cycles[name] // 4 for name in names} <= {2, 4, 8, 16}
