@@ -107,17 +107,21 @@ def clamp(w: Writer, s: Statement) -> str:
     return w.intrinsic("minimumnum", s.kind, low, splat(s.kind, ONE[element_of(s.kind)]))
 
 
+def _plain(w: Writer, kind: str, value: str) -> str:
+    """The value, or +0 for NaN and -0; by integers, which LLVM does not reason away."""
+    bits = element_bits(kind)
+    whole = w.set(f"bitcast {kind} {value} to i{bits}")
+    size = w.set(f"and i{bits} {whole}, {(1 << bits - 1) - 1}")
+    less = w.set(f"sub i{bits} {size}, 1")
+    good = w.set(f"icmp ult i{bits} {less}, {_INFINITY[kind]}")
+    chosen = w.set(f"select i1 {good}, i{bits} {whole}, i{bits} 0")
+    return w.set(f"bitcast i{bits} {chosen} to {kind}")
+
+
 def median(w: Writer, s: Statement) -> str:
     """The middle of three, of operands that are neither NaN nor -0: the median instruction takes
     zeros of both signs for equal, minimum and maximum do not."""
-    zero = splat(s.kind, 0)
-    values = []
-    for argument in s.arguments:
-        value = w.operand(argument)
-        wrong = w.set(f"fcmp uno {s.kind} {value}, {zero}")
-        number = w.set(f"select i1 {wrong}, {s.kind} {zero}, {s.kind} {value}")
-        values.append(w.set(f"fadd {s.kind} {number}, {zero}"))
-    a, b, c = values
+    a, b, c = (_plain(w, s.kind, w.operand(x)) for x in s.arguments)
     low = w.intrinsic("minimumnum", s.kind, a, b)
     high = w.intrinsic("maximumnum", s.kind, a, b)
     return w.intrinsic("maximumnum", s.kind, low, w.intrinsic("minimumnum", s.kind, high, c))
