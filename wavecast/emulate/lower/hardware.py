@@ -16,6 +16,7 @@ from wavecast.emulate.lower import mode
 from wavecast.emulate.lower.values import I32, I64
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.registers import SPECIAL_REGISTERS
+from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -25,6 +26,9 @@ CYCLES = "s_get_shader_cycles_u64"
 ROWS = frozenset({READ, CYCLES})
 """Rows lowered here."""
 _PLACE = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
+_NUMBERS = {"1": "MODE", "23": "HW_ID1", "24": "HW_ID2"}
+_NUMBERS_GFX9 = {"1": "MODE", "4": "HW_ID", "20": "XCC_ID"}
+"""What inline assembly that gives a number means, as LLVM's assembler encodes the names."""
 _CLOCKS = {"SHADER_CYCLES": 0, "SHADER_CYCLES_LO": 0, "SHADER_CYCLES_HI": 32}
 
 
@@ -37,7 +41,9 @@ def lower(lowering: KernelLowering, decoded: Decoded) -> None:
         return
     field = mode.field_of(decoded.operands[1].text)
     builder = lowering.builder
-    value = builder.lshr(_register(lowering, field.name), I32(field.first))
+    on_gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
+    name = (_NUMBERS_GFX9 if on_gfx9 else _NUMBERS).get(field.name, field.name)
+    value = builder.lshr(_register(lowering, name), I32(field.first))
     lowering.set_scalar_bits(first, builder.and_(value, I32(field.mask >> field.first)))
 
 
