@@ -129,8 +129,9 @@ def _sources(package: str) -> Iterator[tuple[str, bytes]]:
 
 def _object(name: str, store: Cache) -> bytes:
     """The object code of a function, from the cache where it is there."""
-    kind = "memory" if name.startswith(f"{PREFIX}.") else "outlined"
-    return stored(digest.key(kind, basis(), name), lambda: _compiled(name), store)
+    memory = name.startswith(f"{PREFIX}.")
+    key = digest.key("memory" if memory else "outlined", basis(), name)
+    return stored(key, lambda: _compiled(name), store)
 
 
 def stored(key: str, make: Callable[[], bytes], store: Cache) -> bytes:

@@ -254,7 +254,7 @@ def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> N
                 frame.masks[key] = frame.builder.and_(value, frame.active)
             continue
         if operand.kind not in (OperandClass.VGPR, OperandClass.AGPR):
-            raise WaveWide(f"{decoded.mnemonic} writes {operand.text}")
+            raise Unsupported(f"a result in {operand.text}")
         _write_rows(frame, decoded, operand, role, value)
     for name in decoded.opcode.implicit_writes:
         bits = special(name)
