@@ -2,8 +2,9 @@
 
 A store's record, one word per dword: its number and stream, bytes, wave + 1, turn, whether it was
 atomic, instruction; and which bytes of the dword have been written at all. A load's record, four
-words: turn and instruction, nothing, and the waves that read each byte in that turn. Bytes that do
-not overlap never conflict.
+words: turn and instruction; number, stream and wave of the last load; and the waves that read each
+byte in that turn. Bytes that do not overlap never conflict. A load that was not waited for before
+its wave's barrier may still be overtaken by a store behind it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ NUMBER, WRITTEN, STREAM = Field(0, 18), Field(18, 4), Field(22, 2)
 BYTES, WAVE, TURN = Field(24, 4), Field(28, 6), Field(34, 13)
 ATOMIC, INSTRUCTION = Field(47, 1), Field(48, 16)
 READ_TURN = Field(0, 48)
+LAST_NUMBER, LAST_STREAM, LAST_WAVE = Field(0, NUMBER.bits), Field(24, 2), Field(32, 6)
 READ_WORDS = 4
 """64-bit words of a load's record."""
 ENDED = (1 << 24) - 1
@@ -127,16 +129,18 @@ class Dwords:
         builder = self.out.builder
         now = builder.and_(self.watched.turn, I64(TURN.mask))
         later = builder.icmp_unsigned("!=", TURN.of(builder, written), now)
-        author = builder.sub(wave, I64(1))
-        slot = visible_slot(
-            builder, self.progress, author, self.parity, STREAM.of(builder, written)
-        )
-        reached = load(builder, slot, I64, 8)
-        ahead = builder.sub(reached, NUMBER.of(builder, written))
-        ahead = builder.and_(ahead, I64(NUMBER.mask))
-        done = builder.icmp_unsigned("<", ahead, I64((NUMBER.mask + 1) // 2))
-        done = builder.or_(done, builder.icmp_unsigned("==", reached, I64(ENDED)))
+        done = self._reached(wave, STREAM.of(builder, written), NUMBER.of(builder, written))
         return builder.and_(later, done)
+
+    def _reached(self, wave: Any, stream: Any, number: Any) -> Any:
+        """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
+        builder = self.out.builder
+        author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
+        slot = visible_slot(builder, self.progress, author, self.parity, stream)
+        reached = load(builder, slot, I64, 8)
+        ahead = builder.and_(builder.sub(reached, number), I64(NUMBER.mask))
+        done = builder.icmp_unsigned("<", ahead, I64((NUMBER.mask + 1) // 2))
+        return builder.or_(done, builder.icmp_unsigned("==", reached, I64(ENDED)))
 
     def _store(
         self,
@@ -156,12 +160,21 @@ class Dwords:
         touched = builder.and_(same_bytes, builder.xor(mine, constant(-1, 32, 4)))
         others = self.out.intrinsic("llvm.vector.reduce.or.v4i32", I32, touched)
         now = builder.and_(watched.turn, I64(READ_TURN.mask))
+        same_turn = builder.icmp_unsigned("==", READ_TURN.of(builder, read), now)
+        last = load(builder, element(builder, read_slot, 1, I64), I64, 8)
+        wave = LAST_WAVE.of(builder, last)
+        others_last = builder.and_(
+            builder.icmp_unsigned("!=", wave, self.me), builder.icmp_unsigned("!=", wave, I64(0))
+        )
+        pending = builder.not_(
+            self._reached(wave, LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last))
+        )
         race = watched.all_of(
             I1(int(not (watched.atomic and watched.compares))),
             builder.icmp_unsigned("!=", others, I32(0)),
-            builder.icmp_unsigned("==", READ_TURN.of(builder, read), now),
+            builder.or_(same_turn, builder.and_(others_last, pending)),
+            changes,
         )
-        race = builder.and_(race, changes)
         lowest = self.out.intrinsic("llvm.cttz.i32", I32, others, I1(0))
         reader = builder.zext(builder.add(lowest, I32(1)), I64)
         detail = builder.or_(builder.shl(reader, I64(8)), I64(WRITE_AFTER_READ))
@@ -196,6 +209,11 @@ class Dwords:
         builder.store(builder.or_(before, self._by_byte(bytes_)), slot, align=8)
         record = builder.or_(now, INSTRUCTION.at(builder, watched.instruction))
         builder.store(record, read_slot, align=8)
+        last = together(
+            builder, LAST_NUMBER.at(builder, self.number), LAST_STREAM.at(builder, self.stream),
+            LAST_WAVE.at(builder, self.me),
+        )  # fmt: skip
+        builder.store(last, element(builder, read_slot, 1, I64), align=8)
 
     def log(self) -> None:
         self.races.log(self.watched.instruction)
