@@ -15,7 +15,7 @@ from wavecast import isa
 CASES = {
     "parse": 400,
     "assembly": 12,
-    "execution": 4,
+    "execution": 24,
     "shapes": 6,
     "arch-file": 60,
     "settings": 200,
