@@ -11,7 +11,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import engine
 from wavecast.emulate.errors import ExecutionError, Unsupported
-from wavecast.emulate.native import translate
+from wavecast.emulate.native import compile_kernel
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
@@ -57,22 +57,24 @@ def _fibonacci(n: int) -> int:
     return n if n < 2 else _fibonacci(n - 1) + _fibonacci(n - 2)
 
 
-def _run(text: str, target: str, choice: int) -> np.ndarray:
+def _run(text: str, target: str, choice: int, quick: bool = False) -> np.ndarray:
     (code,) = load(text, target)
     out = np.zeros(64, np.int32)
     kernarg = np.array([out.ctypes.data, choice], np.uint64).tobytes()
     launch = Launch(code=code, grid=(1, 1, 1), block=(64, 1, 1), kernarg=kernarg)
-    native = translate(parse_kernel(code, link=True))
+    kernel = parse_kernel(code, link=True)
+    native = compile_kernel(kernel, quick=quick).load(lambda: kernel)
     engine.run(native, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)])
     return out
 
 
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
-def test_recursion_and_function_pointers(target: str) -> None:
+def test_recursion_and_function_pointers(target: str, quick: bool) -> None:
     text = assembly(_SOURCE, target, 0)
     numbers = np.array([_fibonacci(lane & 7) for lane in range(64)])
-    assert (_run(text, target, 1) == 3 * numbers).all()
-    assert (_run(text, target, 0) == [_fibonacci(int(n)) for n in numbers]).all()
+    assert (_run(text, target, 1, quick) == 3 * numbers).all()
+    assert (_run(text, target, 0, quick) == [_fibonacci(int(n)) for n in numbers]).all()
 
 
 def test_a_jump_to_no_function_is_an_error() -> None:
