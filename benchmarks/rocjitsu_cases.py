@@ -4,7 +4,8 @@
 
 The kernels are our own (`suite_kernels.py`); sizes, types and case names are those of
 ROCm/rocjitsu-test-corpus, `benchmarks/suites/nightly.toml`. `cold` is the first launch, with
-Triton's compilation and the translation; `warm` the median of further ones. Exit code 1 when a
+Triton's compilation and the translation; `warm` the median of further ones on the clock, `cpu` of
+the processor, all threads together. Exit code 1 when a
 result is wrong.
 """
 
@@ -178,17 +179,19 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def measure(case: Case) -> tuple[float, float, float]:
-    """Seconds of the first launch, median seconds of later ones, error relative to the largest
-    element."""
-    taken = []
+def measure(case: Case) -> tuple[float, float, float, float]:
+    """Seconds of the first launch, median seconds of later ones on the clock and of the processor,
+    error relative to the largest element."""
+    clock, processor = [], []
     for _ in range(RUNS + 1):
-        start = time.perf_counter()
+        start = time.perf_counter(), time.process_time()
         case.launch()
-        taken.append(time.perf_counter() - start)
+        clock.append(time.perf_counter() - start[0])
+        processor.append(time.process_time() - start[1])
     wanted = case.wanted.double()
     difference = (case.result.double() - wanted).abs().max() / wanted.abs().max()
-    return taken[0], statistics.median(taken[1:]), float(difference)
+    median = statistics.median
+    return clock[0], median(clock[1:]), median(processor[1:]), float(difference)
 
 
 def main() -> int:
@@ -201,17 +204,17 @@ def main() -> int:
     if unknown:
         parser.error(f"no case {unknown[0]}")
     wrong = 0
-    print(f"{'case':34} {'cold ms':>9} {'warm ms':>9} {'error':>8}")
+    print(f"{'case':34} {'cold ms':>9} {'warm ms':>9} {'cpu ms':>9} {'error':>8}")
     with wavecast.device(options.target, threads=options.threads):
         for name in options.names or CASES:
             torch.manual_seed(0)
             case = CASES[name]()
-            cold, warm, error = measure(case)
+            cold, warm, processor, error = measure(case)
             right = error <= case.tolerance
             wrong += not right
             mark = "" if right else "  WRONG"
-            line = f"{name:34} {cold * 1e3:9.1f} {warm * 1e3:9.2f} {error:8.0e}{mark}"
-            print(line, flush=True)
+            times = f"{cold * 1e3:9.1f} {warm * 1e3:9.2f} {processor * 1e3:9.2f}"
+            print(f"{name:34} {times} {error:8.0e}{mark}", flush=True)
     print(f"{len(options.names or CASES) - wrong} right, {wrong} wrong")
     return 1 if wrong else 0
 
