@@ -38,6 +38,10 @@ LAST_NUMBER, LAST_STREAM, LAST_WAVE = Field(0, NUMBER.bits), Field(24, 2), Field
 READ_WORDS = 4
 """64-bit words of a load's record."""
 ENDED = (1 << 24) - 1
+_RECORD = ir.VectorType(I64, READ_WORDS)
+_ONES = (1 << 64) - 1
+_AUTHOR = sum(field.mask << field.first for field in (NUMBER, STREAM, WAVE, TURN, ATOMIC))
+"""What stores of one instruction of one wave have in common."""
 _READERS = ir.VectorType(I32, 4)
 """Masks of waves, one per byte of the dword."""
 assert WAVES == 32
@@ -60,13 +64,18 @@ def build(out: Outlined) -> None:
         inset = builder.sub(address, base)
         bytes_ = watched.bytes_of(inset)
         first = builder.lshr(inset, I64(2))
-        for index in range(out.access.dwords):
-            place = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-            changes = watched.changes(lane, index, place)
-            dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
+        with builder.if_then(builder.not_(dwords.quick(inset, first)), likely=False):
+            for index in range(out.access.dwords):
+                place = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
+                changes = watched.changes(lane, index, place)
+                dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
     beyond.log(watched.instruction)
     dwords.log()
     builder.ret(I32(0))
+
+
+def _all(value: int, count: int) -> ir.Constant:
+    return ir.Constant(ir.VectorType(I64, count), [value] * count)
 
 
 class Dwords:
@@ -89,6 +98,87 @@ class Dwords:
         # number and stream of this access are packed by the observer
         self.stream = builder.and_(watched.number, I64(3))
         self.number = builder.lshr(watched.number, I64(2))
+        self.reader = self._reader()
+
+    def quick(self, inset: Any, first: Any) -> Any:
+        """Record whole dwords that one wave wrote by one instruction and that are in order; False
+        (i1) where there is anything to look at, and nothing is recorded.
+        """
+        watched, builder = self.watched, self.out.builder
+        if watched.lane_bytes < 4 or watched.atomic:
+            return I1(0)
+        count = self.out.access.dwords
+        kind = ir.VectorType(I64, count)
+        write_slot = element(builder, self.writes, first, I64)
+        written = builder.load(write_slot, align=8, typ=kind)
+        one = builder.extract_element(written, I32(0))
+        wave = WAVE.of(builder, one)
+        alike = builder.and_(builder.xor(written, splat(builder, one, count)), _all(_AUTHOR, count))
+        foreign = builder.and_(
+            builder.icmp_unsigned("!=", wave, I64(0)), builder.icmp_unsigned("!=", wave, self.me)
+        )
+        good = watched.all_of(
+            builder.icmp_unsigned("==", builder.and_(inset, I64(3)), I64(0)),
+            builder.icmp_unsigned("==", self._any(alike), I64(0)),
+            builder.icmp_unsigned("==", ATOMIC.of(builder, one), I64(0)),
+            builder.or_(builder.not_(foreign), self._visible(one, wave)),
+        )
+        places = [builder.add(first, I64(index)) for index in range(count)]
+        slots = [
+            element(builder, self.reads, builder.mul(place, I64(READ_WORDS)), I64)
+            for place in places
+        ]
+        records = [builder.load(slot, align=8, typ=_RECORD) for slot in slots]
+        if self.stores:
+            return self._quick_store(good, records, write_slot, kind)
+        full = builder.xor(written, _all(WRITTEN.mask << WRITTEN.first, count))
+        missing = builder.and_(full, _all(WRITTEN.mask << WRITTEN.first, count))
+        good = builder.and_(good, builder.icmp_unsigned("==", self._any(missing), I64(0)))
+        with builder.if_then(good, likely=True):
+            for slot, record in zip(slots, records, strict=True):
+                builder.store(self._with_reader(record), slot, align=8)
+        return good
+
+    def _any(self, value: Any) -> Any:
+        """All words of a vector or'ed, i64."""
+        count = value.type.count
+        if count == 1:
+            return self.out.builder.extract_element(value, I32(0))
+        return self.out.intrinsic(f"llvm.vector.reduce.or.v{count}i64", I64, value)
+
+    def _with_reader(self, record: Any) -> Any:
+        """A load's record with this wave among the readers of all four bytes."""
+        builder = self.out.builder
+        turn = READ_TURN.of(builder, builder.extract_element(record, I32(0)))
+        now = builder.and_(self.watched.turn, I64(READ_TURN.mask))
+        kept = builder.and_(record, ir.Constant(_RECORD, [0, 0, _ONES, _ONES]))
+        same = builder.icmp_unsigned("==", turn, now)
+        kept = builder.select(same, kept, ir.Constant(_RECORD, [0] * READ_WORDS))
+        return builder.or_(kept, self.reader)
+
+    def _quick_store(self, good: Any, records: list[Any], write_slot: Any, kind: Any) -> Any:
+        watched, builder = self.watched, self.out.builder
+        now = builder.and_(watched.turn, I64(READ_TURN.mask))
+        last = builder.extract_element(records[0], I32(1))
+        for record in records:
+            turn = READ_TURN.of(builder, builder.extract_element(record, I32(0)))
+            readers = builder.and_(record, ir.Constant(_RECORD, [0, 0, _ONES, _ONES]))
+            nobody = builder.icmp_unsigned("==", self._any(readers), I64(0))
+            earlier = builder.and_(
+                builder.icmp_unsigned("!=", turn, now),
+                builder.icmp_unsigned("==", builder.extract_element(record, I32(1)), last),
+            )
+            good = builder.and_(good, builder.or_(nobody, earlier))
+        wave = LAST_WAVE.of(builder, last)
+        own = builder.or_(
+            builder.icmp_unsigned("==", wave, self.me), builder.icmp_unsigned("==", wave, I64(0))
+        )
+        stream, number = LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last)
+        good = builder.and_(good, builder.or_(own, self._reached(wave, stream, number)))
+        with builder.if_then(good, likely=True):
+            record = self._store_record(I64(WRITTEN.mask), I64(BYTES.mask))
+            builder.store(splat(builder, record, kind.count), write_slot, align=8)
+        return good
 
     def touch(self, lane: Any, dword: Any, bytes_: Any, changes: Any) -> None:
         """Check one dword, then record the access. A store that `changes` nothing conflicts with
@@ -181,13 +271,32 @@ class Dwords:
         other = builder.add(INSTRUCTION.of(builder, read), I64(1))
         self.races.when(race, lane, address, other, detail)
         ever = builder.or_(WRITTEN.of(builder, written), bytes_)
-        record = together(
+        builder.store(self._store_record(ever, bytes_), write_slot, align=8)
+
+    def _store_record(self, ever: Any, bytes_: Any) -> Any:
+        watched, builder = self.watched, self.out.builder
+        return together(
             builder, NUMBER.at(builder, self.number), WRITTEN.at(builder, ever),
             STREAM.at(builder, self.stream), BYTES.at(builder, bytes_), WAVE.at(builder, self.me),
             TURN.at(builder, watched.turn), I64(int(watched.atomic) << ATOMIC.first),
             INSTRUCTION.at(builder, watched.instruction),
         )  # fmt: skip
-        builder.store(record, write_slot, align=8)
+
+    def _reader(self) -> Any:
+        """What a load of whole dwords by this wave adds to a load's record."""
+        watched, builder = self.watched, self.out.builder
+        turn = builder.and_(watched.turn, I64(READ_TURN.mask))
+        last = together(
+            builder, LAST_NUMBER.at(builder, self.number), LAST_STREAM.at(builder, self.stream),
+            LAST_WAVE.at(builder, self.me),
+        )  # fmt: skip
+        wide = builder.zext(self.bit, I64)
+        both = builder.or_(wide, builder.shl(wide, I64(32)))
+        head = builder.or_(turn, INSTRUCTION.at(builder, watched.instruction))
+        total: Any = ir.Constant(_RECORD, [0] * READ_WORDS)
+        for index, word in enumerate((head, last, both, both)):
+            total = builder.insert_element(total, word, I32(index))
+        return total
 
     def _by_byte(self, bytes_: Any, value: Any = None) -> Any:
         """This wave's bit (or `value`) for the bytes of a mask, 0 for the others."""
@@ -207,13 +316,9 @@ class Dwords:
         same = builder.icmp_unsigned("==", READ_TURN.of(builder, read), now)
         before = builder.select(same, before, constant(0, 32, 4))
         builder.store(builder.or_(before, self._by_byte(bytes_)), slot, align=8)
-        record = builder.or_(now, INSTRUCTION.at(builder, watched.instruction))
-        builder.store(record, read_slot, align=8)
-        last = together(
-            builder, LAST_NUMBER.at(builder, self.number), LAST_STREAM.at(builder, self.stream),
-            LAST_WAVE.at(builder, self.me),
-        )  # fmt: skip
-        builder.store(last, element(builder, read_slot, 1, I64), align=8)
+        for index in range(2):
+            word = builder.extract_element(self.reader, I32(index))
+            builder.store(word, element(builder, read_slot, index, I64), align=8)
 
     def log(self) -> None:
         self.races.log(self.watched.instruction)
