@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
+from wavecast.emulate.check.shadow_global import MANY
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.errors import Unsupported
@@ -53,7 +55,7 @@ class CheckMode:
 
     def key(self, target: str) -> str:
         del target
-        return ""
+        return "check+numbers" if self.numbers else "check"
 
     def observer(self, kernel: Kernel) -> Observer:
         """Raises Unsupported for a program too long for the records."""
@@ -76,6 +78,10 @@ class CheckMode:
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
     ) -> CheckWatch:
+        """Raises Unsupported for more workgroups than records can name."""
+        groups = math.prod(launch.grid)
+        if groups >= MANY:
+            raise Unsupported(f"{native.kernel.name}: checks of {groups} workgroups")
         return CheckWatch(self, native, launch, ranges)
 
 

@@ -27,11 +27,12 @@ from wavecast.emulate.check.shadow import (
 from wavecast.emulate.check.shadow_lds import Dwords
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.lower.addresses import Resolved, resolve
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
 
 WORKGROUP, WAVE, TURN = Field(0, 26), Field(26, 6), Field(32, 11)
 BYTES, ATOMIC, INSTRUCTION = Field(43, 4), Field(47, 1), Field(48, 16)
+_ONES = (1 << 64) - 1
 MANY = WORKGROUP.mask
 """In the place of a workgroup + 1: several."""
 
@@ -42,11 +43,13 @@ def build(out: Outlined) -> None:
     found = resolve(out)
     builder = out.builder
     dwords = _Dwords(watched)
+    dwords.settle(found)
     into_lds = Dwords(watched, stores=True) if watched.out.access.detail == "tolds" else None
     flat = Dwords(watched) if out.access.mode == "flat" else None
     with out.each_lane(found.live) as lane:
         address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
-        dwords.touch(lane, address)
+        with builder.if_then(builder.not_(dwords.quick(address)), likely=False):
+            dwords.touch(lane, address)
         if flat is not None:
             _touch_lds(watched, flat, lane, address)
     dwords.log()
@@ -59,7 +62,10 @@ def build(out: Outlined) -> None:
             inset = builder.add(offset, builder.mul(lane, I64(out.access.bytes)))
             end = builder.add(inset, I64(out.access.bytes))
             first = builder.lshr(inset, I64(2))
-            with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
+            with (
+                builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True),
+                builder.if_then(builder.not_(into_lds.quick(inset, first)), likely=False),
+            ):
                 for index in range(out.access.dwords):
                     into_lds.touch(lane, builder.add(first, I64(index)), I64(0xF), I1(1))
         into_lds.log()
@@ -138,6 +144,112 @@ class _Dwords:
         self.ranges = watched.word(state.RANGES, PTR)
         own = load(builder, element(builder, self.releases, watched.workgroup, I32), I32)
         self.acquires = builder.icmp_unsigned("!=", own, I32(0))
+        self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
+        self.writes, self.reads = out.room(I64, I64(0)), out.room(I64, I64(0))
+        self.done = out.room(I1)
+
+    def settle(self, found: Resolved) -> None:
+        """Find the range of the first lane, in which the others are looked for first."""
+        out, builder = self.out, self.out.builder
+        with builder.if_then(builder.icmp_unsigned("!=", found.live, out.mask(0)), likely=True):
+            lane = out.lowest(found.live)
+            address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+            index = builder.call(range_of(out.module), [out.context, address])
+            near = builder.icmp_unsigned("<", index, I64(64))  # -1 is far
+            moved = builder.lshr(self.allowed, builder.and_(index, I64(63)))
+            allowed = builder.trunc(moved, I1)
+            with builder.if_then(builder.and_(near, allowed), likely=True):
+                twice = builder.shl(index, I64(1))
+                for slot, base, offset in (
+                    (self.start, self.ranges, 0),
+                    (self.stop, self.ranges, 1),
+                    (self.writes, self.shadows, 0),
+                    (self.reads, self.shadows, 1),
+                ):
+                    word = element(builder, base, builder.add(twice, I64(offset)), I64)
+                    builder.store(load(builder, word, I64, 8), slot)
+
+    def quick(self, address: Any) -> Any:
+        """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded) and
+        that are not fresh memory; False (i1) for others, and nothing is recorded."""
+        out, builder = self.out, self.out.builder
+        if self.watched.lane_bytes < 4 or self.watched.atomic:
+            return I1(0)
+        builder.store(I1(0), self.done)
+        start, stop = out.get(self.start, I64), out.get(self.stop, I64)
+        inset = builder.sub(address, start)
+        end = builder.add(inset, I64(out.access.bytes))
+        inside = self.watched.all_of(
+            builder.icmp_unsigned("<", inset, builder.sub(stop, start)),
+            builder.icmp_unsigned("<=", end, builder.sub(stop, start)),
+            builder.icmp_unsigned("==", builder.and_(address, I64(3)), I64(0)),
+            builder.icmp_unsigned("!=", out.get(self.writes, I64), I64(0)),
+        )
+        with builder.if_then(inside, likely=True):
+            self._quick_inside(address, builder.lshr(inset, I64(2)), stop)
+        return out.get(self.done, I1)
+
+    def _quick_inside(self, address: Any, first: Any, stop: Any) -> None:
+        out, builder = self.out, self.out.builder
+        count = out.access.dwords
+        kind = ir.VectorType(I64, count)
+        slots = [
+            element(builder, builder.inttoptr(out.get(slot, I64), PTR), first, I64)
+            for slot in (self.writes, self.reads)
+        ]
+        written, read = (builder.load(slot, align=8, typ=kind) for slot in slots)
+        touched = builder.or_(written, read) if self.watched.stores else written
+        good = builder.icmp_unsigned("==", self._any(touched), I64(0))
+        if self.watched.loads:
+            good = builder.and_(good, self._seasoned(address, stop))
+        with builder.if_then(good, likely=True):
+            builder.store(I1(1), self.done)
+            if self.watched.stores:
+                record = self._store_record(I64(BYTES.mask))
+                builder.store(splat(builder, record, count), slots[0], align=8)
+            else:
+                builder.store(self._loads(read), slots[1], align=8)
+
+    def _any(self, value: Any) -> Any:
+        """All words of a vector or'ed, i64."""
+        count = value.type.count
+        if count == 1:
+            return self.out.builder.extract_element(value, I32(0))
+        return self.out.intrinsic(f"llvm.vector.reduce.or.v{count}i64", I64, value)
+
+    def _seasoned(self, address: Any, stop: Any) -> Any:
+        """Whether no dword of a lane is half of the pattern of memory never written (i1)."""
+        builder = self.out.builder
+        good: Any = builder.icmp_unsigned("==", self.canary, I64(0))
+        different: Any = I1(1)
+        for number in range(0, self.out.access.dwords + 1, 2):
+            inset = 4 * min(number, self.out.access.dwords - 1)
+            place = builder.and_(builder.add(address, I64(inset)), I64(~7 & _ONES))
+            whole = builder.icmp_unsigned("<=", builder.add(place, I64(8)), stop)
+            held = builder.select(whole, place, builder.and_(address, I64(~7 & _ONES)))
+            value = load(builder, builder.inttoptr(held, PTR), I64, 8)
+            unlike = builder.icmp_unsigned("!=", value, self.canary)
+            different = builder.and_(different, builder.and_(whole, unlike))
+        return builder.or_(good, different)
+
+    def _loads(self, read: Any) -> Any:
+        """Records of loads renewed: several workgroups where another has read the same bytes."""
+        builder, count = self.out.builder, read.type.count
+
+        def every(value: int) -> Any:
+            return ir.Constant(read.type, [value] * count)
+
+        workgroup = builder.and_(read, every(WORKGROUP.mask << WORKGROUP.first))
+        me = splat(builder, self.me, count)
+        bytes_ = builder.and_(read, every(BYTES.mask << BYTES.first))
+        others = builder.and_(
+            builder.icmp_unsigned("!=", workgroup, every(0)),
+            builder.icmp_unsigned("!=", workgroup, me),
+        )
+        alike = builder.icmp_unsigned("==", bytes_, every(BYTES.mask << BYTES.first))
+        who = builder.select(builder.and_(others, alike), every(MANY), me)
+        rest = self._load_record(I64(0), I64(BYTES.mask))
+        return builder.or_(who, splat(builder, rest, count))
 
     def touch(self, lane: Any, address: Any) -> None:
         """Check and record the dwords of one lane."""
@@ -202,13 +314,19 @@ class _Dwords:
             overlap = builder.and_(BYTES.of(builder, read), bytes_)
             clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
             self._judge(lane, place, read, clash, WRITE_AFTER_READ, None)
-        record = together(
-            builder, WORKGROUP.at(builder, self.me), WAVE.at(builder, self.wave),
+        builder.store(self._store_record(bytes_), slots[0], align=8)
+
+    def _store_record(self, bytes_: Any) -> Any:
+        atomic = I64(int(self.watched.atomic) << ATOMIC.first)
+        return self.out.builder.or_(self._load_record(self.me, bytes_), atomic)
+
+    def _load_record(self, workgroup: Any, bytes_: Any) -> Any:
+        builder = self.out.builder
+        return together(
+            builder, WORKGROUP.at(builder, workgroup), WAVE.at(builder, self.wave),
             TURN.at(builder, self.turn), BYTES.at(builder, bytes_),
-            I64(int(watched.atomic) << ATOMIC.first),
-            INSTRUCTION.at(builder, watched.instruction),
+            INSTRUCTION.at(builder, self.watched.instruction),
         )  # fmt: skip
-        builder.store(record, slots[0], align=8)
 
     def _judge(self, lane: Any, place: Any, record: Any, clash: Any, order: int, read: Any) -> None:
         """Findings from the other side's record, where bytes overlap. `read` is the record of
@@ -272,12 +390,7 @@ class _Dwords:
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
         many = builder.and_(known, alike)
         who = builder.select(many, I64(MANY), self.me)
-        record = together(
-            builder, WORKGROUP.at(builder, who), WAVE.at(builder, self.wave),
-            TURN.at(builder, self.turn), BYTES.at(builder, bytes_),
-            INSTRUCTION.at(builder, self.watched.instruction),
-        )  # fmt: skip
-        builder.store(record, slot, align=8)
+        builder.store(self._load_record(who, bytes_), slot, align=8)
 
     def log(self) -> None:
         for findings in (self.beyond, self.between, self.within, self.fresh, self.replicas):
