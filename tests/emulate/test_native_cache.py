@@ -14,8 +14,10 @@ from tests.emulate.memory_support import assembly
 from wavecast.compile.assembly import load
 from wavecast.compile.cache import Cache
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import native
 from wavecast.emulate.launch import Emulator
+from wavecast.emulate.lower import runtime
 
 BODY = """
 	v_add_u32_e32 v2, {amount}, v0
@@ -60,6 +62,21 @@ def test_other_code_is_another_entry(cache: Cache) -> None:
     assert len(list(cache.entries("emulate"))) == 2
 
 
+def test_equal_instructions_of_another_code_object_are_another_entry(cache: Cache) -> None:
+    """Its data or its descriptor may differ."""
+    _result(_code(5))
+    _result(replace(_code(5), digest="other"))
+    assert len(list(cache.entries("emulate"))) == 2
+
+
+def test_recipes_are_forgotten_once_their_functions_are_there(cache: Cache) -> None:
+    for amount in (8, 9):  # made, then at hand
+        _result(_code(amount))
+        made = native.compile_kernel(parse_kernel(_code(amount)), quick=True)
+        made.load(lambda: parse_kernel(_code(8)))
+        assert not set(made.outlined) & set(runtime._recipes)
+
+
 def test_damaged_entries_are_made_again(cache: Cache) -> None:
     wanted = _result(_code(7))
     for entry in list(cache.entries()):
@@ -78,8 +95,6 @@ def test_entries_of_another_shape_do_not_count(value: object) -> None:
 
 
 def test_entries_come_back_as_they_were() -> None:
-    from wavecast.compile.parsing import parse_kernel
-
     made = native.compile_kernel(parse_kernel(_code(1)))
     again = native.Compiled.unpacked(made.packed())
     assert again == replace(made, descriptor=again.descriptor if again else made.descriptor)

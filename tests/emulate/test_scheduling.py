@@ -173,3 +173,23 @@ def test_workgroups_no_hardware_runs(threads: int) -> None:
 def test_scratch_beyond_all_memory() -> None:
     with pytest.raises(ExecutionError, match="registers, LDS and scratch"):
         run(TARGET, "", _words(), scratch=1 << 50)
+
+
+def test_what_another_host_thread_raises_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wavecast.emulate.resident import Resident
+
+    running = Resident.run
+
+    def failing(resident: Resident) -> int:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("broken")
+        return running(resident)
+
+    monkeypatch.setattr(Resident, "run", failing)
+    with pytest.raises(RuntimeError, match="broken"):
+        run(TARGET, "\tglobal_store_dword v1, v0, s[8:9]\n", _words(), groups=64, host_threads=2)
+
+
+def test_a_grid_of_more_work_items_than_a_dispatch_packet_holds() -> None:
+    with pytest.raises(LaunchError, match="67108864 workgroups of 64"):
+        run(TARGET, "", _words(), groups=1 << 26)

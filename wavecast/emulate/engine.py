@@ -27,6 +27,9 @@ DEFAULT_BUDGET = 1 << 34
 MAXIMUM_THREADS = 1024
 """Work-items of a workgroup on every AMD target. Source: LLVM AMDGPU usage, "max flat workgroup
 size"."""
+MAXIMUM_ITEMS = 2**32 - 1
+"""Work-items of a grid along one axis. Source: HSA system architecture specification, kernel
+dispatch packet: grid_size_x has 32 bits."""
 _RESIDENT_BYTES = 1 << 30
 """Host memory for workgroups that wait."""
 _PATIENCE = 8
@@ -50,13 +53,19 @@ def run(
     may touch; `budget` is how many instructions each wave may execute (counted by basic blocks).
 
     Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address, and
-    LaunchError for a workgroup no hardware runs.
+    LaunchError for a workgroup or a grid no hardware runs.
     """
     width, height, depth = launch.block
     if min(launch.block) < 1 or width * height * depth > MAXIMUM_THREADS:
         raise LaunchError(f"a workgroup of {width} x {height} x {depth} work-items cannot run")
     if min(launch.grid) < 1:
         return
+    for groups, items in zip(launch.grid, launch.block, strict=True):
+        if groups * items > MAXIMUM_ITEMS:
+            raise LaunchError(
+                f"{native.kernel.name}: {groups} workgroups of {items} along one axis",
+                hint="2^32 work-items or more",
+            )
     segment = initial.segment(native, launch)
     own = [(block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)]
     known = [*own, *ranges]
@@ -93,6 +102,8 @@ def _start(workers: list[_Worker]) -> None:
         for thread in others:
             thread.start()
         workers[0].run()
+        for thread in others:
+            thread.join()
     except BaseException:
         workers[0].grid.failed[0] = 1
         raise
@@ -120,7 +131,8 @@ class _Team:
 
     def left(self) -> None:
         """A worker has ended."""
-        self.working -= 1
+        with self.lock:
+            self.working -= 1
         self.moved()
 
     def all_stuck(self, worker: int, epoch: int) -> bool:
@@ -139,7 +151,7 @@ class _Worker:
     ) -> None:
         self.grid, self.team, self.attach = grid, team, attach
         self.aside: deque[Resident] = deque()
-        self.error: ExecutionError | None = None
+        self.error: BaseException | None = None
         self.current = self._resident()
         self.patience, self.slices = _PATIENCE, 0
         self.still, self.epoch = 0, 0
@@ -151,11 +163,12 @@ class _Worker:
         return made
 
     def run(self) -> None:
-        """Run workgroups until none is left or one has failed."""
+        """Run workgroups until none is left or one has failed. What is raised is kept in `error`: a
+        thread has nobody to raise it to."""
         try:
             while not self.grid.failed[0] and self._step():
                 pass
-        except ExecutionError as error:
+        except BaseException as error:
             self.error = error
             self.grid.failed[0] = 1
         finally:

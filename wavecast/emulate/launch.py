@@ -52,14 +52,25 @@ class Emulator:
         """Run a launch that may touch the memory in `ranges`, on `threads` instead of its own.
 
         Every 32-bit word that holds a byte of them may be touched: compilers widen scalar loads
-        and make atomics of 16 bits from those of 32.
+        and make atomics of 16 bits from those of 32. Ranges that overlap count as one.
         Raises Unsupported for code without a meaning here, ExecutionError when it breaks off.
         """
         native = self.translate(launch.code)
         x, y, z = launch.grid
         threads = max(1, min(threads or self.threads, x * y * z))
-        words = [(first & ~3, end + 3 & ~3) for first, end in ranges]
+        words = [(first & ~3, end + 3 & ~3) for first, end in _united(ranges)]
         engine.run(native, launch, words, threads=threads, mode=self.mode, budget=self.budget)
+
+
+def _united(ranges: Sequence[AddressRange]) -> list[AddressRange]:
+    """Sorted ranges that do not overlap: arrays may share memory."""
+    united: list[AddressRange] = []
+    for first, end in sorted(ranges):
+        if united and first < united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((first, end))
+    return united
 
 
 @contextlib.contextmanager

@@ -73,8 +73,9 @@ class NativeKernel:
 
     def worked(self, seconds: float) -> None:
         """Note how long the code ran."""
-        if self.improvement is not None:
-            self.improvement.worked(seconds)
+        improvement = self.improvement  # the thread that improves may take it away
+        if improvement is not None:
+            improvement.worked(seconds)
 
 
 class Improvement:
@@ -186,7 +187,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
         return parse_kernel(code, link=True)
 
     store = Cache()
-    basis = (runtime.basis(), code.target, code.kernel, code.assembly)
+    basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest)
     if mode is not None:
         return _watched(store, basis, parse, mode, code.target)
     best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")

@@ -106,6 +106,14 @@ def test_an_address_that_lands_in_another_tensor(kernels):
     assert "of in and lands" in report.message
 
 
+def test_tensors_that_overlap_are_one_place(kernels):
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    whole = np.zeros(160, np.float32)
+    out, after = (torch.from_numpy(part) for part in (whole[:64], whole[32:]))
+    assert out.untyped_storage().nbytes() == 256
+    assert found(kernels["beyond_its_tensor"], 1, 64, out, after, 32) == ()
+
+
 def test_an_offset_beyond_lds(kernels):
     kernel = kernels["beyond_lds"]
     assert found(kernel, 1, 256, zeros(), FLOATS.copy(), 0) == ()

@@ -108,6 +108,8 @@ def test_workgroups_outside_the_grid_are_refused(workgroup: int | tuple[int, ...
 def test_options_that_contradict() -> None:
     with pytest.raises(UsageError, match="only=True"):
         trace("gfx942", LOOP, only=True)
+    with pytest.raises(UsageError, match="names none"):
+        trace("gfx942", LOOP, workgroups=[])
     with pytest.raises(UsageError, match="negative"):
         trace("gfx942", LOOP, streams=-1)
 

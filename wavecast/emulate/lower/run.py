@@ -15,7 +15,7 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.values import I32, I64, element
+from wavecast.emulate.lower.values import I32, I64, element, splat
 from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import Access, OperandKind
@@ -81,7 +81,7 @@ class Run:
         builder = lowering.builder
         lanes, strip = lowering.layout.lanes, lowering.strip
         whole = lowering.exec_mask()
-        written = _masks_written(self.entries, lanes)
+        written = _masks_written(self.entries)
         known: dict[int, tuple[Any, Any]] = {}
         prepared = [
             [(part.decoded, part.inputs.prepare(builder, strip, known)) for part in _parts(entry)]
@@ -152,8 +152,6 @@ class Frame:
         if isinstance(start, ir.Constant):
             offset = ir.Constant(self.kind, [start.constant] * lanes)
         else:
-            from wavecast.emulate.lower.values import splat
-
             offset = splat(builder, builder.trunc(start, I32), lanes)
         self.ops = LlvmOps(
             builder,
@@ -207,13 +205,12 @@ def _amount(builder: ir.IRBuilder, start: Any, lanes: int) -> Any:
     return start if lanes == 64 else builder.trunc(start, ir.IntType(lanes))
 
 
-def _masks_written(entries: list[Entry], lanes: int) -> list[int]:
+def _masks_written(entries: list[Entry]) -> list[int]:
     """First register position of every lane mask the run writes."""
     found: dict[int, None] = {}
     for entry in entries:
         for key in mask_keys(entry.decoded):
             found[key] = None
-    del lanes
     return list(found)
 
 

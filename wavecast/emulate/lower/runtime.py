@@ -32,8 +32,6 @@ _BUILDERS: dict[str, Callable[[Outlined], None]] = {
     "exchange": build_exchange,
     "transpose": build_exchange,
 }
-_ADDED: dict[str, tuple[str, ...]] = {}
-"""Actions of modes -> packages whose sources their machine code depends on as well."""
 OUTLINED: Final = "wavecast_"
 """What the names of outlined functions start with; those of memory are `PREFIX` and an access."""
 _PACKAGES: Final = ("wavecast.emulate", "wavecast.isa")
@@ -86,8 +84,10 @@ def provide(names: Iterable[str]) -> None:
     Raises Missing for one that is in no cache and was not declared in this process.
     """
     with _lock:
-        missing = [name for name in dict.fromkeys(names) if name not in _known]
+        named = dict.fromkeys(names)
+        missing = [name for name in named if name not in _known]
         if not missing:
+            _forget(named)
             return
         store = Cache()
         objects = [_object(name, store) for name in missing]
@@ -101,6 +101,13 @@ def provide(names: Iterable[str]) -> None:
             binding.add_symbol(name, engine.get_function_address(name))
         _engines.append(engine)
         _known.update(missing)
+        _forget(named)
+
+
+def _forget(names: Iterable[str]) -> None:
+    """Drop the recipes of functions that are there: a recipe holds the program it was met in."""
+    for name in names:
+        _recipes.pop(name, None)
 
 
 _LEVEL: Final = 2
@@ -151,7 +158,7 @@ def _compiled(name: str) -> bytes:
         access = Access.of(name)
         _BUILDERS.get(access.action, build_atomic)(Outlined(module, access))
     elif name in _recipes:
-        _recipes.pop(name)(module)
+        _recipes[name](module)
     else:
         raise Missing(name)
     machine = processor().machine(_LEVEL)

@@ -15,9 +15,6 @@ from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, SGPR_BASE, VGPR_BASE, 
 # header words
 ENTRY: Final = 0  # where the wave resumes: 0 at the start, then the number of a barrier
 ERROR_INSTRUCTION: Final = 1
-ERROR_LANE: Final = 2
-ERROR_LOW: Final = 4  # address, low and high half
-ERROR_HIGH: Final = 5
 FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
 SCALAR_WORDS: Final = 144

@@ -44,7 +44,7 @@ class TraceMode:
     per launch, also of those that broke off, or with `together` one for all launches of the same
     code with the same grid: programs of very many launches need that.
 
-    Raises UsageError, here or at a launch, for a workgroup outside the grid.
+    Raises UsageError for an empty choice, and at a launch for a workgroup outside the grid.
     """
 
     def __init__(
@@ -59,6 +59,8 @@ class TraceMode:
     ) -> None:
         if only and workgroups is None:
             raise UsageError("only=True needs the workgroups to run")
+        if workgroups is not None and not workgroups:
+            raise UsageError("workgroups names none: leave it out to count all")
         if isinstance(streams, int) and streams < 0:
             raise UsageError(f"streams must not be negative, not {streams}")
         self.memory = memory

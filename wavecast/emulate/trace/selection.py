@@ -23,7 +23,7 @@ def sampled(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
     """The numbers of `count` workgroups spread over the grid, or over those of `among`."""
     if among is not None:
         picked = [among[(2 * n + 1) * len(among) // (2 * count)] for n in range(count)]
-        return np.unique(np.array(picked, np.int64)) if len(among) else among
+        return np.unique(np.array(picked, np.int64))
     return numbers(grid, spread(grid, count))
 
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 Dimensions = int | Sequence[int]
 
 MAX_GROUPS: Final = 2**31 - 1
-MAX_WORK_ITEMS: Final = 2**32 - 1
-"""Workgroups and work-items of a grid along one axis (HIP API reference, hipModuleLaunchKernel;
-HSA system architecture specification, kernel dispatch packet: grid_size_x has 32 bits)."""
+"""Workgroups of a grid along one axis (HIP API reference, hipModuleLaunchKernel)."""
 
 
 class Function:
@@ -144,12 +142,6 @@ class Function:
 
     def _check_size(self, grid: Sequence[int], block: Sequence[int], dynamic_lds: int) -> None:
         descriptor = self._descriptor
-        for groups, items in zip(grid, block, strict=True):
-            if groups * items > MAX_WORK_ITEMS:
-                raise LaunchError(
-                    f"{self.name}: {groups} workgroups of {items} along one axis",
-                    hint="2^32 work-items or more",
-                )
         if math.prod(grid) >= 1 << 63:
             raise LaunchError(f"{self.name}: a grid of {math.prod(grid)} workgroups")
         total = math.prod(block)
