@@ -98,6 +98,33 @@ def test_custom_operators_for_cuda_run(cuda):
     assert twice(torch.ones(2, device="cuda")).tolist() == [2, 2]
 
 
+def test_kernels_for_cuda_do_not_see_lone_numbers(cuda):
+    seen = []
+
+    def add(x, y, *, alpha=1):
+        seen.append((type(x), type(y)))
+        return torch.sub(x, y, alpha=-alpha)
+
+    def copy(x, *, dtype=None, **kwargs):
+        seen.append(type(x))
+        return torch.empty(x.shape, dtype=dtype or x.dtype, device="cuda").fill_(7)
+
+    fragment = torch.library.Library("aten", "IMPL")
+    try:
+        fragment.impl("add.Tensor", add, "CUDA")
+        fragment.impl("_to_copy", copy, "CUDA")
+        total = torch.add(0.1, 0.2, alpha=2)
+        assert (total.dtype, total.item()) == (torch.float32, pytest.approx(0.5))
+        assert torch.add(1, 2).dtype == torch.int64
+        assert torch.ops.aten._to_copy(0.1, dtype=torch.float64).item() == 0.1
+        assert seen == []
+        assert torch.add(torch.ones(2, device="cuda"), 2).tolist() == [3, 3]
+        assert torch.ones(2).to(torch.bfloat16).tolist() == [7, 7]
+        assert len(seen) == 2
+    finally:
+        fragment._destroy()
+
+
 def test_queries_describe_the_target(cuda):
     properties = torch.cuda.get_device_properties("cuda")
     assert torch.cuda.is_available()

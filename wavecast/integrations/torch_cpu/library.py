@@ -51,8 +51,13 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     def impl_on_cpu(
         self: Any, op_name: Any, fn: Any, dispatch_key: str = "", *args: Any, **kwargs: Any
     ) -> Any:
-        key = "CPU" if dispatch_key == "CUDA" else dispatch_key
-        return impl(self, op_name, inside(fn) if callable(fn) else fn, key, *args, **kwargs)
+        for_cuda = (dispatch_key or self.dispatch_key) == "CUDA"
+        if callable(fn):
+            fn = inside(fn)
+            if for_cuda and not (args or kwargs.get("with_keyset")):
+                fn = _numbers_apart(f"{self.ns}::{_name(op_name).split('::')[-1]}", fn)
+        key = "CPU" if for_cuda else dispatch_key
+        return impl(self, op_name, fn, key, *args, **kwargs)
 
     patches.attribute(library.Library, "impl", impl_on_cpu)
 
@@ -63,6 +68,50 @@ def _cpu_types(types: Any) -> Any:
     if isinstance(types, (list, tuple)):
         return tuple(dict.fromkeys("cpu" if item == "cuda" else item for item in types))
     return types
+
+
+def _name(operator: Any) -> str:
+    """`add.Tensor` of a name or of an operator of `torch.ops`."""
+    return operator if isinstance(operator, str) else operator.name()
+
+
+def _numbers_apart(name: str, function: Callable) -> Callable:
+    """Calls whose tensors are all numbers go to the operator's own kernel.
+
+    PyTorch makes CPU tensors of numbers, also beside a GPU, so that a kernel for `cuda` never sees
+    a call with nothing else. Without a kernel of its own the operator keeps the new one.
+    """
+    import torch
+
+    try:
+        own: Any = torch.library.get_kernel(name, "CPU")
+        schema = torch._C._get_schema(*_overload(name))
+    except RuntimeError:
+        return function
+    cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    tensors = {place for place, item in enumerate(schema.arguments) if str(item.type) == "Tensor"}
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        numbers = [place for place in tensors if place < len(args)]
+        if not numbers or not all(isinstance(args[place], _NUMBERS) for place in numbers):
+            return function(*args, **kwargs)
+        dtype = kwargs.get("dtype")
+        values = [
+            torch.tensor(item, dtype=dtype) if place in tensors else item
+            for place, item in enumerate(args)
+        ]
+        return own.call_boxed(cpu, *values, **kwargs)
+
+    return run
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _overload(name: str) -> tuple[str, str]:
+    base, _, overload = name.partition(".")
+    return base, overload
 
 
 def _inside(mode: CudaOnCpu, function: Callable) -> Callable:
