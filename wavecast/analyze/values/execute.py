@@ -30,8 +30,8 @@ from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.integers import Unknown
-from wavecast.isa.semantics.scalar import Function
 
 # bound once: looking an enum member up costs ten times what comparing it does
 _READ = Access.READ

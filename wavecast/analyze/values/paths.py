@@ -9,7 +9,7 @@ from wavecast.isa import semantics
 from wavecast.isa.opcode import Control
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.registers import EXEC
-from wavecast.isa.semantics.scalar import Function
+from wavecast.isa.semantics.combine import Function
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,14 @@ from typing import Any
 
 from wavecast.isa import table
 from wavecast.isa.opcode import Opcode
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.comparisons import COMPARISONS
 from wavecast.isa.semantics.conversions import CONVERSIONS
 from wavecast.isa.semantics.division import DIVISION
 from wavecast.isa.semantics.dot import DOT, DOT_CLAMPED, DOT_MODIFIERS
 from wavecast.isa.semantics.floats import FLOATS
 from wavecast.isa.semantics.halves import HALVES
+from wavecast.isa.semantics.integer_comparisons import INTEGER_COMPARISONS
 from wavecast.isa.semantics.integers import IntegerOps, Unknown
 from wavecast.isa.semantics.lanes import LaneOps
 from wavecast.isa.semantics.machine import Denormals, Machine
@@ -53,14 +55,14 @@ from wavecast.isa.semantics.packed import (
 )
 from wavecast.isa.semantics.permutations import PERMUTATION_MODIFIERS, PERMUTATIONS
 from wavecast.isa.semantics.saturation import CLAMPED
-from wavecast.isa.semantics.scalar import SCALAR, Function
+from wavecast.isa.semantics.scalar import SCALAR
 from wavecast.isa.semantics.small_formats import SMALL_FORMAT_MODIFIERS, SMALL_FORMATS
 from wavecast.isa.semantics.transcendental import TRANSCENDENTAL
 from wavecast.isa.semantics.vector import MODIFIERS, VECTOR
 
 _FAMILIES = (
     *(SCALAR, VECTOR, HALVES, FLOATS, COMPARISONS, DIVISION, TRANSCENDENTAL, CONVERSIONS),
-    *(SMALL_FORMATS, DOT, OCTETS, PERMUTATIONS, PACKED),
+    *(SMALL_FORMATS, DOT, OCTETS, PERMUTATIONS, PACKED, INTEGER_COMPARISONS),
 )
 _MODIFIERS = (
     MODIFIERS | SMALL_FORMAT_MODIFIERS | DOT_MODIFIERS | PERMUTATION_MODIFIERS | PACKED_MODIFIERS

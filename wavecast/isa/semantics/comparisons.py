@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import FLOATS_BY_NAME, Float
+from wavecast.isa.semantics.combine import Function
+from wavecast.isa.semantics.integer_comparisons import compare_constant, on_both
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import Function
-from wavecast.isa.semantics.vector import compare_constant, on_both
 
 V = TypeVar("V")
 

@@ -10,10 +10,10 @@ from struct import pack, unpack
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import DOUBLE, HALF, SINGLE, Float
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
 from wavecast.isa.semantics.ops import Direction, Ops
 from wavecast.isa.semantics.rounding import Rounding, narrow, widen
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 

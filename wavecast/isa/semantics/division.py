@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import DOUBLE, HALF, SINGLE, Float
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import F32, F64
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.rounding import from_double, sum_to_odd, to_double
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import HALF, SINGLE
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import BF16, F16, F32, Format, format_of
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import bits_of, elements
 from wavecast.isa.semantics.rounding import narrow, widen
-from wavecast.isa.semantics.scalar import Function
 from wavecast.isa.targets import TARGET_SETS
 
 V = TypeVar("V")

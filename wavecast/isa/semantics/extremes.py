@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import Float
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 

@@ -16,6 +16,7 @@ from wavecast.isa.semantics.arithmetic import (
     SINGLE,
     Float,
 )
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.extremes import (
     maximum,
     maximum_number,
@@ -26,7 +27,6 @@ from wavecast.isa.semantics.extremes import (
 )
 from wavecast.isa.semantics.formats import F32
 from wavecast.isa.semantics.ops import Direction, Ops
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 

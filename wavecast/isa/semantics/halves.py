@@ -8,8 +8,21 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from wavecast.isa.semantics.combine import (
+    Combine,
+    Function,
+    add,
+    bit_and,
+    bit_or,
+    bit_xor,
+    multiply,
+    shift_left,
+    shift_right,
+    shift_right_signed,
+    subtract,
+    subtract_reversed,
+)
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import Combine, Function
 from wavecast.isa.semantics.vector import boolean_of_three
 
 V = TypeVar("V")
@@ -103,59 +116,19 @@ def select(o: Ops[V], a: V, b: V, mask: V) -> tuple[V]:
     return (o.select(mask, o.low_half(b), o.low_half(a), 32),)
 
 
-def _add(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.add(a, b, bits)
-
-
-def _sub(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.sub(a, b, bits)
-
-
-def _sub_reversed(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.sub(b, a, bits)
-
-
-def _mul(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.mul(a, b, bits)
-
-
-def _and(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.and_(a, b, bits)
-
-
-def _or(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.or_(a, b, bits)
-
-
-def _xor(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.xor(a, b, bits)
-
-
-def _shl(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.shl(a, amount, bits)
-
-
-def _lshr(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.lshr(a, amount, bits)
-
-
-def _ashr(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.ashr(a, amount, bits)
-
-
 HALVES: dict[str, Function] = {
     "v_mov_b16": move,
     "v_not_b16": invert,
-    "v_and_b16": binary(_and),
-    "v_or_b16": binary(_or),
-    "v_xor_b16": binary(_xor),
-    "v_add_nc_u16": binary(_add),
-    "v_sub_nc_u16": binary(_sub),
-    "v_subrev_u16": binary(_sub_reversed),
-    "v_mul_lo_u16": binary(_mul),
-    "v_lshlrev_b16": shift(_shl),
-    "v_lshrrev_b16": shift(_lshr),
-    "v_ashrrev_i16": shift(_ashr),
+    "v_and_b16": binary(bit_and),
+    "v_or_b16": binary(bit_or),
+    "v_xor_b16": binary(bit_xor),
+    "v_add_nc_u16": binary(add),
+    "v_sub_nc_u16": binary(subtract),
+    "v_subrev_u16": binary(subtract_reversed),
+    "v_mul_lo_u16": binary(multiply),
+    "v_lshlrev_b16": shift(shift_left),
+    "v_lshrrev_b16": shift(shift_right),
+    "v_ashrrev_i16": shift(shift_right_signed),
     "v_min_i16": extreme(signed=True, largest=False),
     "v_max_i16": extreme(signed=True, largest=True),
     "v_min_u16": extreme(signed=False, largest=False),
@@ -165,8 +138,8 @@ HALVES: dict[str, Function] = {
     "v_mad_u32_u16": multiply_add_wide(signed=False),
     "v_mad_i32_i16": multiply_add_wide(signed=True),
     "v_cndmask_b16": select,
-    "v_add_nc_i16": binary(_add),
-    "v_sub_nc_i16": binary(_sub),
+    "v_add_nc_i16": binary(add),
+    "v_sub_nc_i16": binary(subtract),
     "v_mad_legacy_u16": multiply_add,
     "v_mad_legacy_i16": multiply_add,
     "v_min3_i16": extreme_of_three(signed=True, largest=False),

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import BRAIN, HALF, SINGLE
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.extremes import maximum_number, minimum_number
 from wavecast.isa.semantics.floats import FLOATS, accumulate, add, multiply, multiply_add
 from wavecast.isa.semantics.halves import HALVES
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import bits_of
 from wavecast.isa.semantics.saturation import CLAMPED
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import bits_of
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 
@@ -83,7 +83,28 @@ def swap_rows(distance: int) -> Function:
     return evaluate
 
 
+def permute_backward(o: Ops[V], address: V, a: V) -> tuple[V]:
+    """Each lane takes the value of the lane at byte address `4 * lane`."""
+    return (o.gather(a, o.lshr(address, o.const(2, 32), 32)),)
+
+
+def read_first_lane(o: Ops[V], a: V) -> tuple[V]:
+    return (o.first_active_lane(a),)
+
+
+def read_lane(o: Ops[V], a: V, lane: V) -> tuple[V]:
+    return (o.read_lane(a, lane),)
+
+
+def write_lane(o: Ops[V], old: V, value: V, lane: V) -> tuple[V]:
+    return (o.write_lane(old, value, lane),)
+
+
 PERMUTATIONS: dict[str, Function] = {
+    "ds_bpermute_b32": permute_backward,
+    "v_readfirstlane_b32": read_first_lane,
+    "v_readlane_b32": read_lane,
+    "v_writelane_b32": write_lane,
     "v_permlane16_b32": within_rows(across=False),
     "v_permlanex16_b32": within_rows(across=True),
     "v_permlane16_var_b32": within_rows_by_lane(across=False),

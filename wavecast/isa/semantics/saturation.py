@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 Exact = Callable[..., Any]

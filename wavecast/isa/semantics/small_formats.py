@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format, format_of
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import (
@@ -30,7 +31,6 @@ from wavecast.isa.semantics.rounding import (
     to_double,
     widen,
 )
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 

@@ -18,10 +18,10 @@ from struct import pack, unpack
 from typing import Any, TypeVar
 
 from wavecast.isa.semantics.arithmetic import BRAIN, DOUBLE, HALF, SINGLE, Float
+from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import F32, F64
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.rounding import narrow, to_double
-from wavecast.isa.semantics.scalar import Function
 
 V = TypeVar("V")
 Double = Callable[[Ops[Any], Any], Any]

@@ -9,28 +9,39 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.saturation import CLAMPED
-from wavecast.isa.semantics.scalar import (
-    Combine,
-    Function,
-    add_unsigned,
-    add_with_carry,
+from wavecast.isa.semantics.bits import (
     bit_field,
     field_mask,
     first_from_top,
     first_one,
+    reverse,
+    shift_amount,
+    sign_bits,
+)
+from wavecast.isa.semantics.combine import (
+    Combine,
+    Function,
+    add,
+    bit_and,
+    bit_or,
+    bit_xnor,
+    bit_xor,
+    multiply,
+    shift_left,
+    shift_right,
+    shift_right_signed,
+    subtract,
+)
+from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics.saturation import CLAMPED
+from wavecast.isa.semantics.scalar import (
+    add_unsigned,
+    add_with_carry,
     move,
     multiply_32,
     multiply_64,
     multiply_high_signed,
     multiply_high_unsigned,
-    relate,
-    reverse,
-    shift_left,
-    shift_right,
-    shift_right_signed,
-    sign_bits,
     sub_unsigned,
     sub_with_borrow,
 )
@@ -61,46 +72,13 @@ def sub_reversed_with_borrow(o: Ops[V], a: V, b: V, borrow: V) -> tuple[V, V]:
     return sub_with_borrow(o, b, a, borrow)
 
 
-def add(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.add(a, b, bits)
-
-
-def subtract(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.sub(a, b, bits)
-
-
-def _multiply(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.mul(a, b, bits)
-
-
-def _and(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.and_(a, b, bits)
-
-
-def _or(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.or_(a, b, bits)
-
-
-def _xor(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.xor(a, b, bits)
-
-
-def _xnor(o: Ops[V], a: V, b: V, bits: int) -> V:
-    return o.not_(o.xor(a, b, bits), bits)
-
-
 def shift_reversed(bits: int, direction: Combine) -> Function:
     """Amount first, as the `rev` forms have it; its low bits count."""
 
     def evaluate(o: Ops[V], amount: V, a: V) -> tuple[V]:
-        return (direction(o, a, _amount(o, amount, bits), bits),)
+        return (direction(o, a, shift_amount(o, amount, bits), bits),)
 
     return evaluate
-
-
-def _amount(o: Ops[V], amount: V, bits: int) -> V:
-    count = o.low_bits(amount, 5 if bits == 32 else 6, 32)
-    return count if bits == 32 else o.zero_extend(count, 32, 64)
 
 
 def extreme(bits: int, signed: bool, largest: bool) -> Function:
@@ -151,7 +129,7 @@ def fused(first: Combine, second: Combine) -> Function:
 
 
 def _shift_masked(o: Ops[V], a: V, amount: V, bits: int) -> V:
-    return o.shl(a, _amount(o, amount, bits), bits)
+    return o.shl(a, shift_amount(o, amount, bits), bits)
 
 
 def shift_left_add_64(o: Ops[V], a: V, amount: V, c: V) -> tuple[V]:
@@ -268,38 +246,12 @@ def without_carry(function: Function) -> Function:
     return evaluate
 
 
-# lanes and masks
+# masks
 
 
 def select(o: Ops[V], a: V, b: V, mask: V) -> tuple[V]:
     """The second source where the mask is set."""
     return (o.select(mask, b, a, 32),)
-
-
-def compare(relation: str, bits: int, signed: bool) -> Function:
-    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
-        if bits == 16:
-            a, b = o.truncate(a, 32, 16), o.truncate(b, 32, 16)
-        return (relate(o, relation, a, b, bits, signed),)
-
-    return evaluate
-
-
-def on_both(function: Function) -> Function:
-    """The gfx9 form of `v_cmpx`, which writes a mask besides EXEC."""
-
-    def evaluate(o: Ops[V], a: V, b: V) -> tuple[V, V]:
-        (result,) = function(o, a, b)
-        return result, result
-
-    return evaluate
-
-
-def compare_constant(value: int) -> Function:
-    def evaluate(o: Ops[V], _a: V, _b: V) -> tuple[V]:
-        return (o.const(value, 1),)
-
-    return evaluate
 
 
 def count_below(low: bool) -> Function:
@@ -366,45 +318,6 @@ def count_add(o: Ops[V], a: V, base: V) -> tuple[V]:
     return (o.add(o.popcount(a, 32), base, 32),)
 
 
-def permute_backward(o: Ops[V], address: V, a: V) -> tuple[V]:
-    """Each lane takes the value of the lane at byte address `4 * lane`."""
-    return (o.gather(a, o.lshr(address, o.const(2, 32), 32)),)
-
-
-def read_first_lane(o: Ops[V], a: V) -> tuple[V]:
-    return (o.first_active_lane(a),)
-
-
-def read_lane(o: Ops[V], a: V, lane: V) -> tuple[V]:
-    return (o.read_lane(a, lane),)
-
-
-def write_lane(o: Ops[V], old: V, value: V, lane: V) -> tuple[V]:
-    return (o.write_lane(old, value, lane),)
-
-
-RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-def _comparisons() -> dict[str, Function]:
-    found: dict[str, Function] = {
-        f"v_cmpx_{relation}_{kind}": on_both(compare_constant(value))
-        for kind in ("i16", "u16")
-        for relation, value in (("f", 0), ("t", 1))
-    }
-    for kind in ("i16", "u16", "i32", "u32", "i64", "u64"):
-        signed, bits = kind[0] == "i", int(kind[1:])
-        relations = {name: compare(name, bits, signed) for name in RELATIONS}
-        relations |= {"f": compare_constant(0), "t": compare_constant(1)}
-        for relation, function in relations.items():
-            found[f"v_cmp_{relation}_{kind}"] = function
-            if bits == 16 and relation in ("f", "t"):
-                continue
-            found[f"v_cmpx_{relation}_{kind}"] = function
-            found[f"v_cmpx_{relation}_{kind}_mask"] = on_both(function)
-    return found
-
-
 def _tables() -> dict[str, Function]:
     found: dict[str, Function] = {
         "v_mov_b32": move,
@@ -432,10 +345,10 @@ def _tables() -> dict[str, Function]:
         "v_add_co_ci_u32": add_with_carry,
         "v_sub_co_ci_u32": sub_with_borrow,
         "v_subrev_co_ci_u32": sub_reversed_with_borrow,
-        "v_and_b32": binary(32, _and),
-        "v_or_b32": binary(32, _or),
-        "v_xor_b32": binary(32, _xor),
-        "v_xnor_b32": binary(32, _xnor),
+        "v_and_b32": binary(32, bit_and),
+        "v_or_b32": binary(32, bit_or),
+        "v_xor_b32": binary(32, bit_xor),
+        "v_xnor_b32": binary(32, bit_xnor),
         "v_lshlrev_b32": shift_reversed(32, shift_left),
         "v_lshrrev_b32": shift_reversed(32, shift_right),
         "v_ashrrev_i32": shift_reversed(32, shift_right_signed),
@@ -445,7 +358,7 @@ def _tables() -> dict[str, Function]:
         "v_mul_lo_u32": multiply_32,
         "v_mul_lo_i32": multiply_32,
         "v_mul_u64": multiply_64,
-        "v_mad_u32": fused(_multiply, add),
+        "v_mad_u32": fused(multiply, add),
         "v_mul_hi_u32": multiply_high_unsigned,
         "v_mul_hi_i32": multiply_high_signed,
         "v_mul_u32_u24": multiply_24(signed=False),
@@ -459,11 +372,11 @@ def _tables() -> dict[str, Function]:
         "v_add3_u32": fused(add, add),
         "v_lshl_add_u32": fused(_shift_masked, add),
         "v_add_lshl_u32": fused(add, _shift_masked),
-        "v_lshl_or_b32": fused(_shift_masked, _or),
-        "v_and_or_b32": fused(_and, _or),
-        "v_or3_b32": fused(_or, _or),
-        "v_xor3_b32": fused(_xor, _xor),
-        "v_xad_u32": fused(_xor, add),
+        "v_lshl_or_b32": fused(_shift_masked, bit_or),
+        "v_and_or_b32": fused(bit_and, bit_or),
+        "v_or3_b32": fused(bit_or, bit_or),
+        "v_xor3_b32": fused(bit_xor, bit_xor),
+        "v_xad_u32": fused(bit_xor, add),
         "v_lshl_add_u64": shift_left_add_64,
         "v_bfi_b32": insert_field,
         "v_bfm_b32": field_mask(32),
@@ -478,14 +391,10 @@ def _tables() -> dict[str, Function]:
         "v_mbcnt_lo_u32_b32": count_below(low=True),
         "v_mbcnt_hi_u32_b32": count_below(low=False),
         "v_bcnt_u32_b32": count_add,
-        "ds_bpermute_b32": permute_backward,
-        "v_readfirstlane_b32": read_first_lane,
-        "v_readlane_b32": read_lane,
         "v_swap_b32": exchange,
         "v_nop": nothing,
         "v_mul_hi_u32_u24": multiply_high_24(signed=False),
         "v_mul_hi_i32_i24": multiply_high_24(signed=True),
-        "v_writelane_b32": write_lane,
     }
     for kind, signed in (("i", True), ("u", False)):
         for name, largest in (("min", False), ("max", True)):
@@ -497,7 +406,7 @@ def _tables() -> dict[str, Function]:
         found[f"v_maxmin_{kind}32"] = extreme_then(signed, largest_first=True)
         found[f"v_add_min_{kind}32"] = added_extreme(signed, largest=False)
         found[f"v_add_max_{kind}32"] = added_extreme(signed, largest=True)
-    return found | _comparisons()
+    return found
 
 
 VECTOR: dict[str, Function] = _tables()
