@@ -34,7 +34,7 @@ MODES: dict[str, dict[str, Any] | None] = {
 
 @triton.jit
 def gemm(
-    a, b, c, m, n, k,
+    a, b, c, n, k,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """c[m][n] = a[m][k] · b[n][k]ᵀ, sizes multiples of the tile."""
@@ -74,7 +74,7 @@ def measure(target: str, size: int, threads: int) -> dict[str, float]:
         def call(emulator: Emulator) -> None:
             hooks.emulator = emulator
             gemm[(size // bm, size // bn)](
-                left, right, out, size, size, size, BM=bm, BN=bn, BK=bk, num_warps=4
+                left, right, out, size, size, BM=bm, BN=bn, BK=bk, num_warps=4
             )
 
         emulators = {
@@ -97,7 +97,8 @@ def main() -> None:
         found = measure(target, options.size, options.threads)
         plain = found["plain"]
         for name, seconds in found.items():
-            print(f"{target} {options.size} {name:8} {1e3 * seconds:7.2f} ms {seconds / plain:5.2f}x")
+            figures = f"{1e3 * seconds:7.2f} ms {seconds / plain:5.2f}x"
+            print(f"{target} {options.size} {name:8} {figures}")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from llvmlite import ir
 from wavecast.emulate.check import log
 from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
-from wavecast.emulate.check.flows import Flow, Form
+from wavecast.emulate.check.flows import Flow, Form, halves, scalars
 from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.known import initially_defined
 from wavecast.emulate.check.relevance import Definedness, Step
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.scalar_shadow import Pair, ShadowOps
@@ -61,6 +62,9 @@ class RegisterChecks(Observer):
 
     def __init__(self, kernel: Kernel) -> None:
         self.found: Definedness = analyse(kernel)
+        vectors, others = initially_defined(kernel.descriptor, kernel.program.target)
+        self.defined = {*halves(vectors), *scalars(others)}
+        """Cells that hold something when a wave starts."""
 
     # the frame
 
@@ -77,7 +81,8 @@ class RegisterChecks(Observer):
         entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             for cell in bits_of(self.found.entry):
-                builder.store(I64(-1), self._slot(lowering, cell), align=8)
+                undefined = 0 if cell in self.defined else -1
+                builder.store(I64(undefined), self._slot(lowering, cell), align=8)
 
     def _slot(self, lowering: KernelLowering, cell: int) -> Any:
         return element(lowering.builder, self.base, cell, I64)
@@ -309,8 +314,8 @@ class RegisterChecks(Observer):
                 continue
             shadow: Any = ir.IntType(bits)(0)
             if operand.kind is OperandClass.EXPRESSION:
-                number = jumps.symbol_value(lowering, instruction.index, operand.text)
-                inputs.append((ir.IntType(bits)(number), shadow))
+                value = jumps.symbol_value(lowering, instruction.index, operand.text, bits)
+                inputs.append((value, shadow))
                 continue
             value = scalar_operand(lowering, operand, role, bits)
             if operand.kind is not OperandClass.CONSTANT and operand.bits:
