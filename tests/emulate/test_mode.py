@@ -44,6 +44,16 @@ def test_denormals_follow_their_own_instruction(target: str) -> None:
     assert _results(target, body)[:2] == [0, TINY]
 
 
+@pytest.mark.parametrize(("bit", "wanted"), [(1, 0), (0, 0x7FC00000)])
+def test_clamp_keeps_nan_without_dx10_clamp(bit: int, wanted: int) -> None:
+    body = (
+        f"\ts_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 1), {bit}\n\tv_mov_b32_e32 v3, 0x7fc00000\n"
+        "\tv_add_f32_e64 v4, v3, v3 clamp\n\tv_mov_b32_e32 v5, -1.0\n"
+        "\tv_add_f32_e64 v5, v5, v5 clamp\n\tv_add_f32_e64 v6, 1.0, 1.0 clamp\n"
+    )
+    assert _results("gfx942", body) == [wanted, 0, 0x3F800000]
+
+
 def test_each_instruction_has_the_mode_it_stands_in() -> None:
     body = (
         "\ts_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0\n\tv_add_f32_e32 v4, 0, v2\n"

@@ -33,7 +33,7 @@ from wavecast.emulate.lower.registers import Registers
 from wavecast.emulate.lower.run import Run
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
-from wavecast.emulate.lower.vector import VectorLowering
+from wavecast.emulate.lower.whole import WaveLowering
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
@@ -84,7 +84,7 @@ class KernelLowering(Registers):
         self.resume: list[Any] = []
         self.headers = _pause_blocks(program)
         self.apertures = uses_apertures(program)
-        self.vector = VectorLowering(self)
+        self.vector = WaveLowering(self)
         self.pending: Run | None = None
         self.index_mode = 0
         """Operands that are relative to M0 now (gfx9): bits for src0, src1, src2 and dst."""

@@ -27,7 +27,8 @@ from wavecast.emulate.lower.registers import Registers
 from wavecast.emulate.lower.run import Run
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.lower.values import I32, I64, PTR, element
-from wavecast.emulate.lower.vector import VectorLowering, mixed_role
+from wavecast.emulate.lower.vector import mixed_role
+from wavecast.emulate.lower.whole import WaveLowering
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
@@ -249,7 +250,7 @@ class _Site(Registers):
                 run.add(own)
                 run.emit()
             else:
-                VectorLowering(lowering).whole(own)
+                WaveLowering(lowering).whole(own)
         except Unsupported as error:
             raise error.at(self.program, instruction) from None
         self.builder.ret_void()

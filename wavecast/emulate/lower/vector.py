@@ -1,4 +1,4 @@
-"""Lane-wise instructions: operands in, semantics, results out; and the whole-wave form of them."""
+"""Vector instructions on some lanes: operands in, semantics, results out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower.dpp import permuted
-from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
-from wavecast.emulate.lower.ops import LlvmOps, WaveWide
+from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.packed import (
     clamps_itself,
     evaluate,
@@ -21,10 +19,10 @@ from wavecast.emulate.lower.packed import (
     plain,
     writes_high_half,
 )
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
+from wavecast.emulate.lower.values import I32, constant, splat
 from wavecast.isa import semantics
-from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, Opcode, OperandKind, OperandRole
+from wavecast.isa.instruction import Decoded, Operand, OperandClass
+from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.registers import special
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Ops
@@ -39,7 +37,6 @@ _HANDLED = frozenset(
     | {"row_bcast", "row_newbcast", "row_share", "row_xmask", "dpp8", "dst_sel", "dst_unused"}
     | {"src0_sel", "src1_sel", "clamp", "mul", "div", "op_sel", "op_sel_hi", "neg_lo", "neg_hi"}
 )
-_AROUND: dict[str, bool] = {}
 _SIGN = {"f16": 15, "bf16": 15, "f32": 31, "f64": 63, "xf32": 31, "b16": 15, "b32": 31, "b64": 63}
 
 
@@ -197,11 +194,11 @@ def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
         raise Unsupported(f"no semantics for {decoded.mnemonic}")
-    values = [_lanes_of(frame, item) for item in inputs]
+    values = [lanes_of(frame, item) for item in inputs]
     return evaluate(frame.ops, meaning, decoded, values)
 
 
-def _lanes_of(frame: Frame, item: Any) -> Any:
+def lanes_of(frame: Frame, item: Any) -> Any:
     if isinstance(item, PlainInput):
         return item.value
     if isinstance(item, MaskInput):
@@ -331,11 +328,11 @@ def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> A
         value = frame.ops.truncate(value, 32, 16)
     vector = ir.VectorType(kind, lanes * int(count or 1))
     numbers = builder.bitcast(value, vector)
-    limited = builder.bitcast(_limited(builder, decoded, numbers), value.type)
+    limited = builder.bitcast(_limited(builder, frame.ops.machine, decoded, numbers), value.type)
     return limited if value.type == whole else frame.ops.zero_extend(limited, 16, 32)
 
 
-def _limited(builder: ir.IRBuilder, decoded: Decoded, result: Any) -> Any:
+def _limited(builder: ir.IRBuilder, machine: Machine, decoded: Decoded, result: Any) -> Any:
     def number(amount: float) -> Any:
         return ir.Constant(result.type, [amount] * result.type.count)
 
@@ -344,189 +341,10 @@ def _limited(builder: ir.IRBuilder, decoded: Decoded, result: Any) -> Any:
     if "div" in decoded.modifiers:
         result = builder.fmul(result, number(1.0 / float(decoded.modifiers["div"])))
     if "clamp" in decoded.modifiers:
-        # NaN clamps to zero (DX10_CLAMP, set by every compiler here).
-        positive = builder.fcmp_ordered(">", result, number(0.0))
+        # NaN becomes zero, without DX10_CLAMP it stays
+        above_zero = builder.fcmp_ordered if machine.dx10_clamp else builder.fcmp_unordered
+        positive = above_zero(">", result, number(0.0))
         result = builder.select(positive, result, number(0.0))
         above = builder.fcmp_ordered(">", result, number(1.0))
         result = builder.select(above, number(1.0), result)
     return result
-
-
-class WholeOps(LlvmOps):
-    """`LlvmOps` on all lanes of the wave, where other lanes can be looked at."""
-
-    def __init__(self, lowering: KernelLowering) -> None:
-        lanes = lowering.layout.lanes
-        numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
-        super().__init__(lowering.builder, lanes, lowering.machine, lanes, numbers)
-        self.lowering = lowering
-        self.overflow = overflow(lowering)
-
-    def first_active_lane(self, a: Any) -> Any:
-        mask = self.lowering.exec_mask()
-        count = self._call("llvm.cttz", mask.type, mask, I1(0))
-        empty = self.builder.icmp_unsigned("==", mask, mask.type(0))
-        lane = self.builder.select(empty, mask.type(0), count)
-        return splat(self.builder, self._pick(a, lane), self.lanes)
-
-    def read_lane(self, a: Any, lane: Any) -> Any:
-        return splat(self.builder, self._pick(a, self._number(lane)), self.lanes)
-
-    def _pick(self, a: Any, lane: Any) -> Any:
-        """One lane through memory: a dynamic index of so wide a vector is costly otherwise."""
-        room = self._room(a)
-        wide = lane if lane.type.width == 64 else self.builder.zext(lane, ir.IntType(64))
-        return load(self.builder, element(self.builder, room, wide, I32), I32)
-
-    def _room(self, a: Any) -> Any:
-        self.builder.store(a, self.lowering.temporary, align=8)
-        return self.lowering.temporary
-
-    def write_lane(self, old: Any, value: Any, lane: Any) -> Any:
-        one = self.builder.extract_element(value, I32(0))
-        room = self._room(old)
-        wide = self.builder.zext(self._number(lane), ir.IntType(64))
-        self.builder.store(one, element(self.builder, room, wide, I32))
-        return self.builder.load(room, align=8, typ=old.type)
-
-    def gather(self, a: Any, lane: Any) -> Any:
-        active = self.builder.bitcast(self.lowering.exec_mask(), ir.VectorType(I1, self.lanes))
-        return self.shuffle(self.builder.select(active, a, self.zero(32)), lane)
-
-    def shuffle(self, a: Any, lane: Any) -> Any:
-        """Through memory, in a function of its own: one load per lane."""
-        builder, lanes = self.builder, self.lanes
-        function = _shuffle_function(self.lowering.module, lanes)
-        data, where = self._room(a), self.lowering.indices
-        builder.store(lane, where, align=8)
-        builder.call(function, [data, where])
-        return builder.load(where, align=8, typ=a.type)
-
-    def lane_active(self, lane: Any) -> Any:
-        mask = splat(self.builder, self.lowering.exec_mask(), self.lanes)
-        wide = self.zero_extend(lane, 32, mask.type.element.width)
-        return self.truncate(self.builder.lshr(mask, wide), mask.type.element.width, 1)
-
-    def _number(self, lane: Any) -> Any:
-        number = self.builder.extract_element(lane, I32(0))
-        return self.builder.and_(number, number.type(self.lanes - 1))
-
-
-def _shuffle_function(module: ir.Module, lanes: int) -> ir.Function:
-    """`void shuffle(ptr data, ptr lanes)`: replace every lane number by that lane's dword."""
-    name = f"shuffle{lanes}"
-    found = module.globals.get(name)
-    if found is not None:
-        return found
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR]), name)
-    data, where = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    entry = builder.block
-    body, done = function.append_basic_block("body"), function.append_basic_block("done")
-    builder.branch(body)
-    builder.position_at_end(body)
-    index = builder.phi(I64)
-    index.add_incoming(I64(0), entry)
-    slot = element(builder, where, index, I32)
-    number = builder.and_(load(builder, slot, I32), I32(lanes - 1))
-    value = load(builder, element(builder, data, builder.zext(number, I64), I32), I32)
-    builder.store(value, slot)
-    following = builder.add(index, I64(1))
-    index.add_incoming(following, body)
-    builder.cbranch(builder.icmp_unsigned("==", following, I64(lanes)), done, body)
-    builder.position_at_end(done)
-    builder.ret_void()
-    return function
-
-
-def _looks_around(opcode: Opcode) -> bool:
-    """Whether a row reads other lanes."""
-    if opcode.name not in _AROUND:
-        _AROUND[opcode.name] = _probe(opcode)
-    return _AROUND[opcode.name]
-
-
-def _probe(opcode: Opcode) -> bool:
-    """Lower a row once, into code that is thrown away, to see whether it reads other lanes."""
-    meaning = semantics.of(opcode)
-    if meaning is None:
-        return False
-    module = ir.Module(context=ir.Context())
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "probe")
-    builder = ir.IRBuilder(function.append_basic_block())
-    ops = LlvmOps(builder, 2, Machine(), 64, constant(0, 32, 2))
-    values: list[Any] = []
-    for role in opcode.operands:
-        if role.access is Access.WRITE:
-            continue
-        if role.kind is OperandKind.LANE_MASK:
-            values.append(ops.const(0, 1))
-        elif role.dwords > 2:
-            values.append((ops.const(0, 32),) * role.dwords)
-        else:
-            values.append(ops.const(0, max(32 * role.dwords, 32)))
-    for name in opcode.implicit_reads:
-        if name != "exec":
-            values.append(ops.const(0, 1 if name == "vcc" else 32))
-    values += [ops.const(0, 32)] * len(meaning.modifiers)
-    try:
-        meaning.evaluate(ops, *values)
-    except WaveWide:
-        return True
-    return False
-
-
-class VectorLowering:
-    """Decides how an instruction is lowered, and lowers those that need the whole wave."""
-
-    def __init__(self, lowering: KernelLowering) -> None:
-        self.lowering = lowering
-
-    def lane_wise(self, decoded: Decoded) -> bool:
-        """True when every lane's result depends on that lane alone."""
-        if "dpp" in decoded.encoding or any(name.startswith("dpp8") for name in decoded.modifiers):
-            return False
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            written = role.access in (Access.WRITE, Access.READ_WRITE)
-            scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL)
-            if written and scalar and role.kind is not OperandKind.LANE_MASK:
-                return False
-        return not _looks_around(decoded.opcode)
-
-    def whole(self, instruction: Instruction) -> None:
-        """Lower an instruction on all lanes at once."""
-        from wavecast.emulate.lower.run import Frame
-
-        lowering, decoded = self.lowering, instruction.decoded
-        builder, lanes = lowering.builder, lowering.layout.lanes
-        inputs = gather_inputs(lowering, decoded, 0).prepare(builder, lanes, {})
-        active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
-        frame = Frame(lowering, builder, ir.Constant(ir.IntType(64), 0), lanes, active)
-        frame.ops = WholeOps(lowering)
-        meaning = semantics.of(decoded.opcode)
-        if meaning is None:
-            raise Unsupported(f"no semantics for {decoded.mnemonic}")
-        values = [_lanes_of(frame, item) for item in inputs]
-        if "dpp" in decoded.encoding:
-            source = own_inputs(decoded)
-            values[source], frame.active = permuted(frame, decoded, values[source], active)
-        outputs = evaluate(frame.ops, meaning, decoded, values)
-        self._outputs(frame, decoded, outputs)
-        frame.store_rows()
-        for key, value in frame.masks.items():
-            lowering.set_scalar_bits(key, builder.bitcast(value, ir.IntType(lanes)))
-
-    def _outputs(self, frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
-        first = decoded.operands[0] if decoded.operands else None
-        if first is None or first.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):
-            if "exec" not in decoded.opcode.implicit_reads:
-                frame.active = constant(1, 1, frame.lanes)
-            write_outputs(frame, decoded, outputs)
-            return
-        if decoded.roles[0].kind is OperandKind.LANE_MASK:
-            write_outputs(frame, decoded, outputs)
-            return
-        value = self.lowering.builder.extract_element(outputs[0], I32(0))
-        if first.bits:
-            start = first.bits.bit_length() - first.bits.bit_count()
-            self.lowering.set_scalar_bits(start, value)
