@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import run
-from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.errors import ExecutionError, Unsupported
 
 _ONE = (
     "\ts_barrier_signal_isfirst -1\n\ts_cselect_b32 s2, 1, 0\n\tv_mov_b32_e32 v{0}, s2\n"
@@ -34,3 +34,10 @@ def test_one_wave_of_four_signals_first() -> None:
 def test_other_barriers_are_refused(text: str) -> None:
     with pytest.raises(Unsupported, match="barrier"):
         run("gfx1201", f"\t{text}\n", np.zeros(1, np.uint32))
+
+
+def test_a_wait_needs_a_signal_of_its_own() -> None:
+    twice = "\ts_barrier_signal -1\n\ts_barrier_wait -1\n"
+    run("gfx1201", twice * 2, np.zeros(1, np.uint32), threads=128)
+    with pytest.raises(ExecutionError, match="'s_barrier_wait -1' waits for a barrier the"):
+        run("gfx1201", twice + "\ts_barrier_wait -1\n", np.zeros(1, np.uint32), threads=128)

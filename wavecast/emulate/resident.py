@@ -200,6 +200,8 @@ class Resident:
             )
         elif status == state.BAD_JUMP:
             what = f"{instruction.decoded.text!r} jumps to an address that is no function"
+        elif status == state.BAD_BARRIER:
+            what = f"{instruction.decoded.text!r} waits for a barrier the wave has not signalled"
         elif status == state.BAD_REGISTER:
             what = f"{instruction.decoded.text!r} reaches a register the program has not"
         elif status == state.TRAP:

@@ -1,6 +1,7 @@
 """Barriers of the workgroup: where a wave stops until the others have come.
 
-A split barrier signals first and waits later; here all happens at the wait. Only the barrier of the
+A split barrier signals first and waits later; here all happens at the wait, and a wave that waits
+without having signalled ends the launch: nobody could ever release it. Only the barrier of the
 workgroup (-1) is known. Source: AMD RDNA4 instruction set architecture guide, "S_BARRIER_SIGNAL".
 """
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _WORKGROUP = (-1, 0xFFFF, 0xFFFFFFFF)
+_WAITS = "s_barrier_wait"
 _TELLS = "s_barrier_signal_isfirst"
 
 
@@ -29,16 +31,35 @@ def lower(lowering: KernelLowering, instruction: Instruction) -> None:
             raise Unsupported("a named barrier")
     if opcode.name == _TELLS:
         _tell(lowering)
+        _signal(lowering)
         return
     if opcode.implicit_writes or opcode.implicit_reads:
         raise Unsupported("this barrier")
     if only_signals(opcode):
+        _signal(lowering)
         return
+    if opcode.name == _WAITS:
+        _check_signalled(lowering, instruction)
     lowering.observer.leave(lowering, instruction)
     lowering.resume.append(lowering.function.append_basic_block("resume"))
     lowering.builder.store(I32(len(lowering.resume)), lowering.place)
     lowering.stop(state.BARRIER)
     lowering.builder.position_at_end(lowering.resume[-1])
+
+
+def _signal(lowering: KernelLowering) -> None:
+    word = element(lowering.builder, lowering.state, state.SIGNALLED_OWN, I32)
+    lowering.builder.store(I32(1), word)
+
+
+def _check_signalled(lowering: KernelLowering, instruction: Instruction) -> None:
+    """Stop where this wave waits without a signal of its own; the next wait needs another."""
+    builder = lowering.builder
+    word = element(builder, lowering.state, state.SIGNALLED_OWN, I32)
+    missing = builder.icmp_unsigned("==", load(builder, word, I32), I32(0))
+    with builder.if_then(missing, likely=False):
+        lowering.stop(state.BAD_BARRIER, instruction.index)
+    builder.store(I32(0), word)
 
 
 def _tell(lowering: KernelLowering) -> None:

@@ -15,6 +15,7 @@ from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, SGPR_BASE, VGPR_BASE, 
 # header words
 ENTRY: Final = 0  # where the wave resumes: 0 at the start, then the number of a barrier
 ERROR_INSTRUCTION: Final = 1
+SIGNALLED_OWN: Final = 2  # 1 between this wave's signal at a split barrier and its wait
 FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
 SCALAR_WORDS: Final = 144
@@ -30,6 +31,7 @@ TRAP: Final = 4
 SWIZZLED: Final = 5
 BAD_JUMP: Final = 7
 BAD_REGISTER: Final = 8
+BAD_BARRIER: Final = 9
 PAUSED: Final = 6  # at a loop header: the slice is used up
 
 SHARED_APERTURE: Final = 0x0100_0000
