@@ -72,10 +72,12 @@ def sites(code: CodeObject, *, waits: bool) -> Iterator[tuple[int, str]]:
 
 @dataclass
 class Outcome:
-    """One run of a case: its reports, whether its results are right, the kernels it launched."""
+    """One run of a case: its reports, whether its results are right, whether a launch ended with an
+    error, the kernels launched."""
 
     reports: Reports
     right: bool
+    broken: bool
     codes: dict[str, CodeObject] = field(default_factory=dict)
 
 
@@ -89,17 +91,17 @@ def run(kernels: Any, name: str, target: str, deleted: Site | None = None) -> Ou
     facts = device_facts(target)
     hooks = ExecutingHooks(facts, emulator, reports)
     hooks.install()
-    right = True
+    right, broken = True, False
     try:
         with emulated_cuda(facts, lambda _: None, executing=True):
             triples = CASES[name](kernels, torch)
     except WavecastError:
-        right = False
+        right, broken = False, True
     else:
         right = not list(wrong(torch, triples))
     finally:
         hooks.remove()
-    return Outcome(reports, right, emulator.codes)
+    return Outcome(reports, right, broken, emulator.codes)
 
 
 def main() -> int:
@@ -133,7 +135,7 @@ def _case(kernels: Any, name: str, target: str, waits: bool) -> bool:
         for line, text in sites(code, waits=waits):
             outcome = run(kernels, name, target, (digest, line))
             deleted += 1
-            if len(outcome.reports.errors) > len(errors):
+            if outcome.broken or len(outcome.reports.errors) > len(errors):
                 reported += 1
             elif outcome.right:
                 harmless += 1
