@@ -34,6 +34,7 @@ k:
 		.amdhsa_user_sgpr_count 2
 		.amdhsa_next_free_vgpr 64
 		.amdhsa_next_free_sgpr 64
+		.amdhsa_float_denorm_mode_32 3
 {extra}
 	.end_amdhsa_kernel
 """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.emulate.memory_support import TARGETS, run
+from tests.emulate.memory_support import TARGETS, assembly, run
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.mode import machine_of, word_of
+from wavecast.isa.metadata import descriptors_from_assembly
 
 TINY = 3  # a denormal in every format
 
@@ -78,6 +80,15 @@ def test_mode_reads_what_was_written(target: str) -> None:
 def test_unchanged_mode_reads_as_the_descriptor_has_it() -> None:
     body = "\ts_getreg_b32 s4, hwreg(HW_REG_MODE)\n\tv_mov_b32_e32 v4, s4\n\tv_mov_b32_e32 v5, 0\n"
     assert _results("gfx942", body)[0] == 0x3F0
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1201"])
+def test_a_descriptor_that_says_nothing_is_what_llvm_assembles(target: str) -> None:
+    text = assembly(target, "").replace("\t\t.amdhsa_float_denorm_mode_32 3\n", "")
+    silent = descriptors_from_assembly(text, target)["k"]
+    assert not [name for name in silent.directives if "denorm" in name]
+    # COMPUTE_PGM_RSRC1 bits 19:12 as llvm-mc 22 writes them: flushed in f32, kept in f16 and f64
+    assert word_of(machine_of(target, silent)) & 0xFF == 0xC0
 
 
 def test_one_way_changes_mode() -> None:

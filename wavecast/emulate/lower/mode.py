@@ -68,9 +68,10 @@ def field_of(text: str) -> Field:
 
 
 def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
-    """Target and MODE as the kernel descriptor sets them; defaults where it is silent.
+    """Target and MODE as the kernel descriptor sets them; LLVM's defaults where it is silent.
 
-    Raises Unsupported for a rounding other than to nearest even.
+    Raises Unsupported for a rounding other than to nearest even. Source of the defaults: LLVM "User
+    Guide for AMDGPU Backend", section "AMDHSA Kernel Assembler Directives".
     """
     given = descriptor.directives
     for name in ("float_round_mode_32", "float_round_mode_16_64"):
@@ -78,7 +79,7 @@ def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
             raise Unsupported(f".amdhsa_{name} {given[name]}")
     return Machine(
         target=target,
-        denormals_f32=Denormals.of(given.get("float_denorm_mode_32", 3)),
+        denormals_f32=Denormals.of(given.get("float_denorm_mode_32", 0)),
         denormals_f16_f64=Denormals.of(given.get("float_denorm_mode_16_64", 3)),
         ieee=bool(given.get("ieee_mode", 1)),
         dx10_clamp=bool(given.get("dx10_clamp", 1)),
