@@ -219,7 +219,7 @@ def test_wild_addresses_name_lane_and_address(target: str) -> None:
     out = np.zeros(lanes, np.uint32)
     for form in ("global_load_dword v4, v2, s[10:11]", "global_store_dword v2, v1, s[10:11]"):
         body = f"\tglobal_load_dword v2, v1, s[8:9]\n\t{form}"
-        with pytest.raises(ExecutionError, match=r"lane 7 .*0x[0-9a-f]+, \d+ bytes after"):
+        with pytest.raises(ExecutionError, match=r"lane 7 .*0x[0-9a-f]+, [\d,]+ bytes after"):
             run(target, body, where, data, out)
 
 

@@ -54,6 +54,16 @@ def mixed(pair, nothing, flag, factor, one):
 
 
 @triton.jit
+def prints(x_ptr):
+    tl.device_print("x", tl.load(x_ptr))
+
+
+@triton.jit
+def asserts(x_ptr):
+    tl.device_assert(tl.load(x_ptr) == 1, "not one")
+
+
+@triton.jit
 def described(source, out_ptr):
     tile = source.load([0, 0])
     offset = tl.arange(0, 16)[:, None] * 32 + tl.arange(0, 32)[None, :]

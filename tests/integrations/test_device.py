@@ -14,8 +14,8 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from wavecast.emulate.errors import ExecutionError  # noqa: E402
-from wavecast.errors import UsageError  # noqa: E402
+from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
+from wavecast.errors import LaunchError, UsageError  # noqa: E402
 
 kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = pytest.mark.torch
@@ -69,6 +69,27 @@ def test_do_bench_gives_milliseconds() -> None:
         low, high = triton.testing.do_bench(launch, quantiles=[0.2, 0.8])
     assert 0 < mean < 1e4
     assert 0 < low <= high
+
+
+def test_what_a_kernel_asks_of_the_host_is_refused_by_name() -> None:
+    with wavecast.device("gfx942"):
+        kernels.asserts[(1,)](torch.ones(1), debug=True)
+        with pytest.raises(Unsupported, match=r"asserts: workgroup .* calls the host"):
+            kernels.asserts[(1,)](torch.zeros(1), debug=True)
+        with pytest.raises(Unsupported, match=r"prints: workgroup .* calls the host"):
+            kernels.prints[(1,)](torch.zeros(1))
+
+
+def test_a_grid_beyond_31_bits_is_refused() -> None:
+    x = torch.zeros(256)
+    with wavecast.device("gfx942"), pytest.raises(LaunchError, match="add: a grid of 2147483648"):
+        kernels.add[(2**31,)](x, x, x, 256, BLOCK=256)
+
+
+def test_a_null_pointer_is_named() -> None:
+    x = torch.zeros(0)
+    with wavecast.device("gfx942"), pytest.raises(ExecutionError, match="0x0: a null pointer"):
+        kernels.add[(1,)](x, x, x, 256, BLOCK=256)
 
 
 def test_an_address_outside_the_tensors_is_an_error_with_a_line() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from wavecast.analyze.values.inputs import Inputs
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate import fault
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
 from wavecast.emulate.lower.mode import machine_of, word_of
@@ -70,7 +71,10 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
         return memory
     known = Inputs(launch.code, descriptor, launch)
     for argument in hidden:
-        value = known.hidden_value(argument.kind)
+        if argument.kind == "hidden_hostcall_buffer":
+            value = fault.HOSTCALL_BUFFER
+        else:
+            value = known.hidden_value(argument.kind)
         if value:
             first, size = _PACKET + argument.offset, min(argument.size, 8)
             data = value.to_bytes(8, "little")[:size]

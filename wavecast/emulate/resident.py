@@ -16,8 +16,8 @@ from llvmlite import binding
 from wavecast.compile import digest
 from wavecast.compile.cache import Cache
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate import initial
-from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate import fault, initial
+from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
@@ -177,7 +177,7 @@ class Resident:
             lines.append(f"workgroup {group}, {_waves(at_barrier)} at a barrier")
         return lines
 
-    def error(self) -> ExecutionError:
+    def error(self) -> ExecutionError | Unsupported:
         """What went wrong, where, after BROKEN."""
         status, group, wave = (int(self.job[index]) for index in (_STATUS, _GROUP, _WAVE))
         instruction = self._instruction(wave)
@@ -186,13 +186,18 @@ class Resident:
         text = f"{name}: workgroup {self.grid.place(group)}, wave {wave}{where}: "
         if status == state.BAD_ADDRESS:
             address = int(self.context[state.FAULT_ADDRESS])
+            if fault.calls_host(address):
+                return Unsupported(
+                    f"{text}the kernel calls the host, to print or because an assertion failed: "
+                    "not supported"
+                )
             lane = int(self.context[state.FAULT_LANE])
             what = f"{instruction.decoded.text!r} lane {lane} touches "
             needed = _alignment(instruction)
             if address % needed:
                 what += f"{address:#x}, an atomic operation that is not aligned to {needed} bytes"
             else:
-                what += f"unknown address {address:#x}{self._nearest(address)}"
+                what += fault.describe(address, self.grid.ranges[1:].tolist())
         elif status == state.ENDLESS:
             what = (
                 f"the loop of {instruction.decoded.text!r} runs longer than allowed: "
@@ -215,23 +220,6 @@ class Resident:
     def _instruction(self, wave: int) -> Any:
         index = int(self.states[wave * self.grid.wave_words + state.ERROR_INSTRUCTION])
         return self.grid.native.kernel.program.instructions[index]
-
-    def _nearest(self, address: int) -> str:
-        """Where the address lies relative to the nearest range a launch may touch."""
-        best = None
-        for first, end in self.grid.ranges[1:].tolist():
-            if address < first:
-                distance, side = first - address, "before"
-            else:
-                distance, side = address - end, "after the end of"
-            if best is None or distance < best[0]:
-                best = distance, side, first, end
-        if best is None:
-            return ", and no memory is known"
-        distance, side, first, end = best
-        if distance < 0:
-            return f", which reaches beyond the end of {first:#x}..{end:#x}"
-        return f", {distance} bytes {side} {first:#x}..{end:#x}"
 
 
 def _where(instruction: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from wavecast.errors import LaunchError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.triton import compat
 
@@ -22,6 +23,9 @@ MAX_THREADS = 1024
 
 REGISTERS_PER_BLOCK = 65536
 """32-bit registers a block may have (CUDA programming guide, compute capability table)."""
+
+_MAX_PROGRAMS = 2**31 - 1
+"""Along one axis of a grid (Triton's launchers take signed numbers of 32 bits)."""
 
 _device_numbers = itertools.count(4096)
 
@@ -176,7 +180,8 @@ class CaptureLauncher:
     ) -> None:  # fmt: skip
         """Triton's launcher protocol; `values` holds every parameter, constants included."""
         del function, packed
-        grid = (_dimension(x), _dimension(y), _dimension(z))
+        name = self._kernel.name
+        grid = (_dimension(name, x), _dimension(name, y), _dimension(name, z))
         if self._scratch and all(grid):
             # A program that set no allocator fails here, as it would on a GPU.
             size = grid[0] * grid[1] * grid[2] * self._clusters * self._scratch
@@ -188,9 +193,10 @@ class CaptureLauncher:
             exit_hook(launch)
 
 
-def _dimension(value: Any) -> int:
-    """One number of a grid, refused where the launchers of Triton's own drivers refuse it."""
+def _dimension(kernel: str, value: Any) -> int:
+    """One number of a grid. Raises LaunchError where the launchers of Triton's own drivers refuse
+    it."""
     number = operator.index(value)
-    if not -(2**31) <= number < 2**31:
-        raise OverflowError(f"grid of {number} programs: a dimension has at most 2147483647")
+    if not -_MAX_PROGRAMS - 1 <= number <= _MAX_PROGRAMS:
+        raise LaunchError(f"{kernel}: a grid of {number} along one axis (0 to {_MAX_PROGRAMS})")
     return max(0, number)
