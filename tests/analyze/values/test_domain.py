@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wavecast.analyze.values.domain import (
-    Scattered,
-    Slots,
-    Spread,
-    WaveOps,
-    join,
-    lanes_mask,
-    mask_lanes,
-    split,
-)
+from wavecast.analyze.values.domain import WaveOps, join, lanes_mask, mask_lanes, split
+from wavecast.analyze.values.kinds import Scattered, Slots, Spread
 from wavecast.isa.semantics import LaneOps, Unknown
 
 LANES = 64

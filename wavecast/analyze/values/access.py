@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wavecast.analyze.values.banks import conflict_ways, phases
-from wavecast.analyze.values.domain import Spread, Value, is_known, signed_offsets
+from wavecast.analyze.values.kinds import Spread, Value, is_known, signed_offsets
 from wavecast.arch import Device
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program

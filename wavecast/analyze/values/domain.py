@@ -1,82 +1,31 @@
-"""Values of a wave: what one register holds in every lane, as far as it is known.
-
-| value | meaning |
-|---|---|
-| `int` | known, the same in every lane |
-| `Unknown` | not known, the same in every lane |
-| `numpy` array | known, one element per lane |
-| `Spread` | an unknown that all lanes share, plus a known offset per lane |
-| `Scattered` | not known, any value in any lane |
-| `Slots` | a register used as storage for scalars, lane by lane |
-
-`WaveOps` evaluates instruction semantics over them. `Spread` follows addresses: it assumes that the
-lanes of a wave stay within 4 GiB of each other, so that the upper half of `base + offset` is the
-same in every lane, and that offsets do not wrap.
-"""
+"""Instruction semantics over the values of a wave (`kinds`); spreads follow the rules of `spread`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from wavecast.analyze.values import spread
+from wavecast.analyze.values.kinds import (
+    Scattered,
+    Slots,
+    Spread,
+    Value,
+    array_of,
+    is_known,
+    origin_of,
+    signed_offsets,
+)
 from wavecast.isa.semantics.formats import Format
 from wavecast.isa.semantics.integers import Integer, IntegerOps, Unknown, trailing_zeros
-from wavecast.isa.semantics.lanes import UNSIGNED, LaneOps, constant
+from wavecast.isa.semantics.lanes import LaneOps, constant
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Ops
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
-    """`base` plus `offsets[lane]`; offsets are bit patterns as wide as the value."""
-
-    base: Unknown
-    offsets: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Scattered:
-    """A value of which nothing is known. `origin` is what made it so (see `Unknown.origin`)."""
-
-    origin: object = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slots:
-    """Scalars written to single lanes; lanes that were never written hold `rest`."""
-
-    lanes: dict[int, Any]
-    rest: Any
-
-
-Value = Any
-"""One of the kinds of the module's table."""
-
 _INTEGERS = IntegerOps()
-
-
-def origin_of(value: Value) -> object:
-    """What made a value unknown; None for a known one."""
-    if isinstance(value, (Unknown, Scattered)):
-        return value.origin
-    if isinstance(value, Spread):
-        return value.base.origin
-    return None
-
-
-def is_known(value: Value) -> bool:
-    """True for `int` and arrays."""
-    return isinstance(value, (int, np.ndarray))
-
-
-def signed_offsets(value: Spread) -> np.ndarray:
-    """The offsets of a spread as int64."""
-    kind = np.int32 if value.offsets.dtype == np.uint32 else np.int64
-    return value.offsets.view(kind).astype(np.int64)
 
 
 def join(low: Value, high: Value) -> Value:
@@ -84,7 +33,7 @@ def join(low: Value, high: Value) -> Value:
     if type(low) is int and type(high) is int:
         return low | high << 32
     if is_known(low) and is_known(high):
-        return LaneOps(1).join(_array(low, 32), _array(high, 32))
+        return LaneOps(1).join(array_of(low, 32), array_of(high, 32))
     if isinstance(low, Spread):
         return Spread(low.base, signed_offsets(low).view(np.uint64))
     if isinstance(low, Unknown):
@@ -106,134 +55,9 @@ def split(value: Value) -> tuple[Value, Value]:
         low = 0 if value.zeros >= 32 else value
         return low, Unknown(max(0, value.zeros - 32), value.origin)
     if isinstance(value, Spread):
-        low = _truncate(value, 64, 32)
+        low = spread.truncate(value, 64, 32)
         return low, Unknown(0, value.base.origin)
     return value, value
-
-
-def _array(value: int | np.ndarray, bits: int) -> np.ndarray:
-    return constant(value, bits) if isinstance(value, int) else value
-
-
-def _parts(value: Value, bits: int) -> tuple[Integer, np.ndarray]:
-    """A value as shared base plus offsets."""
-    if isinstance(value, Spread):
-        return value.base, value.offsets
-    if isinstance(value, Unknown):
-        return value, constant(0, bits)
-    return 0, _array(value, bits)
-
-
-def _spread(base: Integer, offsets: np.ndarray, bits: int) -> Value:
-    if isinstance(base, int):
-        return offsets if base == 0 else offsets + constant(base, bits)
-    return Spread(base, offsets)
-
-
-# rules for operations on a spread; None where the result is not a spread
-
-
-def _add(a: Value, b: Value, bits: int) -> Value | None:
-    (base_a, off_a), (base_b, off_b) = _parts(a, bits), _parts(b, bits)
-    return _spread(_INTEGERS.add(base_a, base_b, bits), off_a + off_b, bits)
-
-
-def _sub(a: Value, b: Value, bits: int) -> Value | None:
-    (base_a, off_a), (base_b, off_b) = _parts(a, bits), _parts(b, bits)
-    return _spread(_INTEGERS.sub(base_a, base_b, bits), off_a - off_b, bits)
-
-
-def _mul(a: Value, b: Value, bits: int) -> Value | None:
-    factor, other = (a, b) if isinstance(a, int) else (b, a)
-    if not isinstance(factor, int):
-        return None
-    base, offsets = _parts(other, bits)
-    return _spread(_INTEGERS.mul(base, factor, bits), offsets * constant(factor, bits), bits)
-
-
-def _shl(a: Value, amount: Value, bits: int) -> Value | None:
-    if not isinstance(amount, int):
-        return None
-    base, offsets = _parts(a, bits)
-    return _spread(_INTEGERS.shl(base, amount, bits), offsets << constant(amount, bits), bits)
-
-
-def _lshr(a: Value, amount: Value, bits: int) -> Value | None:
-    if not isinstance(amount, int) or not isinstance(a, Spread):
-        return None
-    if amount <= a.base.zeros:
-        shifted = signed_offsets(a) >> amount
-        return _spread(
-            Unknown(a.base.zeros - amount, a.base.origin), shifted.astype(UNSIGNED[bits]), bits
-        )
-    return Unknown(0, a.base.origin) if amount >= 31 else None
-
-
-def _below(base: Integer, offsets: np.ndarray) -> bool:
-    """The offsets fit into the low zero bits of the base, so that base and offset do not mix."""
-    return isinstance(base, int) or int(offsets.max()) >> base.zeros == 0
-
-
-def _disjoint(combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[..., Any]:
-    """OR and XOR of a spread with known bits that only meet its offsets."""
-
-    def rule(a: Value, b: Value, bits: int) -> Value | None:
-        (base_a, off_a), (base_b, off_b) = _parts(a, bits), _parts(b, bits)
-        if isinstance(base_a, Unknown) and isinstance(base_b, Unknown):
-            return None
-        base = base_a if isinstance(base_a, Unknown) else base_b
-        if _below(base, off_a) and _below(base, off_b):
-            return _spread(base, combine(off_a, off_b), bits)
-        return None
-
-    return rule
-
-
-def _and(a: Value, b: Value, bits: int) -> Value | None:
-    mask, other = (a, b) if isinstance(a, int) else (b, a)
-    if not isinstance(mask, int) or not isinstance(other, Spread):
-        return None
-    if mask >> other.base.zeros == 0:
-        return other.offsets & constant(mask, bits)
-    high = (1 << bits) - (1 << other.base.zeros)
-    if mask & high == high and _below(other.base, other.offsets):
-        return Spread(other.base, other.offsets & constant(mask, bits))
-    return None
-
-
-def _widen(a: Value, bits: int, wider: int) -> Value | None:
-    if not isinstance(a, Spread) or (bits, wider) != (32, 64):
-        return None
-    return Spread(a.base, signed_offsets(a).view(np.uint64))
-
-
-def _truncate(a: Value, bits: int, narrower: int) -> Value | None:
-    if not isinstance(a, Spread):
-        return None
-    if narrower >= 16:
-        offsets = a.offsets.astype(UNSIGNED[narrower])
-        return _spread(0 if a.base.zeros >= narrower else a.base, offsets, narrower)
-    if a.base.zeros:
-        return (a.offsets & constant(1, bits)) != 0
-    return None
-
-
-def _select(condition: Value, a: Value, b: Value, bits: int) -> Value | None:
-    """A known choice between offsets of one base; of an unknown choice the varying side.
-
-    The latter is how compilers switch lanes off: an address, or a constant that no access reaches.
-    Its base is unknown, so that no decision is ever based on it.
-    """
-    if isinstance(condition, (int, np.ndarray)):
-        (base_a, off_a), (base_b, off_b) = _parts(a, bits), _parts(b, bits)
-        if base_a is base_b:
-            return _spread(base_a, np.where(_array(condition, 1), off_a, off_b), bits)
-        return None
-    for varying, other in ((a, b), (b, a)):
-        if isinstance(other, int) and isinstance(varying, (np.ndarray, Spread)):
-            _, offsets = _parts(varying, bits)
-            return Spread(Unknown(0, origin_of(condition)), offsets)
-    return None
 
 
 Comparison = tuple[Value, Value, int]
@@ -348,23 +172,23 @@ class WaveOps(Ops[Value]):
     def const(self, value: int, bits: int) -> Value:
         return value & ((1 << bits) - 1)
 
-    add = _operation("add", 2, _add)
-    sub = _operation("sub", 2, _sub)
-    mul = _operation("mul", 2, _mul)
+    add = _operation("add", 2, spread.add)
+    sub = _operation("sub", 2, spread.subtract)
+    mul = _operation("mul", 2, spread.multiply)
     mul_high = _operation("mul_high", 2)
-    and_ = _operation("and_", 2, _and)
-    or_ = _operation("or_", 2, _disjoint(np.bitwise_or))
-    xor = _operation("xor", 2, _disjoint(np.bitwise_xor))
-    shl = _operation("shl", 2, _shl)
-    lshr = _operation("lshr", 2, _lshr)
-    ashr = _operation("ashr", 2, _lshr)
+    and_ = _operation("and_", 2, spread.mask)
+    or_ = _operation("or_", 2, spread.disjoint(np.bitwise_or))
+    xor = _operation("xor", 2, spread.disjoint(np.bitwise_xor))
+    shl = _operation("shl", 2, spread.shift_left)
+    lshr = _operation("lshr", 2, spread.shift_right)
+    ashr = _operation("ashr", 2, spread.shift_right)
     eq = _comparison("eq")
     less_unsigned = _comparison("less_unsigned")
     less_signed = _comparison("less_signed")
-    select = _operation("select", 3, _select)
-    zero_extend = _operation("zero_extend", 1, _widen)
-    sign_extend = _operation("sign_extend", 1, _widen)
-    truncate = _operation("truncate", 1, _truncate)
+    select = _operation("select", 3, spread.select)
+    zero_extend = _operation("zero_extend", 1, spread.widen)
+    sign_extend = _operation("sign_extend", 1, spread.widen)
+    truncate = _operation("truncate", 1, spread.truncate)
     popcount = _operation("popcount", 1)
     leading_zeros = _operation("leading_zeros", 1)
     trailing_zeros = _operation("trailing_zeros", 1)
@@ -424,7 +248,7 @@ class WaveOps(Ops[Value]):
         if isinstance(a, (int, Unknown, Scattered)):
             return a
         if isinstance(lane, (int, np.ndarray)):
-            source = np.broadcast_to(_array(lane, 32), (self.lanes,)) % np.uint32(self.lanes)
+            source = np.broadcast_to(array_of(lane, 32), (self.lanes,)) % np.uint32(self.lanes)
             if isinstance(a, np.ndarray):
                 return np.broadcast_to(a, (self.lanes,))[source]
             if isinstance(a, Spread):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from wavecast.analyze.values import sdwa
-from wavecast.analyze.values.domain import Scattered
+from wavecast.analyze.values.kinds import Scattered
 from wavecast.analyze.values.operands import (
     Reader,
     Writer,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wavecast.analyze.values.domain import Value
+from wavecast.analyze.values.kinds import Value
 from wavecast.compile.codeobject import CodeObject, Launch, Parameter
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE, VGPR_BASE

@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from wavecast.analyze.values.access import Sighting
-from wavecast.analyze.values.domain import Scattered, Value, WaveOps
+from wavecast.analyze.values.domain import WaveOps
 from wavecast.analyze.values.execute import Step, opaque
 from wavecast.analyze.values.inputs import Inputs
+from wavecast.analyze.values.kinds import Scattered, Value
 from wavecast.analyze.values.operands import operand_reader
 from wavecast.analyze.values.scratch import Slots
 from wavecast.analyze.values.state import Registers

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from wavecast.analyze.values.domain import Value, join, origin_of, split
+from wavecast.analyze.values.domain import join, split
+from wavecast.analyze.values.kinds import Value, origin_of
 from wavecast.analyze.values.sdwa import merge_destination, select_source
 from wavecast.analyze.values.state import Registers
 from wavecast.isa.instruction import Operand, OperandClass

@@ -5,7 +5,8 @@ Source: AMD instruction set architecture guide of MI300 (CDNA3), "SDWA".
 
 from __future__ import annotations
 
-from wavecast.analyze.values.domain import Value, WaveOps
+from wavecast.analyze.values.domain import WaveOps
+from wavecast.analyze.values.kinds import Value
 
 _PLACES = {
     "BYTE_0": (0, 8),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wavecast.analyze.values.domain import Scattered, Value, WaveOps, is_known, join
+from wavecast.analyze.values.domain import WaveOps, join
+from wavecast.analyze.values.kinds import Scattered, Value, is_known
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.integers import Integer, Unknown
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.analyze.values.domain import Comparison, Scattered, Value, is_known
+from wavecast.analyze.values.domain import Comparison
+from wavecast.analyze.values.kinds import Scattered, Value, is_known
 from wavecast.isa.semantics.integers import Unknown, to_signed
 
 FAR = 1 << 40

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wavecast.analyze.values.domain import Comparison, Scattered, Value, origin_of
+from wavecast.analyze.values.domain import Comparison
+from wavecast.analyze.values.kinds import Scattered, Value, origin_of
 from wavecast.analyze.values.paths import Branch, Paths
 from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.state import Registers
