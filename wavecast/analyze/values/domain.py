@@ -1,4 +1,4 @@
-"""Instruction semantics over the values of a wave (`kinds`); spreads follow the rules of `spread`."""
+"""Instruction semantics over the values of a wave (`kinds`); spreads follow rules (`spread`)."""
 
 from __future__ import annotations
 
