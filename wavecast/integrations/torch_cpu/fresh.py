@@ -19,7 +19,7 @@ its other half is there too."""
 
 
 class FreshMemory(TorchFunctionMode):
-    """Fills what `torch.empty`, `empty_like`, `empty_strided` and `Tensor.new_empty` return."""
+    """Fills what `torch.empty`, `empty_like`, `empty_strided` and `Tensor.new_empty` allocate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,20 +42,25 @@ class FreshMemory(TorchFunctionMode):
         kwargs: dict | None = None,
     ) -> Any:
         del types
-        result = func(*args, **(kwargs or {}))
-        if func in self._makers:
+        given = kwargs or {}
+        result = func(*args, **given)
+        if func in self._makers and given.get("out") is None:
             with self._torch._C.DisableTorchFunction():
                 _fill(result)
         return result
 
 
 def _fill(tensor: Any) -> None:
-    """Fill the whole storage of a new CPU tensor, but for a tail of less than 8 bytes."""
-    if tensor.is_meta or tensor.is_sparse or tensor.is_quantized or tensor.device.type != "cpu":
+    """Fill the whole storage of a new CPU tensor, but for a tail of less than 8 bytes. Tensors of
+    `torch.vmap` and fake ones have no memory of their own."""
+    if tensor.is_sparse or tensor.is_quantized:
         return
-    storage = tensor.untyped_storage()
+    try:
+        storage = tensor.untyped_storage()
+    except NotImplementedError:
+        return
     words = storage.nbytes() // 8
-    if words:
+    if words and storage.device.type == "cpu":
         memory = (ctypes.c_uint64 * words).from_address(storage.data_ptr())
         np.frombuffer(memory, np.uint64)[:] = CANARY
 
