@@ -40,7 +40,8 @@ class Checking:
         Raises InputError for a file that cannot be written.
         """
         if self.output is not None:
-            _write(self.output, "")  # better known now than after a long run
+            with streams.writing(self.output):
+                pass  # better known now than after a long run
         try:
             yield
         finally:
@@ -59,7 +60,7 @@ class Checking:
             if self.output is None:
                 checks.render(found, streams.console(stream=sys.stderr, highlight=False))
                 return
-            with self.output.open("w", encoding="utf-8") as file:
+            with streams.writing(self.output) as file:
                 checks.render(found, streams.console(stream=file, width=120, highlight=False))
             return
         if self.format == "json":
@@ -69,19 +70,11 @@ class Checking:
         else:
             text = checks.github(found)
         if self.output is not None:
-            _write(self.output, f"{text}\n")
+            with streams.writing(self.output) as file:
+                file.write(f"{text}\n")
         elif text:
             streams.as_document(sys.stdout)
             print(text)
-
-
-def _write(path: Path, text: str) -> None:
-    from wavecast.errors import InputError
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def check_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -96,6 +89,8 @@ def check_options(command: Callable[..., int]) -> Callable[..., int]:
                   help="Check: where to.")  # fmt: skip
     @click.option("--check-ignore", multiple=True, metavar="KIND",
                   help="Check: leave out a kind of report (lds-race, …); repeatable.")  # fmt: skip
+    @click.option("--check-numbers", is_flag=True,
+                  help="Check: also name the first NaN and infinity (warnings).")  # fmt: skip
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -103,17 +98,19 @@ def check_options(command: Callable[..., int]) -> Callable[..., int]:
         check_format: str | None,
         check_output: Path | None,
         check_ignore: tuple[str, ...],
+        check_numbers: bool,
         **rest: Any,
     ) -> int:
         from wavecast.errors import UsageError
 
-        if not check and (check_format or check_output or check_ignore):
+        if not check and (check_format or check_output or check_ignore or check_numbers):
             raise UsageError("--check-… options need --check")
         checking = Checking(None)
         if check:
             from wavecast.emulate.check.collected import Reports
 
-            checking = Checking(Reports(check_ignore), check_format or "text", check_output)
+            reports = Reports(check_ignore, numbers=check_numbers)
+            checking = Checking(reports, check_format or "text", check_output)
         return command(*args, checking=checking, **rest)
 
     return wrapped

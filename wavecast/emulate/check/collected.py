@@ -16,10 +16,12 @@ _Key = tuple[str, str, Kind, str, int]
 class Reports:
     """Reports in the order they came up, each once; `count` says how often it happened.
 
-    `ignored` are kinds by name (`lds-race`) to leave out. Raises UnknownName for one there is not.
+    `ignored` are kinds by name (`lds-race`) to leave out; `numbers` asks for the first NaN and the
+    first infinity that are computed as well. Raises UnknownName for a kind there is not.
     """
 
-    def __init__(self, ignored: Iterable[str] = ()) -> None:
+    def __init__(self, ignored: Iterable[str] = (), *, numbers: bool = False) -> None:
+        self.numbers = numbers
         known = {kind.rule: kind for kind in Kind}
         self._ignored = set()
         for name in ignored:

@@ -99,6 +99,10 @@ def _message(
     if kind is Kind.UNINITIALISED_REGISTER:
         (register,) = register_names(1 << record.detail)
         return f"uses {register}, which nothing has written in these lanes"
+    if kind is Kind.NOT_A_NUMBER:
+        return "makes a NaN out of numbers"
+    if kind is Kind.INFINITY:
+        return "makes an infinity out of finite numbers"
     return kind.rule.replace("-", " ")
 
 

@@ -127,6 +127,10 @@ class NumberChecks(Observer):
         return result
 
 
+_DIVISION = ("v_div_scale", "v_div_fmas")
+"""Steps of a division whose result `v_div_fixup` replaces for special operands."""
+
+
 def _parts(instruction: Instruction) -> list[Decoded]:
     decoded = instruction.decoded
     return [decoded] if decoded.second is None else [decoded, decoded.second]
@@ -136,6 +140,8 @@ def _computes(decoded: Decoded) -> bool:
     """Whether an instruction has a floating-point result of 16 bits or more, made from operands
     whose special numbers are known."""
     opcode = decoded.opcode
+    if opcode.name.startswith(_DIVISION):
+        return False
     if decoded.memory is not None or opcode.control is not Control.NONE:
         return decoded.second is not None
     types = [(role.access, role.type.partition("x")[0]) for role in decoded.roles]

@@ -113,7 +113,7 @@ def load(
         )
     device = devices.load(arch or held[0])
     reports = check if isinstance(check, Reports) else Reports()
-    checking = CheckMode(reports.add) if check is not False else None
+    checking = CheckMode(reports.add, numbers=reports.numbers) if check is not False else None
     modes = [mode for mode in (checking, trace) if mode is not None]
     emulator = Emulator(threads, Modes.of(modes), max_instructions)
     raised = None if reports is check else reports

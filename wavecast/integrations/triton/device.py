@@ -65,7 +65,7 @@ def device(
     tracing = TraceMode() if trace is True else trace or None
     watching: list[Mode] = [] if tracing is None else [tracing]
     if checked:
-        watching.append(CheckMode(reports.add, CANARY))
+        watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers))
     emulator = Emulator(threads, Modes.of(watching), max_instructions)
     hooks = ExecutingHooks(facts, emulator, reports, kernels=kernels)
     if tracing is not None:
