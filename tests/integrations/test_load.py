@@ -267,6 +267,23 @@ def test_types_of_the_source_are_checked(module) -> None:
     module["maybe"](1, 1, small.view(np.uint32), None)  # the sign does not matter
 
 
+def test_numbers_need_a_type_where_the_source_gives_a_name_for_one(compiler: None) -> None:
+    kernels = wavecast.load(
+        b"typedef float real;"
+        b"__global__ void scale(real *out, real by) { *out *= by; }"
+        b"template <class T> __global__ void add(T *o, T by, const uint64_t n) { *o += by * n; }"
+        b"template __global__ void add<double>(double *, double, size_t);"
+    )
+    out, double = np.ones(1, np.float32), np.ones(1)
+    with pytest.raises(LaunchError, match=r"2 \(by: real\) may be an integer or a float"):
+        kernels["scale"](1, 1, out, 2)
+    kernels["scale"](1, 1, out, np.float32(2))
+    with pytest.raises(LaunchError, match=r"2 \(by: T\) may be an integer or a float"):
+        kernels["add"](1, 1, double, 2, 3)
+    kernels["add"](1, 1, double, 2.0, 3)
+    assert (out[0], double[0]) == (2, 7)
+
+
 def test_an_empty_grid_runs_nothing(saxpy) -> None:
     x, y, _ = operands()
     for grid in (0, (4, 0), (0, 0, 0)):

@@ -45,10 +45,13 @@ class Place:
 
 
 def places(slots: Sequence[KernelArgument], parameters: Sequence[Parameter]) -> tuple[Place, ...]:
-    """The visible arguments in order."""
+    """The visible arguments in order; Triton's code has some that its source has not."""
     visible = [slot for slot in slots if not slot.kind.startswith("hidden_")]
-    pairs = zip(visible, parameters, strict=True)
-    return tuple(Place(number, *pair) for number, pair in enumerate(pairs, 1))
+    known = {parameter.offset: parameter for parameter in parameters}
+    return tuple(
+        Place(number, slot, known.get(slot.offset) or Parameter("", "", slot.offset, slot.size))
+        for number, slot in enumerate(visible, 1)
+    )
 
 
 def pack(
@@ -129,6 +132,11 @@ def _by_value(place: Place, value: Any, kernel: str) -> bytes:
     dtype = scalar_dtype(place.parameter.type)
     if itemsize(dtype) != size:
         dtype = ""
+    if not dtype and place.parameter.type and isinstance(value, int) and size in (2, 4, 8):
+        raise LaunchError(
+            f"{kernel}: {place.shown} may be an integer or a float: its type is not known here",
+            hint=f"give a number of {size} bytes with its type: numpy.float32(…), i32:…",
+        )
     try:
         packed = _number(dtype, size, value)
     except (struct.error, OverflowError) as error:

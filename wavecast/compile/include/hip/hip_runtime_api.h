@@ -1,6 +1,9 @@
 // Attributes, dim3, and the host API as declarations without bodies.
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __host__ __attribute__((host))
@@ -33,7 +36,6 @@
 #define hipLaunchKernelGGL(kernel, grid, block, shared, stream, ...)                               \
     kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
 
-typedef __SIZE_TYPE__ __wc_size;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
@@ -80,7 +82,7 @@ typedef int hipDevice_t;
 struct hipDeviceProp_t {
     char name[256];
     char gcnArchName[256];
-    __wc_size totalGlobalMem, sharedMemPerBlock;
+    size_t totalGlobalMem, sharedMemPerBlock;
     int regsPerBlock, warpSize, maxThreadsPerBlock, multiProcessorCount, clockRate;
     int memoryClockRate, memoryBusWidth, l2CacheSize, major, minor;
     int maxThreadsPerMultiProcessor;
@@ -98,12 +100,12 @@ hipError_t hipGetLastError(void);
 hipError_t hipPeekAtLastError(void);
 hipError_t hipFree(void *);
 hipError_t hipHostFree(void *);
-hipError_t hipHostRegister(void *, __wc_size, unsigned);
+hipError_t hipHostRegister(void *, size_t, unsigned);
 hipError_t hipHostUnregister(void *);
-hipError_t hipMemcpy(void *, const void *, __wc_size, hipMemcpyKind);
-hipError_t hipMemcpyHtoD(hipDeviceptr_t, void *, __wc_size);
-hipError_t hipMemcpyDtoH(void *, hipDeviceptr_t, __wc_size);
-hipError_t hipMemset(void *, int, __wc_size);
+hipError_t hipMemcpy(void *, const void *, size_t, hipMemcpyKind);
+hipError_t hipMemcpyHtoD(hipDeviceptr_t, void *, size_t);
+hipError_t hipMemcpyDtoH(void *, hipDeviceptr_t, size_t);
+hipError_t hipMemset(void *, int, size_t);
 hipError_t hipDeviceSynchronize(void);
 hipError_t hipDeviceReset(void);
 hipError_t hipSetDevice(int);
@@ -121,35 +123,35 @@ hipError_t hipEventCreateWithFlags(hipEvent_t *, unsigned);
 hipError_t hipEventDestroy(hipEvent_t);
 hipError_t hipEventSynchronize(hipEvent_t);
 hipError_t hipEventElapsedTime(float *, hipEvent_t, hipEvent_t);
-hipError_t hipMemGetInfo(__wc_size *, __wc_size *);
+hipError_t hipMemGetInfo(size_t *, size_t *);
 hipError_t hipInit(unsigned);
 }
 
-hipError_t hipMalloc(void **, __wc_size);
-hipError_t hipMallocManaged(void **, __wc_size, unsigned = 0);
-hipError_t hipMallocAsync(void **, __wc_size, hipStream_t);
+hipError_t hipMalloc(void **, size_t);
+hipError_t hipMallocManaged(void **, size_t, unsigned = 0);
+hipError_t hipMallocAsync(void **, size_t, hipStream_t);
 hipError_t hipFreeAsync(void *, hipStream_t);
-hipError_t hipHostMalloc(void **, __wc_size, unsigned = 0);
-hipError_t hipMemcpyAsync(void *, const void *, __wc_size, hipMemcpyKind, hipStream_t = nullptr);
-hipError_t hipMemsetAsync(void *, int, __wc_size, hipStream_t = nullptr);
+hipError_t hipHostMalloc(void **, size_t, unsigned = 0);
+hipError_t hipMemcpyAsync(void *, const void *, size_t, hipMemcpyKind, hipStream_t = nullptr);
+hipError_t hipMemsetAsync(void *, int, size_t, hipStream_t = nullptr);
 hipError_t hipEventRecord(hipEvent_t, hipStream_t = nullptr);
 hipError_t hipFuncSetAttribute(const void *, hipFuncAttribute, int);
-hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, __wc_size, hipStream_t);
-template <typename T> hipError_t hipMalloc(T **, __wc_size);
-template <typename T> hipError_t hipMallocManaged(T **, __wc_size, unsigned = 0);
-template <typename T> hipError_t hipMallocAsync(T **, __wc_size, hipStream_t);
-template <typename T> hipError_t hipHostMalloc(T **, __wc_size, unsigned = 0);
+hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, size_t, hipStream_t);
+template <typename T> hipError_t hipMalloc(T **, size_t);
+template <typename T> hipError_t hipMallocManaged(T **, size_t, unsigned = 0);
+template <typename T> hipError_t hipMallocAsync(T **, size_t, hipStream_t);
+template <typename T> hipError_t hipHostMalloc(T **, size_t, unsigned = 0);
 template <typename T>
-hipError_t hipMemcpyToSymbol(const T &, const void *, __wc_size, __wc_size = 0,
+hipError_t hipMemcpyToSymbol(const T &, const void *, size_t, size_t = 0,
                              hipMemcpyKind = hipMemcpyHostToDevice);
 template <typename T>
-hipError_t hipMemcpyFromSymbol(void *, const T &, __wc_size, __wc_size = 0,
+hipError_t hipMemcpyFromSymbol(void *, const T &, size_t, size_t = 0,
                                hipMemcpyKind = hipMemcpyDeviceToHost);
 template <typename F> hipError_t hipFuncSetAttribute(F *, hipFuncAttribute, int);
 template <typename F>
-hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *, F *, int, __wc_size);
+hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *, F *, int, size_t);
 
 // What `kernel<<<grid, block, shared, stream>>>(...)` is checked against.
-extern "C" hipError_t hipConfigureCall(dim3, dim3, __wc_size = 0, hipStream_t = nullptr);
-extern "C" hipError_t __hipPushCallConfiguration(dim3, dim3, __wc_size = 0, hipStream_t = nullptr);
-extern "C" hipError_t __hipPopCallConfiguration(dim3 *, dim3 *, __wc_size *, hipStream_t *);
+extern "C" hipError_t hipConfigureCall(dim3, dim3, size_t = 0, hipStream_t = nullptr);
+extern "C" hipError_t __hipPushCallConfiguration(dim3, dim3, size_t = 0, hipStream_t = nullptr);
+extern "C" hipError_t __hipPopCallConfiguration(dim3 *, dim3 *, size_t *, hipStream_t *);
