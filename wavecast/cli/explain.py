@@ -203,13 +203,8 @@ def _document(report: Any, format_: str) -> str:
 
 
 def _write_file(report: Any, format_: str, detail: str, output: Path) -> None:
-    from wavecast.errors import InputError
-
-    try:
-        with output.open("w", encoding="utf-8", errors="replace") as stream:
-            _write(report, format_, detail, stream)
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror}") from None
+    with streams.writing(output) as stream:
+        _write(report, format_, detail, stream)
 
 
 def _report_failures(report: Any) -> int:

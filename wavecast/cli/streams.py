@@ -1,4 +1,4 @@
-"""Standard output as verbs use it: any encoding, a reader that went away, a full disk."""
+"""Standard output and files as verbs use them: any encoding, readers gone, a full disk."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -47,6 +49,18 @@ def console(
             raise  # rich calls this while it handles the BrokenPipeError
 
     return _Output(file=stream or sys.stdout, width=width, highlight=highlight)
+
+
+@contextlib.contextmanager
+def writing(path: Path, mode: str = "w") -> Iterator[IO[str]]:
+    """A file as UTF-8. Raises InputError where it cannot be written."""
+    from wavecast.errors import InputError
+
+    try:
+        with path.open(mode, encoding="utf-8", errors="replace") as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def abandon() -> None:

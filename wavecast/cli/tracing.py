@@ -60,7 +60,8 @@ class Tracing:
             yield
             return
         for path in filter(None, (self.json, self.perfetto)):
-            _write(path, "", mode="a")  # better known now than after a long run
+            with streams.writing(path, "a"):
+                pass  # better known now than after a long run
         try:
             yield
         finally:
@@ -70,20 +71,12 @@ class Tracing:
         from wavecast.report import perfetto, trace_terminal, traces
 
         if self.json is not None:
-            _write(self.json, traces.dumps(mode.traces))
+            with streams.writing(self.json) as file:
+                file.write(traces.dumps(mode.traces))
         if self.perfetto is not None:
-            _write(self.perfetto, perfetto.dumps(mode.traces))
+            with streams.writing(self.perfetto) as file:
+                file.write(perfetto.dumps(mode.traces))
         trace_terminal.render(mode.traces, streams.console(stream=sys.stderr, highlight=False))
-
-
-def _write(path: Path, text: str, mode: str = "w") -> None:
-    from wavecast.errors import InputError
-
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def trace_options(command: Callable[..., int]) -> Callable[..., int]:
