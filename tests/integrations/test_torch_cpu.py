@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 
@@ -96,6 +97,19 @@ def test_custom_operators_for_cuda_run(cuda):
         return torch.empty_like(x, device="cuda").copy_(x * 2)
 
     assert twice(torch.ones(2, device="cuda")).tolist() == [2, 2]
+
+
+def test_kernels_for_cuda_and_for_the_cpu_do_not_warn(cuda):
+    fragment = torch.library.Library("wavecast_both", "DEF")
+    try:
+        fragment.define("same(Tensor x) -> Tensor")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fragment.impl("same", lambda x: x + 1, "CPU")
+            fragment.impl("same", lambda x: x + 2, "CUDA")
+        assert torch.ops.wavecast_both.same(torch.zeros(1)).tolist() == [2]
+    finally:
+        fragment._destroy()
 
 
 def test_kernels_for_cuda_do_not_see_lone_numbers(cuda):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,10 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
             if for_cuda and not (args or kwargs.get("with_keyset")):
                 fn = _numbers_apart(f"{self.ns}::{_name(op_name).split('::')[-1]}", fn)
         key = "CPU" if for_cuda else dispatch_key
-        return impl(self, op_name, fn, key, *args, **kwargs)
+        with warnings.catch_warnings():
+            # operators with kernels for `cuda` and for the CPU
+            warnings.filterwarnings("ignore", "Warning only once for all operators")
+            return impl(self, op_name, fn, key, *args, **kwargs)
 
     patches.attribute(library.Library, "impl", impl_on_cpu)
 
