@@ -211,6 +211,20 @@ def test_scratch_is_private_to_lanes(target: str) -> None:
         run(target, body, data, data, out, scratch=48)
 
 
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "gfx1201"])
+def test_scratch_ahead_of_its_start(target: str) -> None:
+    """Negative offsets: lane n writes at 4 n + 64 - 64, then without the 64."""
+    lanes, out = lanes_of(target), np.zeros(64, np.uint32)
+    store = "\tscratch_store_dword v2, v0, off offset:-64\n"
+    body = f"\tv_add_u32_e32 v2, 64, v1\n{store}\tscratch_load_dword v4, v1, off\n"
+    if target.startswith("gfx1"):
+        body = body.replace("v_add_u32_e32", "v_add_nc_u32_e32")
+    run(target, body + spill(4, 1, lanes=lanes), out, out, out, scratch=512)
+    assert np.array_equal(out[:lanes], np.arange(lanes))
+    with pytest.raises(ExecutionError, match="offset:-64' lane 0"):
+        run(target, store.replace("v2", "v1"), out, scratch=512)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_wild_addresses_name_lane_and_address(target: str) -> None:
     lanes, data = lanes_of(target), np.zeros(64, np.uint32)

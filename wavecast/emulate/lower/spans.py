@@ -56,8 +56,11 @@ def span(out: Outlined) -> Span:
             load(builder, element(builder, out.context, word, I64), I64, 8)
             for word in (first, first + 1)
         )
-        step = limit if mode == "private" else None
         good = builder.and_(good, builder.icmp_unsigned("<=", end, limit))
+        if mode == "private":  # offsets may be negative
+            start = builder.add(lowest, out.offset)
+            good = builder.and_(good, builder.icmp_unsigned("<=", start, limit))
+            step = limit
     elif mode == "buffer":
         good = builder.and_(good, builder.icmp_unsigned("<=", end, out.limit))
     elif mode == "wide":
