@@ -101,6 +101,7 @@ def test_custom_operators_for_cuda_run(cuda):
 
 def test_kernels_for_cuda_and_for_the_cpu_do_not_warn(cuda):
     fragment = torch.library.Library("wavecast_both", "DEF")
+    torch.set_warn_always(True)
     try:
         fragment.define("same(Tensor x) -> Tensor")
         with warnings.catch_warnings():
@@ -109,6 +110,7 @@ def test_kernels_for_cuda_and_for_the_cpu_do_not_warn(cuda):
             fragment.impl("same", lambda x: x + 2, "CUDA")
         assert torch.ops.wavecast_both.same(torch.zeros(1)).tolist() == [2]
     finally:
+        torch.set_warn_always(False)
         fragment._destroy()
 
 
