@@ -7,10 +7,13 @@ each other (grid barriers, locks, semaphores, look-back chains) as they may on t
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache
 
 import numpy as np
 
@@ -97,20 +100,25 @@ def run(
 
 def _start(workers: list[_Worker]) -> None:
     """Run a launch to its end, one worker per host thread; this thread takes the first."""
-    others = [threading.Thread(target=worker.run) for worker in workers[1:]]
+    others: list[Future[None]] = []
     try:
-        for thread in others:
-            thread.start()
+        if len(workers) > 1:
+            pool = _pool(os.getpid(), len(workers) - 1)
+            others += [pool.submit(worker.run) for worker in workers[1:]]
         workers[0].run()
-        for thread in others:
-            thread.join()
+        wait(others)
     except BaseException:
         workers[0].grid.failed[0] = 1
         raise
     finally:
-        for thread in others:
-            if thread.ident is not None:
-                thread.join()
+        wait(others)
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Host threads kept between launches; a forked process has none of its parent's."""
+    del process
+    return ThreadPoolExecutor(threads, thread_name_prefix="wavecast")
 
 
 class _Team:
