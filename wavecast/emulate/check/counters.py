@@ -10,6 +10,7 @@ then issued and done by wave and stream.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from wavecast.emulate.check import log
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I32, I64, PTR, element, load
+from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
 from wavecast.isa.counters import events
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Role
@@ -77,9 +78,7 @@ class Counters(Observer):
     def enter(self, lowering: KernelLowering) -> None:
         builder = lowering.builder
 
-        def word(index: int, kind: Any) -> Any:
-            return load(builder, element(builder, lowering.context, index, I64), kind, 8)
-
+        word = partial(context_word, builder, lowering.context)
         self.words = word(log.PROGRESS, PTR)
         self.wave, self.turn = word(state.WAVE, I64), word(state.TURN, I64)
         self.parity = builder.and_(self.turn, I64(1))

@@ -7,6 +7,7 @@ fit, then the records; beside it one 64-bit count per instruction and kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from llvmlite import ir
 
 from wavecast.emulate.check.report import KINDS, Kind
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.values import I64, PTR, element, load
+from wavecast.emulate.lower.values import I64, PTR, context_word, element, load
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -93,20 +94,18 @@ def log_function(module: ir.Module) -> ir.Function:
     context, site, lanes, address, other, detail = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
 
-    def word(index: int, kind: Any = PTR) -> Any:
-        return load(builder, element(builder, context, index, I64), kind, 8)
-
-    counts = word(COUNTS)
+    word = partial(context_word, builder, context)
+    counts = word(COUNTS, PTR)
     before = builder.atomic_rmw("add", element(builder, counts, site, I64), I64(1), "monotonic")
     with builder.if_then(builder.icmp_unsigned("==", before, I64(0))):
-        records = word(RECORDS)
+        records = word(RECORDS, PTR)
         number = builder.atomic_rmw("add", records, I64(1), "monotonic")
         capacity = load(builder, element(builder, records, 1, I64), I64, 8)
         with builder.if_then(builder.icmp_unsigned("<", number, capacity)):
             start = builder.add(builder.mul(number, I64(_FIELDS)), I64(2))
             values = [
-                site, word(state.WORKGROUP, I64), word(state.WAVE, I64), lanes, address, other,
-                detail, word(state.TURN, I64),
+                site, word(state.WORKGROUP), word(state.WAVE), lanes, address, other,
+                detail, word(state.TURN),
             ]  # fmt: skip
             for index, value in enumerate(values):
                 slot = element(builder, records, builder.add(start, I64(index)), I64)

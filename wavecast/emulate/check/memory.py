@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -13,7 +14,7 @@ from wavecast.emulate.check.shadow import COMPARES
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import Access, Outlined, function_type
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Role, Space
 from wavecast.isa.program import Program
@@ -100,9 +101,7 @@ class MemoryChecks(Observer):
         """Count an operation that may order this workgroup with others."""
         builder = lowering.builder
 
-        def word(index: int, kind: Any) -> Any:
-            return load(builder, element(builder, lowering.context, index, I64), kind, 8)
-
+        word = partial(context_word, builder, lowering.context)
         slot = element(builder, word(log.RELEASES, PTR), word(state.WORKGROUP, I64), I32)
         builder.atomic_rmw("add", slot, I32(1), "monotonic")
 
@@ -139,7 +138,7 @@ class MemoryChecks(Observer):
         """The first wave of a turn says which barrier it waits at; others must agree."""
         builder = lowering.builder
         here = I64(instruction.index + 1)
-        arrivals = load(builder, element(builder, lowering.context, log.ARRIVALS, I64), PTR, 8)
+        arrivals = context_word(builder, lowering.context, log.ARRIVALS, PTR)
         turn = self.counters.turn
         # one word: the barrier, and the turn it is of
         seen = load(builder, arrivals, I64, 8)
@@ -169,9 +168,7 @@ def _clear(lowering: KernelLowering) -> None:
         kind = ir.FunctionType(ir.VoidType(), [PTR, ir.IntType(8), I64, I1])
         function = ir.Function(lowering.module, kind, name)
 
-    def word(index: int, kind: Any) -> Any:
-        return load(builder, element(builder, lowering.context, index, I64), kind, 8)
-
+    word = partial(context_word, builder, lowering.context)
     dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
     for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, shadow_lds.READ_WORDS)):
         size = builder.mul(dwords, I64(8 * words))

@@ -10,7 +10,7 @@ Memory of a host thread: per wave one 64-bit word per cell (`flows.py`).
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,7 +31,7 @@ from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.places import named
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, context_word, element, load
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
@@ -73,9 +73,7 @@ class RegisterChecks(Observer):
             return
         builder = lowering.builder
 
-        def word(index: int, kind: Any) -> Any:
-            return load(builder, element(builder, lowering.context, index, I64), kind, 8)
-
+        word = partial(context_word, builder, lowering.context)
         wave = builder.mul(word(state.WAVE, I64), I64(WORDS_PER_WAVE))
         self.base = element(builder, word(log.REGISTERS, PTR), wave, I64)
         entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)

@@ -15,7 +15,7 @@ from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.values import I1, I32, I64, element, load
+from wavecast.emulate.lower.values import I1, I32, I64, context_word, load
 
 COMPARES = ".compares"
 """Ends the detail of accesses in programs that compare and swap in this space."""
@@ -111,7 +111,7 @@ class Watched:
 
     def word(self, index: int, kind: Any = I64) -> Any:
         builder = self.out.builder
-        return load(builder, element(builder, self.out.context, index, I64), kind, 8)
+        return context_word(builder, self.out.context, index, kind)
 
     def bytes_of(self, address: Any) -> Any:
         """The bytes of its dword an access touches, four bits (i64)."""

@@ -28,7 +28,7 @@ from wavecast.emulate.check.shadow_lds import Dwords
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, resolve
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load, splat
 
 WORKGROUP, WAVE, TURN = Field(0, 26), Field(26, 6), Field(32, 11)
 BYTES, ATOMIC, INSTRUCTION = Field(43, 4), Field(47, 1), Field(48, 16)
@@ -94,8 +94,8 @@ def range_of(module: ir.Module) -> ir.Function:
     function.linkage = "internal"
     context, address = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    ranges = load(builder, element(builder, context, state.RANGES, I64), PTR, 8)
-    count = load(builder, element(builder, context, state.RANGE_COUNT, I64), I64, 8)
+    ranges = context_word(builder, context, state.RANGES, PTR)
+    count = context_word(builder, context, state.RANGE_COUNT)
     before = builder.block
     body, more, good, bad = (
         function.append_basic_block(name) for name in ("body", "more", "good", "bad")

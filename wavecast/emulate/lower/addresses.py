@@ -9,13 +9,25 @@ offset into LDS; `private` an offset into the lane's own block of scratch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.values import I1, I8, I32, I64, PTR, constant, element, load, splat
+from wavecast.emulate.lower.values import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    constant,
+    context_word,
+    element,
+    load,
+    splat,
+)
 
 _STEP = 8
 """Lanes whose addresses are made at once."""
@@ -42,8 +54,8 @@ def check_function(module: ir.Module) -> ir.Function:
     function.linkage = "internal"
     context, address, size = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    ranges = load(builder, element(builder, context, state.RANGES, I64), PTR, 8)
-    count = load(builder, element(builder, context, state.RANGE_COUNT, I64), I64, 8)
+    ranges = context_word(builder, context, state.RANGES, PTR)
+    count = context_word(builder, context, state.RANGE_COUNT)
     before = builder.block
     body, more, good, bad = (
         function.append_basic_block(name) for name in ("body", "more", "good", "bad")
@@ -83,10 +95,7 @@ class _Maker:
             self.apertures = [
                 (
                     aperture,
-                    *(
-                        load(builder, element(builder, out.context, word, I64), I64, 8)
-                        for word in words
-                    ),
+                    *(context_word(builder, out.context, word) for word in words),
                 )
                 for aperture, words in (
                     (state.SHARED_APERTURE, (state.LDS_BASE, state.LDS_BYTES)),
@@ -99,9 +108,7 @@ class _Maker:
                 if self.mode == "local"
                 else (state.SCRATCH_BASE, state.SCRATCH_BYTES)
             )
-            base, limit = (
-                load(builder, element(builder, out.context, word, I64), I64, 8) for word in words
-            )
+            base, limit = (context_word(builder, out.context, word) for word in words)
         elif self.mode == "narrow":
             base = builder.add(base, out.offset)
         self.base, self.limit = splat(builder, base, _STEP), splat(builder, limit, _STEP)
@@ -164,9 +171,7 @@ def _flat_check(out: Outlined) -> ir.Function:
     context, address, size = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
 
-    def word(index: int) -> Any:
-        return load(builder, element(builder, context, index, I64), I64, 8)
-
+    word = partial(context_word, builder, context)
     good = builder.call(check_function(module), [context, address, size])
     scratch = builder.mul(word(state.SCRATCH_BYTES), I64(out.lanes))
     for base, length in (

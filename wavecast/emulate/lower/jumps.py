@@ -16,7 +16,7 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I64, element, load
+from wavecast.emulate.lower.values import I64, context_word
 from wavecast.isa.instruction import Instruction, Operand, OperandClass
 from wavecast.isa.linking import symbol_of
 from wavecast.isa.opcode import Control
@@ -118,7 +118,7 @@ def _place(lowering: KernelLowering, text: str, ahead: int) -> tuple[Any, str]:
     if name not in places or (indirect and beyond):
         raise Unsupported(f"the symbol {name!r}, which is not in the code object")
     builder = lowering.builder
-    base = load(builder, element(builder, lowering.context, state.DATA_BASE, I64), I64, 8)
+    base = context_word(builder, lowering.context, state.DATA_BASE)
     return builder.add(base, I64(places[name] + beyond)), part
 
 

@@ -20,7 +20,17 @@ from wavecast.emulate.lower.sites import (
     local_rows,
     shape_letters,
 )
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
+from wavecast.emulate.lower.values import (
+    I1,
+    I32,
+    I64,
+    PTR,
+    constant,
+    context_word,
+    element,
+    load,
+    splat,
+)
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandRole
@@ -138,9 +148,7 @@ def _count(lowering: KernelLowering, instruction: Instruction) -> None:
     """
     builder, decoded = lowering.builder, instruction.decoded
     words = (state.LDS_BASE, state.LDS_BYTES)
-    base, limit = (
-        load(builder, element(builder, lowering.context, word, I64), I64, 8) for word in words
-    )
+    base, limit = (context_word(builder, lowering.context, word) for word in words)
     start = builder.zext(builder.and_(lowering.special("m0", 32), I32(0xFFFF)), I64)
     place = builder.add(start, I64(instruction_offset(decoded)))
     inside = builder.icmp_unsigned("<=", builder.add(place, I64(4)), limit)

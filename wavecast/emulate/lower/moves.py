@@ -15,7 +15,17 @@ from wavecast.emulate.lower import state, transpose
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, check_function, lane_address, resolve
 from wavecast.emulate.lower.spans import Span, span
-from wavecast.emulate.lower.values import I8, I16, I32, I64, PTR, constant, element, load
+from wavecast.emulate.lower.values import (
+    I8,
+    I16,
+    I32,
+    I64,
+    PTR,
+    constant,
+    context_word,
+    element,
+    load,
+)
 
 _RUN = 16
 """Lanes of a vector move."""
@@ -246,9 +256,7 @@ def build_to_lds(out: Outlined) -> None:
     """
     builder, quick = out.builder, span(out)
     words = (state.LDS_BASE, state.LDS_BYTES)
-    base, limit = (
-        load(builder, element(builder, out.context, word, I64), I64, 8) for word in words
-    )
+    base, limit = (context_word(builder, out.context, word) for word in words)
     offset = builder.ptrtoint(out.rows, I64)
     end = builder.add(offset, I64(out.lanes * out.access.bytes))
     fits = builder.icmp_unsigned("<=", end, limit)

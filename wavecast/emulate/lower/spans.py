@@ -14,7 +14,7 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import check_function
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load, splat
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,7 @@ def span(out: Outlined) -> Span:
     end = builder.add(builder.add(highest, out.offset), I64(out.access.bytes))
     if mode in ("local", "private"):
         first = state.LDS_BASE if mode == "local" else state.SCRATCH_BASE
-        base, limit = (
-            load(builder, element(builder, out.context, word, I64), I64, 8)
-            for word in (first, first + 1)
-        )
+        base, limit = (context_word(builder, out.context, word) for word in (first, first + 1))
         good = builder.and_(good, builder.icmp_unsigned("<=", end, limit))
         if mode == "private":  # offsets may be negative
             start = builder.add(lowest, out.offset)

@@ -58,3 +58,8 @@ def element(builder: ir.IRBuilder, base: Any, index: Any, kind: ir.Type) -> Any:
 def load(builder: ir.IRBuilder, pointer: Any, kind: ir.Type, align: int = 4) -> Any:
     """A typed load through an opaque pointer."""
     return builder.load(pointer, align=align, typ=kind)
+
+
+def context_word(builder: ir.IRBuilder, context: Any, index: int, kind: ir.Type = I64) -> Any:
+    """A 64-bit word of a launch context (`state.py`), as a number or a pointer."""
+    return load(builder, element(builder, context, index, I64), kind, 8)

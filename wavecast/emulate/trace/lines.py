@@ -15,7 +15,16 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import I32, I64, PTR, constant, element, load, splat
+from wavecast.emulate.lower.values import (
+    I32,
+    I64,
+    PTR,
+    constant,
+    context_word,
+    element,
+    load,
+    splat,
+)
 from wavecast.emulate.trace import layout
 
 _STEP = 8
@@ -134,7 +143,7 @@ class _Line:
         if out.access.mode != "private":
             return value
         base, size = (
-            load(builder, element(builder, out.context, word, I64), I64, 8)
+            context_word(builder, out.context, word)
             for word in (state.SCRATCH_BASE, state.SCRATCH_BYTES)
         )
         if isinstance(value.type, ir.VectorType):

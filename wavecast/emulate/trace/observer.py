@@ -15,7 +15,7 @@ from wavecast.emulate.lower.access import Access, Outlined, function_type
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.places import Place
 from wavecast.emulate.lower.state import WAVE, WORKGROUP
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.emulate.trace import layout, lines, passes, record
 from wavecast.emulate.trace.layout import Plan
 from wavecast.isa.instruction import Instruction
@@ -52,9 +52,7 @@ class TraceObserver(Observer):
     def enter(self, lowering: KernelLowering) -> None:
         builder = lowering.builder
 
-        def word(number: int, kind: ir.Type = I64) -> Any:
-            return load(builder, element(builder, lowering.context, number, I64), kind, 8)
-
+        word = partial(context_word, builder, lowering.context)
         group = word(WORKGROUP)
         find = _find_function(lowering.module)
         length = word(layout.COUNTED_LENGTH)
@@ -288,7 +286,7 @@ def _note_function(module: ir.Module) -> ir.Function:
     with builder.if_then(full, likely=False):
         record.flush(builder, context, layout.BLOCK_LOG)
     number = load(builder, fill, I64, 8)
-    log = load(builder, element(builder, context, layout.BLOCK_LOG, I64), PTR, 8)
+    log = context_word(builder, context, layout.BLOCK_LOG, PTR)
     builder.store(entry, element(builder, log, number, I32))
     builder.store(builder.add(number, I64(1)), fill, align=8)
     builder.ret_void()

@@ -17,7 +17,17 @@ from wavecast.analyze.values.banks import Phases
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
+from wavecast.emulate.lower.values import (
+    I1,
+    I32,
+    I64,
+    PTR,
+    constant,
+    context_word,
+    element,
+    load,
+    splat,
+)
 from wavecast.emulate.trace import layout
 from wavecast.emulate.trace.lines import bump, extreme, lanes_in
 
@@ -43,7 +53,7 @@ class _Banks:
         self.live = live
         self.phases = phases
         builder, lanes = out.builder, out.lanes
-        base = load(builder, element(builder, out.context, state.LDS_BASE, I64), I64, 8)
+        base = context_word(builder, out.context, state.LDS_BASE)
         wide = load(builder, addresses, ir.VectorType(I64, lanes), 8)
         self.kind = ir.VectorType(I32, lanes)
         inset = builder.sub(wide, splat(builder, base, lanes))

@@ -13,7 +13,7 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import I32, I64, PTR, element, load, splat
+from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load, splat
 from wavecast.emulate.trace import layout
 
 _FLUSH = ir.FunctionType(ir.VoidType(), [I64, I64])
@@ -42,7 +42,7 @@ def build(out: Outlined) -> None:
 
 
 def _word(out: Outlined, number: int) -> Any:
-    return load(out.builder, element(out.builder, out.context, number, I64), I64, 8)
+    return context_word(out.builder, out.context, number)
 
 
 def _room(out: Outlined) -> Any:
@@ -52,7 +52,7 @@ def _room(out: Outlined) -> Any:
     with builder.if_then(full, likely=False):
         flush(builder, out.context, layout.ACCESS_LOG)
     place = builder.mul(_word(out, layout.ACCESS_FILL), I64(layout.record_words(out.lanes)))
-    log = load(builder, element(builder, out.context, layout.ACCESS_LOG, I64), PTR, 8)
+    log = context_word(builder, out.context, layout.ACCESS_LOG, PTR)
     return element(builder, log, place, I64)
 
 
@@ -60,7 +60,7 @@ def flush(builder: ir.IRBuilder, context: Any, log: int) -> None:
     """Hand a full log, named by its context word, to the launch's watch, which empties it."""
     slot = element(builder, context, layout.FLUSH, I64)
     function = load(builder, slot, ir.PointerType(_FLUSH), 8)
-    thread = load(builder, element(builder, context, layout.THREAD, I64), I64, 8)
+    thread = context_word(builder, context, layout.THREAD)
     builder.call(function, [thread, I64(log)])
 
 
