@@ -16,6 +16,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast  # noqa: E402
 from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
+from wavecast.integrations.triton import run_script  # noqa: E402
 
 kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = pytest.mark.torch
@@ -156,6 +157,20 @@ def test_run(script, word: str, code: int, stdout: str, stderr: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, stdout), done.stderr
     assert re.search(stderr, done.stderr)
+
+
+@pytest.mark.parametrize("text", [b"def (:\n", b"\xdd\xff\n", b"#\n\xff\n"])
+def test_a_script_that_is_no_python_shows_no_frames_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> None:
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    path = tmp_path / "script.py"
+    path.write_bytes(text)
+    ended = run_script(path, [], "gfx942")
+    assert ended.code == 1
+    assert re.match(r'  File ".*script\.py", line \d\n(.*\n)*SyntaxError: ', ended.traceback)
 
 
 def test_hooks_around_launches_get_the_metadata_of_the_launch() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -96,3 +97,16 @@ def test_the_terminal_names_lines_lanes_and_conflicts(walk: Trace) -> None:
     assert "2 workgroups, 4 waves, 128 wave-instructions, 12 barrier waits" in shown
     assert "128 B lines" in shown
     assert "no source line" in shown
+
+
+def test_only_the_source_is_cut_in_a_narrow_terminal(
+    walk: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = io.StringIO()
+    (line,) = traces.by_line(walk)
+    monkeypatch.setattr(traces, "by_line", lambda trace: [replace(line, line=7)])
+    monkeypatch.setattr(trace_terminal.source, "file_line", lambda file, line: "x = y + " * 40)
+    trace_terminal.render([walk], Console(file=text, width=60))
+    (row,) = (line for line in text.getvalue().splitlines() if "x = y" in line)
+    assert "100%" in row
+    assert "…" in row

@@ -63,7 +63,7 @@ def _table(trace: Trace) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("instr.", "lanes", f"{size} B lines", "LDS ways"):
         table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
-    table.add_column("source line", overflow="ellipsis", no_wrap=True)
+    table.add_column("source line")  # the only one that may shrink: its cells are cut, not wrapped
     for line in traces.by_line(trace)[:_MOST_LINES]:
         table.add_row(*_cells(trace, line, size))
     return table
@@ -78,7 +78,8 @@ def _cells(trace: Trace, line: traces.Line, size: int) -> Iterable[Text | str]:
     yield Text(lanes, style="yellow" if divergent else "")
     yield units.count(per_request)
     yield Text(units.count(ways), style="yellow" if ways is not None and ways > 1 else "")
-    yield Text(safe(f"{line.line:>4}  {text}" if line.line else "no source line"))
+    text = safe(f"{line.line:>4}  {text}" if line.line else "no source line")
+    yield Text(text, no_wrap=True, overflow="ellipsis")
 
 
 __all__ = ["line_bytes", "render"]

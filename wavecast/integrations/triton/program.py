@@ -30,7 +30,10 @@ def run_as_main(path: Path, arguments: Sequence[str]) -> None:
 def _source(path: Path) -> str:
     """The text of a script in the encoding it states. Raises SyntaxError as Python does."""
     data = path.read_bytes()
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        raise SyntaxError(error.msg, (str(path), 1, 0, None)) from None
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -59,11 +62,11 @@ def ending(error: BaseException, path: Path) -> str:
 
 
 def own_traceback(error: BaseException, path: Path) -> str:
-    """The traceback of an error as Python prints it, from the script's own frames on."""
+    """The traceback of an error as Python prints it, from the script's own frames on; without
+    frames for a script that did not start."""
     frames = traceback.TracebackException.from_exception(error)
     own = [index for index, frame in enumerate(frames.stack) if frame.filename == str(path)]
-    if own:
-        del frames.stack[: own[0]]
+    del frames.stack[: own[0] if own else len(frames.stack)]
     return "".join(frames.format())
 
 
