@@ -284,6 +284,24 @@ def test_numbers_need_a_type_where_the_source_gives_a_name_for_one(compiler: Non
     assert (out[0], double[0]) == (2, 7)
 
 
+@pytest.mark.parametrize("code", [None, {}, [], ["saxpy.s"], 3])
+def test_what_is_no_code_is_refused(code) -> None:
+    with pytest.raises(UsageError, match="load takes"):
+        wavecast.load(code)
+
+
+@pytest.mark.parametrize("limit", ["threads", "max_instructions"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_limits_are_at_least_one(limit: str, number: int) -> None:
+    with pytest.raises(UsageError, match=f"{limit}={number}"):
+        wavecast.load(SAXPY, **{limit: number})
+
+
+def test_dynamic_lds_is_a_whole_number(saxpy) -> None:
+    with pytest.raises(LaunchError, match=r"saxpy: dynamic_lds=1\.5"):
+        saxpy(1, 64, 2.0, None, None, 0, dynamic_lds=1.5)
+
+
 def test_an_empty_grid_runs_nothing(saxpy) -> None:
     x, y, _ = operands()
     for grid in (0, (4, 0), (0, 0, 0)):

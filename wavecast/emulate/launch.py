@@ -12,6 +12,7 @@ from wavecast.emulate import engine
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import NativeKernel, native_kernel
+from wavecast.errors import UsageError
 
 AddressRange = tuple[int, int]
 """First host address, and the one after the last."""
@@ -21,7 +22,8 @@ class Emulator:
     """Runs launches of AMD code on the host's processor to the end, plain or in a mode.
 
     `threads` is how many host threads share the workgroups of a launch (default: the processors
-    this process may use), `max_instructions` how many instructions each wave may execute.
+    this process may use), `max_instructions` how many instructions each wave may execute. Raises
+    UsageError for numbers below 1.
     """
 
     def __init__(
@@ -30,6 +32,9 @@ class Emulator:
         mode: Mode | None = None,
         max_instructions: int | None = None,
     ) -> None:
+        for what, number in (("threads", threads), ("max_instructions", max_instructions)):
+            if number is not None and number < 1:
+                raise UsageError(f"{what}={number}: at least 1 is needed")
         self.threads = threads or available_processors()
         self.mode = mode
         self.budget = max_instructions or engine.DEFAULT_BUDGET

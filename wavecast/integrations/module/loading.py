@@ -132,7 +132,12 @@ def _codes(
         return compilers.loads(code, target, options, hip_target=DEFAULT_TARGET)
     if options:
         raise UsageError("compiler options are for HIP source; this code is compiled")
-    return [code] if isinstance(code, CodeObject) else code
+    codes = [code] if isinstance(code, CodeObject) else code
+    if not isinstance(codes, Sequence) or not all(isinstance(c, CodeObject) for c in codes):
+        raise UsageError(f"load takes a path, bytes or compiled code, not {type(code).__name__}")
+    if not codes:
+        raise UsageError("load takes at least one piece of compiled code")
+    return codes
 
 
 def _shown(function: Function) -> str:

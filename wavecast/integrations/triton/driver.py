@@ -198,5 +198,5 @@ def _dimension(kernel: str, value: Any) -> int:
     it."""
     number = operator.index(value)
     if not -_MAX_PROGRAMS - 1 <= number <= _MAX_PROGRAMS:
-        raise LaunchError(f"{kernel}: a grid of {number} along one axis (0 to {_MAX_PROGRAMS})")
+        raise LaunchError(f"{kernel}: a grid of {number} programs (0 to {_MAX_PROGRAMS} per axis)")
     return max(0, number)
