@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import wavecast
+from tests.emulate.check.mutation import without
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
 
@@ -30,6 +31,11 @@ def found(kernel, grid, block, *values) -> tuple[Report, ...]:
 
 def kinds(reports) -> set[Kind]:
     return {report.kind for report in reports}
+
+
+def line_of(report: Report) -> int:
+    assert report.location is not None
+    return report.location.outermost.line
 
 
 def zeros(count=512, dtype=np.float32):
@@ -59,7 +65,7 @@ def test_a_planted_mistake_is_reported_at_its_line(kernels, name):
     reports = found(kernels[name], 1, 256, zeros(), FLOATS.copy())
     assert kind in kinds(reports) <= {kind, Kind.UNINITIALISED_LDS}
     lines = SOURCE.read_text().splitlines()
-    assert any(line in lines[r.location.outermost.line - 1] and words in r.message for r in reports)
+    assert any(line in lines[line_of(r) - 1] and words in r.message for r in reports)
     for report in reports:
         assert report.workgroup == (0, 0, 0)
         assert report.lanes
@@ -129,3 +135,14 @@ def test_a_barrier_some_lanes_skip(kernels):
 def test_waves_at_different_barriers(kernels):
     reports = found(kernels["two_barriers"], 1, 256, zeros(), FLOATS.copy())
     assert kinds(reports) <= {Kind.DIVERGENT_BARRIER}
+
+
+def test_a_missing_wait_is_reported_at_every_launch():
+    code = wavecast.load(SOURCE, arch="gfx942")["rotate"].code
+    lines = code.assembly.split("\n")
+    wait = next(n for n, line in enumerate(lines) if "s_waitcnt" in line and "vmcnt(0)" in line)
+    kernel = wavecast.load(without(code, wait), check=True)["rotate"]
+    for _ in range(2):
+        reports = found(kernel, 1, 256, zeros(), FLOATS.copy())
+        assert kinds(reports) == {Kind.MISSING_WAIT}
+        assert "s_waitcnt vmcnt(0)" in reports[0].message

@@ -52,6 +52,7 @@ class CheckMode:
         self.canary = canary
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._static: dict[str, list[Report]] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -66,13 +67,17 @@ class CheckMode:
         return Observers((*checks, NumberChecks()) if self.numbers else checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
-        """The pointer arguments addresses come from; a kernel's own findings are reported when it
-        is first met."""
+        """The pointer arguments addresses come from."""
         known = self._sources.get(code.digest)
         if known is None:
             known = self._sources[code.digest] = sources(kernel, code)
-            if found := static_reports(kernel):
-                self.found(found)
+        return known
+
+    def static(self, kernel: Kernel, code: CodeObject) -> list[Report]:
+        """What is wrong with the code itself: a report of every launch of it."""
+        known = self._static.get(code.digest)
+        if known is None:
+            known = self._static[code.digest] = static_reports(kernel)
         return known
 
     def watch(
@@ -127,7 +132,9 @@ class CheckWatch:
         """Report what was seen, also when the launch broke off: it may say why."""
         del failed
         records = self.log.read()
-        found = reports(self.native.kernel, self.launch, self.ranges, self.known, records)
+        kernel = self.native.kernel
+        found = reports(kernel, self.launch, self.ranges, self.known, records)
+        found += self.mode.static(kernel, self.launch.code)
         if found:
             self.mode.found(found)
 
