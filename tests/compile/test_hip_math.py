@@ -68,7 +68,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     source, unlinked, linked = folder / "m.cpp", folder / "m.o", folder / "m.so"
     source.write_text(_source())
     options = ("-x", "c++", "-std=c++17", "-O2", "-w", "-fPIC", "-nostdinc", "-nostdinc++")
-    include = ("-I", str(toolchain.INCLUDE))
+    include = ("-I", str(toolchain.INCLUDE), "-isystem", str(zig.parent / "lib" / "include"))
     done = process.run([zig, "clang", *options, *include, "-c", source, "-o", unlinked])
     assert done.status == 0, done.log
     done = process.run([zig, "ld.lld", "-shared", unlinked, "-o", linked])
