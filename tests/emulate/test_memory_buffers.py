@@ -249,3 +249,51 @@ def test_wide_loads_to_lds_of_gfx950() -> None:
 	global_store_dwordx4 v3, v[4:7], s[10:11]"""
     run("gfx950", body, data, out, lds=0x10000 + 1024)
     assert np.array_equal(out.ravel(), data)
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("kind", ["ubyte", "sbyte", "ushort", "sshort"])
+def test_loads_of_less_than_a_dword_to_lds(target: str, kind: str) -> None:
+    """Every lane writes a dword, four bytes after the lane before; the last 24 lanes are out of
+    the buffer's bounds."""
+    element = np.dtype({"ubyte": "u1", "sbyte": "i1", "ushort": "u2", "sshort": "i2"}[kind])
+    size = element.itemsize
+    data = np.random.default_rng(3).integers(0, 256, 64 * size + 8, dtype=np.uint8)
+    table = descriptor(data, 40 * size, flags=0x27000)
+    out = np.zeros((2, 64), np.uint32)
+    to_lds = f"global_load_{kind} v3, s[10:11] offset:4 lds"
+    if target != "gfx90a":
+        to_lds = f"global_load_lds_{kind} v3, s[10:11] offset:4"
+    body = f"""
+{load4(target)}
+	v_mov_b32_e32 v4, -1
+	ds_write_b32 v1, v4 offset:64
+	ds_write_b32 v1, v4 offset:512
+	v_lshlrev_b32_e32 v3, {size // 2}, v0
+	s_movk_i32 m0, 0x40
+	buffer_load_{kind} v3, s[20:23], 0 offen lds
+	s_movk_i32 m0, 0x1fc
+	{to_lds}
+	ds_read_b32 v4, v1 offset:64
+	ds_read_b32 v5, v1 offset:512
+{spill(4, 2)}"""
+    run(target, body, table, data, out, lds=1024)
+    values = data.view(element).astype(np.int64).astype(np.uint32)
+    assert np.array_equal(out[0], np.where(np.arange(64) < 40, values[:64], 0))
+    assert np.array_equal(out[1], values[4 // size : 64 + 4 // size])
+
+
+def test_loads_of_three_dwords_to_lds_leave_every_fourth_dword() -> None:
+    data, out = np.arange(1, 193, dtype=np.uint32), np.zeros((64, 4), np.uint32)
+    body = """
+	s_mov_b32 m0, 0
+	v_lshlrev_b32_e32 v2, 4, v0
+	v_mov_b32_e32 v4, 7
+	ds_write_b32 v2, v4 offset:12
+	v_mul_u32_u24_e32 v3, 12, v0
+	global_load_lds_dwordx3 v3, s[8:9]
+	ds_read_b128 v[4:7], v2
+	global_store_dwordx4 v2, v[4:7], s[10:11]"""
+    run("gfx950", body, data, out, lds=1024)
+    assert np.array_equal(out[:, :3], data.reshape(64, 3))
+    assert (out[:, 3] == 7).all()

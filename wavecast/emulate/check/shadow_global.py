@@ -59,8 +59,8 @@ def build(out: Outlined) -> None:
         offset = builder.ptrtoint(out.rows, I64)
         limit = watched.word(state.LDS_BYTES)
         with out.each_lane(out.exec) as lane:
-            inset = builder.add(offset, builder.mul(lane, I64(out.access.bytes)))
-            end = builder.add(inset, I64(out.access.bytes))
+            inset = builder.add(offset, builder.mul(lane, I64(out.access.lds_step)))
+            end = builder.add(inset, I64(4 * out.access.dwords))
             first = builder.lshr(inset, I64(2))
             with (
                 builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True),

@@ -28,8 +28,8 @@ class Access:
     """Which outlined function: everything that is in its name.
 
     `action`: `load`, `store`, `tolds` or an atomic operation. `mode`: how addresses are made
-    (`addresses.py`). `bytes` per lane. `detail`: for loads and stores the letters `s`
-    (sign-extend), `h` (upper half), `k` (keep the other half); for atomics `r` where the old
+    (`addresses.py`). `bytes` per lane. `detail`: for loads, loads to LDS and stores the letters
+    `s` (sign-extend), `h` (upper half), `k` (keep the other half); for atomics `r` where the old
     value is returned, else `n`, then the element type.
     """
 
@@ -52,6 +52,14 @@ class Access:
     @property
     def dwords(self) -> int:
         return max(1, self.bytes // 4)
+
+    @property
+    def lds_step(self) -> int:
+        """Bytes of LDS from one lane to the next, for loads to LDS: 4 up to a dword, else 16.
+
+        Source: AMD instruction set architecture guide (CDNA4), "Memory Buffer Load to LDS".
+        """
+        return 4 if self.bytes <= 4 else 16
 
 
 def function_type(lanes: int) -> ir.FunctionType:

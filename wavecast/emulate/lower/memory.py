@@ -131,17 +131,19 @@ def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
 def _to_lds(lowering: KernelLowering, instruction: Instruction) -> None:
     memory, builder = instruction.memory, lowering.builder
     assert memory is not None
-    if memory.bytes < 4 or memory.space is Space.SCRATCH:
+    target = isa_target(lowering.program.target)
+    if memory.space is Space.SCRATCH or target not in TARGET_SETS["gfx9"]:
         raise Unsupported("this load to LDS")
     start = lowering.special("m0", 32)
-    if isa_target(lowering.program.target) not in TARGET_SETS["gfx950"]:
+    if target not in TARGET_SETS["gfx950"]:
         start = builder.and_(start, I32(0xFFFF))
     offset = int(instruction.modifiers.get("offset") or "0", 0)
     start = builder.add(builder.zext(start, I64), I64(offset & (1 << 64) - 1))
     rows = builder.inttoptr(start, PTR)
+    letters = "s" if memory_form(instruction.opcode).signed_to_lds else "n"
 
     def emit(place: Place) -> None:
-        access = Access("tolds", place.mode, lowering.layout.lanes, memory.bytes)
+        access = Access("tolds", place.mode, lowering.layout.lanes, memory.bytes, letters)
         call(lowering, instruction, access, place, rows=rows)
 
     _each_place(lowering, instruction, emit)

@@ -248,26 +248,28 @@ def _dead_dwords(out: Outlined, found: Resolved, lane: Any, slots: list[Any]) ->
 
 
 def build_to_lds(out: Outlined) -> None:
-    """A load whose data goes to LDS: `rows` is the offset in LDS, lane n's data n elements later.
+    """A load whose data goes to LDS: `rows` is the offset in LDS, lane n's data n steps later.
 
-    Source: AMD instruction set architecture guide (CDNA3), "Memory buffer load to LDS":
-    LDS address = M0 + instruction offset + lane * size. Lanes out of a buffer's bounds write 0;
-    what lies beyond LDS is dropped.
+    Source: AMD instruction set architecture guides (CDNA3, CDNA4), "Memory Buffer Load to LDS":
+    LDS address = M0 + instruction offset + lane * step (`Access.lds_step`). Less than a dword is
+    extended to one (`docs/hardware.md`). Lanes out of a buffer's bounds write 0; what lies beyond
+    LDS is dropped.
     """
     builder, quick = out.builder, span(out)
     words = (state.LDS_BASE, state.LDS_BYTES)
     base, limit = (context_word(builder, out.context, word) for word in words)
     offset = builder.ptrtoint(out.rows, I64)
-    end = builder.add(offset, I64(out.lanes * out.access.bytes))
+    end = builder.add(offset, I64(out.lanes * out.access.lds_step))
     fits = builder.icmp_unsigned("<=", end, limit)
     with builder.if_then(builder.and_(quick.good, fits), likely=True):
         _copy(out, quick, builder.inttoptr(builder.add(base, offset), PTR))
         builder.ret(I32(0))
     found = resolve(out)
-    kind, size = ir.VectorType(I32, out.access.dwords), I64(out.access.bytes)
+    kind = ir.VectorType(I32, out.access.dwords)
+    step, size = I64(out.access.lds_step), I64(4 * out.access.dwords)
 
     def put(lane: Any, value: Any) -> None:
-        place = builder.add(offset, builder.mul(lane, size))
+        place = builder.add(offset, builder.mul(lane, step))
         inside = builder.icmp_unsigned("<=", builder.add(place, size), limit)
         with builder.if_then(inside, likely=True):
             pointer = builder.inttoptr(builder.add(base, place), PTR)
@@ -275,28 +277,37 @@ def build_to_lds(out: Outlined) -> None:
 
     with out.each_lane(found.live) as lane:
         pointer = builder.inttoptr(lane_address(out, found, lane), PTR)
-        put(lane, builder.load(pointer, align=1, typ=kind))
+        put(lane, _loaded(out, pointer))
     if out.access.mode == "buffer":
         row = out.room(kind)
         with out.each_lane(found.dead) as lane:
             builder.store(constant(0, 32, out.access.dwords), row)
-            first = builder.inttoptr(builder.ptrtoint(row, I64), PTR)
-            _dead_dwords(out, found, lane, [element(builder, first, i, I32) for i in range(4)])
+            if out.access.bytes > 4:
+                first = builder.inttoptr(builder.ptrtoint(row, I64), PTR)
+                _dead_dwords(out, found, lane, [element(builder, first, i, I32) for i in range(4)])
             put(lane, out.get(row, kind))
     builder.ret(I32(0))
 
 
+def _loaded(out: Outlined, pointer: Any) -> Any:
+    """The dwords of one lane, extended to one where they are less, as a vector."""
+    builder, count, small = out.builder, out.access.dwords, _small(out)
+    if small is I32:
+        return builder.load(pointer, align=1, typ=ir.VectorType(I32, count))
+    value = builder.load(pointer, align=1, typ=ir.VectorType(small, 1))
+    return _extended(out, value, ir.VectorType(I32, 1))
+
+
 def _copy(out: Outlined, quick: Span, target: Any) -> None:
-    """Copy the data of every lane to `target` in order."""
+    """Copy the data of every lane to `target`, a step after the lane before."""
     builder, count = out.builder, out.access.dwords
-    together = _VECTOR // count if _VECTOR % count == 0 else 1
-    kind = ir.VectorType(I32, count)
+    together = _VECTOR // count if 4 * count == out.access.lds_step else 1
     with out.counted(out.lanes // together) as group:
         start = builder.mul(group, I64(together))
         places = [quick.address(builder.add(start, I64(lane))) for lane in range(together)]
         _prefetch(out, places)
-        parts = [builder.load(pointer, align=1, typ=kind) for pointer in places]
-        place = element(builder, target, builder.mul(start, I64(out.access.bytes)), I8)
+        parts = [_loaded(out, pointer) for pointer in places]
+        place = element(builder, target, builder.mul(start, I64(out.access.lds_step)), I8)
         builder.store(transpose.joined(builder, parts), place, align=1)
 
 

@@ -23,6 +23,7 @@ _SAME = {
 }  # fmt: skip
 _TRANSPOSE = re.compile(r"_tr(?:(?P<new>\d+)_b\d+|_b(?P<old>4|6|8|16)$)")
 _EXCHANGE = re.compile(r"ds_(bpermute_fi|bpermute|permute|swizzle)_b32")
+_SIGNED_TO_LDS = re.compile(r"_lds_s(byte|short)$|_i(8|16)_lds$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class MemoryForm:
     compare-and-store is its first data operand (gfx9; the second one from gfx11 on). `transpose`:
     bits of the elements a transposing load exchanges between lanes. `exchange`: how lanes exchange
     dwords. `by_lane`: the address is the lane number times four. `formatted`: data is converted by
-    the descriptor's format. `block`: M0 chooses registers.
+    the descriptor's format. `block`: M0 chooses registers. `signed_to_lds`: a load to LDS extends its
+    data by the sign.
     """
 
     high: bool = False
@@ -48,6 +50,7 @@ class MemoryForm:
     by_lane: bool = False
     formatted: bool = False
     block: bool = False
+    signed_to_lds: bool = False
 
 
 def memory_form(row: Opcode) -> MemoryForm:
@@ -72,6 +75,7 @@ def _form(name: str) -> MemoryForm:
         by_lane="_addtid_" in name,
         formatted="_format_" in name,
         block=name.endswith("_block"),
+        signed_to_lds=bool(_SIGNED_TO_LDS.search(name)),
     )
 
 
