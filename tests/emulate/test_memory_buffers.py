@@ -97,13 +97,6 @@ def test_indexed_buffers(target: str) -> None:
     assert np.array_equal(out[0], np.where(index < 20, data[index * 3 + 2], 0))
 
 
-def test_a_swizzled_buffer_is_refused() -> None:
-    data = np.zeros(512, np.uint32)
-    table = descriptor(data, 64, stride=4 | 0x8000, flags=0x27000)
-    with pytest.raises(ExecutionError, match="swizzled"):
-        run("gfx942", f"{load4('gfx942')}\n\tbuffer_load_dword v4, off, s[20:23], 0", table, data)
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_buffers_over_unknown_memory_fail(target: str) -> None:
     lanes, data = lanes_of(target), np.zeros(256, np.uint32)

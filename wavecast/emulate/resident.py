@@ -211,8 +211,11 @@ class Resident:
             what = f"{instruction.decoded.text!r} reaches a register the program has not"
         elif status == state.TRAP:
             what = f"{instruction.decoded.text!r} was executed: the kernel gave up (assert, abort)"
-        elif status == state.SWIZZLED:
-            what = f"{instruction.decoded.text!r} goes through a swizzled buffer: not supported"
+        elif status == state.BAD_DESCRIPTOR:
+            what = (
+                f"{instruction.decoded.text!r} goes through a buffer whose descriptor adds lane "
+                "numbers or swizzles in a way that is not supported"
+            )
         else:
             what = f"{instruction.decoded.text!r} stopped with status {status}"
         return ExecutionError(text + what)

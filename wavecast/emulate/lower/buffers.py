@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.values import I32, I64, constant, splat
+from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
 from wavecast.isa.instruction import Instruction, Operand
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
@@ -41,13 +41,18 @@ def is_gfx9(lowering: KernelLowering) -> bool:
 
 
 def descriptor(lowering: KernelLowering, operand: Operand) -> Descriptor:
-    """Take the descriptor in four scalar registers apart."""
+    """Take the descriptor in four scalar registers apart. gfx12.0 scales the stride by 1, 4, 8 or
+    32 (bits 19:18 of word 3)."""
     builder = lowering.builder
     first = (operand.bits & -operand.bits).bit_length() - 1
     low, high, records, flags = (lowering.scalar(first + index) for index in range(4))
     top = builder.zext(builder.and_(high, I32(0xFFFF)), I64)
     base = builder.or_(builder.zext(low, I64), builder.shl(top, I64(32)))
     stride = builder.and_(builder.lshr(high, I32(16)), I32(0x3FFF))
+    if isa_target(lowering.program.target) in TARGET_SETS["gfx1201"]:
+        choice = builder.and_(builder.lshr(flags, I32(16)), I32(12))
+        shift = builder.and_(builder.lshr(I32(0x5320), choice), I32(15))
+        stride = builder.shl(stride, shift)
     # gfx9 has a bit for the cache (30) beside the one for addresses (31)
     bits = 0x80000000 if is_gfx9(lowering) else 0xC0000000
     swizzle = builder.and_(high, I32(bits))
@@ -65,16 +70,63 @@ def is_scratch(lowering: KernelLowering, found: Descriptor) -> Any:
     return lowering.builder.icmp_unsigned("!=", bits, I32(0))
 
 
-def refuse_swizzle(
+def refuse(
     lowering: KernelLowering, instruction: Instruction, found: Descriptor, is_private: Any
 ) -> None:
-    """Stop at run time where the descriptor swizzles addresses."""
+    """Stop at run time where a descriptor used without an index swizzles or adds lane numbers."""
     builder = lowering.builder
-    swizzled = builder.icmp_unsigned("!=", found.swizzle, I32(0))
+    bad = builder.or_(_is_swizzled(lowering, found), is_scratch(lowering, found))
     if is_private is not None:
-        swizzled = builder.and_(swizzled, builder.not_(is_private))
-    with builder.if_then(swizzled, likely=False):
-        lowering.stop(state.SWIZZLED, instruction.index)
+        bad = builder.and_(bad, builder.not_(is_private))
+    _stop_if(lowering, instruction, bad)
+
+
+def _stop_if(lowering: KernelLowering, instruction: Instruction, bad: Any) -> None:
+    with lowering.builder.if_then(bad, likely=False):
+        lowering.stop(state.BAD_DESCRIPTOR, instruction.index)
+
+
+def _is_swizzled(lowering: KernelLowering, found: Descriptor) -> Any:
+    return lowering.builder.icmp_unsigned("!=", found.swizzle, I32(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Swizzle:
+    """`on` (i1); binary logarithms (i64) of indices that are interleaved and of the bytes of an
+    element of which each has its turn. Off, one index is interleaved, which is linear."""
+
+    on: Any
+    indices: Any
+    element: Any
+
+
+def _swizzle(lowering: KernelLowering, instruction: Instruction, found: Descriptor) -> _Swizzle:
+    """How an indexed access swizzles; stops at run time where that is not supported.
+
+    Elements have 4 bytes on gfx9, 4 or 16 by the bits 31:30 of word 1 on later targets. An access
+    must not be larger than one. Sources: the guides, "Buffer Resource" and "Swizzled Buffer
+    Addressing"; LLVM, SIInstrInfo.cpp (getScratchRsrcWords23: no element size from gfx9 on).
+    """
+    builder = lowering.builder
+    assert instruction.memory is not None
+    on = _is_swizzled(lowering, found)
+    field = builder.zext(builder.and_(builder.lshr(found.flags, I32(21)), I32(3)), I64)
+    indices = builder.select(on, builder.add(field, I64(3)), I64(0))
+    wide: Any = I1(0)
+    known: Any = I1(1)
+    if not is_gfx9(lowering):
+        wide = builder.icmp_unsigned("==", found.swizzle, I32(0xC0000000))
+        known = builder.or_(wide, builder.icmp_unsigned("==", found.swizzle, I32(0x40000000)))
+    if isa_target(lowering.program.target) in TARGET_SETS["gfx1250"]:  # another descriptor
+        known = I1(0)
+    size = instruction.memory.bytes
+    fits = builder.or_(wide, I1(size <= 4)) if size <= 16 else I1(0)
+    good = builder.and_(
+        known, builder.and_(fits, builder.icmp_unsigned("!=", found.stride, I32(0)))
+    )
+    bad = builder.and_(on, builder.not_(good))
+    _stop_if(lowering, instruction, builder.or_(bad, is_scratch(lowering, found)))
+    return _Swizzle(on, indices, builder.select(wide, I64(4), I64(2)))
 
 
 def indexed(
@@ -82,50 +134,89 @@ def indexed(
     instruction: Instruction,
     found: Descriptor,
     address: Any,
-    offen: bool,
-) -> tuple[Any, Any]:
-    """Offsets of an indexed access: a row of index * stride + offset, and its limit in bytes.
+    inset: Any,
+    amount: Any,
+) -> tuple[Any, Any, Any]:
+    """Offsets of an indexed access: a row of offsets, their limit, and what is added to them.
 
-    Lanes whose index is out of range get an offset beyond every limit. gfx9 counts records in units
-    of the stride where there is one. Later targets choose by bits 29:28 of word 3: index and
-    offset, index alone, no check unless empty, or bytes.
+    `inset` is the offset in the instruction and `amount` the scalar one (i64, bytes). Linear
+    buffers have record after record; swizzled ones have an element of every index of a group, then
+    the next element of each (the guides, "Swizzled Buffer Addressing"). The scalar offset is added
+    to the result, on gfx12 to the offset in the record. Lanes whose index is out of range get an
+    offset beyond every limit.
     """
-    refuse_swizzle(lowering, instruction, found, None)
     builder, lanes = lowering.builder, lowering.layout.lanes
     kind, wide = ir.VectorType(I32, lanes), ir.VectorType(I64, lanes)
+    swizzle = _swizzle(lowering, instruction, found)
     index = builder.zext(builder.load(address, align=4, typ=kind), wide)
-    inset: Any = constant(0, 64, lanes)
-    if offen:
+    offset = splat(builder, inset, lanes)
+    if "offen" in instruction.modifiers:
         second = builder.gep(address, [I64(lanes)], source_etype=I32)
-        inset = builder.zext(builder.load(second, align=4, typ=kind), wide)
-    stride = builder.zext(found.stride, I64)
-    total = builder.add(builder.mul(index, splat(builder, stride, lanes)), inset)
-    below = builder.icmp_unsigned("<", index, splat(builder, found.records, lanes))
-    if is_gfx9(lowering):
-        bytewise = builder.icmp_unsigned("==", stride, I64(0))
-        good = below
-    else:
-        choice = builder.and_(builder.lshr(found.flags, I32(28)), I32(3))
-        assert instruction.memory is not None
-        size = instruction.memory.bytes + int(instruction.modifiers.get("offset") or "0", 0)
-        end = builder.add(inset, constant(size, 64, lanes))
-        fits = builder.icmp_unsigned("<=", end, splat(builder, stride, lanes))
-        bytewise = builder.icmp_unsigned("==", choice, I32(3))
-        any_index = builder.and_(
-            builder.icmp_unsigned("==", choice, I32(2)),
-            builder.icmp_unsigned("!=", found.records, I64(0)),
-        )
-        index_only = builder.icmp_unsigned("==", choice, I32(1))
-        good = builder.and_(below, builder.or_(fits, splat(builder, index_only, lanes)))
-        below_two = builder.icmp_unsigned("<", choice, I32(2))
-        good = builder.or_(
-            builder.and_(good, splat(builder, below_two, lanes)), splat(builder, any_index, lanes)
-        )
+        offset = builder.add(offset, builder.zext(builder.load(second, align=4, typ=kind), wide))
+    bytewise, good = _in_range(lowering, instruction, found, swizzle.on, index, offset)
+    if isa_target(lowering.program.target) in TARGET_SETS["gfx12+"]:
+        whole = builder.add(offset, splat(builder, amount, lanes))
+        wrapped = builder.and_(whole, constant(0xFFFFFFFF, 64, lanes))
+        offset, amount = builder.select(swizzle.on, wrapped, whole), I64(0)
+    total = _place(lowering, found, swizzle, index, offset)
     small = builder.icmp_unsigned("<", total, constant(_FAR, 64, lanes))
     good = builder.and_(builder.or_(good, splat(builder, bytewise, lanes)), small)
     room = builder.select(good, builder.trunc(total, kind), constant(_FAR, 32, lanes))
     builder.store(room, lowering.spare, align=4)
-    return lowering.spare, builder.select(bytewise, found.records, I64(_FAR))
+    return lowering.spare, builder.select(bytewise, found.records, I64(_FAR)), amount
+
+
+def _place(
+    lowering: KernelLowering, found: Descriptor, swizzle: _Swizzle, index: Any, offset: Any
+) -> Any:
+    """Bytes from the base to an offset in the record of an index, a vector of i64."""
+    builder, lanes = lowering.builder, lowering.layout.lanes
+    indices, element, stride = (
+        splat(builder, value, lanes)
+        for value in (swizzle.indices, swizzle.element, builder.zext(found.stride, I64))
+    )
+    one = constant(1, 64, lanes)
+    within = builder.and_(offset, builder.sub(builder.shl(one, element), one))
+    member = builder.and_(index, builder.sub(builder.shl(one, indices), one))
+    row = builder.add(
+        builder.mul(builder.lshr(index, indices), stride), builder.sub(offset, within)
+    )
+    inner = builder.add(builder.shl(member, element), within)
+    return builder.add(builder.shl(row, indices), inner)
+
+
+def _in_range(
+    lowering: KernelLowering,
+    instruction: Instruction,
+    found: Descriptor,
+    swizzled: Any,
+    index: Any,
+    offset: Any,
+) -> tuple[Any, Any]:
+    """Whether the bytes are checked (i1) and, where not, the lanes whose record is in range.
+
+    gfx9 counts records in units of the stride where there is one. Later targets choose by bits
+    29:28 of word 3: index and offset, index alone, no check unless empty, or bytes (index and
+    offset where swizzled).
+    """
+    builder, lanes = lowering.builder, lowering.layout.lanes
+    below = builder.icmp_unsigned("<", index, splat(builder, found.records, lanes))
+    if is_gfx9(lowering):
+        return builder.icmp_unsigned("==", found.stride, I32(0)), below
+    assert instruction.memory is not None
+    stride = splat(builder, builder.zext(found.stride, I64), lanes)
+    choice = builder.and_(builder.lshr(found.flags, I32(28)), I32(3))
+    end = builder.add(offset, constant(instruction.memory.bytes, 64, lanes))
+    fits = builder.icmp_unsigned("<=", end, stride)
+    structured, index_only, unchecked, raw = (
+        builder.icmp_unsigned("==", choice, I32(number)) for number in range(4)
+    )
+    structured = builder.or_(structured, builder.and_(raw, swizzled))
+    filled = builder.icmp_unsigned("!=", found.records, I64(0))
+    by_offset = builder.and_(fits, splat(builder, structured, lanes))
+    good = builder.and_(below, builder.or_(by_offset, splat(builder, index_only, lanes)))
+    good = builder.or_(good, splat(builder, builder.and_(unchecked, filled), lanes))
+    return builder.and_(raw, builder.not_(swizzled)), good
 
 
 __all__ = [
@@ -136,5 +227,5 @@ __all__ = [
     "is_gfx9",
     "is_scratch",
     "may_be_scratch",
-    "refuse_swizzle",
+    "refuse",
 ]

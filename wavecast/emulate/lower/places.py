@@ -121,24 +121,25 @@ def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:
     resource, shift = named(decoded, OperandKind.RESOURCE), named(decoded, OperandKind.OFFSET)
     assert resource is not None
     descriptor = buffers.descriptor(lowering, resource[0])
-    offset: Any = I64(instruction_offset(decoded))
-    inset = offset
+    inset: Any = I64(instruction_offset(decoded))
+    amount: Any = _ZERO
     if shift is not None:
         amount = builder.zext(scalar_operand(lowering, shift[0], shift[1], 32), I64)
-        # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
-        own = builder.udiv(amount, I64(lowering.layout.lanes))
-        inset, offset = builder.add(inset, own), builder.add(offset, amount)
+    offset = builder.add(inset, amount)
     address = address_row(lowering, decoded)
     scratch, is_private = None, None
     if buffers.may_be_scratch(lowering):
-        scratch = Place("private", address, offset=inset)
+        # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
+        own = builder.udiv(amount, I64(lowering.layout.lanes))
+        scratch = Place("private", address, offset=builder.add(inset, own))
         is_private = buffers.is_scratch(lowering, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
-        offen = "offen" in decoded.modifiers
-        address, limit = buffers.indexed(lowering, instruction, descriptor, address, offen)
+        address, limit, offset = buffers.indexed(
+            lowering, instruction, descriptor, address, inset, amount
+        )
     else:
-        buffers.refuse_swizzle(lowering, instruction, descriptor, is_private)
+        buffers.refuse(lowering, instruction, descriptor, is_private)
         if "offen" not in decoded.modifiers:
             address = constant_row(lowering, 0)
     return Place("buffer", address, descriptor.base, limit, offset, scratch, is_private)

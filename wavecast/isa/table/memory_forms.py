@@ -36,8 +36,8 @@ class MemoryForm:
     compare-and-store is its first data operand (gfx9; the second one from gfx11 on). `transpose`:
     bits of the elements a transposing load exchanges between lanes. `exchange`: how lanes exchange
     dwords. `by_lane`: the address is the lane number times four. `formatted`: data is converted by
-    the descriptor's format. `block`: M0 chooses registers. `signed_to_lds`: a load to LDS extends its
-    data by the sign.
+    the descriptor's format. `block`: M0 chooses registers. `signed_to_lds`: a load to LDS extends
+    its data by the sign.
     """
 
     high: bool = False
