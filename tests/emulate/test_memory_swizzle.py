@@ -149,17 +149,40 @@ def test_what_a_descriptor_may_not_say(target: str, kind: int, flags: int, acces
     """No index, lane numbers added, more than an element, a reserved element size."""
     data = np.zeros(RECORDS * STRIDE // 4, np.uint32)
     table = descriptor(data, RECORDS, stride=STRIDE | kind, flags=0x4000 | flags)
-    with pytest.raises(ExecutionError, match="swizzles in a way"):
+    with pytest.raises(ExecutionError, match="not supported with this descriptor"):
         run(target, f"{load4(target)}\n\tbuffer_load_{access}", table, data)
 
 
 def test_swizzled_records_have_a_size() -> None:
     data = np.zeros(64, np.uint32)
     table = descriptor(data, 64, stride=GFX9, flags=0x27000)
-    with pytest.raises(ExecutionError, match="swizzles in a way"):
+    with pytest.raises(ExecutionError, match="not supported with this descriptor"):
         run(
             "gfx942",
             f"{load4('gfx942')}\n\tbuffer_load_dword v4, v0, s[20:23], 0 idxen",
             table,
             data,
         )
+
+
+@pytest.mark.parametrize("target", ["gfx1100", "gfx1201"])
+def test_records_that_end_within_the_data_of_an_active_lane(target: str) -> None:
+    data, out = np.arange(1024, dtype=np.uint32), np.zeros((2, 32), np.uint32)
+    table = descriptor(data, 64, stride=12, flags=0x4000)
+    body = """
+{load}
+	s_mov_b32 s24, 0
+	v_lshlrev_b32_e32 v3, 2, v0
+	v_mov_b32_e32 v2, v0
+	v_mov_b32_e32 v4, 0
+	v_mov_b32_e32 v5, 0
+	s_mov_b32 exec_lo, {mask:#x}
+	buffer_load_b64 v[4:5], v[2:3], s[20:23], s24 idxen offen
+	s_mov_b32 exec_lo, -1
+{rows}"""
+    rows = spill(4, 2, lanes=32)
+    run(target, body.format(load=load4(target), mask=0xFFFFFFFB, rows=rows), table, data, out)
+    assert np.array_equal(out.T[:2], [[0, 1], [4, 5]])
+    assert not out.T[2:].any()
+    with pytest.raises(ExecutionError, match="not supported with this descriptor"):
+        run(target, body.format(load=load4(target), mask=0xFFFFFFFF, rows=rows), table, data, out)

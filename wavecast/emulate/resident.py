@@ -213,8 +213,8 @@ class Resident:
             what = f"{instruction.decoded.text!r} was executed: the kernel gave up (assert, abort)"
         elif status == state.BAD_DESCRIPTOR:
             what = (
-                f"{instruction.decoded.text!r} goes through a buffer whose descriptor adds lane "
-                "numbers or swizzles in a way that is not supported"
+                f"{instruction.decoded.text!r} is not supported with this descriptor, which adds "
+                "lane numbers, swizzles, or has records that end within the data"
             )
         else:
             what = f"{instruction.decoded.text!r} stopped with status {status}"

@@ -14,6 +14,7 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
 from wavecast.isa.instruction import Instruction, Operand
+from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _in_range(
 
     gfx9 counts records in units of the stride where there is one. Later targets choose by bits
     29:28 of word 3: index and offset, index alone, no check unless empty, or bytes (index and
-    offset where swizzled).
+    offset where swizzled). Stops at run time where only some dwords of a lane are in its record.
     """
     builder, lanes = lowering.builder, lowering.layout.lanes
     below = builder.icmp_unsigned("<", index, splat(builder, found.records, lanes))
@@ -214,6 +215,13 @@ def _in_range(
     structured = builder.or_(structured, builder.and_(raw, swizzled))
     filled = builder.icmp_unsigned("!=", found.records, I64(0))
     by_offset = builder.and_(fits, splat(builder, structured, lanes))
+    if instruction.memory.bytes > 4 and instruction.memory.kind is not MemoryKind.ATOMIC:
+        first = builder.add(offset, constant(4, 64, lanes))
+        some = builder.and_(builder.icmp_unsigned("<=", first, stride), builder.not_(fits))
+        some = builder.and_(builder.and_(some, below), splat(builder, structured, lanes))
+        active = builder.and_(builder.bitcast(some, ir.IntType(lanes)), lowering.exec_mask())
+        bad = builder.icmp_unsigned("!=", active, ir.IntType(lanes)(0))
+        _stop_if(lowering, instruction, bad)
     good = builder.and_(below, builder.or_(by_offset, splat(builder, index_only, lanes)))
     good = builder.or_(good, splat(builder, builder.and_(unchecked, filled), lanes))
     return builder.and_(raw, builder.not_(swizzled)), good
