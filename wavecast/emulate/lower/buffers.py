@@ -106,7 +106,7 @@ def _swizzle(lowering: KernelLowering, instruction: Instruction, found: Descript
 
     Elements have 4 bytes on gfx9, 4 or 16 by the bits 31:30 of word 1 on later targets. An access
     must not be larger than one. Sources: the guides, "Buffer Resource" and "Swizzled Buffer
-    Addressing"; LLVM, SIInstrInfo.cpp (getScratchRsrcWords23: no element size from gfx9 on).
+    Addressing"; Mesa, radeonsi, setup_scratch_rsrc_user_sgprs (4 bytes on gfx9).
     """
     builder = lowering.builder
     assert instruction.memory is not None
