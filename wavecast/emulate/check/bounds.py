@@ -15,8 +15,11 @@ from wavecast.analyze.values.pointers import Pointers
 from wavecast.analyze.values.roots import roots
 from wavecast.analyze.values.slices import slices
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Kernel
 
+_STORING = frozenset({MemoryKind.STORE, MemoryKind.ATOMIC, MemoryKind.STORE_FROM_LDS})
+_GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _EVERYTHING = (1 << 64) - 1
 
 
@@ -52,6 +55,17 @@ def allowed(
     return masks
 
 
+def stored(kernel: Kernel, masks: np.ndarray) -> int:
+    """A mask of the ranges that stores and atomics of the program may touch; `masks` as `allowed`
+    has them."""
+    found = 0
+    for instruction in kernel.program.instructions:
+        memory = instruction.memory
+        if memory is not None and memory.kind in _STORING and memory.space in _GLOBAL:
+            found |= int(masks[instruction.index])
+    return found
+
+
 def _range_of(launch: Launch, offset: int | None, ranges: Sequence[tuple[int, int]]) -> int | None:
     if offset is None:
         return None
@@ -61,4 +75,4 @@ def _range_of(launch: Launch, offset: int | None, ranges: Sequence[tuple[int, in
     )
 
 
-__all__ = ["allowed", "sources"]
+__all__ = ["allowed", "sources", "stored"]

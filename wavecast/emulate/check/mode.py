@@ -10,7 +10,7 @@ import numpy as np
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate.check import log
-from wavecast.emulate.check.bounds import allowed, sources
+from wavecast.emulate.check.bounds import allowed, sources, stored
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.findings import reports
 from wavecast.emulate.check.log import Log
@@ -107,7 +107,7 @@ class CheckWatch:
         self.log = Log(len(native.kernel.program.instructions))
         x, y, z = launch.grid
         self.releases = np.zeros(x * y * z, np.uint32)
-        self.shadows = _shadows(ranges)
+        self.shadows = _shadows(ranges, stored(native.kernel, self.allowed))
         self.table = np.array(
             [array.ctypes.data if array.size else 0 for pair in self.shadows for array in pair],
             np.uint64,
@@ -139,13 +139,19 @@ class CheckWatch:
             self.mode.found(found)
 
 
-def _shadows(ranges: Sequence[tuple[int, int]]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _shadows(
+    ranges: Sequence[tuple[int, int]], written: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Records of stores and loads for each range, once per range; none for the first, which holds
-    the arguments. Pages nobody touches take no memory."""
+    the arguments, and for those that are not in the mask `written`. Pages nobody touches take no
+    memory."""
     known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
     nothing = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
     found = [nothing]
-    for first, end in ranges[1:]:
+    for number, (first, end) in enumerate(ranges[1:], 1):
+        if number < 64 and not written >> number & 1:
+            found.append(nothing)
+            continue
         if (first, end) not in known:
             dwords = (end - first + 3) // 4
             known[first, end] = np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64)

@@ -1,10 +1,11 @@
 """Global memory in check mode: races within and between workgroups, memory never written.
 
-Two records per dword, for the last store and the last loads: workgroup + 1, wave + 1, turn, bytes,
-whether it was atomic, instruction. Where several workgroups have read, the workgroup is `MANY`;
-where they read different bytes only the last is kept. Workgroups that both do atomic operations
-count as ordered (`__init__.py`). Memory that was allocated and never written holds a pattern
-(`mode.py`): loads compare with it.
+Ranges no instruction of the kernel may store to have no records. The dwords of others have two,
+for the last store and the last loads: workgroup + 1, wave + 1, turn, bytes, whether it was atomic,
+instruction. Where several workgroups have read, the workgroup is `MANY`; where they read different
+bytes only the last is kept. Workgroups that both do atomic operations count as ordered
+(`__init__.py`). Memory that was allocated and never written holds a pattern (`mode.py`): loads
+compare with it.
 """
 
 from __future__ import annotations
@@ -183,10 +184,17 @@ class _Dwords:
             builder.icmp_unsigned("<", inset, builder.sub(stop, start)),
             builder.icmp_unsigned("<=", end, builder.sub(stop, start)),
             builder.icmp_unsigned("==", builder.and_(address, I64(3)), I64(0)),
-            builder.icmp_unsigned("!=", out.get(self.writes, I64), I64(0)),
         )
-        with builder.if_then(inside, likely=True):
-            self._quick_inside(address, builder.lshr(inset, I64(2)), stop)
+        recorded = builder.icmp_unsigned("!=", out.get(self.writes, I64), I64(0))
+        with (
+            builder.if_then(inside, likely=True),
+            builder.if_else(recorded) as (records, nothing),
+        ):
+            with records:
+                self._quick_inside(address, builder.lshr(inset, I64(2)), stop)
+            with nothing:
+                good = self._seasoned(address, stop) if self.watched.loads else I1(1)
+                builder.store(good, self.done)
         return out.get(self.done, I1)
 
     def _quick_inside(self, address: Any, first: Any, stop: Any) -> None:
@@ -271,18 +279,18 @@ class _Dwords:
             first = builder.lshr(inset, I64(2))
             bytes_ = self.watched.bytes_of(address)
             watched = builder.icmp_unsigned("!=", builder.ptrtoint(writes, I64), I64(0))
-            with builder.if_then(watched, likely=True):
-                for number in range(out.access.dwords):
-                    place = builder.add(address, I64(4 * number))
-                    fits = builder.icmp_unsigned("<", place, stop)
-                    with builder.if_then(fits, likely=True):
+            for number in range(out.access.dwords):
+                place = builder.add(address, I64(4 * number))
+                fits = builder.icmp_unsigned("<", place, stop)
+                with builder.if_then(fits, likely=True):
+                    with builder.if_then(watched):
                         dword = builder.add(first, I64(number))
                         slots = [element(builder, base, dword, I64) for base in (writes, reads)]
                         pointer = builder.inttoptr(place, PTR)
                         changes = self.watched.changes(lane, number, pointer)
                         self._dword(lane, place, slots, bytes_, changes)
-                        if self.watched.loads:
-                            self._compare(lane, place, stop)
+                    if self.watched.loads:
+                        self._compare(lane, place, stop)
 
     def _compare(self, lane: Any, place: Any, stop: Any) -> None:
         """Is this dword half of the pattern of memory never written?"""
