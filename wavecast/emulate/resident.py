@@ -104,9 +104,9 @@ class Resident:
                 f"{native.kernel.name}: a workgroup takes {grid.resident_bytes} bytes of "
                 "registers, LDS and scratch, more than there is"
             ) from None
-        self.flags = np.zeros(waves, np.uint8)
-        self.used = np.zeros(waves, np.int64)
-        self.context = np.zeros(state.CONTEXT_WORDS, np.uint64)
+        self.flags = _aligned(waves, np.uint8)
+        self.used = _aligned(waves, np.int64)
+        self.context = _aligned(state.CONTEXT_WORDS, np.uint64)
         self.context[state.LDS_BASE] = self.lds.ctypes.data
         self.context[state.LDS_BYTES] = grid.lds_bytes
         self.context[state.RANGES] = grid.ranges.ctypes.data
@@ -114,7 +114,7 @@ class Resident:
         self.context[state.SCRATCH_BYTES] = native.descriptor.scratch_bytes
         self.context[state.DATA_BASE] = native.data.ctypes.data
         x, y, _ = grid.launch.grid
-        self.job = np.array(
+        words_of_job = np.array(
             [
                 grid.counter.ctypes.data, grid.groups, x, y, waves, words,
                 setup.template.ctypes.data, setup.template.shape[1], self.states.ctypes.data,
@@ -125,6 +125,8 @@ class Resident:
             ],
             dtype=np.int64,
         )  # fmt: skip
+        self.job = _aligned(len(words_of_job), np.int64)
+        self.job[:] = words_of_job
         self._address = self.job.ctypes.data
         self._work, self._engine = _scheduler()
         self._seen = (-1, 0)
@@ -262,12 +264,17 @@ def _compiled_scheduler() -> bytes:
     return processor().machine(2).emit_object(module)
 
 
+_APART: Final = 128
+"""Bytes that memory of different host threads is kept apart: a pair of cache lines, which
+processors fetch together."""
+
+
 def _aligned(count: int, dtype: type) -> np.ndarray:
-    """Zeroed memory at a 64-byte boundary."""
-    size = np.dtype(dtype).itemsize
-    raw = np.zeros(count * size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + count * size].view(dtype)
+    """Zeroed memory in cache lines of its own."""
+    size = count * np.dtype(dtype).itemsize
+    raw = np.zeros(-(-size // _APART) * _APART + _APART, np.uint8)
+    start = -raw.ctypes.data % _APART
+    return raw[start : start + size].view(dtype)
 
 
 __all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "Grid", "Resident"]
