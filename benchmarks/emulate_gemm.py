@@ -28,6 +28,8 @@ import triton.language as tl
 import wavecast
 
 RUNS = 9
+PAUSE = 0.15
+"""Seconds before every call: threads of OpenBLAS keep a core busy for a while after a product."""
 STARTED = "WAVECAST_BENCHMARK_STARTED"
 DTYPES = {
     "bf16": torch.bfloat16,
@@ -89,6 +91,7 @@ def medians(*calls: Callable[[], Any]) -> list[Times]:
     taken: list[list[Times]] = [[] for _ in calls]
     for turn in range(RUNS + 1):
         for call, times in zip(calls, taken, strict=True):
+            time.sleep(PAUSE)
             clock, processor = time.perf_counter(), time.process_time()
             call()
             if turn:
