@@ -3,6 +3,7 @@
     import wavecast
 
     report = wavecast.explain(kernel, x, y, n, grid=(64,), arch="gfx942")
+    best = wavecast.estimate("gemm", shape="4096x4096x4096", dtype="fp8", arch="mi300x,mi355x")
     with wavecast.capture(arch="gfx942") as launches:
         kernel[grid](x, y, n)
     with wavecast.device("gfx942"):
@@ -21,18 +22,19 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wavecast.api import explain
+    from wavecast.api import estimate, explain
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
 
 _LAZY = {
+    "estimate": "wavecast.api",
     "explain": "wavecast.api",
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
     "load": "wavecast.integrations.module",
 }
 
-__all__ = ["__version__", "capture", "device", "explain", "load"]
+__all__ = ["__version__", "capture", "device", "estimate", "explain", "load"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,5 @@
-"""`wavecast.explain`: what the command does, for a kernel at hand; the result shows itself."""
+"""`wavecast.explain` and `wavecast.estimate`: what the command does, for a kernel or an operation
+at hand; the result shows itself."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast.errors import UsageError, WavecastError
+from wavecast.pipeline.operations import OperationReport, explain_operation
 from wavecast.pipeline.result import Failure, Report
 from wavecast.pipeline.run import Options, explain_launches, explain_path
 from wavecast.pipeline.selection import select
@@ -94,6 +96,70 @@ def explain(
         raise errors[0]
     explanations, more = explain_launches(launches, selection, given)
     return Explained(explanations, (*failures, *more), selection.notes, (name,))
+
+
+class Estimate(OperationReport):
+    """Predictions of operations that notebooks and programs can show and store."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready values, schema `wavecast.operation/1`."""
+        from wavecast.report import operations
+
+        return operations.document(self)
+
+    def __str__(self) -> str:
+        """What `wavecast explain gemm --shape …` prints, without colours."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from wavecast.report import operations
+
+        out = StringIO()
+        operations.render(self, Console(file=out, width=100))
+        return out.getvalue()
+
+
+def estimate(
+    kind: str,
+    *,
+    shape: str | Sequence[int] | Sequence[str],
+    arch: str | Sequence[str] = "gfx942",
+    arch_files: Sequence[str | Path] = (),
+    **properties: Any,
+) -> Estimate:
+    """The best time a good library reaches for an operation, per GPU.
+
+    `kind` is `gemm`, `attention`, `moe`, `conv` …; `shape` its sizes (`"4096x4096x4096"`, `(4096,
+    4096, 4096)`, or a list of such texts) and `properties` what else it has: `dtype="fp8"`,
+    `causal=True`, `lengths=[512, 1024]`. Each of the result's `outlooks` has a `prediction` in
+    seconds with its interval.
+
+    Raises UsageError for sizes or properties the operation does not have, NothingAnalysed where no
+    device has a prediction.
+    """
+    selectors = arch.split(",") if isinstance(arch, str) else list(arch)
+    shapes = _shapes(shape)
+    options = {name: _text(value) for name, value in properties.items()}
+    found = explain_operation(kind, shapes, options, select(selectors, arch_files))
+    return Estimate(found.outlooks, found.notes)
+
+
+def _shapes(shape: str | Sequence[int] | Sequence[str]) -> list[str]:
+    if isinstance(shape, str):
+        return [shape]
+    texts = [str(part) for part in shape]
+    if not texts:
+        raise UsageError("an operation needs a shape")
+    return texts if isinstance(shape[0], str) else ["x".join(texts)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(_text(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _explained(report: Report) -> Explained:

@@ -11,6 +11,7 @@
     ├── CaptureError              a script could not be run far enough to capture a launch
     ├── LaunchError               arguments that do not fit the kernel they are for
     ├── MissingFact               a number about a device that nobody has published
+    ├── Unpredictable             a launch whose time depends on what is not known; says on what
     └── NothingAnalysed           exit code 3; the run was fine but held nothing to analyse
 
 Anything else that reaches the user is a bug.
@@ -103,6 +104,10 @@ class LaunchError(WavecastError):
 
 class MissingFact(WavecastError):
     """A fact about a device has no known value."""
+
+
+class Unpredictable(WavecastError):
+    """The time of a launch depends on something that is not known."""
 
 
 class NothingAnalysed(WavecastError):

@@ -74,7 +74,7 @@ def test_unknown_class_and_vendor_without_costs() -> None:
 
 def test_matrix_table_holds_every_instruction() -> None:
     assert sum(len(rows) for rows in matrix_table().values()) == 339
-    assert set(matrix_table()) == {device.target for device in AMD}
+    assert set(matrix_table()) == {device.target for device in AMD} - {"gfx1030"}
 
 
 def test_matrix_cycles_are_the_published_ones() -> None:

@@ -76,6 +76,7 @@ def run(
     scratch: int = 0,
     ranges: list[tuple[int, int]] | None = None,
     budget: int = engine.DEFAULT_BUDGET,
+    cut: bool = False,
 ) -> None:
     """Run `body` with up to four arrays as arguments; only they may be touched. The number of the
     workgroup is in s2 on gfx9 and gfx11, in ttmp9 on gfx12."""
@@ -90,7 +91,7 @@ def run(
     kernel = kernel_of(target, body, lds=lds, scratch=scratch)
     engine.run(
         engine.translate(kernel), launch, ranges if ranges is not None else known,
-        threads=host_threads, budget=budget,
+        threads=host_threads, budget=budget, cut=cut,
     )  # fmt: skip
 
 

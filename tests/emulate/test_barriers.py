@@ -30,7 +30,10 @@ def test_one_wave_of_four_signals_first() -> None:
         assert (waves[:, :, 0].sum(axis=1) == 1).all()
 
 
-@pytest.mark.parametrize("text", ["s_barrier_signal 1", "s_barrier_signal m0", "s_barrier_leave"])
+@pytest.mark.parametrize(
+    "text",
+    ["s_barrier_signal 1", "s_barrier_signal m0", "s_barrier_leave", "s_barrier_join -1"],
+)
 def test_other_barriers_are_refused(text: str) -> None:
     with pytest.raises(Unsupported, match="barrier"):
         run("gfx1201", f"\t{text}\n", np.zeros(1, np.uint32))

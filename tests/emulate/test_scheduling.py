@@ -150,18 +150,34 @@ def test_a_wave_that_ends_does_not_hold_up_a_barrier() -> None:
     assert out.tolist() == [0] * 64 + [5] * 64
 
 
+RUNNING_ON = """
+	v_mov_b32_e32 v3, 1
+	global_store_dword v1, v3, s[8:9]
+""" + COUNTING.format(end="0x7fffffff")
+
+
 def test_an_interrupt_ends_a_launch_and_leaves_things_usable() -> None:
     ident = threading.main_thread().ident
     assert ident is not None
+    out, ended = _words(), threading.Event()
+
+    def interrupt() -> None:
+        # not before the kernel runs: Python drops what is raised in a destructor of the compiler
+        while not out[0] and not ended.wait(0.005):
+            pass
+        if not ended.wait(0.05):
+            signal.pthread_kill(ident, signal.SIGINT)
+
     # a shell starts what runs in the background with interrupts ignored
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.2, signal.pthread_kill, (ident, signal.SIGINT))
-    timer.start()
+    sender = threading.Thread(target=interrupt)
+    sender.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(TARGET, COUNTING.format(end="0x7fffffff"), _words(), groups=64, host_threads=2)
+            run(TARGET, RUNNING_ON, out, groups=64, host_threads=2)
     finally:
-        timer.join()
+        ended.set()
+        sender.join()
         signal.signal(signal.SIGINT, before)
     test_slices_do_not_change_a_result()
 
@@ -195,3 +211,12 @@ def test_what_another_host_thread_raises_ends_the_launch(monkeypatch: pytest.Mon
 def test_a_grid_of_more_work_items_than_a_dispatch_packet_holds() -> None:
     with pytest.raises(LaunchError, match="67108864 workgroups of 64"):
         run(TARGET, "", _words(), groups=1 << 26)
+
+
+def test_waves_that_are_cut_end_without_holding_up_the_others() -> None:
+    out = _words()
+    body = COUNTING.format(end=1_000_000)
+    run(TARGET, body, out, budget=30_000, cut=True, groups=3)
+    assert (out == 0).all()
+    run(TARGET, COUNTING.format(end=900), out, budget=30_000, cut=True, groups=3)
+    assert (out == 900).all()

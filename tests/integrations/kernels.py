@@ -42,6 +42,17 @@ def half_tuned(x_ptr, n, BLOCK: tl.constexpr):
     tl.store(x_ptr + offset, 1.0, mask=offset < n)
 
 
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})],
+    key=["n"],
+)
+@triton.jit
+def picky(x_ptr, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK >= 64, "too small")
+    offset = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offset, 1.0, mask=offset < n)
+
+
 @triton.jit
 def mixed(pair, nothing, flag, factor, one):
     offset = tl.arange(0, 64)

@@ -103,6 +103,7 @@ def test_time_limit_keeps_what_was_launched(script):
         ("import os; os._exit(3)", "", CaptureError, "os._exit(3)"),
         ("print('hello')", "", NothingAnalysed, "without launching a Triton kernel"),
         ("launch(1000)", "matmul", NothingAnalysed, "no launched kernel matches 'matmul'"),
+        ("launch(1000)\nassert False", "matmul", NothingAnalysed, "no launched kernel matches"),
     ],
 )
 def test_nothing_captured_says_why_in_one_line(script, body, kernels, error, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import wavecast  # noqa: E402
 from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 from wavecast.integrations.triton import run_script  # noqa: E402
+from wavecast.predict.estimate import Estimate, Resources  # noqa: E402
 
 kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = pytest.mark.torch
@@ -51,25 +54,79 @@ def test_a_view_in_the_middle_of_a_storage() -> None:
     assert torch.equal(out, 2 * x)
 
 
-def test_autotuning_runs_every_configuration_and_keeps_one() -> None:
+def test_autotuning_predicts_every_configuration_and_runs_one() -> None:
     x, out = torch.randn(900), torch.zeros(900)
-    with wavecast.device("gfx942") as device:
+    with wavecast.device("mi300x") as device:
         kernels.tuned[lambda meta: (-(-900 // meta["BLOCK"]),)](x, out, 900)
-        assert device.executed > 2
+        assert device.executed == 1
     assert torch.equal(out, x)
+    times = {str(config): time for config, time in kernels.tuned.configs_timings.items()}
+    assert len(times) == 2
+    assert times[str(kernels.tuned.best_config)] == min(times.values())
+    assert all(1e-3 < time[0] < 1e-1 for time in times.values())  # a launch takes microseconds
 
 
-def test_do_bench_gives_milliseconds() -> None:
-    x, out = torch.randn(256), torch.zeros(256)
+def test_a_configuration_that_does_not_compile_is_not_chosen() -> None:
+    x = torch.zeros(64)
     with wavecast.device("gfx942"):
+        kernels.picky[(1,)](x, 64)
+    assert kernels.picky.best_config.kwargs == {"BLOCK": 64}
+    assert torch.equal(x, torch.ones(64))
+
+
+def test_without_predictions_the_first_configuration_that_compiles_runs(monkeypatch) -> None:
+    def no_estimate(launch, ranges, device) -> Estimate:
+        return Estimate(Resources(8, 0, 0, 8.0, False), None, "the loop runs as data says")
+
+    monkeypatch.setattr("wavecast.predict.estimate.estimate", no_estimate)
+    x = torch.zeros(64)
+    with (
+        pytest.warns(UserWarning, match=r"picky \(BLOCK=64.* on mi300x: the loop runs"),
+        wavecast.device("mi300x"),
+    ):
+        kernels.picky[(1,)](x, 64)
+    assert kernels.picky.best_config.kwargs == {"BLOCK": 64}
+    assert torch.equal(x, torch.ones(64))
+
+
+def test_kernels_that_outlive_the_device_end_in_silence(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import gc, torch, wavecast\n"
+        "from tests.integrations import kernels\n"
+        "x = torch.ones(256)\n"
+        "with wavecast.device('gfx942'):\n"
+        "    kernels.add[(1,)](x, x, x, 256, BLOCK=256)\n"
+        "kernels.add.device_caches.clear()\n"
+        "gc.collect()\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_do_bench_gives_predicted_milliseconds() -> None:
+    x, out = torch.randn(256), torch.zeros(256)
+    with wavecast.device("gfx942") as device:
 
         def launch() -> None:
             kernels.add[(1,)](x, x, out, 256, BLOCK=256)
 
-        mean = triton.testing.do_bench(launch)
+        once = triton.testing.do_bench(launch)
         low, high = triton.testing.do_bench(launch, quantiles=[0.2, 0.8])
-    assert 0 < mean < 1e4
-    assert 0 < low <= high
+        (twice,) = triton.testing.do_bench(lambda: (launch(), launch()), return_mode="all")
+        assert device.executed == 0
+    assert 1e-3 < once == low == high < 1e-1
+    assert twice == 2 * once
+    assert not out.any()
+
+
+def test_what_is_no_launch_has_no_time() -> None:
+    with pytest.warns(UserWarning, match="launched no Triton kernel"), wavecast.device("gfx942"):
+        assert math.isnan(triton.testing.do_bench(lambda: torch.ones(4).sum()))
 
 
 def test_what_a_kernel_asks_of_the_host_is_refused_by_name() -> None:

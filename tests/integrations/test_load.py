@@ -309,6 +309,12 @@ def test_an_empty_grid_runs_nothing(saxpy) -> None:
     assert (y == 1).all()
 
 
+def test_an_empty_grid_has_no_time(saxpy) -> None:
+    x, y, _ = operands()
+    with pytest.raises(LaunchError, match="no workgroup"):
+        saxpy.predict((4, 0), 256, 2.0, x, y, len(x))
+
+
 def test_assembly_without_metadata_takes_the_segment() -> None:
     text = re.sub(r"\t\.amdgpu_metadata.*", "", SAXPY.read_text(), flags=re.DOTALL)
     bare = wavecast.load(text.encode())["saxpy"]

@@ -32,6 +32,15 @@ def test_comparison_comes_first_with_one_line_per_kernel_and_target():
     assert rows[0][:5] == ["gfx942", "MI300X", "182+128", "40", "0"]
 
 
+def test_two_chips_of_a_target_are_told_apart_at_any_width():
+    report = sample.report()
+    first = report.explanations[0]
+    device = replace(first.device, identity=replace(first.device.identity, id="x", name="MI308X"))
+    both = replace(report, explanations=(first, replace(first, device=device)))
+    rows = [line.split()[0] for line in shown(both, 60).splitlines() if "matrix 512" in line]
+    assert rows == ["MI300X", "MI308X"]
+
+
 def test_one_explanation_needs_no_comparison():
     report = sample.report()
     single = replace(report, explanations=report.explanations[:1], notes=(), failures=())

@@ -49,6 +49,13 @@ def test_the_document_has_the_counts(walk: Trace) -> None:
     assert launch["classes"]["barrier"] == {"executions": 12, "active_lanes": 0}
 
 
+@pytest.mark.parametrize("signal", ["s_barrier_signal", "s_barrier_signal_isfirst"])
+def test_halves_of_a_barrier_are_one(signal: str) -> None:
+    body = f"\t{signal} -1\n\ts_barrier_wait -1\n"
+    (launch,) = traces.document([trace("gfx1201", body, threads=64)])["launches"]
+    assert launch["barriers"] == 2
+
+
 def test_equal_launches_give_equal_documents(walk: Trace) -> None:
     again = trace("gfx942", WALK, aligned(1024), groups=2, threads=128, lds=1024, streams=2)
     assert traces.dumps([walk]) == traces.dumps([again])

@@ -22,7 +22,7 @@ from wavecast.isa.program import KernelDescriptor, Program
 
 _ALWAYS_LEFT_OUT = (
     "branches inside a loop are taken as executed every iteration",
-    "memory beyond the vector cache: L2, MALL and HBM time is in the roofline only",
+    "cycles per iteration: memory beyond the vector cache (bounds and predicted time have it)",
     "dependencies through memory in the critical path",
 )
 

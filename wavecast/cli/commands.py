@@ -5,14 +5,26 @@ from __future__ import annotations
 COMMANDS: dict[str, tuple[str, str]] = {
     "explain": (
         "wavecast.cli.explain",
-        "What the compiler made of a kernel on each GPU, and what limits it.",
+        "What the compiler made of a kernel on each GPU, how long it takes, and why.",
     ),
     "run": (
         "wavecast.cli.run",
         "Run a script with its Triton kernels executed on this machine's processor.",
     ),
+    "tune": (
+        "wavecast.cli.tune",
+        "Search configurations of a script's autotuned kernels with no GPU.",
+    ),
+    "validate": (
+        "wavecast.cli.validate",
+        "Score predictions against measurements.",
+    ),
     "arch": ("wavecast.cli.arch", "What is known about a GPU, with sources; compare GPUs."),
     "rules": ("wavecast.cli.rules", "The findings wavecast looks for, and what to do about them."),
+    "coefficients": (
+        "wavecast.cli.coefficients",
+        "The numbers predictions rest on: values by chip, status, source.",
+    ),
     "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),
     "doctor": (
         "wavecast.cli.doctor",

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from wavecast.cli import streams
 from wavecast.cli.types import Dimensions, Quantity
+from wavecast.errors import NothingAnalysed, UsageError
 
 FORMATS = ("text", "json", "html", "sarif")
 SEVERITIES = ("note", "warning", "error")
+OF_OPERATIONS = (
+    *("path", "shape", "settings", "dtype", "arch", "arch_file"),
+    *("what_if", "format_", "output", "detail"),
+)
+"""Parameters an operation has; the others are about kernels."""
 
 
 @click.command(
@@ -25,10 +32,16 @@ SEVERITIES = ("note", "warning", "error")
     wavecast explain train.py --arch mi300x -k attention -- --batch 4
 
     wavecast explain reduce.hip --arch gfx1100 --grid 1024 --block 256
+
+    wavecast explain gemm --shape 4096x4096x4096 --dtype fp8 --arch mi300x,mi355x
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--shape", multiple=True, metavar="SIZES",
+              help="Sizes of an operation (4096x4096x4096), instead of a file.")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
+              help="Further properties of an operation: --set causal=true.")  # fmt: skip
 @click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
               help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
@@ -36,8 +49,9 @@ SEVERITIES = ("note", "warning", "error")
 @click.option(
     "-k", "--kernels", default="", metavar="REGEX", help="Only kernels whose name matches."
 )
-@click.option("--configs", type=click.Choice(["first", "all"]), default="first", show_default=True,
-              help="Autotuned kernels: the first configuration, or each.")  # fmt: skip
+@click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",
+              show_default=True,
+              help="Autotuned kernels: the first configuration, each, or the fastest.")  # fmt: skip
 @click.option("--grid", type=Dimensions(), help="Workgroups, for code that no script launches.")
 @click.option("--block", type=Dimensions(), help="Threads of a workgroup, for the same.")
 @click.option("--lds", type=click.IntRange(min=0), default=0,
@@ -50,7 +64,10 @@ SEVERITIES = ("note", "warning", "error")
 @click.option(
     "--bytes", "bytes_", type=Quantity(), help="Least bytes of a launch, instead of deriving them."
 )
-@click.option("--dtype", default="", help="Dtype the given FLOPs are counted in (bf16, fp8 …).")
+@click.option("--dtype", default="",
+              help="Dtype of an operation, or the one the given FLOPs are counted in.")  # fmt: skip
+@click.option("--what-if", is_flag=True,
+              help="Simulate what each change to a kernel would bring.")  # fmt: skip
 @click.option(
     "-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True
 )
@@ -58,6 +75,10 @@ SEVERITIES = ("note", "warning", "error")
               help="Write there instead of standard output.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
+@click.option("--sample", is_flag=True,
+              help="Execute a sample of each launch for its time; slower, closer.")  # fmt: skip
+@click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write a timeline of one simulated compute unit for Perfetto.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop a script after this time; what was captured is explained.")  # fmt: skip
 @click.option("--show-output", is_flag=True,
@@ -70,10 +91,12 @@ SEVERITIES = ("note", "warning", "error")
 def command(
     path: Path,
     script_args: tuple[str, ...],
+    shape: tuple[str, ...],
+    settings: tuple[str, ...],
     arch: str,
     arch_file: tuple[Path, ...],
     kernels: str,
-    configs: Literal["first", "all"],
+    configs: Literal["first", "all", "best"],
     grid: tuple[int, int, int] | None,
     block: tuple[int, int, int] | None,
     lds: int,
@@ -81,22 +104,34 @@ def command(
     flops: float | None,
     bytes_: float | None,
     dtype: str,
+    what_if: bool,
     format_: str,
     output: Path | None,
     detail: str,
+    sample: bool,
+    perfetto: Path | None,
     timeout: float | None,
     show_output: bool,
     disable: str,
     fail_on: str | None,
 ) -> int:
-    """Say what the compiler made of the kernels in PATH on each GPU.
+    """Say what the compiler made of the kernels in PATH on each GPU, and how long they will take.
 
     PATH is a Python script with Triton kernels (it is run; its launches are recorded, not
     computed), a HIP file, assembly, a code object, PTX or a cubin. Arguments after -- go to the
     script.
+
+    Or PATH is an operation with a --shape: attention, collective, conv, elementwise, gemm, moe,
+    norm, reduction, softmax.
     """
     from wavecast.pipeline import Given, Options, explain_path, select
 
+    if shape:
+        _check_parameters()
+        return _operation(
+            str(path), shape, settings, dtype, arch, arch_file, format_, output, detail
+        )
+    _check_file(path, settings)
     _check_regex(kernels)
     if timeout != timeout:  # not a number, which no comparison refuses
         raise click.BadParameter("not a number", param_hint="--timeout")
@@ -105,6 +140,7 @@ def command(
         bytes=bytes_,
         dtype=dtype,
         disabled_rules=_disabled(disable),
+        what_if=what_if,
     )
     options = Options(
         script_args=script_args,
@@ -112,6 +148,7 @@ def command(
         configs=configs,
         timeout=timeout,
         show_output=show_output,
+        sample=sample,
         grid=grid,
         block=block,
         dynamic_lds=lds,
@@ -119,15 +156,99 @@ def command(
         given=given,
     )
     selection = select(arch.split(","), arch_file)
-    with _Progress() as progress:
-        report = explain_path(path, selection, options, progress.update)
+    with streams.progress() as update:
+        report = explain_path(path, selection, options, update)
     if not report.explanations:
         return _report_failures(report)
+    if perfetto is not None:
+        _write_timeline(report, perfetto)
     if output is None:
         _write(report, format_, detail, sys.stdout)
     else:
         _write_file(report, format_, detail, output)
     return _exit_code(report, fail_on)
+
+
+def _write_timeline(report: Any, path: Path) -> None:
+    """Simulate every predicted launch again, keeping the events of its unit."""
+    from wavecast.model.launch import timing
+    from wavecast.report.perfetto_unit import EVENTS, Timeline, dumps
+
+    timelines = [
+        Timeline(e.code, e.program, timing(e.predicted.launched, events=EVENTS))
+        for e in report.explanations
+        if e.predicted.launched is not None
+    ]
+    if not timelines:
+        raise NothingAnalysed("no launch was simulated, so there is no timeline")
+    with streams.writing(path) as file:
+        file.write(dumps(timelines))
+
+
+def _check_parameters() -> None:
+    """Refuse what the command line says about kernels where an operation is explained."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name not in OF_OPERATIONS and given and context.params[name] != ():
+            shown = "arguments of a script" if name == "script_args" else parameter.opts[-1]
+            raise click.UsageError(f"an operation takes no {shown}")
+
+
+def _check_file(path: Path, settings: tuple[str, ...]) -> None:
+    """Refuse what only an operation has where there is no `--shape`."""
+    from wavecast.model.ops import OPS, op
+
+    if str(path) in OPS and not path.exists():
+        raise UsageError(f"{path} needs --shape", hint=op(str(path)).shape_help)
+    if settings:
+        raise click.UsageError("--set belongs to an operation, which has a --shape")
+
+
+def _operation(
+    kind: str,
+    shapes: tuple[str, ...],
+    settings: tuple[str, ...],
+    dtype: str,
+    arch: str,
+    arch_file: tuple[Path, ...],
+    format_: str,
+    output: Path | None,
+    detail: str,
+) -> int:
+    """Explain an operation instead of a file."""
+    from io import StringIO
+
+    from wavecast.pipeline import select
+    from wavecast.pipeline.operations import explain_operation
+    from wavecast.report import operations
+
+    if format_ not in ("text", "json"):
+        raise click.BadParameter(f"no {format_} for operations: text or json", param_hint="-f")
+    options = {"dtype": dtype} if dtype else {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint="--set")
+        options[name.strip()] = value.strip()
+    report = explain_operation(kind, shapes, options, select(arch.split(","), arch_file))
+    if format_ == "json":
+        text = operations.dumps(report) + "\n"
+    elif output is None:
+        operations.render(report, streams.console(), detail=detail)
+        return 0
+    else:
+        kept = StringIO()
+        operations.render(report, streams.console(100, kept), detail=detail)
+        text = kept.getvalue()
+    if output is None:
+        streams.as_document(sys.stdout)
+        sys.stdout.write(text)
+    else:
+        with streams.writing(output) as file:
+            file.write(text)
+    return 0
 
 
 def _check_regex(pattern: str) -> None:
@@ -146,28 +267,6 @@ def _disabled(names: str) -> tuple[str, ...]:
     for name in wanted:
         rules.rule(name)
     return wanted
-
-
-class _Progress:
-    """One status line on stderr while a terminal watches; silent otherwise."""
-
-    def __enter__(self) -> _Progress:
-        from rich.console import Console
-
-        console = Console(stderr=True)
-        self._status = console.status("starting") if console.is_terminal else None
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def update(self, text: str) -> None:
-        """Show what is being done."""
-        if self._status is not None:
-            self._status.update(text)
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
 
 
 def _write(report: Any, format_: str, detail: str, stream: IO[str]) -> None:

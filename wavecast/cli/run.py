@@ -99,8 +99,8 @@ def command(
 
     PATH is a Python script, whose Triton kernels are executed where it launches them, or a HIP
     file, assembly or code object, of which one kernel is launched with the arguments given here.
-    A script's output, checks and exit code are its own; arguments after -- go to it. Times are
-    those of the emulator, not of a GPU. docs/run.md describes arguments.
+    A script's output, checks and exit code are its own; arguments after -- go to it. Times of
+    triton.testing are predictions for the GPU. docs/run.md describes arguments.
     """
     from wavecast.errors import InputError, UsageError
     from wavecast.pipeline.execution import RunOptions

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -61,6 +61,19 @@ def writing(path: Path, mode: str = "w") -> Iterator[IO[str]]:
             yield file
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """One status line on stderr while a terminal watches; silent otherwise."""
+    from rich.console import Console
+
+    stderr = Console(stderr=True)
+    if not stderr.is_terminal:
+        yield lambda _: None
+        return
+    with stderr.status("starting") as status:
+        yield status.update
 
 
 def abandon() -> None:

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate import initial
+from wavecast.emulate import hostmemory, initial
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import NativeKernel, translate
@@ -50,10 +50,12 @@ def run(
     *,
     threads: int = 1,
     budget: int = DEFAULT_BUDGET,
+    cut: bool = False,
     mode: Mode | None = None,
 ) -> None:
     """Run a launch with code translated for `mode`. `ranges` are the (first, end) host addresses it
-    may touch; `budget` is how many instructions each wave may execute (counted by basic blocks).
+    may touch; `budget` is how many instructions each wave may execute (counted by basic blocks);
+    then it ends at its next loop header if `cut`, and otherwise that is an error.
 
     Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address, and
     LaunchError for a workgroup or a grid no hardware runs.
@@ -78,10 +80,11 @@ def run(
         launch,
         initial.prepare(native, launch, segment),
         np.array(known, np.uint64),
-        np.zeros(8, np.int64),
-        np.zeros(8, np.int64),
+        hostmemory.zeros(1, np.int64),
+        hostmemory.zeros(1, np.int64),
         budget,
         watch.workgroups if watch is not None else None,
+        cut,
     )
     attach = watch.attach if watch is not None else None
     team = _Team(threads)

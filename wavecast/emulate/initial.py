@@ -47,6 +47,8 @@ class Setup:
     packed: int
 
 
+_PAGE = 4096
+"""Where the packet begins: samples of launches must not depend on where it happens to lie."""
 _PACKET = 64
 """Bytes of the dispatch packet, which lies before the argument segment."""
 
@@ -60,7 +62,9 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
     hidden = [a for a in descriptor.arguments if a.kind.startswith("hidden_")]
     ends = (argument.offset + argument.size for argument in hidden)
     size = max(descriptor.kernarg_bytes, len(launch.kernarg), *ends)
-    memory = np.zeros(_PACKET + -(-size // 64) * 64 + 64, np.uint8)
+    needed = _PACKET + -(-size // 64) * 64 + 64
+    memory = np.zeros(needed + _PAGE, np.uint8)
+    memory = memory[-memory.ctypes.data % _PAGE :][:needed]
     packet = memory[:_PACKET]
     packet[4:10].view(np.uint16)[:] = launch.block
     packet[12:24].view(np.uint32)[:] = [

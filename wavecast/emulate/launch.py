@@ -52,9 +52,16 @@ class Emulator:
         return known
 
     def run(
-        self, launch: Launch, ranges: Sequence[AddressRange], *, threads: int | None = None
+        self,
+        launch: Launch,
+        ranges: Sequence[AddressRange],
+        *,
+        threads: int | None = None,
+        mode: Mode | None = None,
+        cut: int | None = None,
     ) -> None:
-        """Run a launch that may touch the memory in `ranges`, on `threads` instead of its own.
+        """Run a launch that may touch the memory in `ranges`, on `threads` and in `mode` instead of
+        its own; the code of that mode must be the same. Waves end after about `cut` instructions.
 
         Every 32-bit word that holds a byte of them may be touched: compilers widen scalar loads
         and make atomics of 16 bits from those of 32. Ranges that overlap count as one.
@@ -64,7 +71,11 @@ class Emulator:
         x, y, z = launch.grid
         threads = max(1, min(threads or self.threads, x * y * z))
         words = [(first & ~3, end + 3 & ~3) for first, end in _united(ranges)]
-        engine.run(native, launch, words, threads=threads, mode=self.mode, budget=self.budget)
+        mode = mode or self.mode
+        budget = self.budget if cut is None else min(cut, self.budget)
+        engine.run(
+            native, launch, words, threads=threads, mode=mode, budget=budget, cut=cut is not None
+        )
 
 
 def _united(ranges: Sequence[AddressRange]) -> list[AddressRange]:

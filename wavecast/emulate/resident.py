@@ -18,6 +18,7 @@ from wavecast.compile.cache import Cache
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault, initial
 from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
@@ -39,8 +40,8 @@ _WAITING: Final = 2
 
 @dataclass(frozen=True)
 class Grid:
-    """What the workgroups of a launch share. `budget`: instructions each wave may execute;
-    `chosen`: the numbers of the only workgroups to run."""
+    """What the workgroups of a launch share. `budget`: instructions each wave may execute, after
+    which it ends if `cut`; `chosen`: the numbers of the only workgroups to run."""
 
     native: NativeKernel
     launch: Launch
@@ -50,6 +51,7 @@ class Grid:
     failed: np.ndarray
     budget: int
     chosen: np.ndarray | None
+    cut: bool = False
 
     @property
     def groups(self) -> int:
@@ -82,11 +84,6 @@ class Grid:
         waves = self.setup.waves
         return waves * (4 * self.wave_words + self.scratch_bytes) + self.lds_bytes
 
-    def place(self, group: int) -> tuple[int, int, int]:
-        """Where a workgroup lies in the grid."""
-        x, y, _ = self.launch.grid
-        return group % x, group // x % y, group // x // y
-
 
 class Resident:
     """Room for one workgroup at a time. Raises ExecutionError when memory does not suffice."""
@@ -96,17 +93,17 @@ class Resident:
         setup, native = grid.setup, grid.native
         waves, words = setup.waves, grid.wave_words
         try:
-            self.states = _aligned(waves * words, np.uint32)
-            self.lds = _aligned(max(grid.lds_bytes, 64), np.uint8)
-            self.scratch = _aligned(max(grid.scratch_bytes * waves, 64), np.uint8)
+            self.states = zeros(waves * words, np.uint32)
+            self.lds = zeros(max(grid.lds_bytes, 64), np.uint8)
+            self.scratch = zeros(max(grid.scratch_bytes * waves, 64), np.uint8)
         except (MemoryError, ValueError):
             raise ExecutionError(
                 f"{native.kernel.name}: a workgroup takes {grid.resident_bytes} bytes of "
                 "registers, LDS and scratch, more than there is"
             ) from None
-        self.flags = _aligned(waves, np.uint8)
-        self.used = _aligned(waves, np.int64)
-        self.context = _aligned(state.CONTEXT_WORDS, np.uint64)
+        self.flags = zeros(waves, np.uint8)
+        self.used = zeros(waves, np.int64)
+        self.context = zeros(state.CONTEXT_WORDS, np.uint64)
         self.context[state.LDS_BASE] = self.lds.ctypes.data
         self.context[state.LDS_BYTES] = grid.lds_bytes
         self.context[state.RANGES] = grid.ranges.ctypes.data
@@ -121,11 +118,11 @@ class Resident:
                 self.context.ctypes.data, self.flags.ctypes.data, *setup.id_words,
                 setup.packed, 0, 0, 0, self.scratch.ctypes.data, grid.scratch_bytes, grid.budget,
                 grid.failed.ctypes.data, 0 if grid.chosen is None else grid.chosen.ctypes.data,
-                self.used.ctypes.data, SLICE, 0, QUANTUM,
+                self.used.ctypes.data, SLICE, 0, QUANTUM, grid.cut,
             ],
             dtype=np.int64,
         )  # fmt: skip
-        self.job = _aligned(len(words_of_job), np.int64)
+        self.job = zeros(len(words_of_job), np.int64)
         self.job[:] = words_of_job
         self._address = self.job.ctypes.data
         self._work, self._engine = _scheduler()
@@ -165,7 +162,7 @@ class Resident:
 
     def waits(self) -> list[str]:
         """Where the waves that have not ended are, for an error."""
-        group = self.grid.place(int(self.context[state.WORKGROUP]))
+        group = self.grid.launch.workgroup(int(self.context[state.WORKGROUP]))
         at_barrier = [wave for wave, flag in enumerate(self.flags) if flag == _WAITING]
         found = {}
         for wave, flag in enumerate(self.flags):
@@ -185,7 +182,7 @@ class Resident:
         instruction = self._instruction(wave)
         where = f" at {instruction.location}" if instruction.location else ""
         name = self.grid.native.kernel.name
-        text = f"{name}: workgroup {self.grid.place(group)}, wave {wave}{where}: "
+        text = f"{name}: workgroup {self.grid.launch.workgroup(group)}, wave {wave}{where}: "
         if status == state.BAD_ADDRESS:
             address = int(self.context[state.FAULT_ADDRESS])
             if fault.calls_host(address):
@@ -262,19 +259,6 @@ def _compiled_scheduler() -> bytes:
     module = binding.parse_assembly(text)
     module.verify()
     return processor().machine(2).emit_object(module)
-
-
-_APART: Final = 128
-"""Bytes that memory of different host threads is kept apart: a pair of cache lines, which
-processors fetch together."""
-
-
-def _aligned(count: int, dtype: type) -> np.ndarray:
-    """Zeroed memory in cache lines of its own."""
-    size = count * np.dtype(dtype).itemsize
-    raw = np.zeros(-(-size // _APART) * _APART + _APART, np.uint8)
-    start = -raw.ctypes.data % _APART
-    return raw[start : start + size].view(dtype)
 
 
 __all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "Grid", "Resident"]

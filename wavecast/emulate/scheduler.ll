@@ -8,6 +8,7 @@
 ;  18 scratch*  19 scratch bytes per wave   20 instructions a wave may execute
 ;  21 failed*   22 numbers of the workgroups to run* (0: all)            23 instructions executed*
 ;  24 slice     25 a workgroup is under way  26 quantum
+;  27 a wave that has executed all it may ends (else that is an error)
 ; Flags of waves: 0 can run, 1 ended, 2 waits at a barrier.
 ; Returns 0 when no workgroup is left, 1 with one under way after a slice or the quantum was used up,
 ; 2 after an error.
@@ -63,6 +64,8 @@ entry:
   %slice = call i64 @field(ptr %job, i64 24)
   %active.slot = getelementptr i64, ptr %job, i64 25
   %quantum.slot = getelementptr i64, ptr %job, i64 26
+  %cut = call i64 @field(ptr %job, i64 27)
+  %cuts = icmp ne i64 %cut, 0
   %failed.n = call i64 @field(ptr %job, i64 21)
   %failed = inttoptr i64 %failed.n to ptr
   %chosen.n = call i64 @field(ptr %job, i64 22)
@@ -173,7 +176,9 @@ stopped.here:
 still:
   br label %run.next
 slice.over:
-  br i1 %short, label %broken, label %run.next
+  br i1 %short, label %used.all, label %run.next
+used.all:
+  br i1 %cuts, label %ended, label %broken
 run.next:
   %one.waits = phi i64 [ 0, %run ], [ 0, %ended ], [ 1, %still ], [ 0, %slice.over ]
   %one.paused = phi i64 [ 0, %run ], [ 0, %ended ], [ 0, %still ], [ 1, %slice.over ]
@@ -211,7 +216,7 @@ released:
   br i1 %quantum.over, label %pause, label %turn
 
 broken:
-  %code = phi i32 [ %status, %run.wave ], [ 3, %slice.over ]
+  %code = phi i32 [ %status, %run.wave ], [ 3, %used.all ]
   store atomic i64 1, ptr %failed monotonic, align 8
   %status.wide = zext i32 %code to i64
   %status.slot = getelementptr i64, ptr %job, i64 15

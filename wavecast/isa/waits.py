@@ -49,19 +49,28 @@ _GFX9_FREE = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 15}
 _GFX11_FREE = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 63}
 
 
-_SIGNALS = frozenset({"s_barrier_signal"})
-"""Rows of a split barrier that only say a wave has come; another row waits."""
 _ARRIVES = frozenset({"s_barrier", "s_barrier_signal", "s_barrier_signal_isfirst"})
-
-
-def only_signals(opcode: Opcode) -> bool:
-    """True for the half of a split barrier that does not wait."""
-    return opcode.name in _SIGNALS
+_AWAITS = frozenset({"s_barrier", "s_barrier_wait"})
 
 
 def arrives(opcode: Opcode) -> bool:
     """True where a wave tells the others of its workgroup that it has come."""
     return opcode.name in _ARRIVES
+
+
+def sets_priority(opcode: Opcode) -> bool:
+    """True where a wave sets the priority it issues with."""
+    return opcode.name == "s_setprio"
+
+
+def sleeps(opcode: Opcode) -> bool:
+    """True where a wave rests for the clocks its operand says."""
+    return opcode.name == "s_sleep"
+
+
+def awaits(opcode: Opcode) -> bool:
+    """True where a wave waits until the others of its workgroup have come."""
+    return opcode.name in _AWAITS
 
 
 def wait_counters(instruction: Instruction, target: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.program import Program
 from wavecast.model.bounds import Roofline
+from wavecast.pipeline.prediction import NOT_ASKED, Predicted
 from wavecast.rules.finding import Finding
 
 
@@ -23,6 +24,7 @@ class Explanation:
     roofline: Roofline
     findings: tuple[Finding, ...]
     program: Program | None
+    predicted: Predicted = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,26 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A configuration an autotuned call could have. `seconds` is its predicted time, None where
+    `why_not` says why there is none; `chosen` is True for the one that is explained."""
+
+    kernel: str
+    device: str
+    configuration: str
+    seconds: float | None
+    limiter: str
+    why_not: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """Everything one `explain` run produced. `notes` are lines a user must see once."""
+    """Everything one `explain` run produced. `notes` are lines a user must see once; `choices` the
+    configurations of autotuned kernels that were compared, the best of a call first."""
 
     explanations: tuple[Explanation, ...]
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
     inputs: tuple[str, ...]
+    choices: tuple[Choice, ...] = ()

@@ -9,7 +9,8 @@ from typing import Literal
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError, NothingAnalysed, WavecastError
-from wavecast.pipeline.result import Explanation, Failure, Report
+from wavecast.pipeline.choosing import best
+from wavecast.pipeline.result import Choice, Explanation, Failure, Report
 from wavecast.pipeline.selection import Selection
 from wavecast.pipeline.steps import Given, explain_launch, with_hint
 
@@ -22,9 +23,11 @@ class Options:
 
     script_args: tuple[str, ...] = ()
     kernels: str = ""
-    configs: Literal["first", "all"] = "first"
+    configs: Literal["first", "all", "best"] = "first"
     timeout: float | None = None
     show_output: bool = False
+    sample: bool = False
+    """Execute a sample of a script's launches for their predictions."""
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     dynamic_lds: int = 0
@@ -96,15 +99,20 @@ def _explain_script(
         options.script_args,
         selection.devices,
         kernels=options.kernels,
-        configs=options.configs,
+        configs="first" if options.configs == "first" else "all",
         timeout=options.timeout,
         quiet=not options.show_output,
+        sample=options.sample,
     )
     failures = [Failure(f.kernel, f.target, f.stage, f.message, f.hint) for f in capture.failures]
     launches = [launch for found in capture.launches.values() for launch in found]
     explanations, more = explain_launches(launches, selection, options.given, progress)
     notes = (*selection.notes, *capture.notes)
-    return _finish(path, explanations, (*failures, *more), notes)
+    choices: tuple[Choice, ...] = ()
+    if options.configs == "best":
+        chosen = best(explanations)
+        explanations, choices = chosen.explanations, chosen.choices
+    return replace(_finish(path, explanations, (*failures, *more), notes), choices=choices)
 
 
 def _explain_code(path: Path, selection: Selection, options: Options, progress: Progress) -> Report:

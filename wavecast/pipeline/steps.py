@@ -11,6 +11,8 @@ from wavecast.compile import nvidia
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError
+from wavecast.pipeline.gains import with_gains
+from wavecast.pipeline.prediction import predict
 from wavecast.pipeline.replication import replication
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.finding import Subject
@@ -25,6 +27,8 @@ class Given:
     dtype: str = ""
     disabled_rules: tuple[str, ...] = ()
     flops_hint: Mapping[str, float] = field(default_factory=dict)
+    what_if: bool = False
+    """Simulate what each change would bring."""
 
 
 def with_sass(code: CodeObject) -> CodeObject:
@@ -71,7 +75,10 @@ def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
     stated = launch if all(launch.grid) else None
     subject = Subject(code, device, analysis, roofline, kernel.program if kernel else None, stated)
     findings = rules.check(subject, disabled=given.disabled_rules)
-    return Explanation(code, device, launch, analysis, roofline, findings, subject.program)
+    found = predict(launch, analysis, kernel, device, what_if=given.what_if)
+    if found.launched is not None and found.prediction is not None:
+        findings = with_gains(findings, found.launched, found.prediction)
+    return Explanation(code, device, launch, analysis, roofline, findings, subject.program, found)
 
 
 def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:

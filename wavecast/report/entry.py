@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from wavecast.report import summary, words
+from wavecast.report import prediction, summary, words
+from wavecast.report.entry_values import number, plain
 from wavecast.report.pressure import downsample
 
 if TYPE_CHECKING:
@@ -28,28 +28,6 @@ if TYPE_CHECKING:
 
 PRESSURE_POINTS = 512
 """Most points of a pressure curve in the document."""
-
-
-def number(value: float | None) -> float | int | None:
-    """`value`, or null where JSON has no such number."""
-    if value is None or not math.isfinite(value):
-        return None
-    return value
-
-
-def plain(value: object) -> Any:
-    """Any value as JSON: containers are walked, foreign objects become their text."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return number(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted(str(item) for item in value)
-    return str(value)
 
 
 def kernel_entry(explanation: Explanation, label: str) -> dict[str, Any]:
@@ -86,6 +64,8 @@ def kernel_entry(explanation: Explanation, label: str) -> dict[str, Any]:
         "pressure": _pressure(analysis.pressure),
         "lines": [_line(cost) for cost in analysis.lines],
         "roofline": _roofline(explanation.roofline),
+        "prediction": prediction.entry(explanation.predicted.prediction),
+        "prediction_why_not": explanation.predicted.why_not,
         "findings": [_finding(f) for f in summary.sorted_findings(explanation.findings)],
         "not_modelled": list(analysis.not_modelled),
         "extra": plain(analysis.extra),
@@ -312,6 +292,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "evidence": finding.evidence,
         "advice": finding.advice,
+        "gain": number(finding.gain),
         "line": summary.line_of(finding.location),
         "location": _location(finding.location),
         "instruction": finding.instruction,

@@ -16,7 +16,17 @@ import jinja2
 from markupsafe import Markup
 
 from wavecast import __version__
-from wavecast.report import accesses, listing, pressure_plot, roofline_plot, summary, units, words
+from wavecast.model.prediction import FIDELITIES
+from wavecast.report import (
+    accesses,
+    listing,
+    prediction,
+    pressure_plot,
+    roofline_plot,
+    summary,
+    units,
+    words,
+)
 
 if TYPE_CHECKING:
     from wavecast.pipeline.result import Report
@@ -28,57 +38,64 @@ def render(report: Report) -> str:
     """The whole page."""
     groups = summary.groups(report)
     listings = [listing.build(group.explanations) for group in groups]
-    environment = _environment()
-    script = _asset("app.js")
-    return environment.get_template("page.html.j2").render(
-        report=report,
-        version=__version__,
-        groups=list(zip(groups, listings, strict=True)),
-        style=Markup(_asset("style.css")),  # our own file
-        script=Markup(script),  # our own file
-        script_digest=_digest(script),
-        island=_island(groups, listings),
+    script = asset("app.js")
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            version=__version__,
+            groups=list(zip(groups, listings, strict=True)),
+            style=Markup(asset("style.css")),  # our own file
+            script=Markup(script),  # our own file
+            script_digest=_digest(script),
+            island=_island(groups, listings),
+        )
     )
 
 
 def fragment(report: Report) -> str:
     """A part of a page for notebooks: comparison, headlines and findings, without script."""
     return (
-        _environment()
+        environment()
         .get_template("fragment.html.j2")
         .render(
             report=report,
             groups=[(group, None) for group in summary.groups(report)],
-            style=Markup(_asset("fragment.css")),  # our own file
+            style=Markup(asset("fragment.css")),  # our own file
         )
     )
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Where the templates of pages are, with what they may call."""
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("wavecast.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals.update(
+    made.globals.update(
         accesses=accesses,
+        fidelities=FIDELITIES,
+        prediction=prediction,
         pressure_plot=pressure_plot,
         roofline_plot=roofline_plot,
         summary=summary,
         units=units,
         words=words,
     )
-    return environment
+    return made
 
 
 @cache
-def _asset(name: str) -> str:
-    environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0].strip()
+def asset(name: str) -> str:
+    """The text of a file beside the templates."""
+    loaded = environment()
+    assert loaded.loader is not None
+    return loaded.loader.get_source(loaded, name)[0].strip()
 
 
 def _digest(script: str) -> str:

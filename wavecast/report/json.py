@@ -7,13 +7,15 @@ unknown, infinite or not a number is null. `schema()` is the JSON Schema it foll
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from wavecast import __version__
 from wavecast.report import summary
-from wavecast.report.entry import kernel_entry, number
+from wavecast.report.entry import kernel_entry
+from wavecast.report.entry_values import number
 
 if TYPE_CHECKING:
     from wavecast.pipeline.result import Explanation, Report
@@ -39,6 +41,9 @@ def document(report: Report) -> dict[str, Any]:
                 "hint": failure.hint,
             }
             for failure in report.failures
+        ],
+        "choices": [
+            {**asdict(choice), "seconds": number(choice.seconds)} for choice in report.choices
         ],
         "comparison": [
             {
@@ -73,6 +78,7 @@ def _comparison_entry(explanation: Explanation) -> dict[str, Any]:
     analysis, roofline = explanation.analysis, explanation.roofline
     registers, occupancy = analysis.registers, analysis.occupancy
     loop = summary.main_loop(analysis)
+    found = explanation.predicted.prediction
     return {
         "arch": explanation.device.target,
         "device": explanation.device.name,
@@ -93,5 +99,9 @@ def _comparison_entry(explanation: Explanation) -> dict[str, Any]:
         "bound": roofline.bound,
         "floor_seconds": number(roofline.floor_seconds),
         "sustained_seconds": number(roofline.sustained_seconds),
+        "predicted_seconds": number(found.seconds if found else None),
+        "predicted_low": number(found.low if found else None),
+        "predicted_high": number(found.high if found else None),
+        "limiter": found.limiter if found else "",
         "findings": summary.severity_counts(explanation.findings),
     }

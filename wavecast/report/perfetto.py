@@ -15,8 +15,7 @@ from typing import Any
 
 from wavecast import __version__
 from wavecast.emulate.trace.result import Stream, Trace
-from wavecast.isa.opcode import Role
-from wavecast.isa.waits import only_signals
+from wavecast.isa.waits import awaits
 from wavecast.report import source
 
 AXIS = "1 µs on the axis is one instruction executed by the wave; it is not time"
@@ -33,7 +32,7 @@ def document(traces: Sequence[Trace]) -> dict[str, Any]:
         for workgroup, streams in groupby(trace.streams, key=lambda stream: stream.workgroup):
             number += 1
             name = f"launch {launch}: {trace.program.name} {workgroup} (instructions, not time)"
-            events.append(_named("process_name", number, 0, name))
+            events.append(named("process_name", number, 0, name))
             cut = _workgroup(trace, list(streams), number, events) or cut
     return {
         "traceEvents": events,
@@ -65,7 +64,7 @@ def _workgroup(
     stops = [_barriers(trace, block) for block in range(len(trace.program.blocks))]
     waves = []
     for stream in streams:
-        events.append(_named("thread_name", number, stream.wave + 1, f"wave {stream.wave}"))
+        events.append(named("thread_name", number, stream.wave + 1, f"wave {stream.wave}"))
         waves.append((stream.wave + 1, _slices(trace, stream, stops)))
     now = 0
     while waves:
@@ -84,7 +83,7 @@ def _workgroup(
         now = max((clock for _, _, clock in reached), default=now)
         for thread, _, clock in reached:
             if clock < now:
-                waiting = _complete("barrier", "barrier", number, thread, clock, now - clock)
+                waiting = complete("barrier", "barrier", number, thread, clock, now - clock)
                 events.append({**waiting, "args": {}})
         waves = [(thread, slices) for thread, slices, _ in reached]
     return False
@@ -111,7 +110,7 @@ def _barriers(trace: Trace, block: int) -> list[int]:
     return [
         instruction.index
         for instruction in trace.program.block_instructions(block)
-        if instruction.opcode.role is Role.BARRIER and not only_signals(instruction.opcode)
+        if awaits(instruction.opcode)
     ]
 
 
@@ -132,13 +131,14 @@ def _name(trace: Trace, block: int) -> str:
 
 
 def _slice(name: str, process: int, thread: int, start: int, piece: _Slice) -> dict[str, Any]:
-    event = _complete(name, "block", process, thread, start, piece.length)
+    event = complete(name, "block", process, thread, start, piece.length)
     return {**event, "args": {"block": piece.block, "times": piece.times}}
 
 
-def _complete(
-    name: str, kind: str, process: int, thread: int, start: int, length: int
+def complete(
+    name: str, kind: str, process: int, thread: int, start: float, length: float
 ) -> dict[str, Any]:
+    """A complete event; start and length in microseconds of the axis."""
     return {
         "name": name,
         "cat": kind,
@@ -150,8 +150,9 @@ def _complete(
     }
 
 
-def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    """A metadata event that names a process or a thread."""
     return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 
-__all__ = ["AXIS", "document", "dumps"]
+__all__ = ["AXIS", "complete", "document", "dumps", "named"]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from wavecast import __version__
 from wavecast.report import summary
-from wavecast.report.entry import number
+from wavecast.report.entry_values import number
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation

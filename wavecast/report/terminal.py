@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast.report import summary, units, words
+from wavecast.report.terminal_choices import choices
 from wavecast.report.terminal_findings import findings
 from wavecast.report.terminal_kernel import sections
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 Detail = Literal["brief", "normal", "full"]
 
-_DROPPED = ("device", "sgpr", "lds", "findings", "spilled", "regs")
-"""Columns of the comparison left out on a narrow terminal, in this order."""
+_DROPPED = ("sgpr", "lds", "findings", "spilled", "floor", "regs")
+"""Columns of the comparison left out on a narrow terminal, in this order, after the device, or
+after the target where two devices share one."""
 
 
 def render(report: Report, console: Console, *, detail: Detail = "normal") -> None:
@@ -37,6 +39,8 @@ def render(report: Report, console: Console, *, detail: Detail = "normal") -> No
     if len(report.explanations) > 1:
         _comparison(groups, console)
     _failures(report, console)
+    for part in choices(report.choices):
+        console.print(part)
     for group in groups:
         for explanation in group.explanations:
             _kernel(group.label, explanation, console, detail)
@@ -88,7 +92,9 @@ def _comparison(groups: Sequence[KernelGroup], console: Console) -> None:
     for cells in (cells for group_rows in rows for cells in group_rows):
         for key, cell in cells.items():
             widths[key] = max(widths[key], cell.cell_len)
-    _fit(widths, console.width)
+    devices = {e.device.id: e.device.target for group in groups for e in group.explanations}
+    shared = len(set(devices.values())) < len(devices)
+    _fit(widths, console.width, ("arch" if shared else "device", *_DROPPED))
     console.print(_comparison_table(widths, [], header=True))
     for group, group_rows in zip(groups, rows, strict=True):
         console.print(Text(safe(group.label), style="bold", overflow="ellipsis", no_wrap=True))
@@ -105,7 +111,8 @@ _COLUMNS = {
     "lds": ("LDS", "right"),
     "waves": ("waves/SIMD", "left"),
     "loop": ("main loop, cycles", "left"),
-    "bound": ("bound", "left"),
+    "time": ("predicted", "right"),
+    "bound": ("bound by", "left"),
     "floor": ("floor", "right"),
     "findings": ("findings", "left"),
 }
@@ -113,9 +120,9 @@ _GAP = 2
 _INDENT = 2
 
 
-def _fit(widths: dict[str, int], width: int) -> None:
+def _fit(widths: dict[str, int], width: int, dropped: Sequence[str]) -> None:
     """Drop the least telling columns until the table fits."""
-    for key in _DROPPED:
+    for key in dropped:
         if _INDENT + sum(widths.values()) + _GAP * (len(widths) - 1) <= width:
             return
         del widths[key]
@@ -142,9 +149,11 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
     analysis, roofline, device = explanation.analysis, explanation.roofline, explanation.device
     registers = analysis.registers
     vgprs = f"{registers.vgpr}+{registers.agpr}" if registers.agpr else f"{registers.vgpr}"
-    floors = [e.roofline.floor_seconds for e in group.explanations]
-    known = [floor for floor in floors if floor is not None]
-    best = len(known) > 1 and roofline.floor_seconds == min(known)
+    times = [e.predicted.prediction for e in group.explanations]
+    known = [found.seconds for found in times if found is not None]
+    found = explanation.predicted.prediction
+    best = len(known) > 1 and found is not None and found.seconds == min(known)
+    bound = found.limiter if found is not None else roofline.bound
     return {
         "arch": Text(device.target, style="cyan"),
         "device": Text(words.short_name(device)),
@@ -154,8 +163,9 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
         "lds": Text(units.size(analysis.lds_bytes) if analysis.lds_bytes else "0"),
         "waves": _waves_cell(explanation),
         "loop": _loop_cell(explanation),
-        "bound": Text(roofline.bound if roofline.bound != "unknown" else units.UNKNOWN),
-        "floor": Text(units.seconds(roofline.floor_seconds), style="bold" if best else ""),
+        "time": Text(units.seconds(found.seconds if found else None), "bold" if best else ""),
+        "bound": Text(bound if bound != "unknown" else units.UNKNOWN),
+        "floor": Text(units.seconds(roofline.floor_seconds), style="dim"),
         "findings": _findings_cell(explanation),
     }
 

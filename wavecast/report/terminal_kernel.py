@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast.report import summary, units, words
+from wavecast.report import terminal_prediction as time
 from wavecast.report.pressure import downsample
 from wavecast.report.terminal_findings import findings
 from wavecast.report.terminal_tables import loops, memory, source_lines
@@ -27,6 +28,9 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
     """Everything below the headline, in reading order."""
     yield _facts(explanation, width, full=full)
     analysis = explanation.analysis
+    found = explanation.predicted.prediction
+    if found is not None:
+        yield from time.sections(found, explanation.code, width, full=full)
     if analysis.loops:
         yield from loops(explanation, width, full=full)
     if analysis.memory:
@@ -34,9 +38,10 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
     if full and analysis.lines:
         yield from source_lines(explanation)
     yield from findings(explanation, brief=False)
-    if analysis.not_modelled:
+    left_out_of = (*analysis.not_modelled, *(found.not_modelled if found else ()))
+    if left_out_of:
         yield Text("")
-        left_out = "; ".join(safe(item) for item in analysis.not_modelled)
+        left_out = "; ".join(safe(item) for item in left_out_of)
         yield Text(f"not modelled: {left_out}", style="dim")
 
 
@@ -56,6 +61,7 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
     analysis = explanation.analysis
     if explanation.launch is not None:
         yield "launch", _launch(explanation)
+    yield "time", _time(explanation)
     yield "registers", _registers(explanation)
     say = words.of(explanation.device)
     label = "shared" if explanation.device.vendor == "nvidia" else "LDS"
@@ -72,6 +78,13 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
         extra = ", ".join(f"{safe(k)} {safe(str(v))}" for k, v in analysis.extra.items())
         if extra:
             yield "also", Text(extra)
+
+
+def _time(explanation: Explanation) -> Text:
+    found = explanation.predicted
+    if found.prediction is None:
+        return Text(f"not predicted: {safe(found.why_not)}", style="dim")
+    return time.summary(found.prediction)
 
 
 def _launch(explanation: Explanation) -> Text:

@@ -88,7 +88,8 @@ def _pipe_bars(loop: LoopAnalysis, most: float, width: int) -> Table:
 # --- memory and lines --------------------------------------------------------------------------
 
 
-def _table(*columns: tuple[str, bool]) -> Table:
+def plain_table(*columns: tuple[str, bool]) -> Table:
+    """A table with a line under its head; columns by title and whether they stand to the right."""
     table = Table(
         box=box.SIMPLE_HEAD,
         header_style="dim",
@@ -104,7 +105,7 @@ def _table(*columns: tuple[str, bool]) -> Table:
 def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
     groups = accesses.memory_groups(explanation.analysis)
     shown = groups if full else groups[:_MOST_ACCESSES]
-    table = _table(
+    table = plain_table(
         ("line", True), ("argument", False), ("access", False), ("B/lane", True),
         ("lanes", False), ("a wave pays", False), ("count", False),
     )  # fmt: skip
@@ -128,7 +129,9 @@ def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
 
 
 def source_lines(explanation: Explanation) -> Iterator[RenderableType]:
-    table = _table(("line", True), ("instr.", True), ("cycles by pipe", False), ("source", False))
+    table = plain_table(
+        ("line", True), ("instr.", True), ("cycles by pipe", False), ("source", False)
+    )
     ordered = sorted(explanation.analysis.lines, key=lambda c: -sum(c.cycles.values()))
     for cost in ordered:
         pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])

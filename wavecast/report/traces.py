@@ -13,8 +13,8 @@ from wavecast import __version__
 from wavecast.emulate.trace.layout import per_lane
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.isa.instruction import SourceLocation
-from wavecast.isa.opcode import Role, Space
-from wavecast.isa.waits import only_signals
+from wavecast.isa.opcode import Space
+from wavecast.isa.waits import awaits
 
 SCHEMA = "wavecast.trace/1"
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
@@ -79,7 +79,7 @@ def barriers(trace: Trace) -> int:
     return sum(
         count
         for instruction, count in zip(trace.program.instructions, counts, strict=True)
-        if instruction.opcode.role is Role.BARRIER and not only_signals(instruction.opcode)
+        if awaits(instruction.opcode)
     )
 
 

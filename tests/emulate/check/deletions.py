@@ -10,22 +10,14 @@ spread evenly (default 12).
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
-from tests.emulate.corpus import KERNELS, TARGETS, load_kernels
-from tests.emulate.corpus_cases import CASES, wrong
-from wavecast.compile.codeobject import CodeObject
+from tests.emulate.check.mutation import Outcome, run
+from tests.emulate.corpus import arguments, chosen, load_kernels
 from wavecast.compile.parsing import parse_kernel
-from wavecast.emulate.check.mode import CheckMode
-from wavecast.emulate.check.report import Kind, Report
-from wavecast.emulate.launch import Emulator
-from wavecast.errors import WavecastError
+from wavecast.emulate.check.report import Kind
 from wavecast.isa.defuse import ENTRY, DefUse, bits_of
 from wavecast.isa.program import Program
 from wavecast.isa.registers import AGPRS, VGPRS
@@ -53,80 +45,42 @@ def deletable(program: Program) -> list[int]:
     return found
 
 
-@contextmanager
-def _executing(mode: CheckMode, changed: dict[str, CodeObject], seen: list[CodeObject]) -> Iterator:
-    """Launches run in `mode`, code of a digest in `changed` as that says; `seen` gets all code."""
-    begin, translate = Emulator.__init__, Emulator.translate
-
-    def made(self: Emulator, *_: Any, **__: Any) -> None:
-        begin(self, 1, mode)
-
-    def other(self: Emulator, code: CodeObject) -> Any:
-        if all(code.digest != known.digest for known in seen):
-            seen.append(code)
-        return translate(self, changed.get(code.digest, code))
-
-    Emulator.__init__, Emulator.translate = made, other
-    try:
-        yield
-    finally:
-        Emulator.__init__, Emulator.translate = begin, translate
+def _bad(outcome: Outcome) -> bool:
+    return outcome.state in ("wrong", "broken")
 
 
-def _run(kernels: Any, name: str, target: str, changed: dict[str, CodeObject]) -> tuple:
-    """(whether the results are wrong, whether an undefined register was reported, code run)."""
-    import torch
-
-    import wavecast
-
-    torch.manual_seed(len(name))
-    reports: list[Report] = []
-    seen: list[CodeObject] = []
-    bad = False
-    with _executing(CheckMode(reports.extend), changed, seen), wavecast.device(target):
-        try:
-            bad = bool(list(wrong(torch, CASES[name](kernels, torch))))
-        except WavecastError:
-            bad = True
-    found = any(report.kind is Kind.UNINITIALISED_REGISTER for report in reports)
-    return bad, found, seen
+def _found(outcome: Outcome) -> bool:
+    return any(report.kind is Kind.UNINITIALISED_REGISTER for report in outcome.reports)
 
 
-def without(code: CodeObject, index: int) -> tuple[CodeObject, str]:
-    """The code without one instruction, and that instruction's text."""
-    instruction = parse_kernel(code).program.instructions[index]
-    lines = code.assembly.split("\n")
-    assert instruction.decoded.mnemonic in lines[instruction.line - 1]
-    lines[instruction.line - 1] = ""
-    stages = {**code.stages, "amdgcn": "\n".join(lines)}
-    return replace(code, stages=stages, digest=f"{code.digest}-{index}"), instruction.decoded.text
+def _case(kernels: Any, name: str, target: str, most: int) -> Counter[str]:
+    """How often deletions in the kernels of a case were reported, missed, harmless."""
+    first = run(kernels, name, target)
+    counts = Counter({"false alarms": int(_found(first))})
+    for digest, code in first.codes.items():
+        program = parse_kernel(code).program
+        places = deletable(program)
+        for index in places[:: -(-len(places) // most) or 1]:
+            instruction = program.instructions[index]
+            outcome = run(kernels, name, target, (digest, instruction.line - 1))
+            state = "reported" if _found(outcome) else "missed" if _bad(outcome) else "harmless"
+            counts[state] += 1
+            if state != "reported":
+                text = instruction.decoded.text
+                print(f"  {state}: {code.kernel} {index}: {text}", flush=True)
+    return counts
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--target", action="append")
+    parser = arguments(__doc__)
     parser.add_argument("--most", type=int, default=12)
     given = parser.parse_args()
-    if not KERNELS.exists():
-        print(f"no corpus at {KERNELS}")
-        return 0
-    kernels, missed = load_kernels(), 0
-    for target in given.target or TARGETS:
-        for name in given.names or CASES:
-            _, alarm, seen = _run(kernels, name, target, {})
-            counts = Counter({"false alarms": int(alarm)})
-            for code in seen:
-                places = deletable(parse_kernel(code).program)
-                for index in places[:: -(-len(places) // given.most) or 1]:
-                    changed, text = without(code, index)
-                    bad, found, _ = _run(kernels, name, target, {code.digest: changed})
-                    state = "reported" if found else "missed" if bad else "harmless"
-                    counts[state] += 1
-                    if state != "reported":
-                        print(f"  {state}: {code.kernel} {index}: {text}", flush=True)
-            missed += counts["missed"] + counts["false alarms"]
-            print(target, name, dict(counts), flush=True)
+    kernels, missed = None, 0
+    for name, target in chosen(given):
+        kernels = kernels or load_kernels()
+        counts = _case(kernels, name, target, given.most)
+        missed += counts["missed"] + counts["false alarms"]
+        print(target, name, dict(counts), flush=True)
     return int(bool(missed))
 
 

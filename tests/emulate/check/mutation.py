@@ -8,15 +8,14 @@ a line per kernel; exit code 1 when a deletion that changes a result is not repo
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.emulate.corpus import load_kernels
-from tests.emulate.corpus_cases import CASES, wrong
+from tests.emulate.corpus import arguments, chosen, executed, load_kernels
 from wavecast.analyze.sync import missing_waits
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
@@ -24,7 +23,6 @@ from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.check.mode import CheckMode
 from wavecast.emulate.launch import Emulator
 from wavecast.emulate.native import NativeKernel
-from wavecast.errors import WavecastError
 from wavecast.integrations.torch_cpu import emulated_cuda
 from wavecast.integrations.triton.execute import ExecutingHooks
 from wavecast.integrations.triton.session import device_facts
@@ -70,85 +68,76 @@ def sites(code: CodeObject, *, waits: bool) -> Iterator[tuple[int, str]]:
         yield line, instruction.decoded.text
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """One run of a case: its reports, whether its results are right, whether a launch ended with an
-    error, the kernels launched."""
+    """One run of a case: how it ended (`corpus.executed`), its reports, the kernels launched."""
 
+    state: str
     reports: Reports
-    right: bool
-    broken: bool
-    codes: dict[str, CodeObject] = field(default_factory=dict)
+    codes: dict[str, CodeObject]
+
+
+@contextmanager
+def _executing(target: str, emulator: Emulator, reports: Reports) -> Iterator[None]:
+    """`wavecast.device` with an emulator of one's own."""
+    facts = device_facts(target)
+    hooks = ExecutingHooks(facts, emulator, reports)
+    hooks.install()
+    try:
+        with emulated_cuda(facts, lambda _: None, executing=True):
+            yield
+    finally:
+        hooks.remove()
 
 
 def run(kernels: Any, name: str, target: str, deleted: Site | None = None) -> Outcome:
     """Run a case under check mode."""
-    import torch
-
-    torch.manual_seed(len(name))
     reports = Reports()
     emulator = Mutating(CheckMode(reports.add), deleted)
-    facts = device_facts(target)
-    hooks = ExecutingHooks(facts, emulator, reports)
-    hooks.install()
-    right, broken = True, False
-    try:
-        with emulated_cuda(facts, lambda _: None, executing=True):
-            triples = CASES[name](kernels, torch)
-    except WavecastError:
-        right, broken = False, True
-    else:
-        right = not list(wrong(torch, triples))
-    finally:
-        hooks.remove()
-    return Outcome(reports, right, broken, emulator.codes)
+    state, _ = executed(kernels, name, _executing(target, emulator, reports))
+    return Outcome(state, reports, emulator.codes)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--target", action="append")
+    parser = arguments(__doc__)
     parser.add_argument("--waits", action="store_true")
     given = parser.parse_args()
-    kernels = load_kernels()
-    failed = False
-    for target in given.target or ["gfx942"]:
-        for name in given.names or list(CASES):
-            failed |= not _case(kernels, name, target, given.waits)
+    kernels, failed = None, False
+    for name, target in chosen(given):
+        kernels = kernels or load_kernels()
+        failed |= not _case(kernels, name, target, given.waits)
     return int(failed)
 
 
 def _case(kernels: Any, name: str, target: str, waits: bool) -> bool:
     """Print what came of the deletions of one case; False when one was missed."""
-    from triton.errors import TritonError
-
     started = time.perf_counter()
-    try:
-        clean = run(kernels, name, target)
-    except TritonError as error:
-        print(f"{target} {name}: not compiled ({type(error).__name__})", flush=True)
+    first = run(kernels, name, target)
+    if first.state in ("unsupported", "refused"):
+        print(f"{target} {name}: {first.state}", flush=True)
         return True
-    errors = clean.reports.errors
+    errors = first.reports.errors
+    clean = first.state == "right" and not errors
     deleted = reported = harmless = 0
     missed: list[str] = []
-    for digest, code in clean.codes.items():
+    for digest, code in first.codes.items():
         for line, text in sites(code, waits=waits):
             outcome = run(kernels, name, target, (digest, line))
             deleted += 1
-            if outcome.broken or len(outcome.reports.errors) > len(errors):
+            if outcome.state == "broken" or len(outcome.reports.errors) > len(errors):
                 reported += 1
-            elif outcome.right:
+            elif outcome.state == "right":
                 harmless += 1
             else:
                 missed.append(f"{code.kernel}:{line + 1} {text}")
     seconds = time.perf_counter() - started
     print(
-        f"{target} {name}: {'clean' if clean.right and not errors else 'NOT CLEAN'}, "
+        f"{target} {name}: {'clean' if clean else 'NOT CLEAN'}, "
         f"{deleted} deleted, {reported} reported, {harmless} changed nothing, "
         f"{len(missed)} missed ({seconds:.0f} s) {'; '.join(missed)}",
         flush=True,
     )
-    return clean.right and not errors and not missed
+    return clean and not missed
 
 
 if __name__ == "__main__":

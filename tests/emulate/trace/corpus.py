@@ -4,25 +4,20 @@ Every launch is traced and read: executions per block against the static analysi
 them of every sampled wave alike, bank conflicts and cache lines against its first sighting of each
 instruction. Prints per kernel how many were compared and what differs. Where waves differ from each
 other the static figures are those of samples, so differences are listed, not failures; a result
-that is wrong under trace is one (exit code 1).
+that is wrong under trace, or a launch that broke off, is one (exit code 1).
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from typing import Any
 
-from tests.emulate.corpus import KERNELS, TARGETS, load_kernels
-from tests.emulate.corpus_cases import CASES, wrong
+from tests.emulate.corpus import Verdict, arguments, each, executed
 from wavecast.analyze import values
 from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.trace.mode import TraceMode
 from wavecast.emulate.trace.result import Trace
-from wavecast.errors import WavecastError
 from wavecast.isa.opcode import Space
 
 
@@ -65,26 +60,14 @@ def compare(trace: Trace, launch: Launch) -> tuple[int, int, list[str]]:
     return blocks, conflicts, differs
 
 
-def verdict(kernels: Any, name: str, target: str) -> tuple[str, str]:
-    """(`equal`, `differs`, `wrong`, `unsupported` or `refused`, what about it)."""
-    import torch
-
+def verdict(kernels: Any, name: str, target: str) -> Verdict:
+    """`equal` or `differs` where results are right."""
     import wavecast
 
-    torch.manual_seed(len(name))
     mode = Kept()
-    try:
-        with wavecast.device(target, trace=mode):
-            triples = CASES[name](kernels, torch)
-    except Unsupported as error:
-        return "unsupported", error.message
-    except WavecastError as error:
-        return "wrong", error.message
-    except Exception as error:
-        return "refused", f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
-    problems = list(wrong(torch, triples))
-    if problems:
-        return "wrong", "; ".join(problems)
+    state, text = executed(kernels, name, wavecast.device(target, trace=mode))
+    if state != "right":
+        return state, text
     blocks = conflicts = 0
     differs: list[str] = []
     for trace, launch in zip(mode.traces, mode.launches, strict=True):
@@ -100,26 +83,5 @@ def verdict(kernels: Any, name: str, target: str) -> tuple[str, str]:
     return "equal", text
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--target", action="append")
-    given = parser.parse_args()
-    if not KERNELS.exists():
-        print(f"no corpus at {KERNELS}")
-        return 0
-    kernels = load_kernels()
-    totals: dict[str, int] = {}
-    for target in given.target or TARGETS:
-        for name in given.names or CASES:
-            started = time.perf_counter()
-            state, text = verdict(kernels, name, target)
-            totals[state] = totals.get(state, 0) + 1
-            seconds = time.perf_counter() - started
-            print(f"{target} {name:14} {state:11} {seconds:6.2f} s  {text}", flush=True)
-    print(", ".join(f"{number} {state}" for state, number in totals.items()))
-    return int("wrong" in totals)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(each(arguments(__doc__).parse_args(), verdict))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.emulate.trace.support import aligned, index, trace
 from tests.emulate.trace.test_counts import LOOP
+from wavecast.compile.codeobject import Launch
 from wavecast.emulate.trace import layout
-from wavecast.emulate.trace.selection import numbers, place, sampled
+from wavecast.emulate.trace.selection import numbers, sampled
 
 WALK = """	s_lshl_b32 s20, s2, 8
 	v_add_u32_e32 v1, s20, v1
@@ -89,8 +92,24 @@ def test_a_limit_cuts_recordings_short() -> None:
 def test_selection() -> None:
     grid = (4, 3, 2)
     assert numbers(grid, [23, (1, 2), (3, 0, 1), 0]).tolist() == [0, 9, 15, 23]
-    assert [place(grid, n) for n in (9, 15)] == [(1, 2, 0), (3, 0, 1)]
+    code: Any = None
+    launch = Launch(code, grid, (64, 1, 1))
+    assert [launch.workgroup(n) for n in (9, 15)] == [(1, 2, 0), (3, 0, 1)]
+    assert numbers(grid, map(launch.workgroup, range(24))).tolist() == list(range(24))
     assert len(sampled(grid, 5, None)) == 5
     assert sampled((1, 1, 1), 5, None).tolist() == [0]
     assert sampled(grid, 2, numbers(grid, [3, 4, 5, 6])).tolist() == [4, 6]
     assert sampled(grid, 0, None).tolist() == []
+
+
+def test_a_wave_is_recorded_up_to_its_limit() -> None:
+    memory = aligned(1024)
+    found = trace(
+        "gfx942", WALK, memory, groups=2, threads=128, lds=1024, streams=[0, 1], limit_entries=6
+    )
+    assert len(found.streams) == 4
+    for stream in found.streams:
+        assert not stream.complete
+        assert stream.blocks.tolist() == [0, 1, 1]
+        assert len(stream.instructions) == 3
+    assert found.executions(index(found, "ds_write")) == 12

@@ -2,10 +2,13 @@
 
 Every operation of a counter gets the next number of its stream; a wait that leaves N outstanding
 has seen all but the last N done (operations of a counter end in order; those that do not, scalar
-loads, are waited for with 0). At a barrier the number done becomes visible to the workgroup.
+loads, are waited for with 0). Where a wave says it has come to a barrier the number done becomes
+visible to the workgroup, once that has passed the barrier.
 
 Memory of one host thread, 64-bit words: what is visible by parity of the turn, wave and stream,
-then issued and done by wave and stream.
+then issued and done by wave and stream. A word of what is visible has the number in its low half;
+in its high half, once the wave has ended, one more than the turn it ended in: all of it is visible
+in later turns.
 """
 
 from __future__ import annotations
@@ -15,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
 from wavecast.isa.counters import events
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import Role
+from wavecast.isa.opcode import Control, Role
 from wavecast.isa.targets import TARGET_SETS, isa_target
-from wavecast.isa.waits import wait_counters
+from wavecast.isa.waits import arrives, wait_counters
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -36,8 +40,10 @@ WAVES: Final = 32
 _ISSUED: Final = 2 * WAVES * STREAMS
 _DONE: Final = _ISSUED + WAVES * STREAMS
 WORDS: Final = _DONE + WAVES * STREAMS
-_ALL = (1 << 24) - 1
-"""A number no operation reaches: everything is visible."""
+NUMBER_BITS: Final = 31
+"""Bits of a number. Of two numbers the later one is found as long as a wave has issued fewer than
+2^30 operations of a stream between them."""
+_NUMBERS: Final = (1 << NUMBER_BITS) - 1
 
 
 def streams(target: str) -> dict[str, int]:
@@ -60,8 +66,8 @@ class Progress:
     """The memory of one host thread."""
 
     def __init__(self) -> None:
-        self.words = np.zeros(WORDS, np.uint64)
-        self.arrivals = np.zeros(2, np.uint64)
+        self.words = hostmemory.zeros(WORDS, np.uint64)
+        self.arrivals = hostmemory.zeros(1, np.uint64)
 
     def attach(self, context: np.ndarray) -> None:
         context[log.PROGRESS] = self.words.ctypes.data
@@ -106,21 +112,32 @@ class Counters(Observer):
                 more = builder.icmp_signed(">", seen, load(builder, slot, I64, 8))
                 with builder.if_then(more):
                     builder.store(seen, slot, align=8)
+        if arrives(instruction.opcode):
+            self._publish(lowering)
         for stream in issues(instruction, self.target):
             number = builder.add(self.issued(lowering, stream), I64(1))
             builder.store(number, self._own(lowering, _ISSUED, stream), align=8)
 
-    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def _publish(self, lowering: KernelLowering) -> None:
+        """What is done by now is visible in the next turn."""
         builder = lowering.builder
-        barrier = instruction.opcode.role is Role.BARRIER
         other = builder.xor(self.parity, I64(1))
         for stream in set(self._streams.values()):
             done = load(builder, self._own(lowering, _DONE, stream), I64, 8)
-            value = done if barrier else I64(_ALL)
-            builder.store(value, self._visible(lowering, self.wave, other, stream), align=8)
-            if not barrier:  # ended: nothing of this wave is outstanding in later turns
-                mine = self._visible(lowering, self.wave, self.parity, stream)
-                builder.store(value, mine, align=8)
+            following = self._visible(lowering, self.wave, other, stream)
+            builder.store(builder.and_(done, I64(_NUMBERS)), following, align=8)
+
+    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+        if instruction.opcode.control is not Control.END:
+            return
+        builder = lowering.builder
+        other = builder.xor(self.parity, I64(1))
+        ended = builder.shl(builder.add(self.turn, I64(1)), I64(32))
+        for stream in set(self._streams.values()):
+            mine = self._visible(lowering, self.wave, self.parity, stream)
+            builder.store(builder.or_(load(builder, mine, I64, 8), ended), mine, align=8)
+            following = self._visible(lowering, self.wave, other, stream)
+            builder.store(ended, following, align=8)
 
     def issued(self, lowering: KernelLowering, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""
@@ -132,10 +149,25 @@ class Counters(Observer):
         return element(builder, self.words, index, I64)
 
     def _visible(self, lowering: KernelLowering, wave: Any, parity: Any, stream: int) -> Any:
-        return visible_slot(lowering.builder, self.words, wave, parity, stream)
+        return _visible_slot(lowering.builder, self.words, wave, parity, stream)
 
 
-def visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:
+def visible(builder: Any, words: Any, turn: Any, wave: Any, stream: Any, number: Any) -> Any:
+    """Whether the operation `number` of a wave's stream was done when its wave came to the last
+    barrier before `turn`, or its wave ended in an earlier turn (i1)."""
+    parity = builder.and_(turn, I64(1))
+    word = load(builder, _visible_slot(builder, words, wave, parity, stream), I64, 8)
+    ahead = builder.and_(builder.sub(word, number), I64(_NUMBERS))
+    done = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
+    ended = builder.lshr(word, I64(32))
+    now = builder.and_(builder.add(turn, I64(1)), I64((1 << 32) - 1))
+    earlier = builder.and_(
+        builder.icmp_unsigned("!=", ended, I64(0)), builder.icmp_unsigned("!=", ended, now)
+    )
+    return builder.or_(done, earlier)
+
+
+def _visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:
     """Where the number of `wave`'s operations visible in a turn of `parity` lies."""
     half = builder.mul(parity, I64(WAVES * STREAMS)) if not isinstance(parity, int) else I64(
         parity * WAVES * STREAMS
@@ -145,4 +177,16 @@ def visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) 
     return element(builder, words, builder.add(place, stream), I64)
 
 
-__all__ = ["DS", "LOAD", "STORE", "STREAMS", "WAVES", "Counters", "Progress", "issues", "streams"]
+__all__ = [
+    "DS",
+    "LOAD",
+    "NUMBER_BITS",
+    "STORE",
+    "STREAMS",
+    "WAVES",
+    "Counters",
+    "Progress",
+    "issues",
+    "streams",
+    "visible",
+]

@@ -35,12 +35,6 @@ def reports(
     return [_report(kernel, launch, ranges, known, record) for record in records]
 
 
-def place_of(number: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-    """The workgroup (x, y, z) of a linear number."""
-    x, y, _ = grid
-    return number % x, number // x % y, number // x // y
-
-
 def _report(
     kernel: Kernel,
     launch: Launch,
@@ -60,7 +54,7 @@ def _report(
         instruction=instruction.index,
         text=instruction.decoded.text,
         location=instruction.location,
-        workgroup=place_of(record.workgroup, launch.grid),
+        workgroup=launch.workgroup(record.workgroup),
         wave=record.wave,
         lanes=lanes,
         addresses=(record.address,),
@@ -111,7 +105,7 @@ def _who(launch: Launch, kind: Kind, number: int) -> str:
     if number == 0:
         return f"other {_RACES[kind]}s"
     if kind is Kind.WORKGROUP_RACE:
-        return f"workgroup {place_of(number - 1, launch.grid)}"
+        return f"workgroup {launch.workgroup(number - 1)}"
     return f"wave {number - 1}"
 
 
@@ -137,4 +131,4 @@ def _argument(launch: Launch, first: int, end: int) -> tuple[str, int]:
     return f"the memory {first:#x}..{end:#x}", first
 
 
-__all__ = ["place_of", "reports"]
+__all__ = ["reports"]

@@ -29,10 +29,10 @@ PROGRESS: Final = state.MODE + 4  # of the workgroup's waves: see counters.py
 SHADOWS: Final = state.MODE + 5  # (writes, reads) pointers per known range
 RELEASES: Final = state.MODE + 6  # atomic operations done, one 32-bit word per workgroup
 CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
-ARRIVALS: Final = state.MODE + 8  # barrier instruction + 1, by parity of the turn
-REGISTERS: Final = state.MODE + 9  # first word of the register checks
-END: Final = state.MODE + 23  # end of the register checks' words
-ALLOWED: Final = END  # a mask of ranges per instruction
+ARRIVALS: Final = state.MODE + 8  # the barrier waves wait at: see memory.py
+REGISTERS: Final = state.MODE + 9  # masks of undefined lanes: see registers.py
+ALLOWED: Final = state.MODE + 10  # a mask of ranges per instruction
+GROUP_BITS: Final = state.MODE + 11  # bits a workgroup has in records of global memory
 
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096

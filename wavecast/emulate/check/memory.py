@@ -30,12 +30,12 @@ _MOVES = {"load", "store", "tolds"}
 def _coherent(instruction: Instruction) -> bool:
     """Whether an access bypasses caches as atomic loads and stores of device scope do.
 
-    Source: LLVM AMDGPUUsage, "Memory model": glc (gfx90a, gfx11), sc1 (gfx942, gfx950), scope
-    (gfx12).
+    Source: LLVM AMDGPUUsage, "Memory model": glc (gfx90a, gfx11), sc1 (gfx942, gfx950; sc0 alone is
+    the scope of a workgroup), scope (gfx12).
     """
     modifiers = instruction.decoded.modifiers
     scope = modifiers.get("scope", "")
-    return bool({"glc", "sc0", "sc1"} & set(modifiers)) or scope in ("SCOPE_DEV", "SCOPE_SYS")
+    return bool({"glc", "sc1"} & set(modifiers)) or scope in ("SCOPE_DEV", "SCOPE_SYS")
 
 
 def _comparing(program: Program) -> set[bool]:
@@ -86,7 +86,7 @@ class MemoryChecks(Observer):
         stream = DS if place.mode in ("local", "flat") else LOAD
         number = self.counters.issued(lowering, stream) if stream in streams else I64(0)
         packed = builder.or_(builder.shl(number, I64(2)), I64(stream))
-        if stream != DS and (atomic or _coherent(instruction)):
+        if place.mode != "local" and (atomic or _coherent(instruction)):
             self._synchronise(lowering)
         builder.call(
             _function(lowering.module, shadow),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.check.bounds import allowed, sources, stored
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
@@ -18,7 +19,7 @@ from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
-from wavecast.emulate.check.shadow_global import MANY
+from wavecast.emulate.check.shadow_global import MOST_GROUPS, group_bits
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.errors import Unsupported
@@ -85,7 +86,7 @@ class CheckMode:
     ) -> CheckWatch:
         """Raises Unsupported for more workgroups than records can name."""
         groups = math.prod(launch.grid)
-        if groups >= MANY:
+        if groups > MOST_GROUPS:
             raise Unsupported(f"{native.kernel.name}: checks of {groups} workgroups")
         return CheckWatch(self, native, launch, ranges)
 
@@ -105,8 +106,7 @@ class CheckWatch:
         self.known = mode.sources(native.kernel, launch.code)
         self.allowed = allowed(native.kernel, launch, ranges, self.known)
         self.log = Log(len(native.kernel.program.instructions))
-        x, y, z = launch.grid
-        self.releases = np.zeros(x * y * z, np.uint32)
+        self.releases = np.zeros(math.prod(launch.grid), np.uint32)
         self.shadows = _shadows(ranges, stored(native.kernel, self.allowed))
         self.table = np.array(
             [array.ctypes.data if array.size else 0 for pair in self.shadows for array in pair],
@@ -120,12 +120,14 @@ class CheckWatch:
         progress.attach(context)
         undefined.attach(context)
         dwords = int(context[state.LDS_BYTES]) // 4 + 1
-        writes, reads = np.zeros(dwords, np.uint64), np.zeros(READ_WORDS * dwords, np.uint64)
+        writes = hostmemory.zeros(dwords, np.uint64)
+        reads = hostmemory.zeros(READ_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.SHADOWS] = self.table.ctypes.data
         context[log.RELEASES] = self.releases.ctypes.data
         context[log.CANARY] = self.mode.canary
         context[log.ALLOWED] = self.allowed.ctypes.data
+        context[log.GROUP_BITS] = group_bits(math.prod(self.launch.grid))
         self._kept += [progress, undefined, writes, reads]
 
     def close(self, *, failed: bool) -> None:

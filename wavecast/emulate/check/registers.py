@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from llvmlite import ir
 
+from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
@@ -51,7 +52,7 @@ class Undefined:
     """The masks of one host thread's waves."""
 
     def __init__(self, waves: int) -> None:
-        self.words = np.zeros(waves * WORDS_PER_WAVE, np.uint64)
+        self.words = hostmemory.zeros(waves * WORDS_PER_WAVE, np.uint64)
 
     def attach(self, context: np.ndarray) -> None:
         context[log.REGISTERS] = self.words.ctypes.data

@@ -1,11 +1,12 @@
 """Global memory in check mode: races within and between workgroups, memory never written.
 
-Ranges no instruction of the kernel may store to have no records. The dwords of others have two,
-for the last store and the last loads: workgroup + 1, wave + 1, turn, bytes, whether it was atomic,
-instruction. Where several workgroups have read, the workgroup is `MANY`; where they read different
-bytes only the last is kept. Workgroups that both do atomic operations count as ordered
-(`__init__.py`). Memory that was allocated and never written holds a pattern (`mode.py`): loads
-compare with it.
+Ranges no instruction of the kernel may store to have no records. The dwords of others have two, for
+the last store and the last loads: workgroup + 1, turn, wave + 1, bytes, whether it was atomic,
+instruction. Workgroup and turn share `PLACE`: a launch gives the workgroup the low bits it needs
+(`group_bits`) and the turn the others. Where several workgroups have read, all bits of the
+workgroup are set; where they read different bytes only the last is kept. Workgroups that both do
+atomic operations count as ordered (`__init__.py`). Memory that was allocated and never written
+holds a pattern (`mode.py`): loads compare with it.
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ from wavecast.emulate.check.shadow import (
 from wavecast.emulate.check.shadow_lds import Dwords
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.addresses import Resolved, resolve
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load, splat
+from wavecast.emulate.lower.addresses import Resolved, range_of, resolve
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
 
-WORKGROUP, WAVE, TURN = Field(0, 26), Field(26, 6), Field(32, 11)
+PLACE, WAVE = Field(0, 37), Field(37, 6)
 BYTES, ATOMIC, INSTRUCTION = Field(43, 4), Field(47, 1), Field(48, 16)
 _ONES = (1 << 64) - 1
-MANY = WORKGROUP.mask
-"""In the place of a workgroup + 1: several."""
+MOST_GROUPS = (1 << 26) - 2
+"""Workgroups of a launch that leave room for 2048 turns."""
+
+
+def group_bits(groups: int) -> int:
+    """Bits that hold the number of a workgroup + 1, and "several"."""
+    return (groups + 1).bit_length()
 
 
 def build(out: Outlined) -> None:
@@ -86,42 +92,6 @@ def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> Non
             dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
 
 
-def range_of(module: ir.Module) -> ir.Function:
-    """`i64 range_of(ptr context, i64 address)`: the index of the known range, or -1."""
-    found = module.globals.get("range_of")
-    if found is not None:
-        return found
-    function = ir.Function(module, ir.FunctionType(I64, [PTR, I64]), "range_of")
-    function.linkage = "internal"
-    context, address = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    ranges = context_word(builder, context, state.RANGES, PTR)
-    count = context_word(builder, context, state.RANGE_COUNT)
-    before = builder.block
-    body, more, good, bad = (
-        function.append_basic_block(name) for name in ("body", "more", "good", "bad")
-    )
-    builder.branch(body)
-    builder.position_at_end(body)
-    index = builder.phi(I64)
-    index.add_incoming(I64(0), before)
-    twice = builder.shl(index, I64(1))
-    first = load(builder, element(builder, ranges, twice, I64), I64, 8)
-    stop = load(builder, element(builder, ranges, builder.add(twice, I64(1)), I64), I64, 8)
-    length = builder.sub(stop, first)
-    inside = builder.icmp_unsigned("<", builder.sub(address, first), length)
-    following = builder.add(index, I64(1))
-    builder.cbranch(inside, good, more)
-    builder.position_at_end(more)
-    index.add_incoming(following, more)
-    builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
-    builder.position_at_end(good)
-    builder.ret(index)
-    builder.position_at_end(bad)
-    builder.ret(I64((1 << 64) - 1))
-    return function
-
-
 class _Dwords:
     """The records of global memory, for one access."""
 
@@ -130,7 +100,9 @@ class _Dwords:
         out, builder = self.out, self.out.builder
         self.me = builder.add(watched.workgroup, I64(1))
         self.wave = builder.add(watched.wave, I64(1))
-        self.turn = builder.and_(watched.turn, I64(TURN.mask))
+        bits = watched.word(log.GROUP_BITS)
+        self.many = builder.sub(builder.shl(I64(1), bits), I64(1))
+        self.here = PLACE.at(builder, builder.or_(self.me, builder.shl(watched.turn, bits)))
         self.between = Findings(out, Kind.WORKGROUP_RACE)
         self.within = Findings(out, Kind.GLOBAL_RACE)
         self.fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
@@ -155,7 +127,7 @@ class _Dwords:
         with builder.if_then(builder.icmp_unsigned("!=", found.live, out.mask(0)), likely=True):
             lane = out.lowest(found.live)
             address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
-            index = builder.call(range_of(out.module), [out.context, address])
+            index = range_of(builder, out.context, address, I64(1))
             near = builder.icmp_unsigned("<", index, I64(64))  # -1 is far
             moved = builder.lshr(self.allowed, builder.and_(index, I64(63)))
             allowed = builder.trunc(moved, I1)
@@ -247,22 +219,22 @@ class _Dwords:
         def every(value: int) -> Any:
             return ir.Constant(read.type, [value] * count)
 
-        workgroup = builder.and_(read, every(WORKGROUP.mask << WORKGROUP.first))
-        me = splat(builder, self.me, count)
+        many, here = (splat(builder, value, count) for value in (self.many, self.here))
+        workgroup, me = builder.and_(read, many), splat(builder, self.me, count)
         bytes_ = builder.and_(read, every(BYTES.mask << BYTES.first))
         others = builder.and_(
             builder.icmp_unsigned("!=", workgroup, every(0)),
             builder.icmp_unsigned("!=", workgroup, me),
         )
         alike = builder.icmp_unsigned("==", bytes_, every(BYTES.mask << BYTES.first))
-        who = builder.select(builder.and_(others, alike), every(MANY), me)
+        who = builder.select(builder.and_(others, alike), builder.or_(here, many), here)
         rest = self._load_record(I64(0), I64(BYTES.mask))
         return builder.or_(who, splat(builder, rest, count))
 
     def touch(self, lane: Any, address: Any) -> None:
         """Check and record the dwords of one lane."""
         out, builder = self.out, self.out.builder
-        index = builder.call(range_of(out.module), [out.context, address])
+        index = range_of(builder, out.context, address, I64(1))
         known = builder.icmp_signed(">=", index, I64(0))
         with builder.if_then(known, likely=True):
             far = builder.icmp_unsigned(">", index, I64(63))
@@ -326,13 +298,12 @@ class _Dwords:
 
     def _store_record(self, bytes_: Any) -> Any:
         atomic = I64(int(self.watched.atomic) << ATOMIC.first)
-        return self.out.builder.or_(self._load_record(self.me, bytes_), atomic)
+        return self.out.builder.or_(self._load_record(self.here, bytes_), atomic)
 
-    def _load_record(self, workgroup: Any, bytes_: Any) -> Any:
+    def _load_record(self, place: Any, bytes_: Any) -> Any:
         builder = self.out.builder
         return together(
-            builder, WORKGROUP.at(builder, workgroup), WAVE.at(builder, self.wave),
-            TURN.at(builder, self.turn), BYTES.at(builder, bytes_),
+            builder, place, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
             INSTRUCTION.at(builder, self.watched.instruction),
         )  # fmt: skip
 
@@ -342,7 +313,7 @@ class _Dwords:
         builder = self.out.builder
         present = builder.icmp_unsigned("!=", record, I64(0))
         with builder.if_then(builder.and_(present, clash)):
-            workgroup = WORKGROUP.of(builder, record)
+            workgroup = builder.and_(record, self.many)
             same = builder.icmp_unsigned("==", workgroup, self.me)
             other = builder.add(INSTRUCTION.of(builder, record), I64(1))
             with builder.if_else(same, likely=True) as (own, foreign):
@@ -350,7 +321,7 @@ class _Dwords:
                     wave = WAVE.of(builder, record)
                     race = builder.and_(
                         builder.icmp_unsigned("!=", wave, self.wave),
-                        builder.icmp_unsigned("==", TURN.of(builder, record), self.turn),
+                        builder.icmp_unsigned("==", PLACE.of(builder, record), self.here),
                     )
                     detail = builder.or_(builder.shl(wave, I64(8)), I64(order))
                     if read is None or order != READ_AFTER_WRITE:
@@ -362,7 +333,7 @@ class _Dwords:
                         self.within.when(race, lane, place, other, detail)
                 with foreign:
                     race = builder.not_(self._ordered(workgroup))
-                    several = builder.icmp_unsigned("==", workgroup, I64(MANY))
+                    several = builder.icmp_unsigned("==", workgroup, self.many)
                     named = builder.select(several, I64(0), workgroup)
                     detail = builder.or_(builder.shl(named, I64(8)), I64(order))
                     self.between.when(race, lane, place, other, detail)
@@ -372,8 +343,7 @@ class _Dwords:
         before it was overwritten: a load replicated over waves, of which one stores in place."""
         builder = self.out.builder
         return self.watched.all_of(
-            builder.icmp_unsigned("==", WORKGROUP.of(builder, read), self.me),
-            builder.icmp_unsigned("==", TURN.of(builder, read), self.turn),
+            builder.icmp_unsigned("==", PLACE.of(builder, read), self.here),
             builder.icmp_unsigned("==", INSTRUCTION.of(builder, read), self.watched.instruction),
             builder.icmp_unsigned("!=", WAVE.of(builder, read), self.wave),
         )
@@ -381,7 +351,7 @@ class _Dwords:
     def _ordered(self, workgroup: Any) -> Any:
         """Whether atomic operations of both workgroups may order them (i1)."""
         builder = self.out.builder
-        several = builder.icmp_unsigned("==", workgroup, I64(MANY))
+        several = builder.icmp_unsigned("==", workgroup, self.many)
         index = builder.select(several, self.watched.workgroup, builder.sub(workgroup, I64(1)))
         theirs = load(builder, element(builder, self.releases, index, I32), I32)
         return builder.and_(self.acquires, builder.icmp_unsigned("!=", theirs, I32(0)))
@@ -390,14 +360,14 @@ class _Dwords:
         """Record a load."""
         builder = self.out.builder
         read = load(builder, slot, I64, 8)
-        workgroup = WORKGROUP.of(builder, read)
+        workgroup = builder.and_(read, self.many)
         known = builder.and_(
             builder.icmp_unsigned("!=", workgroup, I64(0)),
             builder.icmp_unsigned("!=", workgroup, self.me),
         )
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
         many = builder.and_(known, alike)
-        who = builder.select(many, I64(MANY), self.me)
+        who = builder.select(many, builder.or_(self.here, self.many), self.here)
         builder.store(self._load_record(who, bytes_), slot, align=8)
 
     def log(self) -> None:
@@ -405,4 +375,4 @@ class _Dwords:
             findings.log(self.watched.instruction)
 
 
-__all__ = ["build", "range_of"]
+__all__ = ["MOST_GROUPS", "build", "group_bits"]

@@ -1,10 +1,11 @@
 """LDS in check mode: who wrote and who read each dword last, and races between waves.
 
-A store's record, one word per dword: its number and stream, bytes, wave + 1, turn, whether it was
-atomic, instruction; and which bytes of the dword have been written at all. A load's record, four
-words: turn and instruction; number, stream and wave of the last load; and the waves that read each
-byte in that turn. Bytes that do not overlap never conflict. A load that was not waited for before
-its wave's barrier may still be overtaken by a store behind it.
+A store's record, one word per dword: its number and stream, bytes, wave + 1, whether it was atomic,
+instruction; and which bytes of the dword have been written at all. Its turn needs no room: a number
+of this turn is beyond all that were done at the last barrier. A load's record, four words: turn and
+instruction; number, stream and wave of the last load; and the waves that read each byte in that
+turn. Bytes that do not overlap never conflict. A load that was not waited for before its wave's
+barrier may still be overtaken by a store behind it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.counters import STREAMS, WAVES, visible_slot
+from wavecast.emulate.check.counters import NUMBER_BITS, STREAMS, WAVES, visible
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -30,17 +31,16 @@ from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 
-NUMBER, WRITTEN, STREAM = Field(0, 18), Field(18, 4), Field(22, 2)
-BYTES, WAVE, TURN = Field(24, 4), Field(28, 6), Field(34, 13)
+NUMBER, WRITTEN, STREAM = Field(0, NUMBER_BITS), Field(31, 4), Field(35, 2)
+BYTES, WAVE = Field(37, 4), Field(41, 6)
 ATOMIC, INSTRUCTION = Field(47, 1), Field(48, 16)
 READ_TURN = Field(0, 48)
-LAST_NUMBER, LAST_STREAM, LAST_WAVE = Field(0, NUMBER.bits), Field(24, 2), Field(32, 6)
+LAST_NUMBER, LAST_STREAM, LAST_WAVE = Field(0, NUMBER_BITS), Field(32, 2), Field(40, 6)
 READ_WORDS = 4
 """64-bit words of a load's record."""
-ENDED = (1 << 24) - 1
 _RECORD = ir.VectorType(I64, READ_WORDS)
 _ONES = (1 << 64) - 1
-_AUTHOR = sum(field.mask << field.first for field in (NUMBER, STREAM, WAVE, TURN, ATOMIC))
+_AUTHOR = sum(field.mask << field.first for field in (NUMBER, STREAM, WAVE, ATOMIC))
 """What stores of one instruction of one wave have in common."""
 _READERS = ir.VectorType(I32, 4)
 """Masks of waves, one per byte of the dword."""
@@ -90,7 +90,6 @@ class Dwords:
             watched.word(log.LDS_READS, PTR),
         )
         self.progress = watched.word(log.PROGRESS, PTR)
-        self.parity = builder.and_(watched.turn, I64(1))
         self.me = builder.add(watched.wave, I64(1))
         self.bit = builder.shl(I32(1), builder.trunc(watched.wave, I32))
         self.races = Findings(out, Kind.LDS_RACE)
@@ -217,20 +216,13 @@ class Dwords:
     def _visible(self, written: Any, wave: Any) -> Any:
         """Whether a store is done and behind a barrier for this wave (i1)."""
         builder = self.out.builder
-        now = builder.and_(self.watched.turn, I64(TURN.mask))
-        later = builder.icmp_unsigned("!=", TURN.of(builder, written), now)
-        done = self._reached(wave, STREAM.of(builder, written), NUMBER.of(builder, written))
-        return builder.and_(later, done)
+        return self._reached(wave, STREAM.of(builder, written), NUMBER.of(builder, written))
 
     def _reached(self, wave: Any, stream: Any, number: Any) -> Any:
         """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
         builder = self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
-        slot = visible_slot(builder, self.progress, author, self.parity, stream)
-        reached = load(builder, slot, I64, 8)
-        ahead = builder.and_(builder.sub(reached, number), I64(NUMBER.mask))
-        done = builder.icmp_unsigned("<", ahead, I64((NUMBER.mask + 1) // 2))
-        return builder.or_(done, builder.icmp_unsigned("==", reached, I64(ENDED)))
+        return visible(builder, self.progress, self.watched.turn, author, stream, number)
 
     def _store(
         self,
@@ -278,7 +270,7 @@ class Dwords:
         return together(
             builder, NUMBER.at(builder, self.number), WRITTEN.at(builder, ever),
             STREAM.at(builder, self.stream), BYTES.at(builder, bytes_), WAVE.at(builder, self.me),
-            TURN.at(builder, watched.turn), I64(int(watched.atomic) << ATOMIC.first),
+            I64(int(watched.atomic) << ATOMIC.first),
             INSTRUCTION.at(builder, watched.instruction),
         )  # fmt: skip
 

@@ -45,12 +45,22 @@ class Resolved:
     trusted: Any
 
 
-def check_function(module: ir.Module) -> ir.Function:
-    """`i1 check(ptr context, i64 address, i64 bytes)`: does it lie in a known range."""
-    found = module.globals.get("check")
+def range_of(builder: ir.IRBuilder, context: Any, address: Any, size: Any) -> Any:
+    """The number of the known range that holds `size` bytes from `address` on, i64; -1: none."""
+    return builder.call(_range_function(builder.module), [context, address, size])
+
+
+def is_known(builder: ir.IRBuilder, context: Any, address: Any, size: Any) -> Any:
+    """Whether `size` bytes from `address` on lie in a known range (i1)."""
+    return builder.icmp_signed(">=", range_of(builder, context, address, size), I64(0))
+
+
+def _range_function(module: ir.Module) -> ir.Function:
+    """`i64 range_of(ptr context, i64 address, i64 bytes)`."""
+    found = module.globals.get("range_of")
     if found is not None:
         return found
-    function = ir.Function(module, ir.FunctionType(I1, [PTR, I64, I64]), "check")
+    function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "range_of")
     function.linkage = "internal"
     context, address, size = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -77,9 +87,9 @@ def check_function(module: ir.Module) -> ir.Function:
     index.add_incoming(following, more)
     builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
     builder.position_at_end(good)
-    builder.ret(I1(1))
+    builder.ret(index)
     builder.position_at_end(bad)
-    builder.ret(I1(0))
+    builder.ret(I64(-1))
     return function
 
 
@@ -160,9 +170,10 @@ class _Maker:
         return value
 
 
-def _flat_check(out: Outlined) -> ir.Function:
-    """`check`, which also accepts the workgroup's LDS and the wave's scratch."""
-    module, name = out.module, "check_flat"
+def _flat_function(out: Outlined) -> ir.Function:
+    """`i1 is_known_flat(ptr context, i64 address, i64 bytes)`: `is_known`, also for the workgroup's
+    LDS and the wave's scratch."""
+    module, name = out.module, "is_known_flat"
     found = module.globals.get(name)
     if found is not None:
         return found
@@ -172,7 +183,7 @@ def _flat_check(out: Outlined) -> ir.Function:
     builder = ir.IRBuilder(function.append_basic_block("entry"))
 
     word = partial(context_word, builder, context)
-    good = builder.call(check_function(module), [context, address, size])
+    good = is_known(builder, context, address, size)
     scratch = builder.mul(word(state.SCRATCH_BYTES), I64(out.lanes))
     for base, length in (
         (word(state.LDS_BASE), word(state.LDS_BYTES)),
@@ -186,8 +197,11 @@ def _flat_check(out: Outlined) -> ir.Function:
     return function
 
 
-def _checker(out: Outlined) -> ir.Function:
-    return _flat_check(out) if out.access.mode == "flat" else check_function(out.module)
+def _is_good(out: Outlined, address: Any, size: Any) -> Any:
+    """`is_known` for the access's mode."""
+    if out.access.mode == "flat":
+        return out.builder.call(_flat_function(out), [out.context, address, size])
+    return is_known(out.builder, out.context, address, size)
 
 
 def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
@@ -225,7 +239,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     trusted: Any = I1(1)
     if checked and out.access.mode not in ("local", "private"):
         span = builder.add(builder.sub(highest, lowest), I64(size))
-        inside = builder.call(_checker(out), [out.context, lowest, span])
+        inside = _is_good(out, lowest, span)
         trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))
     return Resolved(addresses, mask, dead, trusted)
 
@@ -236,11 +250,10 @@ def lane_address(out: Outlined, found: Resolved, lane: Any, *, checked: bool = T
     address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
     if checked and out.access.mode not in ("local", "private"):
         with builder.if_then(builder.not_(found.trusted), likely=False):
-            size = I64(out.access.bytes)
-            good = builder.call(_checker(out), [out.context, address, size])
+            good = _is_good(out, address, I64(out.access.bytes))
             with builder.if_then(builder.not_(good), likely=False):
                 out.fault(lane, address)
     return address
 
 
-__all__ = ["Resolved", "check_function", "lane_address", "resolve"]
+__all__ = ["Resolved", "is_known", "lane_address", "range_of", "resolve"]

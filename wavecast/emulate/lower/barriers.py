@@ -13,32 +13,28 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.values import I32, I64, element, load
 from wavecast.isa.instruction import Instruction, OperandClass
-from wavecast.isa.waits import only_signals
+from wavecast.isa.waits import arrives, awaits
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
 _WORKGROUP = (-1, 0xFFFF, 0xFFFFFFFF)
-_WAITS = "s_barrier_wait"
-_TELLS = "s_barrier_signal_isfirst"
 
 
 def lower(lowering: KernelLowering, instruction: Instruction) -> None:
-    """Lower a barrier. Raises Unsupported for named ones, and for leaving one."""
+    """Lower a barrier. Raises Unsupported for named ones, and for joining or leaving one."""
     opcode = instruction.opcode
+    if not arrives(opcode) and not awaits(opcode):
+        raise Unsupported("this barrier")
     for operand in instruction.operands:
         if operand.kind is not OperandClass.CONSTANT or operand.value not in _WORKGROUP:
             raise Unsupported("a named barrier")
-    if opcode.name == _TELLS:
-        _tell(lowering)
+    if not awaits(opcode):
+        if opcode.implicit_writes:
+            _tell(lowering)
         _signal(lowering)
         return
-    if opcode.implicit_writes or opcode.implicit_reads:
-        raise Unsupported("this barrier")
-    if only_signals(opcode):
-        _signal(lowering)
-        return
-    if opcode.name == _WAITS:
+    if not arrives(opcode):
         _check_signalled(lowering, instruction)
     lowering.observer.leave(lowering, instruction)
     lowering.resume.append(lowering.function.append_basic_block("resume"))

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower import state, transpose
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.addresses import Resolved, check_function, lane_address, resolve
+from wavecast.emulate.lower.addresses import Resolved, is_known, lane_address, resolve
 from wavecast.emulate.lower.spans import Span, span
 from wavecast.emulate.lower.values import (
     I8,
@@ -237,7 +237,7 @@ def _dead_dwords(out: Outlined, found: Resolved, lane: Any, slots: list[Any]) ->
         end = builder.add(inset, I64(4 * index + 4))
         with builder.if_then(builder.icmp_unsigned("<=", end, out.limit), likely=False):
             place = builder.add(address, I64(4 * index))
-            good = builder.call(check_function(out.module), [out.context, place, I64(4)])
+            good = is_known(builder, out.context, place, I64(4))
             with builder.if_then(builder.not_(good)):
                 out.fault(lane, place)
             pointer = builder.inttoptr(place, PTR)

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import buffers, hardware, state
-from wavecast.emulate.lower.addresses import check_function
+from wavecast.emulate.lower.addresses import is_known
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
@@ -95,8 +95,7 @@ def _offset(lowering: KernelLowering, decoded: Decoded) -> Any:
 def _check(lowering: KernelLowering, instruction: Instruction, address: Any, size: Any) -> None:
     """Leave the wave unless the whole access lies in a known range."""
     builder = lowering.builder
-    function = check_function(lowering.module)
-    good = builder.call(function, [lowering.context, address, size])
+    good = is_known(builder, lowering.context, address, size)
     with builder.if_then(builder.not_(good), likely=False):
         builder.store(address, element(builder, lowering.context, state.FAULT_ADDRESS, I64))
         builder.store(I64(0), element(builder, lowering.context, state.FAULT_LANE, I64))

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.addresses import check_function
+from wavecast.emulate.lower.addresses import is_known
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load, splat
 
 
@@ -70,8 +70,7 @@ def span(out: Outlined) -> Span:
     if mode not in ("local", "private"):
         size = builder.add(builder.sub(highest, lowest), I64(out.access.bytes))
         first = builder.add(base, lowest)
-        known = builder.call(check_function(out.module), [out.context, first, size])
-        good = builder.and_(good, known)
+        good = builder.and_(good, is_known(builder, out.context, first, size))
     return Span(out, good, base, step, _contiguous(out, row, step))
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from wavecast.emulate import hostmemory
 from wavecast.emulate.lower import state
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
@@ -33,7 +34,8 @@ ACCESS_LOG: Final = 50  # pointer to records of `record_words` 64-bit words, the
 ACCESS_FILL: Final = 51
 FLUSH: Final = 52  # void (i64 thread, i64 log): a log is full
 THREAD: Final = 53
-assert THREAD < state.CONTEXT_WORDS
+ROOM: Final = 54  # pointer to how many more entries of either log each wave may add (i64)
+assert ROOM < state.CONTEXT_WORDS
 
 BLOCK_ROOM: Final = 1 << 16
 """Entries of a block log."""
@@ -118,7 +120,7 @@ class Plan:
 
     def counters(self) -> np.ndarray:
         """Counters that have counted nothing."""
-        made = np.zeros(self.words, np.uint64)
+        made = hostmemory.zeros(self.words, np.uint64)
         table = made[self.memory_word(0) :].reshape(-1, MEMORY_WORDS).view(np.int64)
         table[:, LEAST_STRIDE], table[:, MOST_STRIDE] = NO_STRIDE, ~NO_STRIDE
         return made
@@ -154,6 +156,7 @@ __all__ = [
     "MEMORY_WORDS",
     "NO_STRIDE",
     "REGION_WORDS",
+    "ROOM",
     "SIZES",
     "STREAM_BIT",
     "Plan",

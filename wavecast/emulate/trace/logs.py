@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from wavecast.emulate import hostmemory
 from wavecast.emulate.trace import layout
 
 _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 
 
+Reduce = Callable[[np.ndarray], Any]
+"""Makes of access records (u64[m, words], `record`) what is to be kept of them."""
+
+
 class Logs:
     """The logs of one launch, at most `limit` bytes of them. What does not fit is dropped, from
-    then on everywhere, so that what is kept of a wave is its beginning."""
+    then on everywhere, so that what is kept of a wave is its beginning. With `reduce`, its results
+    are kept instead of access records, in `reduced`."""
 
-    def __init__(self, lanes: int, limit: int) -> None:
+    def __init__(self, lanes: int, limit: int, reduce: Reduce | None = None) -> None:
         self.words = layout.record_words(lanes)
+        self.reduce = reduce
+        self.reduced: list[Any] = []
         self.limit = limit
         self.used = 0
         self._lock = threading.Lock()
@@ -28,8 +38,9 @@ class Logs:
 
     def attach(self, context: np.ndarray) -> None:
         """Give a resident workgroup its logs; host threads call this at the same time."""
-        blocks = np.zeros(layout.BLOCK_ROOM, np.uint32)
-        accesses = np.zeros((layout.ACCESS_ROOM, self.words), np.uint64)
+        blocks = hostmemory.zeros(layout.BLOCK_ROOM, np.uint32)
+        accesses = hostmemory.zeros(layout.ACCESS_ROOM * self.words, np.uint64)
+        accesses = accesses.reshape(layout.ACCESS_ROOM, self.words)
         with self._lock:
             context[layout.THREAD] = len(self._threads)
             self._threads.append((context, blocks, accesses))
@@ -52,6 +63,9 @@ class Logs:
         fill = layout.BLOCK_FILL if log == layout.BLOCK_LOG else layout.ACCESS_FILL
         content = (blocks if log == layout.BLOCK_LOG else accesses)[: int(context[fill])]
         context[fill] = 0
+        if log == layout.ACCESS_LOG and self.reduce is not None:
+            self.reduced.append(self.reduce(content))
+            return
         with self._lock:
             self.used += content.nbytes
             fits = self.used <= self.limit
@@ -84,4 +98,4 @@ class Logs:
         return found
 
 
-__all__ = ["Logs"]
+__all__ = ["Logs", "Reduce"]

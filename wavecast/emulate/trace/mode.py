@@ -16,7 +16,7 @@ from wavecast.compile.digest import digest
 from wavecast.emulate.mode import Watch
 from wavecast.emulate.trace import layout, selection
 from wavecast.emulate.trace.layout import Plan
-from wavecast.emulate.trace.logs import Logs
+from wavecast.emulate.trace.logs import Logs, Reduce
 from wavecast.emulate.trace.observer import TraceObserver
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.emulate.trace.selection import Workgroup
@@ -32,6 +32,8 @@ _WIDTHS: Final = (1, 2, 4, 8, 12, 16)
 """Bytes per lane an LDS access may have."""
 STREAM_BYTES: Final = 256 << 20
 """How much the recordings of one launch may take."""
+STREAM_ENTRIES: Final = 1 << 62
+"""How many blocks and accesses may be recorded of one wave."""
 
 
 class TraceMode:
@@ -40,9 +42,11 @@ class TraceMode:
     `memory`: transactions and bank conflicts of every memory instruction. `workgroups`: the only
     ones to count (default: all), and with `only` the only ones to run; by number, x fastest, or by
     place. `streams`: workgroups whose waves are recorded with every address, or how many to spread
-    over the grid; `limit_bytes` bounds the recordings of a launch. `traces` collects one `Trace`
-    per launch, also of those that broke off, or with `together` one for all launches of the same
-    code with the same grid: programs of very many launches need that.
+    over the grid; `limit_bytes` bounds the recordings of a launch, `limit_entries` those of a wave:
+    the blocks it enters and its accesses together. `reduce` makes of the accesses of streams, some
+    at a time and as they come, what `Trace.reduced` then holds instead. `traces` collects one
+    `Trace` per launch, also of those that broke off, or with `together` one for all launches of the
+    same code with the same grid: programs of very many launches need that.
 
     Raises UsageError for an empty choice, and at a launch for a workgroup outside the grid.
     """
@@ -55,6 +59,8 @@ class TraceMode:
         only: bool = False,
         streams: int | Sequence[Workgroup] = 0,
         limit_bytes: int = STREAM_BYTES,
+        limit_entries: int = STREAM_ENTRIES,
+        reduce: Reduce | None = None,
         together: bool = False,
     ) -> None:
         if only and workgroups is None:
@@ -68,6 +74,8 @@ class TraceMode:
         self.only = only
         self.streams = streams
         self.limit_bytes = limit_bytes
+        self.limit_entries = limit_entries
+        self.reduce = reduce
         self.together = together
         self._plans: dict[int, tuple[NativeKernel, Plan]] = {}
         self.traces: list[Trace] = []
@@ -142,7 +150,9 @@ class TraceWatch(Watch):
             self.sampled = selection.sampled(launch.grid, mode.streams, self.counted)
         else:
             self.sampled = selection.numbers(launch.grid, mode.streams)
-        self.logs = Logs(native.layout.lanes, mode.limit_bytes)
+        self.logs = Logs(native.layout.lanes, mode.limit_bytes, mode.reduce)
+        recorded = len(self.sampled) * self.waves if mode.streams else 0
+        self.room = np.full(recorded + 1, mode.limit_entries, np.int64)
         self._counters: list[np.ndarray] = []
         self._discarded: list[np.ndarray] = []
 
@@ -158,6 +168,7 @@ class TraceWatch(Watch):
         context[layout.SAMPLED] = self.sampled.ctypes.data
         context[layout.SAMPLED_LENGTH] = len(self.sampled)
         context[layout.WAVES] = self.waves
+        context[layout.ROOM] = self.room.ctypes.data
         if self.mode.streams:
             self.logs.attach(context)
 
@@ -167,6 +178,7 @@ class TraceWatch(Watch):
     def _trace(self, *, complete: bool) -> Trace:
         plan, program, lanes = self.plan, self.native.kernel.program, self.native.layout.lanes
         total = _merged(plan, self._counters)
+        self.logs.close()
         counts = total[: plan.blocks]
         of_instruction = np.repeat(counts, [b.stop - b.start for b in program.blocks])
         words = total[plan.region_word(0) : plan.memory_word(0)].reshape(-1, layout.REGION_WORDS)
@@ -192,13 +204,13 @@ class TraceWatch(Watch):
             memory=_memory(program, plan, total, of_instruction) if self.mode.memory else {},
             streams=self._streams(program),
             ranges=self.ranges,
+            reduced=tuple(self.logs.reduced),
             complete=complete,
         )
 
     def _streams(self, program: Program) -> tuple[Stream, ...]:
         if not self.mode.streams:
             return ()
-        self.logs.close()
         blocks, accesses = self.logs.blocks(), self.logs.accesses()
         none = np.zeros((0, self.logs.words), np.uint64)
         found = []
@@ -207,13 +219,14 @@ class TraceWatch(Watch):
             path, records = blocks[stream], accesses.get(stream, none)
             found.append(
                 Stream(
-                    selection.place(self.launch.grid, int(self.sampled[group])),
+                    self.launch.workgroup(int(self.sampled[group])),
                     wave,
                     path,
                     records[:, 0].astype(np.uint32),
                     records[:, 1],
                     records[:, 2:],
                     self.logs.used <= self.logs.limit
+                    and self.room[stream] > 0
                     and len(path) > 0
                     and not program.blocks[path[-1]].successors,
                 )

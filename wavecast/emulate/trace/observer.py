@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class TraceObserver(Observer):
         self._scalar: Instruction | None = None
         self.counters: Any = None
         self.recording: Any = I1(0)
+        self.room: Any = None
 
     def enter(self, lowering: KernelLowering) -> None:
         builder = lowering.builder
@@ -70,7 +72,11 @@ class TraceObserver(Observer):
         stream = builder.add(builder.mul(place, word(layout.WAVES)), word(WAVE))
         builder.store(stream, element(builder, lowering.context, layout.STREAM, I64), align=8)
         entry = builder.or_(builder.trunc(stream, I32), I32(layout.STREAM_BIT))
-        self._note(lowering, entry)
+        with builder.if_then(self.recording, likely=False):
+            builder.call(_note_function(lowering.module), [lowering.context, entry])
+        # a wave that is not recorded has no number: it looks at the first one's
+        own = builder.select(self.recording, stream, I64(0))
+        self.room = element(builder, word(layout.ROOM, PTR), own, I64)
 
     def block(self, lowering: KernelLowering, block: Block) -> None:
         self._add(lowering, block.index, I64(1))
@@ -110,7 +116,7 @@ class TraceObserver(Observer):
         if self.memory:
             self._count(lowering, instruction, access, place)
         if self.streams:
-            with lowering.builder.if_then(self.recording, likely=False):
+            with self._room(lowering):
                 self._record(lowering, instruction, access.mode, access.bytes, place)
 
     def scalar_access(
@@ -121,7 +127,7 @@ class TraceObserver(Observer):
         if self.memory:
             self._scalar_lines(lowering, instruction, address, size, first)
         if self.streams and first:
-            with lowering.builder.if_then(self.recording, likely=False):
+            with self._room(lowering):
                 place = Place("scalar", lowering.spare, base=address)
                 self._record(lowering, instruction, "scalar", size, place)
 
@@ -134,9 +140,19 @@ class TraceObserver(Observer):
 
     def _note(self, lowering: KernelLowering, entry: Any) -> None:
         """Append to the block log of a wave that is recorded."""
+        with self._room(lowering):
+            note = _note_function(lowering.module)
+            lowering.builder.call(note, [lowering.context, entry])
+
+    @contextmanager
+    def _room(self, lowering: KernelLowering) -> Iterator[None]:
+        """Where a wave is recorded and has entries left; takes one."""
         builder = lowering.builder
         with builder.if_then(self.recording, likely=False):
-            builder.call(_note_function(lowering.module), [lowering.context, entry])
+            left = load(builder, self.room, I64, 8)
+            with builder.if_then(builder.icmp_signed(">", left, I64(0))):
+                builder.store(builder.sub(left, I64(1)), self.room, align=8)
+                yield
 
     def _count(
         self, lowering: KernelLowering, instruction: Instruction, access: Access, place: Place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class Stream:
     accesses follow in order: `instructions` (u32[m]), the lanes that touch memory `masks` (u64[m])
     and their `addresses` (u64[m, lanes]; entries of other lanes mean nothing): host addresses for
     global memory and scalar memory (in lane 0), offsets for LDS and for scratch. `complete` is
-    False when the memory limit cut the recording or the launch broke off.
+    False when a limit cut the recording or the launch broke off: what is there is the beginning.
     """
 
     workgroup: tuple[int, int, int]
@@ -119,8 +120,9 @@ class Trace:
     instructions that run once per active lane, the lanes summed over executions and the executions
     with some and with all lanes off (0 for other instructions). `memory` is by instruction index,
     {} where only counts were asked for. `ranges` are the host addresses [first, end) the launch
-    could touch, the argument segment and the code's own data first. `complete` is False when the
-    launch broke off. Of several launches, `streams` and `ranges` are those of the first.
+    could touch, the argument segment and the code's own data first. `reduced` is what `TraceMode`
+    was asked to make of the accesses of streams. `complete` is False when the launch broke off. Of
+    several launches, `streams` and `ranges` are those of the first.
     """
 
     kernel: Kernel
@@ -138,6 +140,7 @@ class Trace:
     memory: dict[int, MemoryCounts]
     streams: tuple[Stream, ...]
     ranges: tuple[tuple[int, int], ...]
+    reduced: tuple[Any, ...] = ()
     complete: bool = True
     launches: int = 1
 

@@ -27,12 +27,6 @@ def sampled(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
     return numbers(grid, spread(grid, count))
 
 
-def place(grid: Grid, number: int) -> Grid:
-    """The place of a workgroup by its number."""
-    x, y, _ = grid
-    return number % x, number // x % y, number // (x * y)
-
-
 def _number(grid: Grid, workgroup: Workgroup) -> int:
     if isinstance(workgroup, tuple):
         if not 1 <= len(workgroup) <= 3:
@@ -48,4 +42,4 @@ def _number(grid: Grid, workgroup: Workgroup) -> int:
     return number
 
 
-__all__ = ["Workgroup", "numbers", "place", "sampled"]
+__all__ = ["Workgroup", "numbers", "sampled"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from wavecast import arch as devices
 from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
@@ -19,6 +20,8 @@ from wavecast.integrations.module.memory import Memory
 if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.launch import Emulator
+    from wavecast.model.launch import Launched
+    from wavecast.model.prediction import Prediction
 
 Dimensions = int | Sequence[int]
 
@@ -87,6 +90,83 @@ class Function:
         that cannot be executed, ExecutionError for a launch that breaks off, and with checks
         ChecksFailed for one that went wrong.
         """
+        if threads is not None and threads < 1:
+            raise UsageError(f"{threads} host threads: at least one is needed")
+        launch, held = self._launch(grid, block, values, dynamic_lds, memory)
+        if 0 in launch.grid:
+            return
+        self._emulator.run(launch, held.ranges, threads=threads)
+        held.check_unchanged()
+        if self._reports is not None:
+            self._reports.raise_errors()
+
+    def predict(
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        *values: Any,
+        device: str = "",
+        dynamic_lds: int = 0,
+        memory: Sequence[Any] = (),
+        warm: bool = True,
+        beside: float = 0.0,
+    ) -> Prediction:
+        """The time a launch with these arguments takes on a device (default: the one the module was
+        loaded for), from an executed sample of its workgroups. Arrays stay as they are.
+
+        Caches are taken to be as an equal launch left them, with `beside` bytes touched by others
+        since; with `warm=False` nothing is in them.
+
+        Arguments are those of a call. Raises what a call raises, UnknownName for an unknown device,
+        UsageError for one that does not run this code, MissingFact where the device lacks a number
+        the prediction needs.
+        """
+        from wavecast.predict.launch import predict
+
+        asked = self._for(grid, block, values, device, dynamic_lds, memory)
+        return predict(*asked, warm=warm, beside=beside)
+
+    def executed(
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        *values: Any,
+        device: str = "",
+        dynamic_lds: int = 0,
+        memory: Sequence[Any] = (),
+        warm: bool = True,
+        beside: float = 0.0,
+    ) -> Launched:
+        """A sample of a launch as the simulator takes it, to be timed in several ways; arguments
+        and errors are those of `predict`."""
+        from wavecast.predict.launch import execute
+
+        asked = self._for(grid, block, values, device, dynamic_lds, memory)
+        return execute(*asked, warm=warm, beside=beside)
+
+    def _for(
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        values: Sequence[Any],
+        device: str,
+        dynamic_lds: int,
+        memory: Sequence[Any],
+    ) -> tuple[Launch, Sequence[tuple[int, int]], Device]:
+        launch, held = self._launch(grid, block, values, dynamic_lds, memory)
+        if 0 in launch.grid:
+            raise LaunchError(f"{self.name}: a grid of {grid} has no workgroup to predict")
+        return launch, held.ranges, devices.load(device) if device else self._device
+
+    def _launch(
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        values: Sequence[Any],
+        dynamic_lds: int,
+        memory: Sequence[Any],
+    ) -> tuple[Launch, Memory]:
+        """The launch, and the memory it may touch."""
         held = Memory(self.name)
         groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
         items = self._dimensions(block, "block", 1, 1024)
@@ -96,15 +176,7 @@ class Function:
         segment, described = self._segment(values, held)
         for index, array in enumerate(memory):
             held.add(array, f"memory[{index}]")
-        if threads is not None and threads < 1:
-            raise UsageError(f"{threads} host threads: at least one is needed")
-        if 0 in groups:
-            return
-        launch = Launch(self.code, groups, items, described, segment, dynamic_lds)
-        self._emulator.run(launch, held.ranges, threads=threads)
-        held.check_unchanged()
-        if self._reports is not None:
-            self._reports.raise_errors()
+        return Launch(self.code, groups, items, described, segment, dynamic_lds), held
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)

@@ -115,6 +115,9 @@ class EmulatedSession:
         if unsupported:
             line += f"; {_counted(unsupported, 'test', 'tests')} unsupported"
         terminalreporter.write_line(line)
+        for note in self.hooks.notes:
+            terminalreporter.write_line(f"wavecast: {note}")
+        self.hooks.notes.clear()
 
 
 def _line(report: Report) -> str:

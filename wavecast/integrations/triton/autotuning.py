@@ -1,31 +1,36 @@
-"""Autotuned kernels without times: the first configuration that compiles, or all of them."""
+"""Autotuned kernels while launches are captured: the first configuration that compiles, all of
+them, or what a chooser says."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton.complaints import Refused
 from wavecast.integrations.triton.recorder import Recorder
 
+Choose = Callable[[Any, tuple, dict[str, Any]], Any]
+"""(autotuner, arguments, keyword arguments) -> `triton.Config` or None."""
+
 
 class AutotunerWatch:
     """Replaces the benchmarking of `triton.runtime.autotuner.Autotuner`.
 
     Pruning, heuristics and hooks stay Triton's own. With `first`, configurations after the first
-    that compiles and fits are not compiled; with `all`, each is launched once.
+    that compiles and fits are not compiled; with `all`, each is launched once. `choose`, where one
+    is set, is asked first: the configuration it gives is launched.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self.choose: Choose | None = None
         self._running: list[Any] = []
         self._trials: list[Any] = []
         self._chosen: list[bool] = []
-        self._patches: Patches | None = None
-        self._seen: dict[int, Any] = {}
 
     @property
     def trying(self) -> bool:
@@ -39,28 +44,38 @@ class AutotunerWatch:
         chosen = [getattr(tuner, "best_config", None) for tuner in self._running]
         return "; ".join(describe(config) for config in chosen if config is not None), False
 
+    @contextlib.contextmanager
+    def on_trial(self, config: Any) -> Iterator[None]:
+        """A configuration is tried by others than the autotuner, and `Autotuner._bench` is
+        Triton's own."""
+        self._trials.append(config)
+        try:
+            yield
+        finally:
+            self._trials.pop()
+
     def install(self, patches: Patches) -> None:
         """Watch every autotuner of the process."""
         from triton.runtime.autotuner import Autotuner
 
-        self._patches = patches
+        own_choices(patches)
         patches.attribute(Autotuner, "run", self._watched_run(Autotuner.run))
         patches.attribute(Autotuner, "_bench", self._watched_bench(Autotuner._bench))
-        if hasattr(Autotuner, "check_disk_cache"):
-            patches.attribute(Autotuner, "check_disk_cache", _benchmark_anew)
 
     def _watched_run(self, original: Callable) -> Callable:
         @functools.wraps(original)
         def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-            if id(tuner) not in self._seen:
-                assert self._patches is not None
-                self._seen[id(tuner)] = tuner
-                self._patches.attribute(tuner, "cache", {})  # choices are per target
+            wanted = self._recorder.wants(tuner.base_fn.__name__)
+            chosen = self.choose(tuner, args, kwargs) if self.choose and wanted else None
             self._running.append(tuner)
             self._chosen.append(False)
+            configurations = tuner.configs
             try:
+                if chosen is not None:
+                    tuner.configs = [chosen]
                 return original(tuner, *args, **kwargs)
             finally:
+                tuner.configs = configurations
                 self._running.pop()
                 self._chosen.pop()
 
@@ -69,6 +84,8 @@ class AutotunerWatch:
     def _watched_bench(self, original: Callable) -> Callable:
         @functools.wraps(original)
         def _bench(tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+            if self._trials:  # of others
+                return original(tuner, *args, config=config, **meta)
             if self._recorder.configurations == "first" and self._chosen[-1]:
                 return [math.inf] * 3
             self._trials.append(config)
@@ -101,6 +118,26 @@ class AutotunerWatch:
             self._recorder.note(f"{name} for {self._recorder.target}: passed over {text}")
 
 
+def own_choices(patches: Patches) -> None:
+    """Autotuners choose anew until `patches` are undone: choices are per target, and neither are
+    timings of real runs used nor ours stored."""
+    from triton.runtime.autotuner import Autotuner
+
+    seen: dict[int, Any] = {}
+    original = Autotuner.run
+
+    @functools.wraps(original)
+    def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        if id(tuner) not in seen:
+            seen[id(tuner)] = tuner
+            patches.attribute(tuner, "cache", {})
+        return original(tuner, *args, **kwargs)
+
+    patches.attribute(Autotuner, "run", run)
+    if hasattr(Autotuner, "check_disk_cache"):
+        patches.attribute(Autotuner, "check_disk_cache", _benchmark_anew)
+
+
 def describe(config: Any) -> str:
     """A configuration as `BLOCK_M=128, BLOCK_N=64, num_warps=4, num_stages=2`."""
     shown = dict(config.kwargs)
@@ -121,7 +158,6 @@ def _call_once(kernel_call: Callable[[], None], quantiles: Any = None, **_: Any)
 def _benchmark_anew(
     tuner: Any, tuning_key: Any, configs: Any, bench_fn: Callable[[], None]
 ) -> bool:
-    """Neither use timings stored by real runs nor store ours."""
     del tuner, tuning_key, configs
     bench_fn()
     return False

@@ -46,3 +46,32 @@ def _cubin_registers(data: bytes) -> int:
         counts.append(struct.unpack_from("<I", content, start + 8)[0])
         start = content.find(_REGISTER_COUNT, start + 12)
     return max(counts)
+
+
+def compiler() -> str:
+    """`triton 3.9.0`: the compiler as code objects and tables name it."""
+    import triton
+
+    return f"triton {triton.__version__}"
+
+
+def warm_up() -> None:
+    """Compute what every process that compiles needs, before such processes are forked: the hash
+    over Triton's own files takes about a second."""
+    from triton.compiler import compiler
+    from triton.runtime import cache
+
+    key = getattr(cache, "triton_key", None) or getattr(compiler, "triton_key", None)
+    if key is not None:
+        key()
+
+
+def active_device() -> tuple[str, str]:
+    """(compiler target, marketing name) of the device Triton runs on."""
+    import torch
+    import triton
+
+    from wavecast.compile.triton import target_name
+
+    target = target_name(triton.runtime.driver.active.get_current_target())
+    return target, torch.cuda.get_device_name() if torch.cuda.is_available() else ""

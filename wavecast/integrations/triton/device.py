@@ -4,6 +4,7 @@ run on it."""
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,10 @@ def device(
     more (docs/checks.md). What is found gathers in `reports` of the object the block gets; when the
     block ends with errors there, ChecksFailed is raised. Given a `Reports`, it only gathers there.
 
+    Times that `triton.testing` gives, and autotuners choose by, are predictions for the device.
+    Launches that are timed are not executed. One that cannot be predicted takes `inf`; why is in
+    `notes` of the object the block gets, and a warning at its end.
+
     With `trace`, `traces` of that object holds what every launch executed and touched
     (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
     """
@@ -67,7 +72,9 @@ def device(
     if checked:
         watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers))
     emulator = Emulator(threads, Modes.of(watching), max_instructions)
-    hooks = ExecutingHooks(facts, emulator, reports, kernels=kernels)
+    hooks = ExecutingHooks(
+        facts, _predicted_device(arch, facts), emulator, reports, kernels=kernels
+    )
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
@@ -81,8 +88,19 @@ def device(
             yield hooks
     finally:
         hooks.remove()
+    for note in hooks.notes:
+        warnings.warn(note, stacklevel=3)
     if reports is not check:
         reports.raise_errors()
+
+
+def _predicted_device(arch: str | Device | DeviceFacts, facts: DeviceFacts) -> Device:
+    """What times are predicted for: the device named, or the usual one of a target."""
+    if isinstance(arch, (str, DeviceFacts)):
+        from wavecast import arch as devices
+
+        return devices.load(arch if isinstance(arch, str) else facts.target)
+    return arch
 
 
 def _ignored(note: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,7 @@ class CaptureDriver(DriverBase):
         self.launcher_cls = self._launcher
         self._torch_device = torch_device
         self._loading: Any = None
+        self._loaded: list[weakref.ref[Any]] = []
         self.scratch: Any = None
         """Global scratch memory of the launch in progress, None where its kernel takes none."""
 
@@ -119,6 +121,14 @@ class CaptureDriver(DriverBase):
     def loading(self, kernel: Any) -> None:
         """Name the kernel whose launcher and code are loaded next."""
         self._loading = self.utils.loading = kernel
+        self._loaded.append(weakref.ref(kernel))
+
+    def close(self) -> None:
+        """Let go of the kernels loaded: when they end, this driver is not there to unload them."""
+        for kernel in (reference() for reference in self._loaded):
+            if kernel is not None:
+                kernel.module = None
+        self._loaded.clear()
 
     def _launcher(self, source: Any, details: Any) -> CaptureLauncher:
         del source

@@ -1,8 +1,8 @@
 """Triton's entry points while its launches are executed on the emulator.
 
 What is replaced: the active driver, `CompiledKernel._init_handles` (tells the driver which kernel
-it loads), `JITFunction.run` (name filter) and `triton.testing`'s timers. Compiling, autotuning and
-errors of both stay Triton's own.
+it loads), `JITFunction.run` (name filter) and `triton.testing`'s timers, which give predictions
+(`timers`). Compiling, autotuning and errors of both stay Triton's own.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.triton import Slot, code_object, scratch_offsets, segment_bytes, slots
@@ -21,11 +21,14 @@ from wavecast.emulate.trace.result import Trace
 from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
-from wavecast.integrations.triton import timers
 from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
-from wavecast.integrations.triton.launches import pack
+from wavecast.integrations.triton.launches import build_launch, pack
 from wavecast.integrations.triton.reach import makes_pointers, reachable
+from wavecast.integrations.triton.timers import PredictedTimers
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,15 @@ class ExecutingHooks:
     """Installed from `install` to `remove`; one at a time in a process.
 
     `kernels` is a regular expression searched in kernel names; launches of others are left out.
-    `reports` gathers what a checking emulator finds, `traces` what a tracing one saw.
-    Raises UsageError for a bad one, or for a device that is not AMD's.
+    `reports` gathers what a checking emulator finds, `traces` what a tracing one saw, `notes` what
+    the user must see once. Launches that are timed are predicted for `device`. Raises UsageError
+    for a bad expression, or for a device that is not AMD's.
     """
 
     def __init__(
         self,
         facts: DeviceFacts,
+        device: Device,
         emulator: Emulator,
         reports: Reports | None = None,
         *,
@@ -67,6 +72,8 @@ class ExecutingHooks:
         self.traces: list[Trace] = []
         self.driver = CaptureDriver(facts, "cuda:0", self._launched)
         self.executed = 0
+        self.notes: dict[str, None] = {}
+        self._timers = PredictedTimers(device, self.notes.setdefault)
         self._patches = Patches()
         self._loaded: dict[int, Loaded] = {}
 
@@ -83,11 +90,12 @@ class ExecutingHooks:
         patches.attribute(CompiledKernel, "_init_handles", loading)
         if self._pattern.pattern:
             patches.attribute(JITFunction, "run", self._filtered_run(JITFunction.run))
-        timers.install(patches)
+        self._timers.install(patches)
 
     def remove(self) -> None:
         """Put everything back."""
         self._patches.restore()
+        self.driver.close()
 
     def _watched_load(self, original: Callable) -> Callable:
         @functools.wraps(original)
@@ -121,6 +129,12 @@ class ExecutingHooks:
                 data, more = self._with_scratch(kernel, loaded, data)
                 ranges += more
         code = loaded.code
+        if self._timers.timing:
+            described = build_launch(
+                code, loaded.layout, loaded.segment, kernel.src.signature, grid, values
+            )
+            self._timers.launched(replace(described, kernarg=data), ranges)
+            return
         block = (code.workgroup_size, 1, 1)
         self.emulator.run(Launch(code, grid, block, (), data, code.dynamic_lds), ranges)
         self.executed += 1

@@ -7,10 +7,13 @@ loads), the autotuner's benchmarking, and `triton.testing`'s timers, which have 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
@@ -22,6 +25,9 @@ from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
 from wavecast.integrations.triton.recorder import Recorder
+
+if TYPE_CHECKING:
+    from wavecast.integrations.triton.sampling import Sampler
 
 
 class Hooks:
@@ -37,6 +43,8 @@ class Hooks:
         self.recorder = recorder
         self.driver = CaptureDriver(facts, torch_device, self._launched)
         self.autotuners = AutotunerWatch(recorder)
+        self.sampler: Sampler | None = None
+        """Executes a sample of every new launch, where that is asked for."""
         self._isolate = isolate
         self._patches = Patches()
         self._refused: set[tuple[int, str]] = set()
@@ -62,6 +70,17 @@ class Hooks:
     def remove(self) -> None:
         """Put everything back."""
         self._patches.restore()
+        self.driver.close()
+
+    @contextlib.contextmanager
+    def trying(self, config: Any) -> Iterator[None]:
+        """Compile for a trial of `config`, in a process that may crash."""
+        isolate, self._isolate = self._isolate, False
+        try:
+            with self.autotuners.on_trial(config):
+                yield
+        finally:
+            self._isolate = isolate
 
     def _watched_run(self, original: Callable) -> Callable:
         @functools.wraps(original)
@@ -84,6 +103,8 @@ class Hooks:
                 if self._isolate:
                     printed = rehearse(lambda: original(function, key, *rest, **named))
                 return original(function, key, *rest, **named)
+            except complaints.Refused:
+                raise
             except Exception as error:
                 complaint = complaints.explain(error, function, diagnostic(printed))
                 if self.autotuners.trying:
@@ -119,14 +140,23 @@ class Hooks:
             self.recorder.note(f"{kernel.name} was launched with an empty grid {grid}: skipped")
             return
         try:
-            code, layout, segment = self._code(kernel)
-            launch = build_launch(
-                code, layout, segment, kernel.src.signature, grid, values, configuration
-            )
+            launch = self.described(kernel, grid, values, configuration)
         except WavecastError as error:
             self.recorder.fail(kernel.name, "launch", error.message, error.hint)
             return
+        if self.sampler is not None and not self.recorder.knows(launch):
+            layout = self._code(kernel)[1]
+            launch = replace(launch, executed=self.sampler(launch, kernel, layout, values))
         self.recorder.record(launch, trial=trial)
+
+    def described(
+        self, kernel: Any, grid: tuple[int, int, int], values: tuple, configuration: str = ""
+    ) -> Launch:
+        """A launch of a compiled kernel. Raises LaunchError, CompileError."""
+        code, layout, segment = self._code(kernel)
+        return build_launch(
+            code, layout, segment, kernel.src.signature, grid, values, configuration
+        )
 
     def _code(self, kernel: Any) -> tuple:
         if id(kernel) not in self._codes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from wavecast.integrations.devices import DeviceFacts
 
 JOB_FILE = "job.json"
 STATUS_FILE = "status.frames"
+SAMPLE = "sample"
+"""Setting: target -> devices for which samples of launches are executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,10 @@ class Job:
     timeout: float | None
     quiet: bool
     jobs: int
+    worker: str = "wavecast.integrations.triton.worker"
+    """The module whose `main` runs the job."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the worker is told beside, as JSON has it."""
 
     def save(self, folder: Path) -> None:
         (folder / JOB_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")

@@ -66,6 +66,10 @@ class Recorder:
         """Whether launches of a kernel of this name are recorded."""
         return self._pattern.search(kernel) is not None
 
+    def knows(self, launch: Launch) -> bool:
+        """Whether an equal launch is recorded."""
+        return identity(launch) in self._places
+
     def record(self, launch: Launch, *, trial: bool = False) -> None:
         """Add a launch, or count it once more. A `trial` is an autotuner's: the launch that
         follows with the winning configuration is the same one and is not counted again."""

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.integrations.devices import DeviceFacts, facts_of
 from wavecast.integrations.triton import wire
-from wavecast.integrations.triton.job import STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
 from wavecast.integrations.triton.program import crash_line
 from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
 
@@ -37,8 +37,8 @@ try:
     import wavecast
 except ImportError:
     sys.path.append({root!r})
-from wavecast.integrations.triton import worker
-worker.main({folder!r})
+from importlib import import_module
+import_module({worker!r}).main({folder!r})
 """
 
 
@@ -65,13 +65,21 @@ def capture_script(
     timeout: float | None = None,
     quiet: bool = False,
     on_launch: Callable[[Launch], None] | None = None,
+    worker: str = "",
+    settings: Mapping[str, Any] | None = None,
+    at_once: int | None = None,
+    on_poll: Callable[[], None] | None = None,
+    sample: bool = False,
 ) -> Capture:
     """Run a script once per target, on CPU tensors, and record what it launches.
 
     `kernels` is a regular expression on kernel names, `configs` says whether autotuned kernels
     give their first configuration or all, `timeout` (seconds) bounds each target's run. The
     script's output goes to stderr, of the first target only, unless `quiet`. `on_launch` is called
-    as launches arrive.
+    as launches arrive. `worker` and `settings` put another module's `main` in the place of the
+    usual worker's; `at_once` limits the targets that run together; `on_poll` is called while they
+    run, some times a second. With `sample` a sample of every new AMD launch is executed for each
+    device, in the memory the script has made.
 
     Raises CaptureError when the script ended before any launch, NothingAnalysed when it ran well
     but launched nothing that `kernels` wants, MissingTool without PyTorch or Triton.
@@ -92,14 +100,28 @@ def capture_script(
         configurations=configs,
         timeout=timeout,
         quiet=quiet,
-        jobs=max(1, min(len(facts), os.cpu_count() or 1)),
+        jobs=max(1, min(len(facts), at_once or os.cpu_count() or 1)),
     )
+    if worker:
+        job = replace(job, worker=worker)
+    if sample:
+        settings = {**(settings or {}), SAMPLE: _by_target(devices)}
+    job = replace(job, settings=settings or {})
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         root = Path(folder)
         job.save(root)
         runs = {target: _Run(target, root, on_launch) for target in facts}
-        _supervise(root, runs)
+        _supervise(root, job.worker, runs, on_poll)
         return _conclude(path, runs, kernels, timeout)
+
+
+def _by_target(devices: Sequence[Device | DeviceFacts]) -> dict[str, list[str]]:
+    """The AMD devices of each target, by name."""
+    found: dict[str, list[str]] = {}
+    for device in devices:
+        if not isinstance(device, DeviceFacts) and device.vendor == "amd":
+            found.setdefault(device.target, []).append(device.id)
+    return found
 
 
 @dataclass
@@ -149,8 +171,6 @@ class _Run:
 
     def finished(self) -> tuple[Launch, ...]:
         """The launches with their counts."""
-        from dataclasses import replace
-
         counts = dict(enumerate(self.counts))
         return tuple(
             replace(launch, count=counts.get(place, launch.count))
@@ -175,8 +195,11 @@ class _Run:
         return self.ended
 
 
-def _supervise(root: Path, runs: Mapping[str, _Run]) -> None:
-    boot = _BOOT.format(root=str(Path(wavecast.__file__).parent.parent), folder=str(root))
+def _supervise(
+    root: Path, worker: str, runs: Mapping[str, _Run], on_poll: Callable[[], None] | None
+) -> None:
+    package = str(Path(wavecast.__file__).parent.parent)
+    boot = _BOOT.format(root=package, worker=worker, folder=str(root))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     environment.pop("TRITON_INTERPRET", None)
     process = subprocess.Popen(
@@ -192,6 +215,8 @@ def _supervise(root: Path, runs: Mapping[str, _Run]) -> None:
                 runs[frame["target"]].status = dict(frame)
             for run in runs.values():
                 run.poll()
+            if on_poll:
+                on_poll()
             if not running:
                 break
             time.sleep(_POLL_SECONDS)
@@ -238,11 +263,12 @@ def _conclude(
 def _nothing(
     script: Path, runs: Mapping[str, _Run], kernels: str, complaints: Mapping[str, str]
 ) -> CaptureError | NothingAnalysed:
-    for complaint in complaints.values():
-        if complaint:
-            return CaptureError(f"{script.name} launched no kernel before it ended: {complaint}")
+    complaint = next(filter(None, complaints.values()), "")
     if any(run.filtered for run in runs.values()):
-        return NothingAnalysed(f"{script.name}: no launched kernel matches {kernels!r}")
+        ended = f" before it ended: {complaint}" if complaint else ""
+        return NothingAnalysed(f"{script.name}: no launched kernel matches {kernels!r}{ended}")
+    if complaint:
+        return CaptureError(f"{script.name} launched no kernel before it ended: {complaint}")
     notes = dict.fromkeys(note for run in runs.values() for note in run.notes)
     if notes:
         return NothingAnalysed(f"{script.name} launched no kernel: {'; '.join(notes)}")

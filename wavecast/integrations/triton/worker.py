@@ -1,6 +1,6 @@
 """The capturing process: imports PyTorch and Triton once, then forks one child per target.
 
-Started by `capture_script` as `python -c "… worker.main(folder)"`. A child runs the script and
+Started by `capture_script` as `python -c "… main(folder)"`. A child runs the script and
 appends frames to its file as launches happen; this process only watches, enforces the time limit,
 and reports how each child ended. Nothing here writes to the stdout of the command.
 """
@@ -16,24 +16,34 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.triton import wire
-from wavecast.integrations.triton.job import STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
 from wavecast.integrations.triton.processes import fork_always
 from wavecast.integrations.triton.program import ending, run_as_main
 from wavecast.integrations.triton.recorder import CaptureFailure, Recorder
+
+if TYPE_CHECKING:
+    from wavecast.integrations.triton.autotuning import Choose
+    from wavecast.integrations.triton.hooks import Hooks
 
 _POLL_SECONDS = 0.01
 _COUNT_SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1
 
 
-def main(folder: str) -> None:
+Choosing = Callable[[Job, "Hooks"], "Choose"]
+"""Makes what picks configurations of autotuned kernels in one run of a job."""
+
+
+def main(folder: str, choosing: Choosing | None = None) -> None:
     """Run the job described in `folder`."""
     root = Path(folder)
     job = Job.load(root)
@@ -43,7 +53,7 @@ def main(folder: str) -> None:
     except ImportError as error:
         status.write({"missing": str(error.name or error), "message": str(error)})
         return
-    _Children(job, root, status).run()
+    _Children(job, root, status, choosing).run()
 
 
 def _import_once() -> None:
@@ -56,8 +66,11 @@ def _import_once() -> None:
 class _Children:
     """The children of one job: at most `jobs` at a time, each ended at the time limit."""
 
-    def __init__(self, job: Job, folder: Path, status: wire.FrameWriter) -> None:
+    def __init__(
+        self, job: Job, folder: Path, status: wire.FrameWriter, choosing: Choosing | None
+    ) -> None:
         self._job = job
+        self._choosing = choosing
         self._folder = folder
         self._status = status
         self._running: dict[int, tuple[DeviceFacts, float]] = {}
@@ -86,7 +99,7 @@ class _Children:
             _die_with(worker)
             os.setpgid(0, 0)
             loud = not self._job.quiet and facts is self._job.devices[0]
-            _run_child(self._job, self._folder, facts, loud=loud)
+            _run_child(self._job, self._folder, facts, self._choosing, loud=loud)
         self._running[child] = (facts, time.monotonic())
 
     def _collect(self) -> None:
@@ -131,14 +144,16 @@ def _kill_group(child: int) -> None:
         os.killpg(child, signal.SIGKILL)
 
 
-def _run_child(job: Job, folder: Path, facts: DeviceFacts, *, loud: bool) -> None:
+def _run_child(
+    job: Job, folder: Path, facts: DeviceFacts, choosing: Choosing | None, *, loud: bool
+) -> None:
     """Run the script for one device and never return."""
     frames = wire.FrameWriter(frames_file(folder, facts.target))
     try:
         _redirect(loud)
         with crash_file(folder, facts.target).open("w") as dump:
             faulthandler.enable(dump)
-            _capture(job, facts, frames)
+            _capture(job, facts, frames, choosing)
     except BaseException as error:
         frames.write({"internal": f"{type(error).__name__}: {error}"})
     finally:
@@ -157,7 +172,9 @@ def _redirect(loud: bool) -> None:
         os.dup2(nothing, 2)
 
 
-def _capture(job: Job, facts: DeviceFacts, frames: wire.FrameWriter) -> None:
+def _capture(
+    job: Job, facts: DeviceFacts, frames: wire.FrameWriter, choosing: Choosing | None
+) -> None:
     import torch
 
     from wavecast.integrations.torch_cpu import emulated_cuda
@@ -176,6 +193,12 @@ def _capture(job: Job, facts: DeviceFacts, frames: wire.FrameWriter) -> None:
     )
     sender.recorder = recorder
     hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=True)
+    if choosing is not None:
+        hooks.autotuners.choose = choosing(job, hooks)
+    if wanted := job.settings.get(SAMPLE, {}).get(facts.target):
+        from wavecast.integrations.triton.sampling import sampler
+
+        hooks.sampler = sampler(wanted, recorder.note)
     path = Path(job.script)
     hooks.install()
     fork_always()

@@ -1,0 +1,231 @@
+"""Fits `attention.toml` to published attention times.
+
+`python -m calibration.attention DATA_DIR [--without mi350x] [--folds] [--ablate] [--write]`
+
+Tile kernels, decoding and unfused attention are fitted one after the other, each to the problems
+of its libraries; repeats of a problem count once. `--without` leaves out a device, a library or the
+sources whose name contains the word and scores them apart, `--folds` random fifths of the shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+
+from calibration import common
+from wavecast import arch
+from wavecast.bench.datasets.attention_published import AttentionPublished
+from wavecast.bench.datasets.base import Case, Given
+from wavecast.model import coefficients
+from wavecast.model.ops.attention.machine import FAMILY, Machine
+from wavecast.model.ops.attention.problem import Attention
+
+TILE = (
+    *("vector_power", "latencies_forward", "latencies_backward"),
+    *("vector_asm_forward", "vector_hipkittens_forward", "vector_ck_forward"),
+    *("vector_triton_forward", "vector_asm_backward", "vector_hipkittens_backward"),
+    *("vector_ck_backward", "call_asm_forward", "call_hipkittens_forward"),
+    *("call_asm_backward", "call_hipkittens_backward", "host@mi350x"),
+)
+DECODE = (
+    *("call_decode", "stream_asm", "bandwidth_asm", "bandwidth_triton", "overlap_decode"),
+    *("start_workgroup", "own_traffic", "idle_workgroup", "combine_kernel", "combine_part"),
+)
+UNFUSED = ("unfused_workgroup", "unfused_launch")
+LIMITS = {
+    "vector_power": (0.05, 2.0),
+    "overlap_decode": (1.0, 8.0),
+    **{name: (0.1, 300.0) for name in TILE if name.startswith("vector_") and "ward" in name},
+    **{name: (1e-6, 3e-4) for name in TILE if name.startswith("call_")},
+}
+WIDTH = 0.05
+"""Residuals of log time beyond this count with their size, not its square."""
+ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "tile": {
+        "vector work beside exponentials": {n: 0.0 for n in TILE if n.startswith("vector_")},
+        "power of vector work": {"vector_power": 0.0},
+        "latencies of a workgroup": {"latencies_forward": 0.0, "latencies_backward": 0.0},
+        "calls": {n: 0.0 for n in TILE if n.startswith("call_")},
+    },
+    "decode": {
+        "rate of one workgroup": {"stream_asm": 1e15, "stream_triton": 1e15},
+        "overlap": {"overlap_decode": 20.0},
+        "start of a workgroup": {"start_workgroup": 0.0},
+        "second kernel": {"combine_kernel": 0.0, "combine_part": 0.0},
+        "least part": {"split_tokens": 1.0},
+    },
+    "unfused": {"workgroups": {"unfused_workgroup": 0.0}, "calls": {"unfused_launch": 0.0}},
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem on a device, with the median of its times in seconds."""
+
+    op: Attention
+    device: str
+    seconds: float
+    part: str
+    label: str
+    groups: frozenset[str]
+
+
+def problems(folder: Path) -> list[Problem]:
+    """The problems of the file, once each."""
+    frame = pd.read_parquet(folder / "attention_published.parquet")
+    same: dict[tuple[Attention, str], list[Case]] = {}
+    for case in AttentionPublished().cases(frame, Given()):
+        if isinstance(case, Case) and isinstance(case.op, Attention) and case.device:
+            same.setdefault((case.op, case.device), []).append(case)
+    return [
+        Problem(
+            op,
+            device,
+            median(case.seconds for case in cases),
+            part_of(op),
+            f"{cases[0].labels['direction']} {op.library or 'best'}",
+            frozenset(case.group for case in cases),
+        )
+        for (op, device), cases in same.items()
+    ]
+
+
+def part_of(op: Attention) -> str:
+    """Which coefficients a problem tells of."""
+    if op.library == "unfused":
+        return "unfused"
+    return (
+        "decode" if op.latent or (op.heads // op.kv_heads * op.seq_q <= 32 < op.seq_k) else "tile"
+    )
+
+
+def logs(chosen: Sequence[Problem], known: Mapping[str, float]) -> np.ndarray:
+    """log(predicted / measured) with coefficients `known`; `name@scope` goes before `name`."""
+    machines = {name: Machine.of(arch.load(name), _for(known, name)) for name in _devices(chosen)}
+    return np.array([math.log(p.op.seconds(machines[p.device]) / p.seconds) for p in chosen])
+
+
+def _devices(chosen: Sequence[Problem]) -> set[str]:
+    return {problem.device for problem in chosen}
+
+
+def _for(known: Mapping[str, float], device: str) -> dict[str, float]:
+    return common.resolved(known, coefficients.scopes(arch.load(device))[::-1])
+
+
+def fit(
+    chosen: Sequence[Problem], names: Sequence[str], start: Mapping[str, float]
+) -> dict[str, float]:
+    """Values of `names`, all positive, that make robust squares of the logs least."""
+    first = np.log([start[name] for name in names])
+    low, high = np.log([LIMITS.get(name, (start[name] / 30, start[name] * 30)) for name in names]).T
+
+    def residuals(x: np.ndarray) -> np.ndarray:
+        return logs(chosen, {**start, **dict(zip(names, np.exp(x), strict=True))})
+
+    found = least_squares(
+        residuals,
+        np.clip(first, low + 1e-6, high - 1e-6),
+        bounds=(low, high),
+        loss="soft_l1",
+        f_scale=WIDTH,
+        diff_step=1e-3,
+        xtol=1e-5,
+        ftol=1e-5,
+    )
+    return {**start, **dict(zip(names, (float(v) for v in np.exp(found.x)), strict=True))}
+
+
+def fit_all(chosen: Sequence[Problem], known: Mapping[str, float]) -> dict[str, float]:
+    """All parts, in the order they need each other."""
+    for part, names in (("tile", TILE), ("decode", DECODE), ("unfused", UNFUSED)):
+        own = [problem for problem in chosen if problem.part == part]
+        if own:
+            known = fit(own, names, known)
+    return dict(known)
+
+
+def report(title: str, chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
+    """Scores by direction, library and device."""
+    print(title)
+    off = logs(chosen, known)
+    keys = [(p.label, p.device) for p in chosen]
+    for key in sorted(set(keys)):
+        own = off[[k == key for k in keys]]
+        print(f"  {' '.join(key):32} {common.scores(np.exp(own))}")
+
+
+def folds(chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
+    """Every fifth of the shapes predicted by a fit to the others."""
+    seen: list[Problem] = []
+    off: list[np.ndarray] = []
+    numbers = [zlib.crc32(_shape(p.op).encode()) % 5 for p in chosen]
+    for number in range(5):
+        others = [p for p, n in zip(chosen, numbers, strict=True) if n != number]
+        left = [p for p, n in zip(chosen, numbers, strict=True) if n == number]
+        off.append(logs(left, fit_all(others, known)))
+        seen += left
+    ratio = np.exp(np.concatenate(off))
+    for label in sorted({p.label for p in seen}):
+        print(f"  {label:32} {common.scores(ratio[[p.label == label for p in seen]])}")
+
+
+def _shape(op: Attention) -> str:
+    return f"{op.batch} {op.heads} {op.kv_heads} {op.seq_q} {op.seq_k} {op.head} {op.causal}"
+
+
+def _left_out(problem: Problem, word: str) -> bool:
+    return word in (problem.device, problem.op.library, arch.load(problem.device).target) or all(
+        word in group for group in problem.groups
+    )
+
+
+def _ablate(chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
+    print("median error without a term, nothing refitted")
+    for part, terms in ABLATIONS.items():
+        own = [p for p in chosen if p.part == part]
+        for name, zeros in {"—": {}, **terms}.items():
+            error = np.median(np.abs(np.exp(logs(own, {**known, **zeros})) - 1))
+            print(f"  {part:8} {name:32} {error:.1%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--without", default="")
+    parser.add_argument("--folds", action="store_true")
+    parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    chosen = problems(given.folder)
+    start = common.starting(FAMILY)
+    left = [p for p in chosen if given.without and _left_out(p, given.without)]
+    fitted_on = [p for p in chosen if p not in left]
+    report("before", chosen, start)
+    known = fit_all(fitted_on, start)
+    report("in sample", fitted_on, known)
+    if left:
+        report(f"left out: {given.without}", left, known)
+    if given.folds:
+        print("random fifths of the shapes left out")
+        folds(chosen, start)
+    if given.ablate:
+        _ablate(chosen, known)
+    for name, value in known.items():
+        if value != start[name]:
+            print(f"{name} = {value:.3g} (was {start[name]:.3g})")
+    if given.write:
+        common.write(FAMILY, {n: value for n, value in known.items() if value != start[n]})
+
+
+if __name__ == "__main__":
+    main()

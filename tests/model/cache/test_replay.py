@@ -1,0 +1,105 @@
+"""Requests through caches of known shapes, against counts by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wavecast.model.cache import accesses as a
+from wavecast.model.cache import replay as r
+from wavecast.model.cache.accesses import Accesses, Instructions
+from wavecast.model.cache.geometry import Cache, Geometry
+
+ASKED = Instructions(
+    path=np.array([a.VECTOR, a.VECTOR, a.VECTOR, a.SCALAR], np.int8),
+    kind=np.array([a.LOAD, a.STORE, a.ATOMIC, a.LOAD], np.int8),
+    width=np.full(4, 4, np.int32),
+    phases=np.zeros(4, np.int32),
+    lanes=np.full((1, 1, 1), -1, np.int32),
+    banks=np.ones(1, np.int32),
+)
+LOAD, STORE, ATOMIC, SCALAR = range(4)
+GEOMETRY = Geometry(
+    vector=Cache(128, 1, 4, 0),
+    scalar=Cache(64, 1, 2, 0),
+    scalar_units=2,
+    l2=Cache(128, 4, 2, 2),
+)
+
+
+def replay(requests: list[tuple[int, list[int]]], units: list[int] | None = None, passes: int = 1):
+    """Requests of (instruction, sectors), one after the other."""
+    sectors = [request[1] for request in requests]
+    number = len(requests)
+    accesses = Accesses(
+        stream=np.zeros(number, np.int64),
+        instruction=np.array([request[0] for request in requests], np.int64),
+        array=np.zeros(number, np.int64),
+        turns=np.zeros(number),
+        start=np.concatenate([[0], np.cumsum([len(s) for s in sectors])]).astype(np.int64),
+        sectors=np.array([s for request in sectors for s in request], np.uint32),
+    )
+    unit = np.array(units or [0] * number, np.int64)
+    return r.replay(accesses, ASKED, unit, np.arange(number, dtype=float), GEOMETRY, passes)
+
+
+def test_lines_are_filled_by_loads() -> None:
+    found = replay([(LOAD, [0, 1, 2]), (LOAD, [3]), (LOAD, [4])])
+    assert found[:, r.TAGS].tolist() == [2, 1, 1]
+    assert found[:, r.L2].tolist() == [256, 0, 128]
+    assert found[:, r.MISSED].tolist() == [256, 0, 128]
+
+
+def test_each_unit_has_an_l1_and_all_share_the_l2() -> None:
+    found = replay([(LOAD, [0]), (LOAD, [0])], units=[0, 1])
+    assert found[:, r.L2].tolist() == [128, 128]
+    assert found[:, r.MISSED].tolist() == [128, 0]
+
+
+def test_the_line_used_longest_ago_goes() -> None:
+    lines = [(LOAD, [2 * n]) for n in (0, 1, 2, 3, 0, 4, 0, 1)]
+    assert replay(lines)[:, r.L2].tolist() == [128] * 4 + [0, 128, 0, 128]
+
+
+def test_stores_pass_the_l1_and_stay_in_the_l2() -> None:
+    found = replay([(STORE, [0, 1]), (STORE, [1]), (LOAD, [0])])
+    assert found[:, r.L2].tolist() == [128, 64, 128]
+    assert found[:, r.WRITTEN].tolist() == [128, 0, 0]
+    assert found[:, r.MISSED].tolist() == [0, 0, 0]
+
+
+def test_what_was_loaded_and_changed_is_written_too() -> None:
+    found = replay([(LOAD, [0]), (STORE, [0]), (STORE, [0, 1])])
+    assert found[:, r.WRITTEN].tolist() == [0, 64, 64]
+    again = replay([(LOAD, [0]), (STORE, [0])], passes=2)
+    assert again[:, r.WRITTEN].tolist() == [0, 64]
+
+
+def test_atomics_fetch_what_they_change() -> None:
+    found = replay([(ATOMIC, [0]), (ATOMIC, [0])])
+    assert found[:, r.MISSED].tolist() == [128, 0]
+    assert found[:, r.WRITTEN].tolist() == [64, 0]
+
+
+def test_units_share_a_scalar_cache() -> None:
+    found = replay([(SCALAR, [0]), (SCALAR, [0]), (SCALAR, [0])], units=[0, 1, 2])
+    assert found[:, r.L2].tolist() == [64, 0, 64]
+
+
+def test_a_second_launch_finds_the_l2_of_the_first() -> None:
+    found = replay([(LOAD, [0]), (LOAD, [2])], passes=2)
+    assert found[:, r.L2].tolist() == [128, 128]
+    assert found[:, r.MISSED].tolist() == [0, 0]
+
+
+def test_channels_follow_from_addresses() -> None:
+    """Lines four apart share a set of two ways: the third one misses again, others do not."""
+    same = [(LOAD, [2 * 4 * n]) for n in range(3)] + [(LOAD, [0])]
+    far = [(LOAD, [2 * n]) for n in range(3)] + [(LOAD, [0])]
+    own = [0, 1, 2, 3]
+    assert replay(same, own)[-1, r.MISSED] == 128
+    assert replay(far, own)[-1, r.MISSED] == 0
+
+
+def test_a_part_of_the_die_finds_a_part_of_the_ways() -> None:
+    assert GEOMETRY.shared(0.5).l2 == Cache(128, 4, 1, 2)
+    assert GEOMETRY.shared(0.01).l2.ways == 1

@@ -1,0 +1,288 @@
+"""Attention: sizes, tiles, options, and the shape of the predicted times."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from wavecast import arch
+from wavecast.errors import MissingFact, Unpredictable, UsageError
+from wavecast.model.chip import Chip
+from wavecast.model.ops import op
+from wavecast.model.ops.attention import Attention
+from wavecast.model.ops.attention.libraries import Tile
+from wavecast.model.ops.attention.machine import Machine
+from wavecast.model.ops.attention.streaming import streaming
+from wavecast.model.ops.attention.tiled import _rounds, _scores, _widths
+
+PREFILL = Attention(
+    batch=16,
+    heads=64,
+    kv_heads=8,
+    seq_q=4096,
+    seq_k=4096,
+    head=128,
+    head_v=128,
+    dtype="bf16",
+    causal=True,
+)
+LATENT = Attention(
+    batch=32,
+    heads=16,
+    kv_heads=1,
+    seq_q=1,
+    seq_k=8192,
+    head=576,
+    head_v=512,
+    dtype="bf16",
+    latent=True,
+)
+DECODE = replace(PREFILL, seq_q=1)
+CHIPS = ("mi210", "mi300a", "mi300x", "mi308x", "mi325x", "mi350x", "mi355x", "rx9070xt", "h200")
+TILE = Tile("asm", 256, 64, 64)
+
+
+def seconds(problem: Attention, device: str = "mi355x") -> float:
+    return problem.predict(arch.load(device)).seconds
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (3, 9), (9, 3), (1, 7)])
+def test_scores_under_the_mask_are_those_of_a_lower_triangle(queries: int, keys: int) -> None:
+    problem = replace(PREFILL, seq_q=queries, seq_k=keys)
+    kept = torch.ones(queries, keys).tril(keys - queries).sum().item()
+    assert problem.sizes.scores == 16 * 64 * kept
+    assert replace(problem, causal=False).sizes.scores == 16 * 64 * queries * keys
+
+
+def test_work() -> None:
+    problem = replace(PREFILL, causal=False, kv_dtype="fp8")
+    work = problem.work()
+    assert work.flops == {"bf16": 16 * 64 * 4096 * 4096 * 4 * 128}
+    query = 16 * 64 * 4096 * 128 * 2
+    assert work.bytes_read == query + 2 * 16 * 8 * 4096 * 128
+    assert work.bytes_written == query
+    backward = replace(problem, backward=True).work().flops
+    assert backward == {"bf16": 16 * 64 * 4096 * 4096 * 10 * 128}
+    assert LATENT.work().bytes_read == 32 * (8192 * 576 + 16 * 576) * 2
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1000, 1000), (300, 1000), (1024, 512)])
+@pytest.mark.parametrize("backward", [False, True])
+def test_tiles_walked_are_those_the_mask_leaves(queries: int, keys: int, backward: bool) -> None:
+    mask = np.tril(np.ones((queries, keys), bool), keys - queries)
+    if backward:
+        mask = mask.T
+    own, other = mask.shape
+    tiles = -(-own // TILE.rows)
+    widths = _widths(queries, keys, tiles, TILE, True, backward=backward)
+    for number, width in enumerate(widths):
+        rows = mask[number * TILE.rows : (number + 1) * TILE.rows]
+        touched = sum(rows[:, at : at + TILE.columns].any() for at in range(0, other, TILE.columns))
+        assert width == touched
+
+
+def test_rounds_last_as_long_as_their_longest_tile() -> None:
+    assert _rounds(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 2).tolist() == [2, 2, 4, 4, 5]
+
+
+def test_workgroups_fill_compute_units_in_rounds() -> None:
+    sizes = replace(PREFILL, batch=1, heads=9, kv_heads=1, causal=False, seq_k=64).sizes
+    workgroups, busiest = _scores(sizes, TILE, 100, 1, backward=False)
+    assert workgroups == 9 * 16
+    assert busiest == 2 * 256 * 64
+
+
+def test_the_longest_workgroup_bounds_a_small_causal_launch() -> None:
+    sizes = replace(PREFILL, batch=1, heads=1, kv_heads=1).sizes
+    _, busiest = _scores(sizes, TILE, 256, 8, backward=False)
+    assert busiest == 4096 * 256
+
+
+@pytest.mark.parametrize("device", CHIPS)
+@pytest.mark.parametrize("problem", [PREFILL, LATENT, DECODE])
+def test_nothing_is_faster_than_the_datasheet(device: str, problem: Attention) -> None:
+    chip = Chip.of(arch.load(device))
+    work = problem.work()
+    assert work.flops
+    assert work.bytes
+    peak = chip.matrix_rate("bf16") * chip.units * chip.clock
+    floor = max(work.flops["bf16"] / peak, work.bytes / chip.hbm_peak)
+    prediction = problem.predict(arch.load(device))
+    assert prediction.seconds > floor
+    assert prediction.low <= prediction.seconds <= prediction.high
+    assert prediction.limiter in prediction.bounds
+    assert sum(share.seconds for share in prediction.lines) == pytest.approx(prediction.seconds)
+    assert min(share.seconds for share in prediction.lines) >= 0
+
+
+@pytest.mark.parametrize(
+    ("heads", "backward", "kernel"),
+    [
+        ((128, 128), False, "asm"),
+        ((192, 128), False, "asm"),
+        ((64, 64), False, "ck"),
+        ((64, 64), True, "asm"),
+        ((256, 256), True, "ck"),
+    ],
+)
+def test_kernels_aiter_has(heads: tuple[int, int], backward: bool, kernel: str) -> None:
+    problem = replace(
+        PREFILL, head=heads[0], head_v=heads[1], kv_heads=64, backward=backward, library="asm"
+    )
+    assert problem.predict(arch.load("mi300x")).assumed["kernel"] == kernel
+
+
+@pytest.mark.parametrize("library", ["asm", "hipkittens", "ck", "triton"])
+def test_a_mask_halves_long_sequences(library: str) -> None:
+    problem = replace(PREFILL, seq_q=32768, seq_k=32768, library=library, batch=1)
+    ratio = seconds(problem) / seconds(replace(problem, causal=False))
+    assert 0.5 < ratio < 0.6
+
+
+def test_a_launch_of_few_long_rows_does_not_profit_from_the_mask_under_lockstep() -> None:
+    problem = replace(PREFILL, seq_q=4096, seq_k=4096, library="ck")
+    assert seconds(problem) == pytest.approx(seconds(replace(problem, causal=False)), rel=0.01)
+
+
+def test_time_grows_with_every_size() -> None:
+    for name in ("batch", "heads", "seq_q", "seq_k"):
+        grown = replace(PREFILL, causal=False, **{name: 2 * getattr(PREFILL, name)})
+        assert seconds(grown) > 1.5 * seconds(replace(PREFILL, causal=False))
+
+
+def test_backward_takes_longer_than_its_products() -> None:
+    problem = replace(PREFILL, kv_heads=64, library="asm")
+    assert seconds(replace(problem, backward=True)) > 2.5 * seconds(problem)
+
+
+def test_the_best_library_is_no_slower_than_any() -> None:
+    for backward, library in itertools.product((False, True), ("asm", "hipkittens", "ck")):
+        problem = replace(PREFILL, backward=backward)
+        assert seconds(problem) <= seconds(replace(problem, library=library))
+
+
+def test_best_splits_are_no_slower_than_given_ones() -> None:
+    best = LATENT.predict(arch.load("mi355x"))
+    times = {n: seconds(replace(LATENT, splits=n)) for n in (1, 2, 4, 8, 9, 16)}
+    assert best.seconds <= min(times.values())
+    assert min(times.values()) == pytest.approx(best.seconds)
+    assert times[8] == min(times.values())
+    assert best.assumed["splits"] == 8
+    assert times[9] > times[8], "one round of 256 workgroups, or two"
+
+
+def test_decoding_is_bound_by_memory() -> None:
+    prediction = replace(DECODE, batch=256).predict(arch.load("mi300x"))
+    assert prediction.assumed["kernel"] == "split keys"
+    assert prediction.limiter == "memory"
+    small = replace(DECODE, batch=256, kv_dtype="fp8").predict(arch.load("mi300x"))
+    assert 0.5 < small.seconds / prediction.seconds < 0.65
+
+
+def test_short_rows_of_keys_move_whole_lines() -> None:
+    sizes = replace(DECODE, head=16, head_v=16).sizes
+    assert sizes.token_bytes == 64
+    assert sizes.token_lines == 256
+    assert LATENT.sizes.token_lines == LATENT.sizes.token_bytes == 1152
+
+
+def test_a_call_takes_longer_than_its_kernel() -> None:
+    small = replace(PREFILL, batch=1, seq_q=128, seq_k=128)
+    assert seconds(replace(small, timing="eager")) > 3 * seconds(small)
+
+
+def test_lengths_count_each_sequence() -> None:
+    lengths = (512, 1024, 4096, 512)
+    ragged = replace(PREFILL, batch=4, seq_q=0, lengths=lengths)
+    assert ragged.sizes.lengths == ((512, 512, 2), (1024, 1024, 1), (4096, 4096, 1))
+    padded = replace(PREFILL, batch=4)
+    assert ragged.sizes.scores < padded.sizes.scores
+    assert seconds(ragged) < seconds(padded)
+    even = replace(PREFILL, batch=2, seq_q=0, lengths=(4096, 4096))
+    assert seconds(even) == pytest.approx(seconds(replace(PREFILL, batch=2)))
+
+
+def test_what_if_is_faster() -> None:
+    prediction = PREFILL.predict(arch.load("mi355x"))
+    assert {change.change for change in prediction.what_if} >= {
+        "softmax hidden behind the products"
+    }
+    for change in prediction.what_if:
+        assert change.seconds < prediction.seconds
+        assert change.gain == pytest.approx(1 - change.seconds / prediction.seconds)
+
+
+def test_scores_in_memory_cost_more_than_fused() -> None:
+    assert seconds(replace(PREFILL, library="unfused")) > 3 * seconds(PREFILL)
+
+
+def test_trial_coefficients_replace_those_of_the_table() -> None:
+    device = arch.load("mi355x")
+    half = Machine.of(device).k["bandwidth_asm"] / 2
+    problem = replace(LATENT, batch=256, library="asm").sizes
+    times = [
+        streaming(problem, machine=machine, library="asm", splits=1).seconds
+        for machine in (Machine.of(device), Machine.of(device, {"bandwidth_asm": half}))
+    ]
+    assert times[1] > 1.5 * times[0]
+
+
+def test_parse() -> None:
+    parsed = op("attention").parse(
+        "16x64x8x1x4096x128",
+        {"dtype": "bf16", "kv_dtype": "fp8", "library": "asm", "splits": "4", "causal": "yes"},
+    )
+    assert parsed == replace(DECODE, kv_dtype="fp8", library="asm", splits=4)
+    options = {"dtype": "bf16", "causal": "true"}
+    assert op("attention").parse("16x64x8x4096x128", options) == PREFILL
+    backward = Attention.parse("2x4x64x32", {"dtype": "fp16", "direction": "backward"})
+    assert (backward.kv_heads, backward.seq_k, backward.backward) == (4, 64, True)
+    latent = op("attention").parse("32x16x1x1x8192x576x512", {"dtype": "bf16", "latent": "1"})
+    assert latent == LATENT
+    ragged = Attention.parse("1x4x64x32", {"dtype": "fp16", "lengths": "16,64"})
+    assert (ragged.batch, ragged.seq_q, ragged.lengths) == (2, 0, (16, 64))
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "words"),
+    [
+        ("16x64", {"dtype": "bf16"}, "no shape"),
+        ("ax64x1x1", {"dtype": "bf16"}, "no shape"),
+        ("1x4x64x32", {"dtype": "bf16", "splits": "x"}, "splits is a whole number"),
+        ("1x4x64x32", {"dtype": "bf16", "timing": "slow"}, "timing"),
+        ("1x4x64x32", {}, "needs --dtype"),
+        ("1x4x64x32", {"dtype": "fp12"}, "unknown dtype"),
+        ("1x4x3x64x32", {"dtype": "bf16"}, "share"),
+        ("0x4x64x32", {"dtype": "bf16"}, "positive"),
+        ("1x4x64x32", {"dtype": "bf16", "library": "magic"}, "magic"),
+        ("1x4x64x32", {"dtype": "bf16", "direction": "up"}, "direction"),
+        ("1x4x64x32", {"dtype": "bf16", "causal": "maybe"}, "causal"),
+        ("1x4x64x32", {"dtype": "bf16", "window": "128"}, "window"),
+        ("1x4x64x32", {"dtype": "bf16", "latent": "yes"}, "latent"),
+    ],
+)
+def test_what_is_wrong_is_named(shape: str, options: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        op("attention").parse(shape, options)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    with pytest.raises(Unpredictable, match="asm has no kernel"):
+        replace(PREFILL, library="asm").predict(arch.load("mi210"))
+    with pytest.raises(MissingFact, match="no known library"):
+        replace(PREFILL, backward=True).predict(arch.load("h200"))
+    with pytest.raises(MissingFact, match="fp8 matrix rate"):
+        replace(PREFILL, dtype="fp8").predict(arch.load("mi210"))
+
+
+def test_options_a_name_shows() -> None:
+    assert str(replace(LATENT, splits=4, library="asm")) == (
+        "attention 32x16/1x576/512 1x8192 bf16 asm splits=4"
+    )
+    assert str(replace(PREFILL, backward=True)) == (
+        "attention backward causal 16x64/8x128/128 4096x4096 bf16"
+    )

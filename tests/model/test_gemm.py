@@ -1,0 +1,207 @@
+"""Matrix products as an op: demand by hand, limits no prediction may pass, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wavecast import arch
+from wavecast.errors import MissingFact, UnknownName, Unpredictable, UsageError
+from wavecast.model import coefficients
+from wavecast.model.chip import Chip
+from wavecast.model.ops import op
+from wavecast.model.ops.gemm import Gemm
+from wavecast.model.ops.gemm.libraries import candidates, given, libraries
+from wavecast.model.ops.gemm.problem import FAMILY, bounds, machine
+from wavecast.model.ops.gemm.tiles import Sizes, demand
+from wavecast.model.roofline import roofline
+
+FORMATS = ["bf16", "fp16", "fp8", "int8", "fp32", "fp64"]
+
+
+def gemm(shape: str, **options: str) -> Gemm:
+    return Gemm.parse(shape, options)
+
+
+def seconds(problem: Gemm, device: str) -> float:
+    return problem.predict(arch.load(device)).seconds
+
+
+def test_demand_of_one_tile_by_hand():
+    problem = gemm("300x500x1000", dtype="bf16", library="blas", tile="128x256x128", splits="2")
+    chip, known = machine(arch.load("mi300x"))
+    asked = demand(problem.sizes, problem.operands, problem.candidates("cdna3"), chip, known)
+    assert asked.workgroups == pytest.approx(3 * 2 * 2)
+    assert asked.matrix == pytest.approx(2 * 128 * 256 * 512 / 2048)
+    assert asked.lds == pytest.approx(3 * (128 + 256) * 2 * 512)
+    assert asked.l2 == pytest.approx((128 + 256) * 2 * 512)
+    assert asked.stored == 128 * 256 * 2
+    assert asked.read == (300 + 500) * 1000 * 2
+    assert asked.written == 300 * 500 * 2
+    assert asked.combined == pytest.approx(12 * 128 * 256 * 8)
+    assert asked.latency == pytest.approx(8 * known["step_blas"] + known["start"])
+
+
+def test_a_preshuffled_b_passes_the_lds_and_block_scales_need_vector_work():
+    chip, known = machine(arch.load("mi300x"))
+
+    def asked(**options: str):
+        problem = gemm("256x256x1024", dtype="fp8", library="ck", tile="128x128x128", **options)
+        return demand(problem.sizes, problem.operands, problem.candidates("cdna3"), chip, known)
+
+    plain, shuffled = asked(), asked(layout="preshuffled")
+    assert plain.lds == 2 * shuffled.lds
+    assert plain.vector == 0
+    scaled = asked(scaling="block")
+    assert scaled.vector == pytest.approx(128 * 128 * 8 * 2 / chip.vector_flops)
+
+
+def test_block_scales_of_microscaling_formats_are_read():
+    work = gemm("256x256x1024", dtype="mxfp4").work()
+    assert work.bytes_read == (256 + 256) * 1024 * (0.5 + 1 / 32)
+    assert work.flops == {"fp4": 2.0 * 256 * 256 * 1024}
+
+
+@pytest.mark.parametrize("device", ["mi300x", "mi355x", "mi210", "mi308x"])
+def test_no_prediction_is_faster_than_the_chip(device: str):
+    chip, rng = Chip.of(arch.load(device)), np.random.default_rng(0)
+    for _ in range(40):
+        m, n, k = (int(2 ** rng.uniform(4, 13)) for _ in range(3))
+        problem = gemm(f"{m}x{n}x{k}", dtype="bf16")
+        found = seconds(problem, device)
+        work = problem.work()
+        assert work.bytes is not None
+        assert found > work.bytes / chip.hbm_peak
+        assert found > 2 * m * n * k / (chip.units * chip.matrix_rate("bf16") * chip.clock)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_large_products_are_slower_than_the_roofline_of_the_datasheet(dtype: str):
+    problem, device = gemm("8192x8192x8192", dtype=dtype), arch.load("mi300x")
+    floor = roofline(problem.work(), device).floor_seconds
+    assert floor is not None
+    assert floor < seconds(problem, "mi300x") < 4 * floor
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "tflops"),
+    [("mi300x", "bf16", 708), ("mi300x", "fp8", 1273), ("mi325x", "bf16", 843)],
+)
+def test_published_rates_of_the_largest_products(device: str, dtype: str, tflops: float):
+    """AMD's max-achievable FLOPs: what the best of all sizes reaches, so a large one comes near."""
+    rate = 2 * 16384**3 / seconds(gemm("16384x16384x16384", dtype=dtype), device) / 1e12
+    assert 0.7 * tflops < rate < 1.1 * tflops
+
+
+def test_twice_the_work_takes_longer():
+    for size in (16, 128, 2048):
+        first = seconds(gemm(f"{size}x4096x4096", dtype="fp8"), "mi300x")
+        assert seconds(gemm(f"{size}x4096x8192", dtype="fp8"), "mi300x") > first
+        assert seconds(gemm(f"{size * 8}x4096x4096", dtype="fp8"), "mi300x") > first
+        assert seconds(gemm(f"8x{size}x4096x4096", dtype="fp8"), "mi300x") > first
+
+
+def test_equal_groups_are_a_batch_up_to_their_operands():
+    groups = seconds(gemm("1024x2048x2048", dtype="bf16", groups="256,256,256,256"), "mi300x")
+    assert groups == pytest.approx(
+        seconds(gemm("4x256x2048x2048", dtype="bf16"), "mi300x"), rel=0.02
+    )
+
+
+def test_fewer_units_take_longer():
+    all_units = seconds(gemm("8192x8192x8192", dtype="bf16"), "mi300x")
+    assert seconds(gemm("8192x8192x8192", dtype="bf16", units="152"), "mi300x") > 1.3 * all_units
+
+
+def test_a_given_tile_is_taken_and_cannot_beat_the_best():
+    device = arch.load("mi355x")
+    best = gemm("4096x4096x4096", dtype="bf16", library="blas").predict(device)
+    chosen = gemm("4096x4096x4096", dtype="bf16", library="blas", tile="64x64x128").predict(device)
+    assert chosen.fidelity == "tile"
+    assert best.fidelity == "formula"
+    assert chosen.assumed["tile"] == (64, 64)
+    assert chosen.seconds > best.seconds
+
+
+def test_more_waves_read_more_and_hide_more():
+    options = {"dtype": "bf16", "library": "triton", "tile": "256x256x128"}
+    chip, known = machine(arch.load("mi300x"))
+    four, eight = (
+        demand(p.sizes, p.operands, p.candidates("cdna3"), chip, known)
+        for p in (gemm("512x512x512", waves=waves, **options) for waves in ("4", "8"))
+    )
+    assert four.lds == (256 + 256) * 3 * 2 * 512
+    assert eight.lds == (256 * 5 + 256 * 3) * 2 * 512
+    assert np.all(np.asarray(four.serial) > np.asarray(eight.serial))
+
+
+def test_many_problems_at_once_are_each_alone():
+    device = arch.load("mi355x")
+    problem = gemm("64x1280x8192", dtype="fp8", scaling="block")
+    tiles = problem.candidates(device.generation)
+    chip, known = machine(device)
+    column = np.array([[64.0], [4096.0]])
+    both = bounds(problem, tiles, chip, known, Sizes((column,), 1280.0, 8192.0, 1.0)).seconds
+    alone = [
+        seconds(gemm(f"{m}x1280x8192", dtype="fp8", scaling="block"), "mi355x") for m in (64, 4096)
+    ]
+    assert both.min(1) == pytest.approx(alone)
+
+
+def test_every_library_has_its_coefficients():
+    for name in ("mi300x", "mi355x", "mi210", "rx7900xtx", "h100_sxm"):
+        known = coefficients.values(FAMILY, arch.load(name))
+        for library in libraries():
+            assert known[f"serial_{library}"] >= 0
+            assert known[f"step_{library}"] > 0
+
+
+def test_every_format_has_kernels_where_it_can_be_multiplied():
+    for dtype in (*FORMATS, "xf32"):
+        assert candidates(dtype, "none", "plain", "cdna3")
+    for dtype in ("mxfp8", "mxfp6", "mxfp4"):
+        assert candidates(dtype, "mx", "plain", "cdna4")
+        assert candidates(dtype, "mx", "plain", "cdna3") is None
+    assert len(given("ck", (16, 32, 64), 2)) == 1
+
+
+def test_options_from_text():
+    problem = gemm("2x64x128x256", dtype="float8_e4m3fn", scaling="block", layout="preshuffled")
+    assert (problem.batch, problem.m, problem.n, problem.k) == (2, 64, 128, 256)
+    assert problem.dtype == "fp8"
+    assert str(problem) == "gemm 2x64x128x256 fp8 block preshuffled"
+    assert op("gemm") is Gemm
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "error"),
+    [
+        ("64x64", {"dtype": "bf16"}, UsageError),
+        ("64x64x0", {"dtype": "bf16"}, UsageError),
+        ("64x64x64", {}, UsageError),
+        ("64x64x64", {"dtype": "fp7"}, UnknownName),
+        ("64x64x64", {"dtype": "bf16", "library": "mkl"}, UnknownName),
+        ("64x64x64", {"dtype": "bf16", "colour": "red"}, UnknownName),
+        ("64x64x64", {"dtype": "bf16", "tile": "64x64x64"}, UsageError),
+        ("64x64x64", {"dtype": "bf16", "groups": "32,16"}, UsageError),
+        ("64x64x64", {"dtype": "fp8", "weight": "bf16"}, UsageError),
+        ("64x64x64", {"dtype": "bf16", "splits": "two"}, UsageError),
+    ],
+)
+def test_bad_input(shape: str, options: dict[str, str], error: type[Exception]):
+    with pytest.raises(error):
+        gemm(shape, **options)
+
+
+def test_what_a_chip_cannot_multiply_is_refused():
+    with pytest.raises(MissingFact, match="fp8"):
+        seconds(gemm("64x64x64", dtype="fp8"), "mi210")
+    with pytest.raises(Unpredictable, match="no known library has a kernel"):
+        seconds(gemm("64x64x64", dtype="mxfp4"), "mi300x")
+
+
+def test_narrow_weights_save_memory_not_products():
+    wide = seconds(gemm("16x28672x8192", dtype="bf16"), "mi300x")
+    assert seconds(gemm("16x28672x8192", dtype="bf16", weight="int4"), "mi300x") < 0.7 * wide
+    large = seconds(gemm("8192x8192x8192", dtype="bf16"), "mi300x")
+    assert seconds(gemm("8192x8192x8192", dtype="bf16", weight="int4"), "mi300x") > 0.95 * large

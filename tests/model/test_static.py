@@ -1,0 +1,67 @@
+"""Launches read off their code: counts, refusals, what caches pass on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.analyze.support import code, program, read
+from wavecast import arch
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import Unpredictable
+from wavecast.model.launch import timing
+from wavecast.model.static import static_launch
+
+DEVICE = arch.load("mi300x")
+LOOP = """
+ s_mov_b32 s0, 0
+.Lloop:
+ v_add_f32_e32 v1, v1, v1
+ v_mul_f32_e32 v2, v2, v2
+ s_add_u32 s0, s0, 1
+ s_cmp_lt_u32 s0, {trips}
+ s_cbranch_scc1 .Lloop
+.Lend:
+ v_add_f32_e32 v3, v3, v3"""
+
+
+def launch(workgroups: int) -> Launch:
+    return Launch(code(), (workgroups, 1, 1), (256, 1, 1))
+
+
+def seconds(trips: int, workgroups: int = 304) -> float:
+    body = LOOP.format(trips=trips)
+    given = launch(workgroups)
+    analysis = read(body, launch=given)
+    found = static_launch(given, analysis, program(body), DEVICE, 64)
+    steps = found.streams.weights[: len(found.streams.steps) // 4]
+    assert steps.sum() == pytest.approx(1 + 5 * trips + 2)
+    return timing(found).seconds - timing(found).launch
+
+
+def test_trips_are_counted_and_folded() -> None:
+    short, long = seconds(1000), seconds(100_000)
+    assert long == pytest.approx(100 * short, rel=0.05)
+
+
+def test_a_second_round_takes_as_long_again() -> None:
+    one, many = seconds(20_000, 304 * 8), seconds(20_000, 304 * 80)
+    assert many == pytest.approx(10 * one, rel=0.2)
+
+
+def test_without_a_grid_or_with_unknown_trips_it_is_refused() -> None:
+    body = LOOP.format(trips="s5")
+    given = launch(304)
+    with pytest.raises(Unpredictable, match=r"unknown number of times|depends on"):
+        static_launch(given, read(body, launch=given), program(body), DEVICE, 64)
+    bare, known = replace(given, grid=(0, 0, 0)), LOOP.format(trips=5)
+    analysis = read(known, launch=given)
+    with pytest.raises(Unpredictable, match="grid"):
+        static_launch(bare, analysis, program(known), DEVICE, 64)
+
+
+def test_the_same_launch_is_the_same_prediction() -> None:
+    assert seconds(500) == seconds(500)
+    assert np.isfinite(seconds(1))

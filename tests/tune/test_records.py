@@ -1,0 +1,100 @@
+"""Journals and tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wavecast.errors import InputError
+from wavecast.tune import Table, load
+from wavecast.tune.configuration import Configuration
+from wavecast.tune.records import Journal, Problem, Result, read
+
+PROBLEM = Problem(
+    "matmul", {"M": 64, "dtype": "bf16"}, {"a": "bfloat16:16", "M": "int:16"}, "0123", "gfx942",
+    "mi300x", "triton 3.9.0",
+)  # fmt: skip
+
+
+def _result(block: int, seconds: float | None = None, **more) -> Result:
+    return Result(Configuration.of({"BLOCK": block, "num_warps": 4}), seconds=seconds, **more)
+
+
+def test_a_journal_gives_back_what_was_added(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    results = [_result(64, 1e-5, limiter="matrix", fidelity="static"), _result(32, reason="no")]
+    for result in results:
+        journal.add(PROBLEM, result)
+    journal.close()
+    assert list(read(path)) == [(PROBLEM, result) for result in results]
+
+
+def test_a_line_cut_off_by_the_end_of_a_process_is_dropped_and_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    journal.add(PROBLEM, _result(64, 1.0))
+    journal.add(PROBLEM, _result(32, 2.0))
+    journal.close()
+    path.write_bytes(path.read_bytes()[:-9])
+    assert [result for _, result in read(path)] == [_result(64, 1.0)]
+    again = Journal(path)
+    again.add(PROBLEM, _result(16, 3.0))
+    again.close()
+    assert [result for _, result in read(path)] == [_result(64, 1.0), _result(16, 3.0)]
+
+
+def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_text('{"a": 1}\n')
+    with pytest.raises(InputError, match=r"journal:1: no journal of wavecast tune"):
+        list(read(path))
+
+
+def test_results_are_ranked_simulated_ones_first_then_by_time() -> None:
+    table = Table.of(
+        [
+            (PROBLEM, _result(16, 1.0, fidelity="static")),
+            (PROBLEM, _result(32, 4.0, fidelity="static")),
+            (PROBLEM, _result(64, 2.0, fidelity="static")),
+            (PROBLEM, _result(8, reason="takes too much")),
+            (replace(PROBLEM, device="mi325x"), _result(8, 5.0)),
+            (PROBLEM, _result(32, 3.0, fidelity="executed")),
+        ]
+    )
+    first, second = table.entries
+    assert [result.seconds for result in first.results] == [3.0, 1.0, 2.0]
+    assert [result.reason for result in first.refused] == ["takes too much"]
+    assert second.problem.device == "mi325x"
+    assert first.best is not None
+    assert first.best.configuration.settings == {"BLOCK": 32, "num_warps": 4}
+
+
+def test_a_table_survives_its_file(tmp_path: Path) -> None:
+    table = Table.of([(PROBLEM, _result(64, 1e-5)), (PROBLEM, _result(8, reason="no"))])
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(table.to_json()))
+    assert load(path) == table
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "no JSON"),
+        ('{"schema": "other/1"}', "no table of wavecast tune"),
+        ('{"schema": "wavecast.tune/1", "entries": [{}]}', "damaged"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        load(path)
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*nothing\.json"):
+        load(tmp_path / "nothing.json")

@@ -1,0 +1,223 @@
+"""Scripts tuned from end to end, and programs that use the tables."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+triton = pytest.importorskip("triton", reason="needs Triton")
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+import wavecast  # noqa: E402
+from wavecast.errors import InputError, NothingAnalysed, UsageError  # noqa: E402
+from wavecast.pipeline import select  # noqa: E402
+from wavecast.tune import Table, load  # noqa: E402
+from wavecast.tune.budget import Budget  # noqa: E402
+from wavecast.tune.records import read  # noqa: E402
+from wavecast.tune.run import Script, Tuned, tune  # noqa: E402
+from wavecast.tune.settings import Settings  # noqa: E402
+
+pytestmark = pytest.mark.torch
+ROOT = Path(__file__).resolve().parents[2]
+N = 1 << 22
+
+
+def _tune(path: Path, arch: str = "mi300x", *, resume: bool = False, **settings) -> Tuned:
+    given = {"devices": (), "journal": "", "simulate": 1, **settings}
+    return tune(Script(path), select(arch.split(",")), Settings(**given), resume=resume)
+
+
+def _module(path: Path):
+    spec = importlib.util.spec_from_file_location("tuned_script", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_problem_and_device_has_its_ranking(script) -> None:
+    path = script(f'scale(torch.ones({N}, device="cuda"))\nscale(torch.ones(1000, device="cuda"))')
+    tuned = _tune(path, "mi300x,mi325x,rx7900xtx")
+    assert not tuned.failures
+    found = {(e.problem.device, e.problem.key["n"]): e for e in tuned.table.entries}
+    assert set(found) == {(d, n) for d in ("mi300x", "mi325x", "rx7900xtx") for n in (N, 1000)}
+    large = found["mi300x", N]
+    assert large.best is not None
+    # 65,536 workgroups of 64 elements cost more than 4,096 of 1,024.
+    assert large.best.configuration.settings["BLOCK"] == 1024
+    assert large.best.fidelity == "executed"
+    assert large.best.low < large.best.seconds < large.best.high
+    (refused,) = large.refused
+    assert refused.configuration.settings["BLOCK"] == 32
+    assert "too small" in refused.reason
+    assert large.problem.arguments["x_ptr"] == "float32:16"
+
+
+def test_a_wide_space_stays_within_its_budget(script) -> None:
+    path = script(f'scale(torch.ones({N}, device="cuda"))')
+    tuned = _tune(path, space="wide", budget=Budget(12), simulate=0, jobs=2)
+    (entry,) = tuned.table.entries
+    assert len(entry.results) + len(entry.refused) == 12
+    assert any("waves_per_eu" in r.configuration.settings for r in entry.results)
+    assert not any("kpack" in r.configuration.settings for r in entry.results)  # no matrix product
+
+
+def test_a_configuration_that_kills_the_compiler_is_refused(script) -> None:
+    path = script(
+        f"""
+import os
+scaled.configs[0].pre_hook = lambda arguments: os.abort()
+scale(torch.ones({N}, device="cuda"))
+"""
+    )
+    (entry,) = _tune(path, simulate=0).table.entries
+    reasons = {r.configuration.settings["BLOCK"]: r.reason for r in entry.refused}
+    assert reasons[64] == "the compiler crashed (SIGABRT)"
+    assert [r.configuration.settings["BLOCK"] for r in entry.results] == [1024]
+
+
+def test_a_script_without_autotuned_launches_is_named(script) -> None:
+    with pytest.raises(NothingAnalysed, match=r"script\.py launches no autotuned kernel"):
+        _tune(script("scaled.fn[(1,)](torch.ones(64), torch.ones(64), 64, 2.0, BLOCK=64)"))
+
+
+def test_nvidia_gpus_are_refused(script) -> None:
+    with pytest.raises(UsageError, match="only AMD code is predicted"):
+        _tune(script(""), "sm_90")
+
+
+def test_programs_take_configurations_from_tables(script, tmp_path: Path) -> None:
+    path = script(f'if __name__ == "__main__":\n    scale(torch.ones({N}, device="cuda"))')
+    tuned = _tune(path, "mi300x,mi325x", simulate=0)
+    stored = tmp_path / "table.json"
+    stored.write_text(json.dumps(tuned.table.to_json()))
+    table = load(stored)
+    module = _module(path)
+    x = torch.ones(N)
+    with wavecast.device("mi300x"):
+        best = table.best_config(module.scaled, x, x, N, 2.0)
+        assert best.kwargs == {"BLOCK": 1024}
+        assert best.num_warps == 4
+        assert table.best_config(module.scaled, x, x, N // 2, 2.0) is None  # another key
+        assert table.best_config(module.scaled, x.half(), x, N, 2.0) is None  # another dtype
+        assert table.best_config(module.scaled, x, x, N, 2.0, device="mi355x") is None
+        table.tuned(module.scaled)
+        y = torch.ones(N)
+        assert torch.equal(module.scale(y), 2 * y)
+        assert module.scaled.best_config.kwargs == {"BLOCK": 1024}
+        assert not hasattr(module.scaled, "configs_timings")  # nothing was timed
+        assert torch.equal(module.scale(torch.ones(100)), 2 * torch.ones(100))
+        assert len(module.scaled.configs_timings) == 3  # not in the table: tuned as before
+
+
+def test_only_autotuned_kernels_take_tables(script) -> None:
+    with pytest.raises(UsageError, match=r"@triton\.autotune"):
+        Table(()).tuned(_module(script("")).scaled.fn)
+
+
+def _command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "wavecast", "tune", *map(str, arguments)]
+
+
+def test_what_was_finished_survives_a_kill_and_is_not_done_again(script, tmp_path: Path) -> None:
+    count = tmp_path / "tried"
+    path = script(
+        f"""
+def tried(arguments):
+    with open({str(count)!r}, "a") as file:
+        print(arguments["BLOCK"], file=file)
+    if arguments["BLOCK"] == 1024 and not {str(tmp_path)!r} in sys.argv:
+        import time
+        time.sleep(120)
+
+for config in scaled.configs:
+    config.pre_hook = tried
+scale(torch.ones({N}, device="cuda"))
+"""
+    )
+    output = tmp_path / "table.json"
+    journal = tmp_path / "table.json.journal"
+    options = [path, "-a", "mi300x", "-o", output, "-j", "1", "--simulate", "0"]
+    process = subprocess.Popen(_command(*options), cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert [r.configuration.settings["BLOCK"] for _, r in read(journal)] == [64]
+    again = subprocess.run(_command(*options), cwd=ROOT, capture_output=True, text=True)
+    assert again.returncode == 2
+    assert "--resume goes on" in again.stderr
+    count.unlink()
+    done = subprocess.run(
+        _command(*options, "--resume", "--", tmp_path), cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "64" not in count.read_text().split()[:1]
+    assert not journal.exists()
+    (entry,) = load(output).entries
+    assert len(entry.results) + len(entry.refused) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["missing.py"], 2, "no such script"),
+        (["{script}", "-a", "mi999"], 2, "unknown"),
+        (["{script}", "--budget", "soon"], 2, "no budget"),
+        (["{script}", "--search", "luck", "--budget", "1"], 2, "unknown search"),
+        (["{script}", "-o", "/proc/table.json"], 2, "cannot write"),
+        (["{script}", "-o", "nowhere/table.json"], 2, "there is no folder"),
+        (["{script}", "--resume"], 2, "--output"),
+        (["{script}", "-k", "("], 2, "not a regular expression"),
+    ],
+)
+def test_bad_input_is_one_line(script, arguments, code, message, capfd) -> None:
+    from wavecast.cli.main import run
+
+    path = str(script(""))
+    with pytest.raises(SystemExit) as ended:
+        run(["tune", *(argument.format(script=path) for argument in arguments)])
+    error = capfd.readouterr().err
+    assert ended.value.code == code
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_an_existing_journal_is_kept(script, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    journal.write_text("{}\n")
+    with pytest.raises(InputError, match="interrupted"):
+        _tune(script(""), journal=str(journal))
+    assert journal.read_text() == "{}\n"
+
+
+def test_a_ray_cluster_shares_the_work(script, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs Ray")
+    path = script(f'scale(torch.ones({N}, device="cuda"))')
+    code = f"""
+from pathlib import Path
+from wavecast.pipeline import select
+from wavecast.tune.run import Script, tune
+from wavecast.tune.settings import Settings
+tuned = tune(Script(Path({str(path)!r})), select(["mi300x"]), Settings((), "", simulate=0),
+             ray="local")
+(entry,) = tuned.table.entries
+print(sorted(r.configuration.settings["BLOCK"] for r in entry.results), len(entry.refused))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[-2] == "[64, 1024] 1"

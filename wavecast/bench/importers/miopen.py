@@ -1,0 +1,138 @@
+"""MIOpen find databases (`gfx90a6e.HIP.fdb.txt`), in the columns of `conv_miopen`.
+
+A line is `key=solver:time,workspace,algorithm…;solver:…` with milliseconds and bytes; a key is
+
+    C-H-W-RxS-K-Ho-Wo-N-pad-stride-dilation-bias-layout-dtype-direction[_gGROUPS]
+
+with a depth before each H and a third kernel, pad … size where a convolution is 3D (MIOpen,
+src/conv/problem_description.cpp and src/include/miopen/perf_field.hpp). Backward keys name the
+gradient first: here C, H, W are always of the input x and K, Ho, Wo of the output y.
+"""
+
+from __future__ import annotations
+
+import bz2
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wavecast.errors import ParseError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KEY = re.compile(
+    r"(?P<C>\d+)-(?P<input>\d+-\d+(?:-\d+)?)-(?P<kernel>\d+x\d+(?:x\d+)?)-"
+    r"(?P<K>\d+)-(?P<output>\d+-\d+(?:-\d+)?)-(?P<N>\d+)-"
+    r"(?P<pad>[\dx]+)-(?P<stride>[\dx]+)-(?P<dilation>[\dx]+)-(?P<bias>\d+)-"
+    r"(?P<layout>N[A-Za-z]+(?:-[A-Z][A-Za-z]+)*)-(?P<dtype>[A-Z]+\d+)-"
+    r"(?P<direction>[FBW])(?:_g(?P<groups>\d+))?"
+)
+_NAME = re.compile(
+    r"(?P<target>gfx(?:9\d[0-9a-f]|1\d{3}))(?:_(?P<units>\d+)|(?P<hex>[0-9a-f]{2}))?"
+)
+_NAIVE = "ConvDirectNaive"
+
+
+def find_db(path: Path) -> pd.DataFrame:
+    """One row per solver of every problem. Raises ParseError for a line that is none."""
+    import pandas as pd
+
+    target, units = _device(path.name)
+    packed = path.name.endswith(".bz2")
+    with bz2.open(path, "rt") if packed else path.open(encoding="utf-8") as file:
+        rows = [
+            {"arch": target, "cu_count": units, "source_path": path.name, **row}
+            for number, line in enumerate(file, 1)
+            if line.strip()
+            for row in _line(line.strip(), path, number)
+        ]
+    return pd.DataFrame(rows)
+
+
+def _device(name: str) -> tuple[str, float]:
+    """Target and compute units: in hexadecimal after a CDNA target, after `_` the WGPs of RDNA."""
+    found = _NAME.match(name)
+    if found is None:
+        raise ParseError(f"{name}: the name of a find database starts with its target")
+    if found["hex"]:
+        return found["target"], float(int(found["hex"], 16))
+    if found["units"]:
+        per_unit = 2 if found["target"].startswith("gfx1") else 1
+        return found["target"], float(found["units"]) * per_unit
+    return found["target"], float("nan")
+
+
+def _line(line: str, path: Path, number: int) -> Iterator[dict[str, Any]]:
+    key, equal, values = line.partition("=")
+    found = _KEY.fullmatch(key)
+    if not equal or found is None:
+        raise ParseError(f"{key[:80]!r} is no convolution", file=path, line=number)
+    problem = _problem(found)
+    solvers = [_solver(value, path, number) for value in values.split(";") if value]
+    best = min((time for _, time, _, _ in solvers), default=0.0)
+    for solver, milliseconds, workspace, algorithm in solvers:
+        yield {
+            "op": "conv",
+            **problem,
+            "solver": solver,
+            "algo": algorithm.removeprefix("miopenConvolution"),
+            "workspace_bytes": workspace,
+            "time_us": milliseconds * 1e3,
+            "row_flags": "naive_reference_kernel" if solver.startswith(_NAIVE) else "",
+            "usable": True,
+            "best_for_problem": milliseconds == best,
+        }
+
+
+def _solver(value: str, path: Path, number: int) -> tuple[str, float, int, str]:
+    """Solver, milliseconds, workspace and algorithm, in the order of either release of MIOpen."""
+    name, colon, rest = value.partition(":")
+    parts = rest.split(",")
+    if len(parts) > 1 and not _is_number(parts[0]):  # `algorithm:solver,time,workspace,…`
+        name, algorithm, parts = parts[0], name, parts[1:]
+    else:
+        algorithm = parts[2] if len(parts) > 2 else ""
+    if not colon or len(parts) < 2 or not (_is_number(parts[0]) and parts[1].isdigit()):
+        raise ParseError(f"{value[:80]!r} is no time of a solver", file=path, line=number)
+    return name, float(parts[0]), int(parts[1]), algorithm
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[\d.]+(?:e[-+]?\d+)?", text) is not None
+
+
+def _problem(key: re.Match[str]) -> dict[str, Any]:
+    first = (int(key["C"]), _sizes(key["input"], "-", 1))
+    second = (int(key["K"]), _sizes(key["output"], "-", 1))
+    if key["direction"] != "F":
+        first, second = second, first
+    (c, (d, h, w)), (k, (out_d, out_h, out_w)) = first, second
+    z, r, s = _sizes(key["kernel"], "x", 1)
+    return {
+        "direction": key["direction"],
+        "dtype": key["dtype"].lower(),
+        "layout": key["layout"],
+        "N": int(key["N"]),
+        "C": c,
+        "D": d,
+        "H": h,
+        "W": w,
+        "K": k,
+        "Z": z,
+        "R": r,
+        "S": s,
+        "Do": out_d,
+        "Ho": out_h,
+        "Wo": out_w,
+        **{name: key[name] for name in ("pad", "stride", "dilation")},
+        "groups": int(key["groups"] or 1),
+    }
+
+
+def _sizes(text: str, separator: str, depth: int) -> tuple[int, int, int]:
+    """Depth, height, width; `depth` where there are two."""
+    sizes = [int(part) for part in text.split(separator)]
+    one, two, three = sizes if len(sizes) == 3 else (depth, *sizes)
+    return one, two, three

@@ -1,0 +1,140 @@
+"""`wavecast validate`: predictions beside measurements."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from wavecast.cli import streams
+from wavecast.errors import UsageError
+
+if TYPE_CHECKING:
+    from wavecast.bench.result import Validation
+
+FORMATS = ("text", "json", "html")
+
+
+@click.command(
+    "validate",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Examples:
+
+    wavecast validate measured.csv
+
+    wavecast validate *.parquet --format html -o accuracy.html
+
+    wavecast validate kernels.parquet --sources checkout/
+    """,
+)
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write there instead of standard output.")  # fmt: skip
+@click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
+              show_default=True, help="How much the text format shows.")  # fmt: skip
+@click.option("--cases", is_flag=True, help="JSON: every problem, not only the scores.")
+@click.option("--sources", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="A checkout of the programs a data set measured.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(min=1), metavar="N",
+              help="About N problems of each file, always the same ones.")  # fmt: skip
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
+              help="Processes; by default one per processor.")  # fmt: skip
+@click.option("--write-docs", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the scores as Markdown (docs/accuracy.md).")  # fmt: skip
+@click.option("--write-intervals", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the residuals of intervals (wavecast/model/residuals.toml).")  # fmt: skip
+@click.option("--left-out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="For --write-intervals: what calibration.left_out wrote.")  # fmt: skip
+@click.option("--measure", is_flag=True,
+              help="Measure on this machine's GPU; FILES are scripts (examples/*.py).")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default="results",
+              show_default=True, help="Where --measure stores what it measured.")  # fmt: skip
+def command(
+    files: tuple[Path, ...],
+    format_: str,
+    output: Path | None,
+    detail: str,
+    cases: bool,
+    sources: Path | None,
+    limit: int | None,
+    jobs: int | None,
+    write_docs: Path | None,
+    write_intervals: Path | None,
+    left_out: Path | None,
+    measure: bool,
+    results: Path,
+) -> int:
+    """Predict what FILES measured, and score the predictions.
+
+    Files are Parquet, CSV or JSON lines in one of the formats of docs/validate.md, AITER's tuned
+    CSV files, MIOpen find databases (.fdb.txt) and Tensile logic (.yaml).
+    """
+    from wavecast.bench.datasets import Given
+    from wavecast.bench.validate import Options, validate
+
+    if measure:
+        return _measure(files, results)
+    if not files:
+        raise UsageError("no files of measurements given")
+    if left_out is not None and write_intervals is None:
+        raise UsageError("--left-out goes with --write-intervals")
+    options = Options(jobs=jobs, limit=limit, given=Given(sources=sources))
+    with streams.progress() as update:
+        validation = validate(files, options, update)
+    if write_docs is not None:
+        from wavecast.report import accuracy
+
+        _write_text(write_docs, accuracy.document(validation))
+    if write_intervals is not None:
+        from wavecast.bench.residuals import document, fit, read_left_out
+
+        missed = read_left_out(left_out) if left_out is not None else ()
+        _write_text(write_intervals, document(fit(validation.outcomes, missed)))
+    if output is None:
+        _write(validation, format_, detail, cases, sys.stdout)
+    else:
+        with streams.writing(output) as stream:
+            _write(validation, format_, detail, cases, stream)
+    return 0
+
+
+def _measure(files: tuple[Path, ...], results: Path) -> int:
+    from wavecast.bench.measure import measure
+    from wavecast.report import measurements
+
+    scripts = files or tuple(sorted(Path("examples").glob("*.py")))
+    with streams.progress() as update:
+        path, records = measure(scripts, results, update)
+    measurements.render(records, streams.console())
+    click.echo(f"stored in {path}")
+    return 0
+
+
+def _write_text(path: Path, text: str) -> None:
+    with streams.writing(path) as stream:
+        stream.write(text)
+
+
+def _write(validation: Validation, format_: str, detail: str, cases: bool, stream: IO[str]) -> None:
+    if format_ == "text":
+        from wavecast.report import validation_terminal
+
+        shown: Any = detail
+        width = None if stream.isatty() else 150
+        validation_terminal.render(validation, streams.console(width, stream), shown)
+        return
+    streams.as_document(stream)
+    if format_ == "json":
+        from wavecast.report import validation_json
+
+        stream.write(validation_json.dumps(validation, cases=cases))
+    else:
+        from wavecast.report import validation_html
+
+        stream.write(validation_html.render(validation))
+    stream.flush()

@@ -1,0 +1,66 @@
+"""The local GPU through torch, CUDA or ROCm, and times of work on it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wavecast.errors import MissingTool, NothingAnalysed
+
+WARM_UPS = 5
+SAMPLES = 30
+FLUSHED = 1 << 29
+"""Bytes written between samples, so that no input is left in a cache: twice the largest there is
+(256 MiB, the memory-side cache of MI300)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGpu:
+    """One GPU. `target` is `gfx942` or `sm_90`, `units` its compute units as torch counts them,
+    `library` torch and what it runs on."""
+
+    name: str
+    target: str
+    units: int
+    library: str
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """Median device time of `work`, from events around it, caches flushed before."""
+        import torch
+
+        for _ in range(WARM_UPS):
+            work()
+        flushed = torch.empty(FLUSHED, dtype=torch.int8, device="cuda")
+        pairs: list[tuple[Any, Any]] = []
+        for _ in range(SAMPLES):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            flushed.zero_()  # also keeps the GPU busy while the host comes to the work
+            start.record()
+            work()
+            end.record()
+            pairs.append((start, end))
+        torch.cuda.synchronize()
+        return statistics.median(start.elapsed_time(end) for start, end in pairs) * 1e-3
+
+
+def local_gpu() -> LocalGpu:
+    """The GPU torch would use. Raises MissingTool without torch, NothingAnalysed without a GPU."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingTool("measuring needs PyTorch", hint="pip install torch") from None
+    if not torch.cuda.is_available():
+        raise NothingAnalysed("no GPU that PyTorch can use", hint="--measure needs CUDA or ROCm")
+    properties = torch.cuda.get_device_properties(0)
+    if torch.version.hip:
+        target, runtime = properties.gcnArchName.split(":")[0], f"ROCm {torch.version.hip}"
+    else:
+        target, runtime = f"sm_{properties.major}{properties.minor}", f"CUDA {torch.version.cuda}"
+    return LocalGpu(
+        name=properties.name,
+        target=target,
+        units=properties.multi_processor_count,
+        library=f"torch {torch.__version__}, {runtime}",
+    )

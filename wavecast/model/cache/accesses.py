@@ -1,0 +1,246 @@
+"""Requests of sampled waves as sectors of memory: what is kept of lanes and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+VECTOR, SCALAR, LDS, PRIVATE = range(4)
+"""Where a request goes: through the vector L1, the scalar cache, to LDS, or to scratch memory."""
+LOAD, STORE, ATOMIC = range(3)
+SECTOR_BITS: Final = 6
+SECTOR: Final = 1 << SECTOR_BITS
+"""Bytes in which requests are kept. Stores move so much at least between L1 and L2: a channel takes
+64 B per clock (AMD, "CDNA 3 white paper")."""
+MOST: Final = 512
+"""Sectors one request can touch: 64 lanes, 16 bytes each, all unaligned, and room."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instructions:
+    """Per instruction: `path` and `kind` (i8) are the constants above, `width` (i32) bytes per
+    lane, `phases` (i32) the row of `lanes` (i32[phases, groups, lanes], -1 for none) that says
+    which lanes the LDS serves together, over `banks` (i32[phases]) banks."""
+
+    path: Array
+    kind: Array
+    width: Array
+    phases: Array
+    lanes: Array
+    banks: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where arrays of this process are on a device: those at `first` (i64, sorted) to before `end`
+    begin at `base`. Anything else lies in `window` bytes (a power of two) from `rest` on."""
+
+    first: Array
+    end: Array
+    base: Array
+    rest: int
+    window: int
+
+    @staticmethod
+    def of(ranges: Sequence[tuple[int, int]], page: int = 4096) -> Places:
+        """Arrays one after the other in the order given, each at a page of its own."""
+        given = list(dict.fromkeys(ranges))
+        size = np.array([high - low for low, high in given], np.int64)
+        pages = 1 + np.concatenate([[0], np.cumsum(size // page + 2)]).astype(np.int64)
+        first = np.array([low for low, _ in given], np.int64)
+        order = np.argsort(first, kind="stable")
+        base = pages[:-1] * page
+        return Places(first[order], (first + size)[order], base[order], int(pages[-1]) * page, page)
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """Bytes of the arrays, and of what is in none."""
+        return (*(self.end - self.first).astype(float).tolist(), float(self.window))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accesses:
+    """m requests, those of a wave in order.
+
+    `stream` (i64[m]) numbers the waves, `instruction` (i64[m]) the instructions, `array` (i64[m])
+    what each goes to, by its first lane; the last number stands for none. The sectors a request
+    touches are `sectors[start[n] : start[n + 1]]` (u32, sorted), device addresses over `SECTOR`;
+    none for LDS and scratch. `turns` (f64[m]) are turns through the LDS banks, or lanes of an
+    atomic that wait for one with the same address.
+    """
+
+    stream: Array
+    instruction: Array
+    array: Array
+    turns: Array
+    start: Array
+    sectors: Array
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    @staticmethod
+    def joined(parts: Sequence[Accesses]) -> Accesses:
+        """All of them, ordered by stream."""
+        lengths = np.concatenate([np.diff(part.start) for part in parts])
+        starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+        stream = np.concatenate([part.stream for part in parts])
+        order = np.argsort(stream, kind="stable")
+        start = np.concatenate([[0], np.cumsum(lengths[order])])
+        sectors = np.concatenate([part.sectors for part in parts])
+        return Accesses(
+            stream[order],
+            np.concatenate([part.instruction for part in parts])[order],
+            np.concatenate([part.array for part in parts])[order],
+            np.concatenate([part.turns for part in parts])[order],
+            start,
+            _gathered(sectors, starts[order], start),
+        )
+
+
+def reduced(records: Array, instructions: Instructions, places: Places) -> Accesses:
+    """What is kept of access records: u64[m, 2 + lanes], the number of the stream (upper half) and
+    of the instruction, the lanes that take part, the address of each."""
+    number = len(records)
+    stream = (records[:, 0] >> np.uint64(32)).astype(np.int64)
+    instruction = (records[:, 0] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    array = np.zeros(number, np.int64)
+    turns = np.zeros(number)
+    counts = np.zeros(number, np.int64)
+    sectors = _reduced(
+        records, instruction, instructions.path, instructions.kind, instructions.width,
+        instructions.phases, instructions.lanes, instructions.banks, places.first, places.end,
+        places.base, places.rest, places.window, array, turns, counts,
+    )  # fmt: skip
+    start = np.concatenate([[0], np.cumsum(counts)])
+    return Accesses(stream, instruction, array, turns, start, sectors)
+
+
+@numba.njit(cache=True)
+def _reduced(  # pragma: no cover
+    records, instruction, path, kind, width, phases, lanes, banks, first, end, base, rest, window,
+    array, turns, counts,
+):  # fmt: skip
+    room = np.zeros(max(1024, 8 * len(records)), np.uint32)
+    own = np.zeros(MOST, np.uint32)
+    dwords = np.zeros((64, 64), np.int64)
+    fill = np.zeros(64, np.int64)
+    used = 0
+    for at in range(len(records)):
+        which = instruction[at]
+        mask = records[at, 1]
+        array[at] = len(first)
+        if mask == 0:
+            continue
+        if path[which] == LDS:
+            row = phases[which]
+            turns[at] = _turns(
+                records[at, 2:], mask, width[which], lanes[row], banks[row],
+                kind[which] == ATOMIC, dwords, fill,
+            )  # fmt: skip
+            continue
+        if path[which] == PRIVATE:
+            continue
+        lane = 0
+        while not (mask >> np.uint64(lane)) & np.uint64(1):
+            lane += 1
+        address = np.int64(records[at, 2 + lane])
+        place = np.searchsorted(first, address, side="right") - 1
+        if place >= 0 and address < end[place]:
+            array[at] = place
+        count = 0
+        for lane in range(records.shape[1] - 2):
+            if not (mask >> np.uint64(lane)) & np.uint64(1):
+                continue
+            address = np.int64(records[at, 2 + lane])
+            if array[at] < len(first):
+                address += base[array[at]] - first[array[at]]
+            else:
+                address = rest + (address & (window - 1))
+            low = address >> SECTOR_BITS
+            high = (address + width[which] - 1) >> SECTOR_BITS
+            for sector in range(low, high + 1):
+                spot = count
+                while spot > 0 and own[spot - 1] > sector:
+                    spot -= 1
+                if (spot > 0 and own[spot - 1] == sector) or count == MOST:
+                    continue
+                for later in range(count, spot, -1):
+                    own[later] = own[later - 1]
+                own[spot] = sector
+                count += 1
+        if kind[which] == ATOMIC:
+            turns[at] = _repeats(records[at, 2:], mask)
+        if used + count > len(room):
+            larger = np.zeros(2 * len(room) + count, np.uint32)
+            larger[:used] = room[:used]
+            room = larger
+        room[used : used + count] = own[:count]
+        used += count
+        counts[at] = count
+    return room[:used].copy()
+
+
+@numba.njit(cache=True)
+def _turns(addresses, mask, width, groups, banks, serial, dwords, fill):  # pragma: no cover
+    """Turns an LDS request takes: of each group the most dwords one bank is asked for."""
+    found = 0
+    for group in groups:
+        fill[:banks] = 0
+        worst = 0
+        for lane in group:
+            if lane < 0 or not (mask >> np.uint64(lane)) & np.uint64(1):
+                continue
+            low = np.int64(addresses[lane]) // 4
+            high = (np.int64(addresses[lane]) + max(width, 1) - 1) // 4
+            for dword in range(low, high + 1):
+                bank = dword % banks
+                known = False
+                if not serial:
+                    for at in range(fill[bank]):
+                        if dwords[bank, at] == dword:
+                            known = True
+                            break
+                if not known and fill[bank] < 64:
+                    dwords[bank, fill[bank]] = dword
+                    fill[bank] += 1
+                    worst = max(worst, fill[bank])
+        found += worst
+    return found
+
+
+@numba.njit(cache=True)
+def _repeats(addresses, mask):  # pragma: no cover
+    """Lanes whose address an earlier lane has."""
+    found = 0
+    for lane in range(len(addresses)):
+        if not (mask >> np.uint64(lane)) & np.uint64(1):
+            continue
+        for earlier in range(lane):
+            if (mask >> np.uint64(earlier)) & np.uint64(1) and (
+                addresses[earlier] == addresses[lane]
+            ):
+                found += 1
+                break
+    return found
+
+
+@numba.njit(cache=True)
+def _gathered(sectors, starts, start):  # pragma: no cover
+    found = np.zeros(len(sectors), np.uint32)
+    for at in range(len(starts)):
+        length = start[at + 1] - start[at]
+        found[start[at] : start[at + 1]] = sectors[starts[at] : starts[at] + length]
+    return found
+
+
+__all__ = [
+    "ATOMIC", "LDS", "LOAD", "MOST", "PRIVATE", "SCALAR", "SECTOR", "SECTOR_BITS", "STORE",
+    "VECTOR", "Accesses", "Instructions", "Places", "reduced",
+]  # fmt: skip

@@ -1,0 +1,179 @@
+"""Requests through vector L1, scalar cache and L2 of one die, in the order of their clocks.
+
+Lines of the L1 are filled on loads; stores and atomics go through to the L2, which keeps what is
+written until it is replaced or the launch ends. What one request asks of a line counts once,
+however many lanes ask.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+from wavecast.model.cache.accesses import (
+    ATOMIC,
+    LOAD,
+    SCALAR,
+    SECTOR,
+    SECTOR_BITS,
+    Accesses,
+    Instructions,
+)
+from wavecast.model.cache.geometry import Cache, Geometry
+
+Array = np.ndarray[Any, Any]
+
+TAGS, L2, MISSED, WRITTEN = range(4)
+COLUMNS: Final = 4
+"""Per request: lines looked up; bytes asked of the L2; bytes the L2 fetches from beyond; bytes the
+L2 takes that go to memory later."""
+
+
+_SCRAMBLE: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def replay(
+    accesses: Accesses,
+    instructions: Instructions,
+    unit: Array,
+    clock: Array,
+    geometry: Geometry,
+    passes: int = 1,
+) -> Array:
+    """What every request asks of the caches, f64[m, COLUMNS]; rows of LDS and scratch are 0.
+
+    `unit` (i64[m]) is the compute unit a request comes from, `clock` (f64[m]) orders them. With
+    several `passes` all run one after the other, as launches do: each begins with an L1 and a
+    scalar cache that are empty, and with the L2 the one before left. The last one counts.
+    """
+    order = np.argsort(clock, kind="stable")
+    units = int(unit.max(initial=0)) + 1
+    scalars = -(-units // geometry.scalar_units)
+    found = np.zeros((len(accesses), COLUMNS))
+    second = _state(1, geometry.l2)
+    dirty = np.zeros(second[0].shape, np.int64)
+    for number in range(passes):
+        found[:] = 0
+        dirty[:] = 0
+        _replay(
+            order,
+            number * len(accesses),
+            unit,
+            instructions.path[accesses.instruction],
+            instructions.kind[accesses.instruction],
+            accesses.start,
+            accesses.sectors,
+            geometry.scalar_units,
+            _shape(geometry.vector),
+            _shape(geometry.scalar),
+            _shape(geometry.l2),
+            *_state(units, geometry.vector),
+            *_state(scalars, geometry.scalar),
+            *second,
+            dirty,
+            found,
+        )
+    return found
+
+
+def _shape(cache: Cache) -> tuple[int, int, int, bool]:
+    return cache.line.bit_length() - 1, cache.sets, cache.plain, cache.arbitrary
+
+
+def _state(caches: int, cache: Cache) -> tuple[Array, Array]:
+    """Tags and times of last use of some caches of a shape."""
+    tags = np.full((caches, cache.sets, cache.ways), -1, np.int64)
+    return tags, np.zeros(tags.shape, np.int64)
+
+
+@numba.njit(cache=True)
+def _set(line, sets, plain):  # pragma: no cover
+    """The set of a line: low bits as they are, those above them folded to as many as are left."""
+    above = line >> plain
+    width = 0
+    while (1 << (width + plain)) < sets:
+        width += 1
+    folded = 0
+    while above > 0 and width > 0:
+        folded ^= above & ((1 << width) - 1)
+        above >>= width
+    return (folded << plain) | (line & ((1 << plain) - 1))
+
+
+@numba.njit(cache=True)
+def _look_up(tags, used, line, moment, arbitrary):  # pragma: no cover
+    """The way a set has a line in, which is the latest then, and whether it had it. A missing one
+    replaces the one used longest ago, or with `arbitrary` any one."""
+    oldest = 0
+    for way in range(len(tags)):
+        if tags[way] == line:
+            used[way] = moment
+            return way, True
+        if used[way] < used[oldest]:
+            oldest = way
+    if arbitrary and tags[oldest] >= 0:
+        scrambled = (np.uint64(moment) ^ np.uint64(line) << np.uint64(20)) * _SCRAMBLE
+        oldest = np.int64((scrambled >> np.uint64(33)) % np.uint64(len(tags)))
+    tags[oldest] = line
+    used[oldest] = moment
+    return oldest, False
+
+
+@numba.njit(cache=True)
+def _replay(  # pragma: no cover
+    order, moment, unit, path, kind, start, sectors, scalar_units, vector, scalar, l2,
+    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, found,
+):  # fmt: skip
+    within = (1 << (l2[0] - SECTOR_BITS)) - 1
+    for at in order:
+        moment += 1
+        on_scalar = path[at] == SCALAR
+        shape = scalar if on_scalar else vector
+        down = shape[0] - SECTOR_BITS
+        if kind[at] == LOAD:
+            before = np.int64(-1)
+            for number in range(start[at], start[at + 1]):
+                line = np.int64(sectors[number]) >> down
+                if line == before:
+                    continue
+                before = line
+                found[at, TAGS] += 1
+                place = _set(line, shape[1], shape[2])
+                if on_scalar:
+                    own = unit[at] // scalar_units
+                    tags, used = scalar_tags[own, place], scalar_used[own, place]
+                else:
+                    own = unit[at]
+                    tags, used = vector_tags[own, place], vector_used[own, place]
+                if _look_up(tags, used, line, moment, shape[3])[1]:
+                    continue
+                found[at, L2] += 1 << shape[0]
+                wide = (line << shape[0]) >> l2[0]
+                place = _set(wide, l2[1], l2[2])
+                way, hit = _look_up(l2_tags[0, place], l2_used[0, place], wide, moment, l2[3])
+                if not hit:
+                    dirty[0, place, way] = 0
+                    found[at, MISSED] += 1 << l2[0]
+            continue
+        before, place, way = np.int64(-1), 0, 0
+        for number in range(start[at], start[at + 1]):
+            found[at, L2] += SECTOR
+            wide = np.int64(sectors[number]) >> (l2[0] - SECTOR_BITS)
+            if wide != before:
+                before = wide
+                found[at, TAGS] += 1
+                place = _set(wide, l2[1], l2[2])
+                way, hit = _look_up(l2_tags[0, place], l2_used[0, place], wide, moment, l2[3])
+                if not hit:
+                    dirty[0, place, way] = 0
+                    if kind[at] == ATOMIC:
+                        found[at, MISSED] += 1 << l2[0]
+            bit = 1 << (np.int64(sectors[number]) & within)
+            if not dirty[0, place, way] & bit:
+                dirty[0, place, way] |= bit
+                found[at, WRITTEN] += SECTOR
+
+
+__all__ = ["COLUMNS", "L2", "MISSED", "TAGS", "WRITTEN", "replay"]

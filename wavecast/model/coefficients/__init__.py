@@ -1,0 +1,114 @@
+"""Every fitted, measured or assumed number of the model: one table, in the TOML files here.
+
+A file is a family, a table in it a coefficient:
+
+    [overlap]
+    unit = "1"
+    meaning = "…"
+    status = "fitted"          # fitted, measured, documented, derived or guessed
+    source = "gemm_tuned: gfx942 and gfx950, winners"
+    default = 0.9
+    gfx950 = 0.85
+
+A value belongs to a scope: a device (`mi355x`), a target (`gfx950`), a generation (`cdna4`), a
+vendor (`amd`) or `default`, looked up in that order. A device whose own scopes have none gets the
+default: the prediction for a chip nobody calibrated.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from wavecast.arch import Device
+from wavecast.errors import MissingFact, UnknownName
+
+STATUSES = ("fitted", "measured", "documented", "derived", "guessed")
+_FIELDS = ("unit", "meaning", "status", "source")
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """One number of the model. `values` is by scope."""
+
+    family: str
+    name: str
+    unit: str
+    meaning: str
+    status: str
+    source: str
+    values: Mapping[str, float]
+
+    def of(self, device: Device) -> float:
+        """The value for a device. Raises MissingFact when no scope of the device has one."""
+        scope = self.scope(device)
+        if scope is None:
+            raise MissingFact(f"{self.family}.{self.name} is not known for {device.id}")
+        return self.values[scope]
+
+    def scope(self, device: Device) -> str | None:
+        """The scope whose value holds for a device, None when there is none."""
+        return next((name for name in scopes(device) if name in self.values), None)
+
+
+def scopes(device: Device) -> tuple[str, ...]:
+    """The scopes of a device, the narrowest first."""
+    return device.id, device.target, device.generation, device.vendor, "default"
+
+
+@cache
+def family(name: str) -> Mapping[str, Coefficient]:
+    """The coefficients of a family by name. Raises UnknownName."""
+    path = resources.files(__name__) / f"{name}.toml"
+    if not path.is_file():
+        raise UnknownName("coefficient family", name, families())
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {key: _coefficient(name, key, dict(row)) for key, row in table.items()}
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """The names of all families."""
+    files = resources.files(__name__).iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
+
+
+def coefficient(family_name: str, name: str) -> Coefficient:
+    """One coefficient. Raises UnknownName."""
+    known = family(family_name)
+    if name not in known:
+        raise UnknownName(f"coefficient of {family_name}", name, known)
+    return known[name]
+
+
+@cache
+def values(family_name: str, device: Device) -> Mapping[str, float]:
+    """The values of a family for a device by name; those without one for it are absent."""
+    known = family(family_name)
+    return {name: row.of(device) for name, row in known.items() if row.scope(device)}
+
+
+def _coefficient(family_name: str, name: str, row: dict[str, object]) -> Coefficient:
+    where = f"{family_name}.toml, {name}"
+    texts = {}
+    for field in _FIELDS:
+        text = row.pop(field, None)
+        if not isinstance(text, str):
+            raise ValueError(f"{where}: {field} is missing")
+        texts[field] = text
+    if texts["status"] not in STATUSES:
+        raise ValueError(f"{where}: no status {texts['status']!r}")
+    numbers = {}
+    for scope, value in row.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{where}: {scope} = {value!r} is not a number")
+        numbers[scope] = float(value)
+    if not numbers:
+        raise ValueError(f"{where}: no value")
+    return Coefficient(family_name, name, values=numbers, **texts)
+
+
+__all__ = ["Coefficient", "coefficient", "families", "family", "scopes", "values"]

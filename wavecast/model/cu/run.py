@@ -1,0 +1,75 @@
+"""One launch on one compute unit: the simulator's door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from wavecast.model.cu.code import Code
+from wavecast.model.cu.machine import Machine
+from wavecast.model.cu.simulate import BUSY, CAUSES, PARAMETERS, simulate
+from wavecast.model.cu.streams import Streams
+
+Array = np.ndarray[Any, Any]
+
+EVENTS: Final = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What a compute unit did, in clocks.
+
+    `clocks` is the time until its last workgroup ended, as if loops had run in full; `finish`
+    (f64[n]) when each did. `stalls` (f64[instructions, causes]) are wave-clocks charged to an
+    instruction and a cause of `CAUSES`, `counts` executions per instruction; `busy` the clocks of
+    work of each of `BUSY`, over all SIMDs. `events` are the first issues (time, SIMD, wave slot,
+    instruction, clocks), where asked for. `stretch` is the full time over the simulated one.
+    """
+
+    machine: Machine
+    clocks: float
+    finish: Array
+    stalls: Array
+    counts: Array
+    busy: dict[str, float]
+    events: Array
+    stretch: float
+
+
+def run(
+    code: Code,
+    streams: Streams,
+    machine: Machine,
+    *,
+    template: Array,
+    begins: Array,
+    resident: int,
+    events: int = EVENTS,
+) -> Run:
+    """Run workgroups of templates `template` (i32[n]), none before its clock in `begins`."""
+    parameters = np.array([float(getattr(machine, name)) for name in PARAMETERS])
+    log = np.zeros((events, 5))
+    finish, stalls, counts, busy, plain, logged = simulate(
+        code.pipe, code.category, code.kind, code.issue, code.latency, code.chained, code.idle,
+        code.reads, code.reads_start, code.accumulators, code.accumulators_start, code.writes,
+        code.writes_start, code.counters, code.waits, code.places, code.lds_bytes, code.priority,
+        code.size, code.limits, code.registers, streams.waves, streams.steps, streams.weights,
+        streams.start, streams.rows, streams.rows_start, np.asarray(template, np.int32),
+        np.asarray(begins, float), resident, parameters, log,
+    )  # fmt: skip
+    stretch = float(stalls.sum() / plain) if plain else 1.0
+    return Run(
+        machine=machine,
+        clocks=float(finish.max(initial=0.0)) * stretch,
+        finish=finish * stretch,
+        stalls=stalls,
+        counts=counts,
+        busy=dict(zip(BUSY, busy.tolist(), strict=True)),
+        events=log[:logged],
+        stretch=stretch,
+    )
+
+
+__all__ = ["CAUSES", "Run", "run"]

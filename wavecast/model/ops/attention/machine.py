@@ -1,0 +1,61 @@
+"""What attention needs to know of a chip: rates per clock, the clock, bandwidth, coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wavecast.arch import Device
+from wavecast.model import coefficients
+from wavecast.model.chip import Chip
+from wavecast.model.demand import Amount
+from wavecast.model.power import sustained_clock
+
+FAMILY = "attention"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A chip, `lanes` and `exponentials` a CU finishes per clock, and the coefficients `k`."""
+
+    chip: Chip
+    lanes: float
+    exponentials: float
+    k: Mapping[str, float]
+
+    @staticmethod
+    def of(device: Device, trial: Mapping[str, float] | None = None) -> Machine:
+        """Of a device; `trial` replaces coefficients. Raises MissingFact."""
+        chip = Chip.of(device)
+        known = coefficients.values(FAMILY, device)
+        if device.vendor == "nvidia":
+            lanes, exponentials = chip.vector_flops / 2, known["exponentials"]
+        else:
+            per_wave = chip.simds * chip.lanes
+            lanes = per_wave / device.cost("valu").issue_cycles
+            exponentials = per_wave / device.cost("trans").issue_cycles
+        return Machine(chip, lanes, exponentials, {**known, **trial} if trial else known)
+
+    def clock(self, dtype: str, matrix: float, vector: float, busy: Amount = 1.0) -> Amount:
+        """Clock in Hz under matrix and vector work that take these shares of the time of `busy`
+        (0 to 1) of the CUs."""
+        activity = (matrix + self.k["vector_power"] * vector) * busy
+        return sustained_clock(self.chip, dtype, activity)
+
+    def vector_clocks(self, operations: float) -> float:
+        """Clocks of a CU per score: one exponential, and `operations` of single lanes."""
+        return operations / self.lanes + 1.0 / self.exponentials
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The time of one implementation: seconds in all, per resource (`parts`, which may overlap), as
+    a sum of `shares`, and what it assumes."""
+
+    seconds: float
+    parts: Mapping[str, float]
+    shares: Mapping[str, float]
+    assumed: Mapping[str, object]
+
+
+__all__ = ["FAMILY", "Account", "Machine"]

@@ -1,0 +1,246 @@
+"""Element-wise operations on tensors, as PyTorch runs them.
+
+Contiguous operands of one shape take the vectorised kernel: 256 threads, 16 bytes of the narrowest
+operand per thread (at least 4 elements). Broadcast, transposed or sliced operands take the indexed
+one: 128 threads, 4 elements (8 of 2 bytes and less) per thread, each found through a division by
+the size of every dimension left after merging, and a multiplication per tensor
+(aten/src/ATen/native/cuda/CUDALoops.cuh, OffsetCalculator.cuh).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+
+from wavecast.arch import Device
+from wavecast.errors import UnknownName, UsageError
+from wavecast.model import coefficients
+from wavecast.model.bounds import Work
+from wavecast.model.chip import Chip
+from wavecast.model.memory import Traffic
+from wavecast.model.ops.base import Op
+from wavecast.model.ops.dtypes import element_bytes
+from wavecast.model.ops.sizes import parse_sizes, predicted, taken, truth
+from wavecast.model.prediction import Prediction
+from wavecast.model.streaming import Streaming, kernel_parts, lanes
+from wavecast.model.timing import TIMINGS
+
+FAMILY = "elementwise"
+
+FUNCTIONS: Final[dict[str, tuple[int, str]]] = {
+    "fill": (0, "arithmetic"),
+    "random": (0, "random"),
+    "copy": (1, "arithmetic"),
+    "abs": (1, "arithmetic"),
+    "neg": (1, "arithmetic"),
+    "clamp": (1, "arithmetic"),
+    "relu": (1, "arithmetic"),
+    "square": (1, "arithmetic"),
+    "scale": (1, "arithmetic"),
+    "add_number": (1, "arithmetic"),
+    "compare_number": (1, "arithmetic"),
+    "dropout": (1, "random"),
+    "exp": (1, "exponential"),
+    "log": (1, "special"),
+    "rsqrt": (1, "special"),
+    "sqrt": (1, "special"),
+    "sigmoid": (1, "exponential"),
+    "silu": (1, "exponential"),
+    "tanh": (1, "special"),
+    "gelu": (1, "special"),
+    "erf": (1, "special"),
+    "elu": (1, "exponential"),
+    "sin": (1, "trigonometric"),
+    "cos": (1, "trigonometric"),
+    "pow_number": (1, "power"),
+    "add": (2, "arithmetic"),
+    "sub": (2, "arithmetic"),
+    "mul": (2, "arithmetic"),
+    "maximum": (2, "arithmetic"),
+    "compare": (2, "arithmetic"),
+    "div": (2, "arithmetic"),
+    "masked_fill": (2, "arithmetic"),
+    "threshold_backward": (2, "arithmetic"),
+    "silu_mul": (2, "exponential"),
+    "gelu_mul": (2, "special"),
+    "pow": (2, "tensor_power"),
+    "where": (3, "arithmetic"),
+    "addcmul": (3, "arithmetic"),
+}
+"""Name -> tensors it reads, class of its arithmetic (a coefficient `<class>_instructions`)."""
+
+SHORT_FLOATS: Final = frozenset({"fp32", "fp16", "bf16"})
+
+Operand = tuple[tuple[int, ...], str]
+"""Shape and element type of a tensor."""
+
+OPTIONS: Final = ("function", "dtype", "indexed", "in_place", "timing")
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise(Op):
+    """`function` (a key of `FUNCTIONS`) of `operands`, giving `result`.
+
+    `indexed`: some tensor is not contiguous (broadcasting is seen from the shapes). `in_place`: the
+    result is the first operand. `launches` kernels share the elements evenly (concatenation copies
+    tensor by tensor). `timing` is a key of `timing.TIMINGS`.
+    """
+
+    kind: ClassVar[str] = "elementwise"
+    shape_help: ClassVar[str] = (
+        "AxBx…, sizes of the result; --dtype, function (add, gelu, …), indexed=true (not "
+        "contiguous), in_place=true, timing (kernel, launch, eager, …)"
+    )
+
+    function: str
+    operands: tuple[Operand, ...]
+    result: Operand
+    indexed: bool = False
+    in_place: bool = False
+    launches: int = 1
+    timing: str = "kernel"
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise UnknownName("element-wise function", self.function, FUNCTIONS)
+        if self.timing not in TIMINGS:
+            raise UnknownName("way of timing", self.timing, TIMINGS)
+        for shape, dtype in (*self.operands, self.result):
+            element_bytes(dtype)
+            if any(size < 1 for size in shape):
+                raise UsageError(f"sizes must be positive, not {shape}")
+
+    @classmethod
+    def of(
+        cls, function: str, shape: tuple[int, ...], dtype: str, *, timing: str = "kernel"
+    ) -> Self:
+        """The function of contiguous tensors of one shape and type. Raises UnknownName."""
+        if function not in FUNCTIONS:
+            raise UnknownName("element-wise function", function, FUNCTIONS)
+        tensor = (shape, dtype)
+        return cls(function, (tensor,) * FUNCTIONS[function][0], tensor, timing=timing)
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        given = taken(cls.kind, options, OPTIONS, required=("function", "dtype"))
+        op = cls.of(given["function"], parse_sizes(shape), given["dtype"])
+        return cls(
+            op.function,
+            op.operands,
+            op.result,
+            indexed=truth(cls.kind, "indexed", given.get("indexed", "false")),
+            in_place=truth(cls.kind, "in_place", given.get("in_place", "false")),
+            timing=given.get("timing", "kernel"),
+        )
+
+    def work(self) -> Work:
+        flops = {"vector_fp32": float(self.elements)}
+        written = _bytes(self.result)
+        read = sum(_bytes(operand) for operand in self.operands)
+        return Work(flops, read, written, "one per element", "derived from the shapes")
+
+    @property
+    def elements(self) -> int:
+        """Elements of the result."""
+        return math.prod(self.result[0])
+
+    @property
+    def broadcast(self) -> bool:
+        """Whether an operand has another shape than the result."""
+        return any(_trimmed(shape) != _trimmed(self.result[0]) for shape, _ in self.operands)
+
+    @property
+    def casts(self) -> bool:
+        """Whether elements are converted between types the kernel is told at run time. Copies
+        between floating-point types of 32 and 16 bits have kernels of their own, masks are no
+        operands."""
+        types = {dtype for _, dtype in self.operands}
+        if self.function == "copy":
+            types.add(self.result[1])
+            return len(types) > 1 and not types <= SHORT_FLOATS
+        return len(types - {"bool"}) > 1
+
+    @property
+    def dimensions(self) -> int:
+        """Dimensions left when all that broadcast alike are merged; two where strides are unknown:
+        something contiguous, walked in steps."""
+        if not self.broadcast:
+            return 2 if self.indexed else 1
+        result = self.result[0]
+        shapes = [(1,) * (len(result) - len(shape)) + shape for shape, _ in self.operands]
+        patterns = [
+            tuple(shape[place] == 1 for shape in shapes)
+            for place, size in enumerate(result)
+            if size > 1
+        ]
+        return 1 + sum(a != b for a, b in itertools.pairwise(patterns))
+
+    def predict(self, device: Device) -> Prediction:
+        chip = Chip.of(device)
+        known = coefficients.values(FAMILY, device)
+        widths = [element_bytes(dtype) for _, dtype in (*self.operands, self.result)]
+        indexed = self.indexed or self.broadcast
+        instructions = known[f"{FUNCTIONS[self.function][1]}_instructions"]
+        if indexed:
+            threads, per_thread = 128, 4.0 if min(widths) >= 4 else 8.0
+            offsets = known["division_instructions"] + known["offset_instructions"] * len(widths)
+            instructions += offsets * self.dimensions
+        else:
+            threads, per_thread = 256, max(4.0, 16 / min(widths))
+        chain = known["index_chain"] if indexed else 0.0
+        if self.casts:
+            chain += known["cast_chain"]
+        work = self.work()
+        assert work.bytes_read is not None
+        assert work.bytes_written is not None
+        footprint = work.bytes_read + (0.0 if self.in_place else work.bytes_written)
+        share = 1 / self.launches
+        launch = Streaming(
+            traffic=Traffic(
+                work.bytes_read * share,
+                work.bytes_written * share,
+                footprint=footprint * share,
+                shared=self.timing == "kernel",
+                streams=max(1.0, len(self.operands) + (not self.in_place)),
+            ),
+            workgroups=math.ceil(self.elements * share / (threads * per_thread)),
+            issue=threads * per_thread * instructions / lanes(chip),
+            overlap=known["index_overlap" if indexed else "overlap"],
+            chain=chain,
+            threads=threads,
+            drain=known["drain"],
+        )
+        return predicted(
+            self,
+            device,
+            [kernel_parts(chip, launch)] * self.launches,
+            launch.overlap,
+            timing=self.timing,
+            assumed={
+                "kernel": ("indexed" if indexed else "vectorised") + ", casting" * self.casts,
+                "threads": threads,
+                "elements per thread": int(per_thread),
+                "launches": self.launches,
+                "timing": self.timing,
+            },
+        )
+
+    def __str__(self) -> str:
+        sizes = "x".join(str(size) for size in self.result[0])
+        return f"{self.function} {sizes} {self.result[1]}"
+
+
+def _bytes(tensor: Operand) -> float:
+    return math.prod(tensor[0]) * element_bytes(tensor[1])
+
+
+def _trimmed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without sizes of one in front: they do not broadcast."""
+    start = next((place for place, size in enumerate(shape) if size != 1), len(shape))
+    return shape[start:]
+
+
+__all__ = ["FUNCTIONS", "Elementwise", "Operand"]

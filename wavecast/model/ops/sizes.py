@@ -1,0 +1,112 @@
+"""What ops that stream tensors share: shapes and options from text, predictions from parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wavecast.arch import Device
+from wavecast.errors import UnknownName, UsageError
+from wavecast.model.chip import Chip
+from wavecast.model.demand import Amount
+from wavecast.model.intervals import bracketed
+from wavecast.model.ops.base import Op
+from wavecast.model.prediction import Prediction
+from wavecast.model.streaming import kernel_seconds
+from wavecast.model.timing import measured
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+NOT_MODELLED = (
+    "translation misses",
+    "what other kernels left in the caches, beyond the operands themselves",
+)
+
+
+def parse_sizes(shape: str, count: int = 0) -> tuple[int, ...]:
+    """Positive sizes of `AxBxC`. Raises UsageError, also where there are not `count` of them."""
+    try:
+        sizes = tuple(int(size) for size in shape.lower().split("x"))
+    except ValueError:
+        raise UsageError(f"{shape!r} is no shape", hint="sizes with x between them") from None
+    if any(size < 1 for size in sizes) or (count and len(sizes) != count):
+        wanted = f"{count} positive sizes" if count else "positive sizes"
+        raise UsageError(f"{shape!r} is no shape: {wanted} with x between them are wanted")
+    return sizes
+
+
+def taken(
+    kind: str,
+    options: Mapping[str, str],
+    known: Sequence[str],
+    required: Sequence[str] = (),
+) -> Mapping[str, str]:
+    """The options, checked. Raises UnknownName for one the op lacks, UsageError for a missing."""
+    for name in options:
+        if name not in known:
+            raise UnknownName(f"option of {kind}", name, known)
+    for name in required:
+        if name not in options:
+            raise UsageError(f"{kind} needs {_as_option(name)}")
+    return options
+
+
+def whole(kind: str, name: str, text: str) -> int:
+    """A whole number from an option, 0 or more. Raises UsageError."""
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{kind}: {name} is a whole number, 0 or more, not {text!r}")
+    return int(text)
+
+
+def truth(kind: str, name: str, text: str) -> bool:
+    """True or false from an option. Raises UsageError."""
+    if text.lower() not in _TRUTH:
+        raise UsageError(f"{kind}: {name} is true or false, not {text!r}")
+    return _TRUTH[text.lower()]
+
+
+def _as_option(name: str) -> str:
+    """How the command line gives an option of an op."""
+    return f"--{name}" if name == "dtype" else f"--set {name}=…"
+
+
+def predicted(
+    op: Op,
+    device: Device,
+    kernels: Sequence[Mapping[str, Amount]],
+    overlap: float,
+    *,
+    timing: str,
+    assumed: Mapping[str, object],
+    notes: tuple[str, ...] = (),
+    not_modelled: tuple[str, ...] = NOT_MODELLED,
+) -> Prediction:
+    """The prediction of kernels one after another, from their parts (`streaming.kernel_parts`)."""
+    chip = Chip.of(device)
+    times = [
+        float(measured(chip, timing, kernel_seconds(chip, parts, overlap))) for parts in kernels
+    ]
+    bounds: dict[str, float] = {}
+    for parts in kernels:
+        for name, part in parts.items():
+            bounds[name] = bounds.get(name, 0.0) + float(part)
+    seconds = sum(times)
+    bounds["launch"] = sum(float(measured(chip, timing, 0.0)) for _ in kernels)
+    limiter = max(bounds, key=lambda name: bounds[name])
+    return bracketed(
+        Prediction(
+            device=device.id,
+            seconds=seconds,
+            low=seconds,
+            high=seconds,
+            limiter=limiter,
+            fidelity="formula",
+            bounds=bounds,
+            assumed={**assumed, "operands": "touched just before, in caches as far as they fit"},
+            not_modelled=not_modelled,
+            notes=notes,
+        ),
+        op.kind,
+        device,
+    )
+
+
+__all__ = ["NOT_MODELLED", "parse_sizes", "predicted", "taken", "truth", "whole"]

@@ -1,0 +1,62 @@
+"""What the model says about one launch on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FIDELITIES = {
+    "formula": "the op's formula",
+    "tile": "a tile configuration",
+    "static": "the code and its trip counts",
+    "executed": "an executed sample of workgroups",
+}
+"""Where the demand came from, from the coarsest to the finest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the predicted time: of a source line, an IR line, a stall reason.
+
+    `kind` is `line`, `ir`, `top-down` or `stall`; the shares of one kind add up to the time.
+    """
+
+    kind: str
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The time with one thing changed, in words `change`; `gain` is 1 − seconds / predicted."""
+
+    change: str
+    seconds: float
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The time of a launch, in seconds, with an interval that should hold 80 % of measurements.
+
+    `bounds` is the time each resource alone would need; `limiter` names the one that decides (a key
+    of `bounds`). `fidelity` is a key of `FIDELITIES`. `assumed` is the configuration the time is
+    for where the caller did not give one. `not_modelled` lists what could matter and is left out,
+    `notes` why the interval is wider than usual.
+    """
+
+    device: str
+    seconds: float
+    low: float
+    high: float
+    limiter: str
+    fidelity: str
+    bounds: Mapping[str, float]
+    assumed: Mapping[str, object] = field(default_factory=dict)
+    lines: tuple[Share, ...] = ()
+    what_if: tuple[WhatIf, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+__all__ = ["FIDELITIES", "Prediction", "Share", "WhatIf"]

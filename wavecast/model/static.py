@@ -1,0 +1,234 @@
+"""Demand of a launch read off its code: blocks with their counts, accesses with their patterns.
+
+Source (c) of the model: nothing is executed. A wave's path is laid out from the loops and their
+trip counts, some iterations of each standing for all; every wave of the launch is taken to be
+alike. An access asks for the lines its lanes touch (contiguous where unknown).
+
+How much of that passes a cache follows from the tensors. Workgroups that run at once share what
+they ask of a tensor as if each picked its part at random: n workgroups that ask for q bytes each
+of a tensor of F bytes touch F·(1 − (1 − q/F)ⁿ) different ones, and the next n touch them again. A
+tensor the cache holds is fetched once. The L2 of a die sees the workgroups of that die, the
+memory-side cache those of the chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wavecast.analyze.launch import waves_of
+from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import Unpredictable
+from wavecast.isa.program import Loop, Program
+from wavecast.model.chip import Chip
+from wavecast.model.cu import streams as request
+from wavecast.model.cu.code import Code
+from wavecast.model.cu.fold import FIRST, LAST
+from wavecast.model.cu.streams import Streams, expanded
+from wavecast.model.footprint import element_bytes
+from wavecast.model.launch import Grid, Launched, Traffic
+
+Array = np.ndarray[Any, Any]
+
+UNKNOWN_PATTERN = "addresses that could not be followed count as contiguous"
+ALIKE = "every wave is taken to be like the average of the sampled ones"
+
+
+def static_launch(
+    launch: Launch, analysis: CodeAnalysis, program: Program, device: Device, wave_lanes: int
+) -> Launched:
+    """The launch from its code. Raises Unpredictable where a count or the grid is not known."""
+    counts = _counts(launch, analysis, program)
+    chip = Chip.of(device)
+    code = Code.of(program, device, wave_lanes)
+    waves = waves_of(launch, analysis.occupancy.waves_per_workgroup)
+    assert waves is not None
+    grid = grid_of(launch, analysis, device, wave_lanes)
+    blocks, weights = _path(program, analysis, counts)
+    lengths = np.array([b.stop - b.start for b in program.blocks], np.int64)
+    firsts = np.array([b.start for b in program.blocks], np.int64)
+    steps = expanded(blocks, firsts, lengths)
+    step_weights = np.repeat(weights, lengths[blocks])
+    asked = _Asked(launch, analysis, code, chip, counts, waves, grid)
+    rows = asked.rows()[steps[code.places[steps] > 0]]
+    number = grid.waves
+    found = Streams(
+        waves=number,
+        steps=np.tile(steps, number).astype(np.int32),
+        weights=np.tile(step_weights, number).astype(np.float32),
+        start=np.arange(number + 1) * len(steps),
+        rows=np.tile(rows, (number, 1)).astype(np.float32),
+        rows_start=np.arange(number + 1) * len(rows),
+    )
+    flops = analysis.executed_flops or {}
+    dtype = max(flops, key=lambda name: flops[name]) if flops else ""
+    notes = (ALIKE, *((UNKNOWN_PATTERN,) if asked.unknown else ()))
+    return Launched(chip, code, found, grid, asked.traffic(), dtype, notes)
+
+
+def grid_of(launch: Launch, analysis: CodeAnalysis, device: Device, wave_lanes: int) -> Grid:
+    """Where the workgroups of a launch lie on a device. Raises Unpredictable for some that do not
+    fit it."""
+    x, y, z = launch.grid
+    occupied = analysis.occupancy
+    limits = device.limits(wave_lanes)
+    waves = occupied.waves_per_workgroup
+    most = -(-limits.max_workgroup_threads // wave_lanes)
+    if not occupied.fits or waves > most:
+        raise Unpredictable(f"a workgroup of {waves} waves does not fit {device.id}")
+    resident = max(1, int((occupied.resident_waves or 0) * limits.simds // waves))
+    units = limits.units or device.compute_units
+    dies = int(device.get("xcds", 1) or 1)
+    return Grid(x * y * z, waves, resident, units, dies, limits.simds)
+
+
+def _counts(launch: Launch, analysis: CodeAnalysis, program: Program) -> Array:
+    if not all(launch.grid):
+        raise Unpredictable("the grid of the launch is not known (state --grid)")
+    counts = np.zeros(len(program.blocks))
+    for block in program.blocks:
+        count = analysis.executed[block.index] if block.index < len(analysis.executed) else None
+        if count is None:
+            raise Unpredictable(_why(analysis, program, block.index))
+        counts[block.index] = count
+    return counts
+
+
+def _why(analysis: CodeAnalysis, program: Program, block: int) -> str:
+    for loop in analysis.loops:
+        if loop.trip_count is None and block in program.loops[loop.index].blocks:
+            where = f" at line {loop.location.line}" if loop.location else ""
+            return f"the loop{where} runs an unknown number of times ({loop.trip_note})"
+    location = program.instructions[program.blocks[block].start].location
+    where = f" at line {location.line}" if location else ""
+    return f"how often the code{where} runs depends on data"
+
+
+def _path(program: Program, analysis: CodeAnalysis, counts: Array) -> tuple[Array, Array]:
+    """Blocks in the order a wave meets them, and for how many executions each stands."""
+    trips = {loop.index: loop.trip_count or 0.0 for loop in analysis.loops}
+    headers = {loop.header: loop for loop in program.loops}
+    path: list[int] = []
+    weights: list[float] = []
+
+    def region(inside: Callable[[int], bool], weight: float, own: Loop | None) -> None:
+        done: set[int] = set()
+        for block in program.blocks:
+            number = block.index
+            if not inside(number) or number in done or counts[number] == 0:
+                continue
+            loop = headers.get(number)
+            if loop is not None and loop is not own:
+                turns(loop, weight)
+                done |= loop.blocks
+            else:
+                path.append(number)
+                weights.append(weight)
+
+    def turns(loop: Loop, weight: float) -> None:
+        trip = max(1.0, trips.get(loop.index, 1.0))
+        whole = int(min(trip, FIRST + LAST))
+        late = max(1, whole - FIRST)
+        for turn in range(whole):
+            share = 1.0 if turn < whole - late else (trip - (whole - late)) / late
+            region(lambda number: number in loop.blocks, weight * share, loop)
+
+    region(lambda _: True, 1.0, None)
+    blocks = np.array(path, np.int64)
+    found = np.array(weights)
+    sums = np.bincount(blocks, found, len(counts))
+    scale = np.divide(counts, sums, out=np.zeros(len(counts)), where=sums > 0)
+    return blocks, found * scale[blocks]
+
+
+class _Asked:
+    """What every memory instruction asks of the caches, and the sums of a launch."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        analysis: CodeAnalysis,
+        code: Code,
+        chip: Chip,
+        counts: Array,
+        waves: int,
+        grid: Grid,
+    ) -> None:
+        program = code.program
+        lengths = [b.stop - b.start for b in program.blocks]
+        self.code, self.chip, self.waves = code, chip, waves
+        self.executed = np.repeat(counts, lengths)
+        self.memory = {entry.index: entry for entry in analysis.memory}
+        line = chip.device.get("l1v_line")
+        self.line = float(line) if isinstance(line, (int, float)) else 64.0
+        self.unknown = any(
+            entry.pattern == "unknown" and self.executed[entry.index] > 0
+            for entry in analysis.memory
+            if entry.space not in ("lds", "scalar", "scratch")
+        )
+        sizes = {a.name: element_bytes(a) for a in launch.arguments if a.bytes > 0}
+        asked: dict[str, float] = {}
+        for entry in analysis.memory:
+            if entry.argument in sizes:
+                moved = self._moved(entry) * self.executed[entry.index] * waves
+                asked[entry.argument] = asked.get(entry.argument, 0.0) + moved
+        usable = chip.coefficient("memory", "cache_share")
+        at_once = min(grid.workgroups, grid.units * grid.resident)
+
+        def part(name: str, workgroups: float, capacity: float, copies: int) -> float:
+            """What of the bytes asked of a tensor a cache passes on, `copies` of which each see
+            `workgroups` at once."""
+            size, total = sizes[name], asked[name]
+            least = _part(size * copies, total)
+            each = total / grid.workgroups
+            if size <= usable * capacity or not each:
+                return max(least, _part(size, total))
+            different = size * (1 - (1 - min(1.0, each / size)) ** workgroups)
+            return max(_part(size, total), min(1.0, different / (workgroups * each)))
+
+        of_die = max(1.0, at_once / grid.dies)
+        self.per_die = {name: part(name, of_die, chip.l2_slice, grid.dies) for name in asked}
+        self.once = {name: part(name, at_once, chip.mall_bytes, 1) for name in asked}
+        if not chip.mall_bytes:
+            self.once = self.per_die
+
+    def rows(self) -> Array:
+        """One request per instruction (f32[n, REQUEST])."""
+        rows = self.code.contiguous.copy()
+        for entry in self.memory.values():
+            row = rows[entry.index]
+            if entry.space == "lds":
+                row[request.PASSES] *= entry.conflict_ways or 1.0
+            elif entry.space != "scratch":
+                moved = self._moved(entry)
+                lines = entry.lines if entry.lines is not None else moved / self.line
+                row[request.TAGS] = lines
+                row[request.L2] = moved
+                row[request.MALL] = moved * self.per_die.get(entry.argument, 1.0)
+                row[request.HBM] = moved * self.once.get(entry.argument, 1.0)
+                if entry.space == "scalar":
+                    row[request.L2 :] = 0.0
+            else:
+                row[request.MALL :] = 0.0
+        return rows
+
+    def traffic(self) -> Traffic:
+        """Bytes of the whole launch per level."""
+        totals = (self.rows() * (self.executed * self.waves)[:, None]).sum(axis=0)
+        return Traffic(*(float(totals[level]) for level in (request.L2, request.MALL, request.HBM)))
+
+    def _moved(self, entry: MemoryInstruction) -> float:
+        """Bytes one execution moves between L1 and L2: whole lines."""
+        contiguous = float(self.code.contiguous[entry.index, request.L2])
+        return contiguous if entry.lines is None else max(entry.lines * self.line, 0.0)
+
+
+def _part(size: float, asked: float) -> float:
+    return min(1.0, size / asked) if asked > 0 else 1.0
+
+
+__all__ = ["grid_of", "static_launch"]

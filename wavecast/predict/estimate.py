@@ -1,0 +1,83 @@
+"""The time of a launch, quickly: from its code where that says enough, else from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wavecast import analyze
+from wavecast.analyze.result import CodeAnalysis
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
+from wavecast.compile.parsing import parse_kernel
+from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.emulate.launch import AddressRange
+from wavecast.errors import MissingFact, Unpredictable
+from wavecast.model.kernel import predicted
+from wavecast.model.prediction import Prediction
+from wavecast.model.static import static_launch
+from wavecast.predict.launch import predict
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a kernel's code takes. `registers` and `spills` are vector registers per lane,
+    `lds_bytes` those of a workgroup, `waves` how many are resident per SIMD; `matrix` says whether
+    there are matrix instructions."""
+
+    registers: int
+    spills: int
+    lds_bytes: int
+    waves: float
+    matrix: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A prediction, or why there is none, and the resources of the code."""
+
+    resources: Resources
+    prediction: Prediction | None
+    why_not: str = ""
+
+
+def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Estimate:
+    """Predict an AMD launch on a device from its code and trip counts; where these depend on data,
+    from an executed sample over the host memory `ranges`, which stays as it is."""
+    kernel = parse_kernel(launch.code)
+    analysis = analyze.analyze(launch.code, device, kernel.program, kernel.descriptor, launch)
+    resources = _resources(analysis)
+    try:
+        lanes = kernel.descriptor.wave_size
+        launched = static_launch(launch, analysis, kernel.program, device, lanes)
+        return Estimate(resources, predicted(launched, kernel.program, "static"))
+    except MissingFact as error:
+        return Estimate(resources, None, error.message)
+    except Unpredictable as error:
+        unknown = error.message
+    sampled = simulate(launch, ranges, device)
+    if isinstance(sampled, Prediction):
+        return Estimate(resources, sampled)
+    return Estimate(resources, None, f"{unknown}; {sampled}")
+
+
+def simulate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Prediction | str:
+    """The prediction from an executed sample, or in words why there is none."""
+    try:
+        return predict(launch, ranges, device)
+    except (ExecutionError, Unsupported, MissingFact) as error:
+        return error.message
+
+
+def _resources(analysis: CodeAnalysis) -> Resources:
+    registers = analysis.registers
+    return Resources(
+        registers.vgpr + registers.agpr,
+        registers.spilled_vgpr,
+        analysis.lds_bytes,
+        analysis.occupancy.resident_waves,
+        bool(analysis.matrix_kinds),
+    )
+
+
+__all__ = ["Estimate", "Resources", "estimate", "simulate"]

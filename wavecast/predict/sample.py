@@ -1,0 +1,231 @@
+"""Executing a sample of a launch: the workgroups one die runs first, some of them to their end.
+
+Those tell how often code runs; of the others the beginning is enough to see what they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Final, Protocol
+
+import numpy as np
+
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.trace.logs import Reduce
+from wavecast.emulate.trace.mode import TraceMode
+from wavecast.emulate.trace.result import Stream, Trace
+from wavecast.isa.program import Kernel
+from wavecast.model.cache.accesses import Accesses, Places, reduced
+from wavecast.predict.dispatch import Dispatch
+from wavecast.predict.isolation import isolated
+from wavecast.predict.requests import Table
+
+INSTRUCTIONS: Final = 1_500_000
+"""Wave-instructions executed of whole workgroups after the first: about a tenth of a second."""
+ENTRIES: Final = 300_000
+"""Blocks and accesses recorded of all waves of a sample; of workgroups that execute very many
+instructions up to twice as many, half of what one executes."""
+WAVE_ENTRIES: Final = 8192
+"""Most blocks and accesses recorded of a wave; what follows is taken to go on alike."""
+LEAST_ENTRIES: Final = 768
+"""Blocks and accesses of a wave that are worth recording."""
+GLANCE: Final = 96
+"""Blocks and accesses of a wave that show what dies share."""
+KEPT: Final = 32
+"""Launch codes whose translation is kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Workgroups that were executed. `numbers` (i64, sorted) are theirs, `streams` their waves in
+    order, `block_counts` (f64[blocks]) the executions per basic block of all of them to their end,
+    as those `whole` workgroups have them that were executed so far.
+    `accesses` are their requests, numbered by stream. `shared` (f64[arrays], 0 to 1) is what all
+    dies touch of an array at once over the sum of what each does: 1 where they share nothing.
+    `notes` say what the sample does not show.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    dispatch: Dispatch
+    numbers: np.ndarray
+    streams: tuple[Stream, ...]
+    block_counts: np.ndarray
+    accesses: Accesses
+    places: Places
+    table: Table
+    whole: int
+    shared: np.ndarray
+    notes: tuple[str, ...] = ()
+
+    @property
+    def waves(self) -> int:
+        """Waves of a workgroup."""
+        return len(self.streams) // len(self.numbers)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over mean of what workgroups execute; 0 where recordings are cut,
+        which are as long as each other."""
+        if not all(stream.complete for stream in self.streams):
+            return 0.0
+        lengths = self.table.lengths
+        each = [float(lengths[stream.blocks.astype(np.int64)].sum()) for stream in self.streams]
+        sums = np.array(each).reshape(len(self.numbers), -1).sum(axis=1)
+        return float(sums.std() / max(1.0, sums.mean()))
+
+    @property
+    def instruction_counts(self) -> np.ndarray:
+        """Executions per instruction and workgroup, f64[instructions]."""
+        blocks = self.kernel.program.blocks
+        counts = np.repeat(self.block_counts, [block.stop - block.start for block in blocks])
+        return counts / len(self.numbers)
+
+
+def sample(
+    launch: Launch, ranges: Sequence[AddressRange], dispatch: Dispatch, device: Device
+) -> Sample:
+    """Execute the workgroups of the first round on one die, as many as the budget allows, those of
+    the first compute unit before the others. Memory stays as it is.
+
+    `ranges` are the host addresses the launch may touch. Raises Unsupported for code that cannot be
+    executed, ExecutionError when the sample breaks off.
+    """
+    emulator = _emulator(launch.code.digest)
+    kernel = emulator.translate(launch.code).kernel
+    lanes = kernel.descriptor.wave_size
+    table, places = Table.of(kernel.program, device, lanes), Places.of(ranges)
+    reduce = partial(reduced, instructions=table.asked, places=places)
+    reduce(np.zeros((0, 2 + lanes), np.uint64))  # compiled here, not in every fork
+    run = partial(_run, emulator, launch, ranges, reduce)
+    numbers, streams, counts, accesses, whole, shared, notes = isolated(
+        partial(_sample, run, launch, dispatch, len(places.sizes))
+    )
+    joined = Accesses.joined(accesses)
+    return Sample(
+        kernel, launch, dispatch, numbers, streams, counts, joined, places, table, whole, shared,
+        notes,
+    )  # fmt: skip
+
+
+class _Run(Protocol):
+    """Runs workgroups of a launch, recording `entries` of every wave; waves end after `cut`."""
+
+    def __call__(self, numbers: Sequence[int], entries: int, cut: int | None = None) -> Trace: ...
+
+
+_Part = tuple[
+    np.ndarray, tuple[Stream, ...], np.ndarray, list[Accesses], int, np.ndarray, tuple[str, ...]
+]
+"""What comes back from the fork: numbers, streams, block counts, accesses, `whole`, `shared` and
+notes."""
+
+
+def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part:
+    own, all_ = dispatch.busiest(), dispatch.first_round()
+    first = run(own[:1], WAVE_ENTRIES)
+    waves, full = first.waves, max(1, first.instructions)
+    recorded = (sum(len(s.blocks) for s in first.streams) + sum(map(len, first.reduced))) / waves
+    kept = set(own)
+    order = [*own, *(number for number in all_ if number not in kept)]
+    whole = min(len(order), 1 + int(INSTRUCTIONS / full))
+    budget = min(2 * ENTRIES, max(ENTRIES, full // 2))
+    # waves may be longer than those of the first workgroup
+    entries = int(min(WAVE_ENTRIES, max(LEAST_ENTRIES, budget / waves / len(order))))
+    room = min(len(order), max(1, int(ENTRIES / max(1.0, min(recorded, entries)) / waves)))
+    traces = [first]
+    if min(whole, room) > 1:
+        traces.append(run(order[1 : min(whole, room)], entries))
+    counts = sum((trace.block_counts for trace in traces), np.zeros_like(first.block_counts))
+    whole = min(whole, room)
+    if room > whole:
+        # an entry is a block or an access; blocks have some ten instructions each
+        cut = int(full / waves * entries / max(recorded, 1.0)) + 1
+        traces.append(run(order[whole:room], entries, cut))
+    notes = (
+        ()
+        if room >= len(own)
+        else (f"{room} of the {len(own)} workgroups of a compute unit were executed",)
+    )
+    numbers = np.array(sorted(order[:room]), np.int64)
+    streams = {(s.workgroup, s.wave): s for trace in traces for s in trace.streams}
+    ordered = tuple(
+        streams[launch.workgroup(int(number)), wave] for number in numbers for wave in range(waves)
+    )
+    scaled = counts.astype(float) * (room / whole)
+    ran = (order[:1], order[1:whole], order[whole:room])
+    accesses = [
+        _renumbered(part, np.searchsorted(numbers, np.sort(of)), waves)
+        for trace, of in zip(traces, (of for of in ran if of), strict=True)
+        for part in trace.reduced
+    ]
+    steps = full / waves / max(recorded, 1.0)
+    shared = _shared(run, dispatch, waves, int(steps * GLANCE) + 1, arrays)
+    return numbers, ordered, scaled, accesses, whole, shared, notes
+
+
+def _shared(run: _Run, dispatch: Dispatch, waves: int, cut: int, arrays: int) -> np.ndarray:
+    """How much dies share of each array at the start: distinct sectors of one wave of every
+    workgroup, on all dies together over the sum of each alone."""
+    numbers = dispatch.beside()
+    if dispatch.dies == 1 or len(numbers) <= dispatch.dies:
+        return np.ones(arrays)
+    trace = run(numbers, GLANCE, cut)
+    parts = [[np.zeros(0, np.int64)] for _ in range(arrays)]
+    for part in trace.reduced:
+        lengths = np.diff(part.start)
+        first = part.stream % waves == 0
+        die = np.repeat(part.stream // waves % dispatch.dies, lengths)
+        array, kept = np.repeat(part.array, lengths), np.repeat(first, lengths)
+        tagged = part.sectors.astype(np.int64) << 8 | die
+        for number in np.unique(array[kept]).tolist():
+            parts[number].append(tagged[kept & (array == number)])
+    found = np.ones(arrays)
+    for number, tagged in enumerate(map(np.concatenate, parts)):
+        each = len(np.unique(tagged))
+        if each:
+            found[number] = len(np.unique(tagged >> 8)) / each
+    return found
+
+
+def _renumbered(part: Accesses, places: np.ndarray, waves: int) -> Accesses:
+    """Streams counted in the whole sample, of a run of the workgroups at `places` in it."""
+    return replace(part, stream=places[part.stream // waves] * waves + part.stream % waves)
+
+
+def _run(
+    emulator: Emulator,
+    launch: Launch,
+    ranges: Sequence[AddressRange],
+    reduce: Reduce,
+    numbers: Sequence[int],
+    entries: int,
+    cut: int | None = None,
+) -> Trace:
+    mode = TraceMode(
+        memory=False,
+        workgroups=numbers,
+        only=True,
+        streams=numbers,
+        limit_entries=entries,
+        reduce=reduce,
+    )
+    try:
+        emulator.run(launch, ranges, mode=mode, cut=cut)
+    except ExecutionError as error:
+        raise ExecutionError(f"a sample of workgroups could not run: {error.message}") from None
+    return mode.traces[0]
+
+
+@lru_cache(maxsize=KEPT)
+def _emulator(digest: str) -> Emulator:
+    del digest
+    return Emulator(1, TraceMode(memory=False, streams=1))
+
+
+__all__ = ["Sample", "sample"]

@@ -1,0 +1,130 @@
+"""Operations as text and JSON: chips side by side, then why."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from wavecast import __version__
+from wavecast.report import prediction, units, words
+from wavecast.report.entry_values import number, plain
+from wavecast.report.terminal_prediction import sections
+from wavecast.report.terminal_text import safe
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.operations import OperationReport, Outlook
+
+SCHEMA = "wavecast.operation/1"
+
+
+def document(report: OperationReport) -> dict[str, Any]:
+    """The report as plain dicts, lists, strings and numbers."""
+    return {
+        "schema": SCHEMA,
+        "wavecast": __version__,
+        "notes": list(report.notes),
+        "operations": [_entry(outlook) for outlook in report.outlooks],
+    }
+
+
+def dumps(report: OperationReport) -> str:
+    """The document as JSON text."""
+    return json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def render(report: OperationReport, console: Console, *, detail: str = "normal") -> None:
+    """Print the report; `brief` stops after the table."""
+    for note in report.notes:
+        console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    for problem in dict.fromkeys(outlook.problem for outlook in report.outlooks):
+        outlooks = [outlook for outlook in report.outlooks if outlook.problem == problem]
+        console.print(Text(safe(str(problem)), style="bold"))
+        console.print(_table(outlooks))
+        for outlook in outlooks:
+            if outlook.prediction is None:
+                console.print(Text(f"  {outlook.device.id}: {safe(outlook.why_not)}", style="red"))
+            elif detail != "brief":
+                _details(outlook, console, full=detail == "full")
+        console.print()
+
+
+def _table(outlooks: list[Outlook]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title, side in (
+        ("  device", "left"),
+        ("time", "right"),
+        ("80 % interval", "left"),
+        ("bound by", "left"),
+        ("rate", "right"),
+        ("of peak", "right"),
+        ("roofline", "right"),
+    ):
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    known = [o.prediction.seconds for o in outlooks if o.prediction]
+    for outlook in outlooks:
+        found, bound = outlook.prediction, outlook.roofline
+        name = f"  {words.short_name(outlook.device)}"
+        if found is None:
+            table.add_row(name, units.UNKNOWN)
+            continue
+        best = len(known) > 1 and found.seconds == min(known)
+        table.add_row(
+            name,
+            Text(units.seconds(found.seconds), style="bold" if best else ""),
+            f"{units.seconds(found.low)} – {units.seconds(found.high)}",
+            safe(found.limiter),
+            _rate(outlook),
+            units.percent(bound.floor_seconds or 0.0, found.seconds),
+            units.seconds(bound.sustained_seconds or bound.floor_seconds),
+        )
+    return table
+
+
+def _rate(outlook: Outlook) -> str:
+    if outlook.roofline.bound == "memory" or outlook.flops is None:
+        return units.si(outlook.bandwidth, "B/s")
+    return units.si(outlook.flops, "FLOP/s")
+
+
+def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
+    found = outlook.prediction
+    assert found is not None
+    console.print()
+    console.print(Rule(Text(words.short_name(outlook.device), "bold cyan"), align="left"))
+    assumed = ", ".join(f"{key} {value}" for key, value in found.assumed.items())
+    if assumed:
+        console.print(Text(f"assumes {safe(assumed)}", style="dim"))
+    for note in found.notes:
+        console.print(Text(safe(note), style="dim"))
+    for part in sections(found, None, console.width, full=full):
+        console.print(part)
+    if found.not_modelled:
+        left_out = "; ".join(safe(item) for item in found.not_modelled)
+        console.print(Text(f"not modelled: {left_out}", style="dim"))
+
+
+def _entry(outlook: Outlook) -> dict[str, Any]:
+    bound = outlook.roofline
+    return {
+        "operation": outlook.problem.kind,
+        "problem": str(outlook.problem),
+        "arch": outlook.device.target,
+        "device": outlook.device.name,
+        "device_id": outlook.device.id,
+        "flops": plain(dict(bound.work.flops)) if bound.work.flops is not None else None,
+        "bytes": number(bound.work.bytes),
+        "floor_seconds": number(bound.floor_seconds),
+        "sustained_seconds": number(bound.sustained_seconds),
+        "flops_per_second": number(outlook.flops),
+        "bytes_per_second": number(outlook.bandwidth),
+        "prediction": prediction.entry(outlook.prediction),
+        "prediction_why_not": outlook.why_not,
+    }
+
+
+__all__ = ["SCHEMA", "document", "dumps", "render"]

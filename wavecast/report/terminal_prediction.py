@@ -1,0 +1,135 @@
+"""The prediction of one kernel as terminal text: time, bounds, where it goes, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.bar import Bar
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.report import prediction as shown
+from wavecast.report import units
+from wavecast.report.terminal_text import heading, safe
+
+if TYPE_CHECKING:
+    from wavecast.compile.codeobject import CodeObject
+    from wavecast.model.prediction import Prediction, Share, WhatIf
+
+_MOST = {"top-down": 6, "stall": 5, "line": 8, "ir": 8}
+_TITLES = {
+    "top-down": "from the top",
+    "stall": "waves spend it",
+    "line": "source lines",
+    "ir": "IR lines",
+}
+_NORMAL = ("top-down", "line")
+
+
+def sections(
+    found: Prediction, code: CodeObject | None, width: int, *, full: bool
+) -> Iterator[RenderableType]:
+    """Everything below the line that names the time; `code` has the text of source lines."""
+    yield heading("Time", _told(found))
+    yield Padding(_bounds(found, width), (0, 0, 0, 2))
+    for kind in shown.KINDS if full else _NORMAL:
+        parts = shown.shares(found, kind)
+        if parts:
+            yield Text("")
+            yield Text(f"  {_TITLES[kind]}", style="dim")
+            most = len(parts) if full else _MOST[kind]
+            yield Padding(_shares(found, code, parts[:most], width), (0, 0, 0, 2))
+    changes = [change for change in found.what_if if full or change.gain > 0]
+    if changes:
+        yield Text("")
+        yield Text("  what if", style="dim")
+        yield Padding(_changes(changes), (0, 0, 0, 2))
+
+
+def summary(found: Prediction) -> Text:
+    """`24.5 µs (19.8 to 31.0 µs), latency-bound, from code and trip counts at 2.06 GHz`."""
+    text = Text(units.seconds(found.seconds), style="bold")
+    text.append(f" ({units.seconds(found.low)} to {units.seconds(found.high)})", style="not bold")
+    text.append(f" · {safe(found.limiter)}-bound", style="not bold")
+    clock = found.assumed.get("clock_ghz")
+    if isinstance(clock, float):
+        text.append(f" · {clock:.2f} GHz", style="dim not bold")
+    for note in found.notes:
+        text.append(f"\n{safe(note)}", style="dim not bold")
+    return text
+
+
+def _told(found: Prediction) -> str:
+    from wavecast.model.prediction import FIDELITIES
+
+    return f"predicted from {FIDELITIES[found.fidelity]}"
+
+
+def _bounds(found: Prediction, width: int) -> Table:
+    """One bar per resource: how much of the time it would need alone."""
+    table = _grid()
+    large = {name: value for name, value in found.bounds.items() if value > 0.01 * found.seconds}
+    for name, value in sorted(large.items(), key=lambda item: -item[1]):
+        _row(table, name, value, found.seconds, width, bold=name == found.limiter)
+    return table
+
+
+def _shares(
+    found: Prediction, code: CodeObject | None, parts: Sequence[Share], width: int
+) -> Table:
+    table = _grid()
+    for share in parts:
+        _row(table, _name(share, code), share.seconds, found.seconds, width)
+    return table
+
+
+def _name(share: Share, code: CodeObject | None) -> str:
+    place = shown.place(share)
+    if place is None or code is None:
+        return share.name
+    return f"{place[1]:>4} {shown.text(share, code)}"
+
+
+def _changes(changes: list[WhatIf]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for change in changes:
+        style = "green" if change.gain > 0 else "red"
+        table.add_row(
+            Text(f"{-change.gain:+.1%}", style=style),
+            units.seconds(change.seconds),
+            safe(change.change),
+        )
+    return table
+
+
+def _grid() -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    return table
+
+
+def _row(
+    table: Table, name: str, value: float, whole: float, width: int, *, bold: bool = False
+) -> None:
+    bar = max(8, min(30, width - 68))
+    label = max(16, width - bar - 26)
+    text = Text(safe(name), style="bold" if bold else "")
+    text.truncate(label, overflow="ellipsis")
+    table.add_row(
+        text,
+        units.seconds(value),
+        units.percent(value, whole),
+        Bar(size=whole, begin=0, end=min(value, whole), width=bar, color="cyan"),
+    )
+
+
+__all__ = ["sections", "summary"]

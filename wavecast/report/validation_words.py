@@ -1,0 +1,70 @@
+"""What the formats of a validation share: words and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from wavecast.report import units
+
+if TYPE_CHECKING:
+    from wavecast.bench.outcome import Outcome
+    from wavecast.bench.result import FigureScore
+    from wavecast.bench.scores import Error, Row
+
+BASELINES = {"roofline": "roofline", "neighbour": "nearest"}
+"""Column titles of the baselines."""
+
+
+def baseline_names(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The baselines that any row has."""
+    return tuple(dict.fromkeys(name for row in rows for name in row.score.baselines))
+
+
+def share(value: float | None) -> str:
+    """A share in percent with one decimal."""
+    return units.UNKNOWN if value is None or not math.isfinite(value) else f"{100 * value:.1f}%"
+
+
+def factor(value: float) -> str:
+    """A ratio with two decimals."""
+    return f"{value:.2f}" if math.isfinite(value) else units.UNKNOWN
+
+
+def log_percent(value: float) -> str:
+    """A logarithmic bias as signed percent: `+3.1%`."""
+    return f"{100 * math.expm1(value):+.1f}%"
+
+
+def known_figures(
+    scores: Sequence[FigureScore],
+) -> tuple[list[tuple[FigureScore, Error]], int]:
+    """Scores of figures that were compared, and how many figures were not."""
+    compared = [(score, score.error) for score in scores if score.error is not None]
+    return compared, sum(score.unknown for score in scores)
+
+
+def explained(outcome: Outcome) -> tuple[str, str]:
+    """What was measured and predicted, and what the prediction says of itself."""
+    prediction, case = outcome.prediction, outcome.case
+    head = (
+        f"{case.op} on {case.device}: predicted {units.seconds(prediction.seconds)}, measured "
+        f"{units.seconds(outcome.measured)} ({outcome.ratio:.2f}×)"
+    )
+    bounds = sorted(prediction.bounds.items(), key=lambda item: -item[1])
+    parts = [
+        f"limited by {prediction.limiter}",
+        ", ".join(f"{name} {units.seconds(seconds)}" for name, seconds in bounds[:4]),
+        ", ".join(f"{name} {_shown(value)}" for name, value in prediction.assumed.items()),
+        *prediction.notes,
+        case.source,
+    ]
+    return head, "; ".join(part for part in parts if part)
+
+
+def _shown(value: object) -> str:
+    """An assumed value; floats with three digits."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(part)}" for name, part in value.items())
+    return units.si(value) if isinstance(value, float) else str(value)

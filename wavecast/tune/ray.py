@@ -1,0 +1,129 @@
+"""A tuning spread over a Ray cluster: every task runs the script on its node for a part of all
+configurations.
+
+Nodes need this package, PyTorch, Triton, and the script at the same path.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wavecast.errors import InputError, MissingTool, WavecastError
+from wavecast.integrations.triton import CaptureFailure
+from wavecast.pipeline.selection import Selection, select
+from wavecast.tune import records
+from wavecast.tune.records import Journal, Problem, Result
+from wavecast.tune.run import Script, capture
+from wavecast.tune.settings import Settings
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_SHARDS_PER_SLOT = 2
+"""Parts per place where one can run: they differ in time, and finished ones are on disk."""
+
+Answer = tuple[
+    list[tuple[Problem, Result]], tuple[CaptureFailure, ...], tuple[str, ...], WavecastError | None
+]
+
+
+def spread(
+    address: str,
+    script: Script,
+    selection: Selection,
+    settings: Settings,
+    progress: Callable[[str], None],
+) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
+    """Tune on the cluster at `address` (`local` starts one here): failures and notes. Results go
+    to the journal as parts finish.
+
+    Raises MissingTool without Ray, InputError where there is no cluster, and what the capture
+    raises where every part raised it.
+    """
+    ray = _ray()
+    try:
+        ray.init(address=address, include_dashboard=False, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        first = str(error).partition("\n")[0]
+        raise InputError(f"no Ray cluster at {address!r}: {first}") from None
+    try:
+        return _gathered(ray, script, selection, settings, progress)
+    finally:
+        ray.shutdown()
+
+
+def _gathered(
+    ray: ModuleType,
+    script: Script,
+    selection: Selection,
+    settings: Settings,
+    progress: Callable[[str], None],
+) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
+    jobs = max(1, min(settings.jobs, int(max(n["Resources"].get("CPU", 0) for n in ray.nodes()))))
+    slots = max(1, int(ray.cluster_resources().get("CPU", 1)) // jobs)
+    shards = _SHARDS_PER_SLOT * slots
+    part = replace(settings, jobs=jobs, shards=shards, simulate=-(-settings.simulate // shards))
+    journal = Journal(Path(settings.journal))
+    before = list(records.read(journal.path))
+    task = ray.remote(num_cpus=jobs, max_retries=1)(_shard)
+    names = tuple(device.id for device in selection.devices)
+    here = replace(script, path=script.path.absolute())
+    waiting = [
+        task.remote(here, names, replace(part, shard=number), before) for number in range(shards)
+    ]
+    failures: dict[CaptureFailure, None] = {}
+    notes: dict[str, None] = {}
+    errors: list[WavecastError] = []
+    while waiting:
+        done, waiting = ray.wait(waiting)
+        try:
+            found, failed, said, error = ray.get(done[0])
+        except ray.exceptions.RayError as lost:
+            notes.setdefault(f"a part was lost: {str(lost).partition(chr(10))[0]}")
+            continue
+        for problem, result in found:
+            journal.add(problem, result)
+        failures |= dict.fromkeys(failed)
+        notes |= dict.fromkeys(said)
+        errors += [error] if error else []
+        progress(f"{shards - len(waiting)} of {shards} parts")
+    journal.close()
+    if len(errors) == shards:
+        raise errors[0]
+    return tuple(failures), tuple(notes)
+
+
+def _shard(
+    script: Script,
+    names: tuple[str, ...],
+    settings: Settings,
+    before: list[tuple[Problem, Result]],
+) -> Answer:
+    """Runs on a node: the new results of one part."""
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        path = Path(folder) / "journal"
+        journal = Journal(path)
+        for problem, result in before:
+            journal.add(problem, result)
+        journal.close()
+        selection = select(names, settings.device_files)
+        try:
+            failures, notes = capture(script, selection, replace(settings, journal=str(path)))
+        except WavecastError as error:
+            return [], (), (), error
+        return list(records.read(path))[len(before) :], failures, notes, None
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingTool("Ray is not installed", hint="pip install 'wavecast[ray]'") from None
+    return ray
+
+
+__all__ = ["spread"]

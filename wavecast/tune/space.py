@@ -1,0 +1,87 @@
+"""Which configurations a search may try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+from wavecast.tune.configuration import Configuration
+
+LARGEST_BLOCK: Final = 1024
+SMALLEST_BLOCK: Final = 16
+"""Sides of tiles: matrix instructions have no shorter ones (CDNA3 ISA, table 28)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """`own` configurations, and all combinations of `axes` (name -> values, in order)."""
+
+    own: tuple[Configuration, ...]
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Combinations of the axes; 0 without any."""
+        if not self.axes:
+            return 0
+        total = 1
+        for values in self.axes.values():
+            total *= len(values)
+        return total
+
+    def combinations(self) -> Iterator[Configuration]:
+        """Every combination of the axes, the last axis fastest."""
+        if self.axes:
+            for values in product(*self.axes.values()):
+                yield Configuration.of(zip(self.axes, values, strict=True))
+
+
+def wide(own: Sequence[Configuration], target: str, *, matrix: bool) -> Space:
+    """The neighbours of `own`: block sizes that are powers of two up to twice the largest and down
+    to half the smallest, the other constants as they appear, and compiler options of `target`;
+    those of matrix instructions where the kernel has some (`matrix`)."""
+    axes: dict[str, tuple[Any, ...]] = {}
+    for name in dict(pair for configuration in own for pair in configuration.items):
+        values: list[Any] = [configuration.settings.get(name) for configuration in own]
+        axes[name] = _block_sizes(values) if _is_block(values) else _distinct(values)
+    axes["num_warps"] = _joined(axes.get("num_warps", ()), (2, 4, 8))
+    axes["num_stages"] = _joined(axes.get("num_stages", ()), (1, 2, 3))
+    if target.startswith("gfx"):
+        axes["waves_per_eu"] = _joined(axes.get("waves_per_eu", ()), (0, 2))
+        if matrix and target.startswith("gfx9"):
+            axes["matrix_instr_nonkdim"] = _joined(axes.get("matrix_instr_nonkdim", ()), (16, 32))
+            if target in ("gfx90a", "gfx942"):  # Triton takes 1 from gfx950 on
+                axes["kpack"] = _joined(axes.get("kpack", ()), (1, 2))
+    return Space(tuple(own), axes)
+
+
+def _is_block(values: Sequence[Any]) -> bool:
+    """Whether all values are powers of two no tile is shorter than."""
+    return all(
+        isinstance(value, int) and value >= SMALLEST_BLOCK and value & (value - 1) == 0
+        for value in values
+    )
+
+
+def _block_sizes(values: Sequence[int]) -> tuple[int, ...]:
+    size = max(SMALLEST_BLOCK, min(values) // 2)
+    last = min(2 * max(values), max(LARGEST_BLOCK, *values))
+    sizes = []
+    while size <= last:
+        sizes.append(size)
+        size *= 2
+    return tuple(sizes)
+
+
+def _distinct(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _joined(own: Sequence[Any], more: Sequence[int]) -> tuple[Any, ...]:
+    known = [value for value in own if value is not None]
+    return tuple(sorted({*known, *more}))
+
+
+__all__ = ["Space", "wide"]

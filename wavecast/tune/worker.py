@@ -1,0 +1,23 @@
+"""The capturing process of a tuning: the usual one, whose autotuned kernels a `Tuner` chooses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wavecast.integrations.triton import worker
+
+if TYPE_CHECKING:
+    from wavecast.integrations.triton.hooks import Hooks
+    from wavecast.integrations.triton.job import Job
+    from wavecast.tune.tuner import Tuner
+
+
+def main(folder: str) -> None:
+    """Run the job described in `folder`."""
+    worker.main(folder, _choosing)
+
+
+def _choosing(job: Job, hooks: Hooks) -> Tuner:
+    from wavecast.tune.tuner import choosing
+
+    return choosing(job.settings, hooks)
