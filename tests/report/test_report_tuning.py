@@ -7,10 +7,10 @@ import io
 from rich.console import Console
 
 from wavecast.integrations.triton.recorder import CaptureFailure
+from wavecast.kernels.configuration import Configuration
 from wavecast.pipeline.result import Choice
 from wavecast.report import tuning
 from wavecast.report.terminal_choices import choices
-from wavecast.tune.configuration import Configuration
 from wavecast.tune.records import Problem, Result
 from wavecast.tune.run import Tuned
 from wavecast.tune.table import Table

@@ -19,6 +19,7 @@ FLOORS = {
     "compile": 3,
     "analyze": 4,
     "model": 5,
+    "kernels": 6,
     "rules": 6,
     "emulate": 7,
     "predict": 8,
@@ -29,12 +30,13 @@ FLOORS = {
     "report": 13,
     "cli": 14,
     "api": 14,
+    "ops": 14,
 }
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
-    "torch": {"integrations"},
-    "triton": {"compile", "integrations"},
+    "torch": {"kernels", "integrations"},
+    "triton": {"compile", "kernels", "integrations"},
     "llvmlite": {"emulate"},
     "numba": {"model"},
     "pandas": {"bench"},

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from wavecast.errors import InputError
+from wavecast.kernels.configuration import Configuration
 from wavecast.tune import Table, load
-from wavecast.tune.configuration import Configuration
 from wavecast.tune.records import Journal, Problem, Result, read
 
 PROBLEM = Problem(

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from wavecast.errors import UnknownName, UsageError
+from wavecast.kernels.configuration import Configuration
 from wavecast.tune.budget import Budget
-from wavecast.tune.configuration import Configuration
 from wavecast.tune.search import SEARCHES, search
 from wavecast.tune.space import Space, wide
 

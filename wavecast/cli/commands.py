@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.validate",
         "Score predictions against measurements.",
     ),
+    "ops": (
+        "wavecast.cli.ops",
+        "The kernel library: its operators, and what they become on each GPU.",
+    ),
     "arch": ("wavecast.cli.arch", "What is known about a GPU, with sources; compare GPUs."),
     "rules": ("wavecast.cli.rules", "The findings wavecast looks for, and what to do about them."),
     "coefficients": (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton.complaints import Refused
+from wavecast.kernels.configuration import Configuration
 from wavecast.model.prediction import Prediction
 from wavecast.predict.estimate import estimate, simulate
-from wavecast.tune.configuration import Configuration
 from wavecast.tune.records import Result
 
 if TYPE_CHECKING:

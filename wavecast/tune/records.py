@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast.errors import InputError
-from wavecast.tune.configuration import Configuration
+from wavecast.kernels.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True)

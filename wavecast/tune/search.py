@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from wavecast.errors import UnknownName
-from wavecast.tune.configuration import Configuration
+from wavecast.kernels.configuration import Configuration
 from wavecast.tune.space import Space
 
 BATCH: Final = 16

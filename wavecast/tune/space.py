@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
 
-from wavecast.tune.configuration import Configuration
+from wavecast.kernels.configuration import Configuration
 
 LARGEST_BLOCK: Final = 1024
 SMALLEST_BLOCK: Final = 16

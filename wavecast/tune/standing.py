@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from wavecast.tune.configuration import Configuration
+from wavecast.kernels.configuration import Configuration
 from wavecast.tune.records import Result
 
 Tile = tuple[tuple[str, object], ...]

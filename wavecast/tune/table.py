@@ -12,7 +12,7 @@ from wavecast.errors import InputError, UsageError
 from wavecast.tune.records import Problem, Result
 
 if TYPE_CHECKING:
-    from wavecast.tune.configuration import Configuration
+    from wavecast.kernels.configuration import Configuration
 
 SCHEMA = "wavecast.tune/1"
 

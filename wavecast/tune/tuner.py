@@ -16,8 +16,8 @@ from wavecast.arch import Device
 from wavecast.integrations.triton import compat
 from wavecast.integrations.triton.isolation import diagnostic
 from wavecast.integrations.triton.trials import Trials
+from wavecast.kernels.configuration import Configuration
 from wavecast.tune import records
-from wavecast.tune.configuration import Configuration
 from wavecast.tune.evaluation import Task, evaluate
 from wavecast.tune.pool import Died, Pool
 from wavecast.tune.records import Journal, Problem, Result

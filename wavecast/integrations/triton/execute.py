@@ -26,6 +26,7 @@ from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import build_launch, pack
 from wavecast.integrations.triton.reach import makes_pointers, reachable
 from wavecast.integrations.triton.timers import PredictedTimers
+from wavecast.kernels import gpu
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -73,6 +74,7 @@ class ExecutingHooks:
         self.driver = CaptureDriver(facts, "cuda:0", self._launched)
         self.executed = 0
         self.notes: dict[str, None] = {}
+        self._device = device
         self._timers = PredictedTimers(device, self.notes.setdefault)
         self._patches = Patches()
         self._loaded: dict[int, Loaded] = {}
@@ -86,6 +88,7 @@ class ExecutingHooks:
         patches = self._patches
         claim(patches)
         patches.attribute(driver, "_active", self.driver)
+        patches.attribute(gpu, "emulated", self._device)
         loading = self._watched_load(CompiledKernel._init_handles)
         patches.attribute(CompiledKernel, "_init_handles", loading)
         if self._pattern.pattern:

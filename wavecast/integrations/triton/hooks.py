@@ -25,6 +25,7 @@ from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
 from wavecast.integrations.triton.recorder import Recorder
+from wavecast.kernels import gpu
 
 if TYPE_CHECKING:
     from wavecast.integrations.triton.sampling import Sampler
@@ -59,6 +60,9 @@ class Hooks:
         patches = self._patches
         claim(patches)
         patches.attribute(driver, "_active", self.driver)
+        facts = self.driver.facts
+        patches.attribute(gpu, "emulated", gpu.known(facts.name, facts.target))
+        patches.attribute(gpu, "trying", self.trying)
         patches.attribute(JITFunction, "run", self._watched_run(JITFunction.run))
         compiling = self._watched_compile(JITFunction._do_compile)
         patches.attribute(JITFunction, "_do_compile", compiling)

@@ -1,0 +1,87 @@
+"""Every operator of the library by its description alone: right on machine code, clean for PyTorch.
+
+Here each operator runs its first case on one target and the others on another, in turns;
+`python -m tests.kernels.everything` runs all cases on all targets.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+from wavecast import ops  # noqa: E402
+from wavecast.integrations.torch.verify import compared, results, verify, widened  # noqa: E402
+from wavecast.kernels.inputs import Make  # noqa: E402
+
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+pytestmark = pytest.mark.torch
+
+
+def _turns() -> list[tuple[str, int, str]]:
+    """(operator, number of the case, target): every case once, targets in turns."""
+    found = []
+    for name in ops.names():
+        operator = ops.operator(name)
+        targets = operator.targets or TARGETS
+        start = zlib.crc32(name.encode())
+        for number in range(len(operator.cases)):
+            target = targets[(start + number) % len(targets)]
+            if target in TARGETS:
+                found.append((name, number, target))
+    return found
+
+
+@pytest.mark.parametrize(("name", "number", "target"), _turns())
+def test_machine_code_agrees_with_the_float64_reference(
+    name: str, number: int, target: str
+) -> None:
+    operator = ops.operator(name)
+    verdict = verify(operator, operator.cases[number], target, check=number == 0)
+    assert not verdict.problems, "\n".join(verdict.problems)
+    assert all(decision.spills == 0 for decision in verdict.decisions)
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_the_reference_keeps_its_precision(name: str) -> None:
+    operator = ops.operator(name)
+    for sizes in operator.cases:
+        given = operator.inputs(Make(1), **sizes)
+        expected = results(operator.reference, widened(operator, given), operator.mutates)
+        got = results(operator.reference, given, operator.mutates)
+        assert not compared(operator, got, expected, sizes), operator.describe(sizes)
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_opcheck(name: str) -> None:
+    operator = ops.operator(name)
+    given = operator.inputs(Make(2), **operator.cases[0])
+    overload = getattr(torch.ops.wavecast, name).default
+    torch.library.opcheck(overload, (), given)
+
+
+@pytest.mark.parametrize("name", [n for n in ops.names() if ops.operator(n).gradient])
+def test_gradients_in_float64(name: str) -> None:
+    """The gradient's references against finite differences."""
+    operator = ops.operator(name)
+    sizes = {**operator.cases[0], "dtype": "float64"}
+    given = operator.inputs(Make(3), **sizes)
+    floating = [
+        name
+        for name, value in given.items()
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float64
+    ]
+    small = {name: given[name].requires_grad_() for name in floating}
+
+    def call(*values: torch.Tensor) -> object:
+        named = {**given, **dict(zip(small, values, strict=True))}
+        return getattr(torch.ops.wavecast, operator.name)(**named)
+
+    assert torch.autograd.gradcheck(call, tuple(small.values()), fast_mode=True)
+
+
+def test_a_name_there_is_not() -> None:
+    with pytest.raises(AttributeError, match="no operator 'rms_nrm'"):
+        ops.rms_nrm  # noqa: B018

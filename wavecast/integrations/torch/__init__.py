@@ -1,0 +1,1 @@
+"""The kernel library in PyTorch: `torch.ops.wavecast.*`, checked, swapped into models."""

@@ -1,0 +1,70 @@
+"""Refusing bad arguments before a launch, in one clear line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from wavecast.errors import UsageError
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+"""The dtypes most operators take."""
+
+
+class ArgumentError(UsageError, ValueError):
+    """An operator was called with arguments it does not take."""
+
+
+def require(condition: bool, operator: str, message: str) -> None:
+    """Raise ArgumentError unless `condition` holds."""
+    if not condition:
+        raise ArgumentError(f"{operator}: {message}")
+
+
+def same_device(operator: str, **tensors: torch.Tensor | None) -> None:
+    """All tensors that are given lie on one device."""
+    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    devices = {str(tensor.device) for tensor in given.values()}
+    if len(devices) > 1:
+        places = ", ".join(f"{name} on {tensor.device}" for name, tensor in given.items())
+        raise ArgumentError(f"{operator}: tensors on several devices: {places}")
+
+
+def dtype_in(
+    operator: str, name: str, tensor: torch.Tensor, allowed: Sequence[torch.dtype]
+) -> None:
+    """The dtype of a tensor is one of `allowed`."""
+    if tensor.dtype not in allowed:
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in allowed)
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise ArgumentError(f"{operator}: {name} is {kind}; it takes {known}")
+
+
+def shape_is(operator: str, name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
+    """The shape of a tensor is `shape`; -1 stands for any size."""
+    fits = tensor.dim() == len(shape) and all(
+        wanted in (-1, size) for size, wanted in zip(tensor.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = "x".join("?" if size == -1 else str(size) for size in shape)
+        got = "x".join(map(str, tensor.shape)) or "a scalar"
+        raise ArgumentError(f"{operator}: {name} is {got}, expected {wanted}")
+
+
+def wide(*tensors: torch.Tensor | None) -> bool:
+    """Whether offsets into some tensor need 64 bits: it reaches 2**31 elements or more. Kernels
+    take this as a constant, so that the usual code keeps 32-bit offsets (buffer loads need them).
+    """
+    return any(tensor is not None and _reach(tensor) >= 2**31 for tensor in tensors)
+
+
+def _reach(tensor: torch.Tensor) -> int:
+    """Elements from the first to the last, gaps included."""
+    if tensor.numel() == 0:
+        return 0
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((size - 1) * abs(stride) for size, stride in steps)
+
+
+__all__ = ["FLOATS", "ArgumentError", "dtype_in", "require", "same_device", "shape_is", "wide"]

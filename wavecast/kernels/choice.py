@@ -1,0 +1,189 @@
+"""Launches with the configuration that suits the GPU at hand.
+
+For a class of problems the shipped table answers (`tables`), else the formula of the kernel's
+`Space`: its candidates are compiled in the order of their predicted times until one fits the GPU
+and spills no registers. What was decided is kept for the process, and Triton keeps the compiled
+code on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from wavecast.arch import Device
+from wavecast.errors import CompileError
+from wavecast.kernels import gpu, tables
+from wavecast.kernels.configuration import Configuration
+from wavecast.kernels.space import AMD_ONLY, Problem, Settings, Space
+
+ATTEMPTS: Final = 8
+"""Candidates that are compiled before the one with the fewest spills is taken."""
+
+Grid = Callable[[Settings], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A configuration taken for a class of problems: `source` is `table`, `formula` or `forced`,
+    `spills` the registers per lane that its code keeps in memory."""
+
+    space: Space
+    problem: Problem
+    device: Device
+    configuration: Configuration
+    source: str
+    spills: int
+
+
+_decided: dict[tuple, Decision] = {}
+_lock = threading.Lock()
+_watching: list[list[Decision]] = []
+_forced: dict[str, Configuration] = {}
+
+
+def launch(
+    kernel: Any,
+    grid: Grid,
+    arguments: Sequence[Any],
+    space: Space,
+    problem: Problem,
+    **constants: Any,
+) -> None:
+    """Launch `kernel` (a `triton.jit` function) over `grid(settings)` with positional `arguments`
+    and the keyword `constants` that are not for `space` to choose.
+
+    Raises CompileError when no configuration compiles and fits the GPU.
+    """
+    device = gpu.launching()
+    decision = _decided.get(_identity(kernel, space, problem, device))
+    if decision is None or space.kernel in _forced:
+        decision = _decide(kernel, grid, arguments, space, problem, constants, device)
+    for watch in _watching:
+        watch.append(decision)
+    settings = decision.configuration.settings
+    kernel[grid(settings)](*arguments, **constants, **options(settings, device))
+
+
+def options(settings: Settings, device: Device) -> dict[str, Any]:
+    """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
+    amd = device.target.startswith("gfx")
+    kept = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
+    if device.target not in ("gfx90a", "gfx942"):
+        kept.pop("kpack", None)  # Triton takes 1 elsewhere
+    return {**kept, "enable_fp_fusion": True}
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[Decision]]:
+    """The decisions behind the launches of the block, in their order."""
+    seen: list[Decision] = []
+    _watching.append(seen)
+    try:
+        yield seen
+    finally:
+        _watching.remove(seen)
+
+
+@contextlib.contextmanager
+def forced(kernel: str, configuration: Configuration) -> Iterator[None]:
+    """Launch a kernel, by its space's name, in one configuration: for tuning and tests."""
+    before = _forced.get(kernel)
+    _forced[kernel] = configuration
+    try:
+        yield
+    finally:
+        del _forced[kernel]
+        if before is not None:
+            _forced[kernel] = before
+
+
+def forget() -> None:
+    """Decide anew from now on."""
+    _decided.clear()
+
+
+def _identity(kernel: Any, space: Space, problem: Problem, device: Device) -> tuple:
+    return id(kernel), space.kernel, device.id, space.key(problem)
+
+
+def _decide(
+    kernel: Any,
+    grid: Grid,
+    arguments: Sequence[Any],
+    space: Space,
+    problem: Problem,
+    constants: Mapping[str, Any],
+    device: Device,
+) -> Decision:
+    if space.kernel in _forced:
+        return Decision(space, problem, device, _forced[space.kernel], "forced", 0)
+    found = tables.find(kernel, space, problem, device)
+    if found is not None:
+        decision = Decision(space, problem, device, found, "table", 0)
+    else:
+        decision = _first_clean(kernel, grid, arguments, space, problem, constants, device)
+    with _lock:
+        return _decided.setdefault(_identity(kernel, space, problem, device), decision)
+
+
+def _first_clean(
+    kernel: Any,
+    grid: Grid,
+    arguments: Sequence[Any],
+    space: Space,
+    problem: Problem,
+    constants: Mapping[str, Any],
+    device: Device,
+) -> Decision:
+    """The first candidate that compiles, fits and spills nothing; else the one that spills least.
+    Raises CompileError when none compiles."""
+    spilling: list[tuple[int, int, Configuration]] = []
+    refused: Exception | None = None
+    for number, candidate in enumerate(space.ranked(problem, device)):
+        if len(spilling) == ATTEMPTS:
+            break
+        try:
+            spills = _spills(kernel, grid, arguments, constants, candidate, device)
+        except Exception as error:  # the compiler's own, of many kinds
+            refused = error
+            continue
+        if not spills:
+            return Decision(space, problem, device, candidate, "formula", 0)
+        spilling.append((spills, number, candidate))
+    if not spilling:
+        why = " ".join(str(refused).split())[:300] if refused else "none is allowed"
+        raise CompileError(
+            f"no configuration of {space.kernel} runs on {device.id} for {dict(problem)}: {why}"
+        ) from refused
+    spills, _, least = min(spilling)
+    warnings.warn(
+        f"{space.kernel} on {device.id} spills {spills} registers in every configuration tried "
+        f"for {dict(problem)}",
+        stacklevel=2,
+    )
+    return Decision(space, problem, device, least, "formula", spills)
+
+
+def _spills(
+    kernel: Any,
+    grid: Grid,
+    arguments: Sequence[Any],
+    constants: Mapping[str, Any],
+    candidate: Configuration,
+    device: Device,
+) -> int:
+    """Registers a compiled candidate spills. Raises what the compiler or the GPU's loader does."""
+    settings = candidate.settings
+    named = {**constants, **options(settings, device)}
+    with gpu.trying(candidate):
+        compiled = kernel.run(*arguments, grid=grid(settings), warmup=True, **named)
+        compiled._init_handles()
+    return int(compiled.n_spills or 0)
+
+
+__all__ = ["ATTEMPTS", "Decision", "Grid", "forced", "forget", "launch", "options", "watched"]

@@ -1,0 +1,72 @@
+"""The GPU that kernels run on now: the one of this machine, or one that is emulated or captured."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+from wavecast import arch
+from wavecast.arch import Device
+from wavecast.errors import UnknownName
+
+emulated: Device | None = None
+"""Set while `wavecast.device` or a capture stands for Triton's device."""
+
+trying: Callable[[Any], AbstractContextManager[None]] = contextlib.nullcontext
+"""Entered while a configuration is compiled that may be refused."""
+
+_NEAREST = (
+    *(("gfx90", "gfx90a"), ("gfx94", "gfx942"), ("gfx95", "gfx950"), ("gfx9", "gfx90a")),
+    *(("gfx125", "gfx1250"), ("gfx12", "gfx1201"), ("gfx", "gfx1100")),
+    *(("sm_9", "sm_90"), ("sm_8", "sm_80"), ("sm_", "sm_100")),
+)
+"""What stands in for a target nobody described, by its beginning."""
+
+
+def current(*tensors: Any) -> Device | None:
+    """The GPU that kernels over these tensors run on; None for tensors of the CPU where nothing
+    emulates one."""
+    if emulated is not None:
+        return emulated
+    for tensor in tensors:
+        if tensor is not None and tensor.is_cuda:
+            return _local(tensor.device.index or 0)
+    return None
+
+
+def launching() -> Device:
+    """The GPU that a launch goes to now."""
+    if emulated is not None:
+        return emulated
+    import torch
+
+    return _local(torch.cuda.current_device())
+
+
+@cache
+def _local(index: int) -> Device:
+    import torch
+
+    properties = torch.cuda.get_device_properties(index)
+    if torch.version.hip:
+        target = properties.gcnArchName.split(":")[0]
+    else:
+        target = f"sm_{properties.major}{properties.minor}"
+    return known(properties.name, target)
+
+
+def known(name: str, target: str) -> Device:
+    """The device of a marketing name, else the usual one of its target, else of the nearest."""
+    near = next((stand_in for start, stand_in in _NEAREST if target.startswith(start)), "gfx1100")
+    for selector in (name, target, near):
+        with contextlib.suppress(UnknownName):
+            device = arch.load(selector)
+            if selector != name or device.target == target:
+                return device
+    raise AssertionError(near)
+
+
+__all__ = ["current", "known", "launching"]

@@ -1,0 +1,1 @@
+"""Normalisation of rows and groups, forward and backward."""

@@ -1,0 +1,96 @@
+"""The description of an operator. Tests, benchmarks, tuning, docs and PyTorch read nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wavecast.model.bounds import Work
+
+if TYPE_CHECKING:
+    from wavecast.kernels.space import Space
+
+Sizes = Mapping[str, Any]
+"""What one call is about, in plain values: `{"rows": 8, "columns": 300, "dtype": "bfloat16"}`."""
+
+Compare = Callable[[Any, Any, Sizes], str]
+"""(got, expected, sizes) -> what is wrong, "" when nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a result may be from the float64 reference.
+
+        |got - expected| <= (ulps · eps(dtype of the result) + accumulated) · (|expected| + rms)
+
+    with rms that of all expected values: `ulps` for the rounding of the result, `accumulated` for
+    sums in float32. Integers and booleans must be equal.
+    """
+
+    ulps: float = 1.0
+    accumulated: float = 2e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The derivative, in the terms of `torch.library.register_autograd`.
+
+    `setup(ctx, inputs, output)` saves what `backward(ctx, *grads)` needs, which returns one
+    gradient (or None) per input. Both call operators (`torch.ops.wavecast.…`) and plain torch only,
+    so that they can be traced and differentiated.
+    """
+
+    setup: Callable[..., None]
+    backward: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One operator, `torch.ops.wavecast.<name>`.
+
+    `call` runs it on the GPU at hand (`wavecast.kernels.choice`); its annotations are the schema
+    (those `torch.library.infer_schema` knows) and its docstring the documentation: semantics,
+    shapes, dtypes, errors. `reference` has the same signature, is plain torch that works in any
+    floating dtype, float64 included, and defines what is right; it also serves CPU tensors and,
+    unless `fake` is given, finds shapes and dtypes of results under `torch.compile`.
+
+    `inputs(make, **sizes)` gives the keyword arguments of a call (`inputs.Make`); `work(**sizes)`
+    what it must compute and move. `cases` are the few small and ragged sizes it is tested with in
+    CI, `thorough` further ones (dtypes, flags) for `python -m tests.kernels.everything`, `shapes`
+    the ones it is judged on. With a gradient, `cases[0]` must also do with `dtype="float64"` on the
+    references: it is what finite differences are taken of.
+
+    `exact` names arguments that the float64 reference gets as they are, not widened (quantised
+    data whose dtype matters); `vmap` is what `torch.library.register_vmap` takes, where batching is
+    cheaper than a loop; `compare` replaces the usual comparison. `mutates` names arguments
+    written in place. `targets` are the compiler targets it runs on ((): all) and `notes` what users
+    should know, such as results that are not reproducible bit by bit.
+    """
+
+    name: str
+    summary: str
+    call: Callable[..., Any]
+    reference: Callable[..., Any]
+    inputs: Callable[..., dict[str, Any]]
+    work: Callable[..., Work]
+    cases: tuple[Sizes, ...]
+    shapes: tuple[Sizes, ...]
+    thorough: tuple[Sizes, ...] = ()
+    spaces: tuple[Space, ...] = ()
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    gradient: Gradient | None = None
+    fake: Callable[..., Any] | None = None
+    vmap: Callable[..., Any] | None = None
+    compare: Compare | None = None
+    exact: tuple[str, ...] = ()
+    mutates: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    notes: str = ""
+
+    def describe(self, sizes: Sizes) -> str:
+        """A call in one line: `rms_norm rows=8 columns=300 dtype=bfloat16`."""
+        return " ".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
+
+
+__all__ = ["Compare", "Gradient", "Operator", "Sizes", "Tolerance"]

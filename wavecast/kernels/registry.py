@@ -1,0 +1,84 @@
+"""All operators by name: those of this package, found in its folders, and those users add."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from wavecast.errors import MissingTool, UnknownName, UsageError
+from wavecast.kernels.operator import Operator
+
+_own: dict[str, Operator] = {}
+_added: dict[str, Operator] = {}
+_families: dict[str, str] = {}
+_listeners: list[Callable[[Operator], None]] = []
+
+
+def operators() -> Mapping[str, Operator]:
+    """Every operator by name, in alphabetical order. The first call imports their files.
+
+    Raises MissingTool without PyTorch or Triton.
+    """
+    if not _own:
+        _load()
+    return dict(sorted({**_own, **_added}.items()))
+
+
+def operator(name: str) -> Operator:
+    """An operator by name. Raises UnknownName."""
+    known = operators()
+    if name not in known:
+        raise UnknownName("operator", name, known)
+    return known[name]
+
+
+def family(name: str) -> str:
+    """The folder an operator stands in; `user` for added ones."""
+    operator(name)
+    return _families.get(name, "user")
+
+
+def register(added: Operator) -> Operator:
+    """Add an operator of your own: it then behaves like those of the library, as
+    `torch.ops.wavecast.<name>` too. Raises UsageError for a name that is taken."""
+    if added.name in operators():
+        raise UsageError(f"there is an operator called {added.name} already")
+    _added[added.name] = added
+    for listener in _listeners:
+        listener(added)
+    return added
+
+
+def listen(listener: Callable[[Operator], None]) -> None:
+    """Call `listener` with every operator added from now on."""
+    _listeners.append(listener)
+
+
+def _load() -> None:
+    try:
+        import_module("torch")
+        import_module("triton")
+    except ImportError as error:
+        hint = "pip install 'wavecast[torch]'"
+        raise MissingTool(f"operators need {error.name}", hint=hint) from None
+    package = "wavecast.kernels"
+    found: dict[str, Operator] = {}
+    root = str(Path(__file__).parent)
+    for folder in pkgutil.iter_modules([root], f"{package}."):
+        if not folder.ispkg:
+            continue
+        for module in pkgutil.walk_packages([f"{root}/{_last(folder.name)}"], f"{folder.name}."):
+            for one in getattr(import_module(module.name), "OPERATORS", ()):
+                assert one.name not in found, f"two operators are called {one.name}"
+                found[one.name] = one
+                _families[one.name] = _last(folder.name)
+    _own.update(found)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+__all__ = ["family", "listen", "operator", "operators", "register"]
