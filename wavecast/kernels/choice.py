@@ -30,9 +30,11 @@ Grid = Callable[[Settings], tuple[int, ...]]
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A configuration taken for a class of problems: `source` is `table`, `formula` or `forced`,
-    `spills` the registers per lane that its code keeps in memory."""
+    `spills` the registers per lane that its code keeps in memory, `text` names the kernel's text
+    (`tables.source`)."""
 
     space: Space
+    text: str
     problem: Problem
     device: Device
     configuration: Configuration
@@ -121,10 +123,11 @@ def _decide(
     device: Device,
 ) -> Decision:
     if space.kernel in _forced:
-        return Decision(space, problem, device, _forced[space.kernel], "forced", 0)
+        configuration = _forced[space.kernel]
+        return Decision(space, tables.source(kernel), problem, device, configuration, "forced", 0)
     found = tables.find(kernel, space, problem, device)
     if found is not None:
-        decision = Decision(space, problem, device, found, "table", 0)
+        decision = Decision(space, tables.source(kernel), problem, device, found, "table", 0)
     else:
         decision = _first_clean(kernel, grid, arguments, space, problem, constants, device)
     with _lock:
@@ -142,6 +145,7 @@ def _first_clean(
 ) -> Decision:
     """The first candidate that compiles, fits and spills nothing; else the one that spills least.
     Raises CompileError when none compiles."""
+    text = tables.source(kernel)
     spilling: list[tuple[int, int, Configuration]] = []
     refused: Exception | None = None
     for number, candidate in enumerate(space.ranked(problem, device)):
@@ -153,7 +157,7 @@ def _first_clean(
             refused = error
             continue
         if not spills:
-            return Decision(space, problem, device, candidate, "formula", 0)
+            return Decision(space, text, problem, device, candidate, "formula", 0)
         spilling.append((spills, number, candidate))
     if not spilling:
         why = " ".join(str(refused).split())[:300] if refused else "none is allowed"
@@ -166,7 +170,7 @@ def _first_clean(
         f"for {dict(problem)}",
         stacklevel=2,
     )
-    return Decision(space, problem, device, least, "formula", spills)
+    return Decision(space, text, problem, device, least, "formula", spills)
 
 
 def _spills(

@@ -1,17 +1,18 @@
 """Configurations found by tuning for the named targets, shipped with the package.
 
 `tables/<device id>.json` holds, per kernel text and class of problems, the best configuration and
-its predicted time. `python -m wavecast.cli ops tune` writes them; an entry of another kernel text
-than the one here does not count.
+the predicted time of the operator it was found in. `wavecast ops --tune` writes them; an entry of
+another kernel text than the one here does not count.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from wavecast.arch import Device
@@ -23,15 +24,21 @@ SCHEMA = "wavecast.kernels/1"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: `source` names the kernel's text, `problem` the class (`Space.key`), `seconds` the
-    predicted time by `fidelity`."""
+    """One row: `source` names the kernel's text, `problem` the class (`Space.key`); `seconds` are
+    predicted for the operator in this configuration, `formula_seconds` in the one the formula puts
+    first (None where that has no time)."""
 
     kernel: str
     source: str
     problem: Mapping[str, Any]
     configuration: Configuration
     seconds: float
-    fidelity: str
+    formula_seconds: float | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What the entry is looked up by."""
+        return self.kernel, _frozen(self.problem)
 
 
 def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configuration | None:
@@ -46,7 +53,7 @@ def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configu
 
 
 @cache
-def table(device: str) -> Mapping[tuple, Entry]:
+def table(device: str) -> Mapping[tuple[str, str], Entry]:
     """The shipped table of a device, empty where there is none."""
     path = resources.files("wavecast.kernels") / "tables" / f"{device}.json"
     if not path.is_file():
@@ -55,16 +62,34 @@ def table(device: str) -> Mapping[tuple, Entry]:
     assert document["schema"] == SCHEMA, f"{path}: schema {document['schema']}"
     found = {}
     for row in document["entries"]:
-        entry = Entry(
-            row["kernel"],
-            row["source"],
-            row["problem"],
-            Configuration.of(row["configuration"]),
-            row["seconds"],
-            row["fidelity"],
-        )
-        found[entry.kernel, _frozen(entry.problem)] = entry
+        entry = Entry(**{**row, "configuration": Configuration.of(row["configuration"])})
+        found[entry.key] = entry
     return found
+
+
+def store(device: str, entries: Iterable[Entry], folder: Path | None = None) -> Path:
+    """Write a table anew: the given entries, and those before for other kernels and problems whose
+    kernel text is that of one given or was not tuned now."""
+    folder = folder or Path(str(resources.files("wavecast.kernels") / "tables"))
+    folder.mkdir(exist_ok=True)
+    added = {entry.key: entry for entry in entries}
+    texts = {entry.kernel: entry.source for entry in added.values()}
+    kept = {
+        key: entry
+        for key, entry in table(device).items()
+        if texts.get(entry.kernel, entry.source) == entry.source
+    }
+    rows = [
+        json.dumps({**asdict(entry), "configuration": entry.configuration.settings})
+        for _, entry in sorted({**kept, **added}.items())
+    ]
+    path = folder / f"{device}.json"
+    written = path.with_suffix(".tmp")
+    head = f'{{"schema": "{SCHEMA}", "device": "{device}", "entries": [\n'
+    written.write_text(head + ",\n".join(rows) + "\n]}\n", encoding="utf-8")
+    written.replace(path)
+    table.cache_clear()
+    return path
 
 
 def source(kernel: Any) -> str:
@@ -76,4 +101,4 @@ def _frozen(problem: Mapping[str, Any]) -> str:
     return json.dumps(problem, sort_keys=True)
 
 
-__all__ = ["SCHEMA", "Entry", "find", "source", "table"]
+__all__ = ["SCHEMA", "Entry", "find", "source", "store", "table"]

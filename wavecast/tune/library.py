@@ -1,0 +1,165 @@
+"""Configurations of the kernel library by prediction of the compiled code, for shipped tables.
+
+The formula of a kernel's `Space` ranks its candidates; here the first of them are compiled inside
+the whole operator, and the operator's predicted time decides: a split of K also pays for the kernel
+that adds up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from wavecast import arch
+from wavecast.arch import Device
+from wavecast.errors import WavecastError
+from wavecast.kernels import choice, registry
+from wavecast.kernels.configuration import Configuration
+from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.tables import Entry
+
+CANDIDATES = 8
+"""Configurations of one kernel that are compiled for one problem."""
+_TASKS_PER_PROCESS = 8
+"""A process is replaced after so many, for what compilers leave behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An operator in one configuration per kernel: predicted seconds of all its launches, `inf`
+    where that is not known, and the most registers one of them spills."""
+
+    configurations: Mapping[str, Configuration]
+    seconds: float
+    spills: int
+    decisions: tuple[choice.Decision, ...]
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """What spills comes last."""
+        return self.spills > 0, self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What was found for one call on one device; `failure` says why nothing was."""
+
+    operator: str
+    sizes: Sizes
+    device: str
+    entries: tuple[Entry, ...] = ()
+    failure: str = ""
+
+
+def tune(
+    calls: Iterable[tuple[str, Sizes, str]], *, candidates: int = CANDIDATES, jobs: int = 1
+) -> Iterator[Tuned]:
+    """Tune calls (operator, sizes, device) in processes of their own, as they end.
+
+    A call whose process the compiler takes down is a failure; the others go on.
+    """
+    waiting = list(calls)
+    while waiting:
+        broken: list[tuple[str, Sizes, str]] = []
+        with ProcessPoolExecutor(
+            jobs, mp_context=get_context("spawn"), max_tasks_per_child=_TASKS_PER_PROCESS
+        ) as pool:
+            running: dict[Future[Tuned], tuple[str, Sizes, str]] = {
+                pool.submit(_tune, name, dict(sizes), device, candidates): (name, sizes, device)
+                for name, sizes, device in waiting
+            }
+            for future in as_completed(running):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    broken.append(running[future])
+        if len(broken) == len(waiting):
+            name, sizes, device = broken.pop(0)
+            yield Tuned(name, sizes, device, failure="the compiler ended its process")
+        waiting = broken
+
+
+def tuned(
+    operator: Operator, sizes: Sizes, device: Device, candidates: int = CANDIDATES
+) -> tuple[Entry, ...]:
+    """The best configurations of one call's kernels, one kernel after the other.
+
+    Raises WavecastError when the call does not compile at all.
+    """
+    first = trial(operator, sizes, device, {})
+    best = first
+    for decision in _distinct(first.decisions):
+        space = decision.space
+        for candidate in space.ranked(decision.problem, device)[:candidates]:
+            if candidate == decision.configuration:
+                continue
+            forced = {**best.configurations, space.kernel: candidate}
+            with contextlib.suppress(WavecastError):
+                found = trial(operator, sizes, device, forced)
+                if found.rank < best.rank:
+                    best = found
+    if not math.isfinite(best.seconds):
+        return ()
+    before = first.seconds if math.isfinite(first.seconds) else None
+    return tuple(
+        Entry(
+            decision.space.kernel,
+            decision.text,
+            dict(decision.space.key(decision.problem)),
+            decision.configuration,
+            best.seconds,
+            before,
+        )
+        for decision in _distinct(best.decisions)
+    )
+
+
+def trial(
+    operator: Operator, sizes: Sizes, device: Device, forced: Mapping[str, Configuration]
+) -> Trial:
+    """Compile a call for a device, its kernels in the configurations given, and predict it.
+
+    Raises WavecastError when a kernel does not compile.
+    """
+    from wavecast.integrations.triton import capture
+    from wavecast.kernels.inputs import Make
+    from wavecast.predict.estimate import estimate
+
+    with contextlib.ExitStack() as stack:
+        for kernel, configuration in forced.items():
+            stack.enter_context(choice.forced(kernel, configuration))
+        launches = stack.enter_context(capture(device))
+        decisions = stack.enter_context(choice.watched())
+        operator.call(**operator.inputs(Make(values=False), **sizes))
+    seconds, spills = 0.0, 0
+    for launch in launches:
+        found = estimate(launch, (), device)
+        spills = max(spills, found.resources.spills)
+        seconds += found.prediction.seconds if found.prediction else math.inf
+    chosen = {decision.space.kernel: decision.configuration for decision in decisions}
+    return Trial(chosen, seconds, spills, tuple(decisions))
+
+
+def _tune(name: str, sizes: Sizes, device: str, candidates: int) -> Tuned:
+    """In a process of its own."""
+    try:
+        entries = tuned(registry.operator(name), sizes, arch.load(device), candidates)
+    except WavecastError as error:
+        return Tuned(name, sizes, device, failure=str(error))
+    failure = "" if entries else "no configuration has a predicted time"
+    return Tuned(name, sizes, device, entries, failure)
+
+
+def _distinct(decisions: Iterable[choice.Decision]) -> list[choice.Decision]:
+    found: dict[tuple, choice.Decision] = {}
+    for decision in decisions:
+        found[decision.space.kernel, decision.space.key(decision.problem)] = decision
+    return list(found.values())
+
+
+__all__ = ["CANDIDATES", "Trial", "Tuned", "trial", "tune", "tuned"]
