@@ -1,0 +1,156 @@
+"""Narrow number formats: what they hold, and the codes of float32 values on any GPU.
+
+Codes are found by integer arithmetic that rounds to nearest, ties to even, as PyTorch's casts do;
+targets that convert to a format by instructions of their own use these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks
+
+FP8: Final = {
+    torch.float8_e4m3fn: "e4m3fn",
+    torch.float8_e4m3fnuz: "e4m3fnuz",
+    torch.float8_e5m2: "e5m2",
+    torch.float8_e5m2fnuz: "e5m2fnuz",
+}
+"""The fp8 formats by dtype."""
+
+_NATIVE: Final = {
+    "gfx942": ("e4m3fnuz", "e5m2fnuz"),
+    "gfx950": ("e4m3fn", "e5m2"),
+    "gfx1201": ("e4m3fn", "e5m2"),
+    "sm_90": ("e4m3fn", "e5m2"),
+    "sm_100": ("e4m3fn", "e5m2"),
+}
+"""Formats that a target's instructions convert float32 to."""
+
+LEAST: Final = 2.0**-100
+"""The least absolute maximum a scale is made of, so that no scale is zero or denormal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`mantissa` bits, exponent `bias` and greatest finite value; `unsigned_zero`: the code of a
+    negative zero is NaN instead. `wide` is the exponent of the greatest power of two."""
+
+    name: str
+    mantissa: int
+    bias: int
+    most: float
+    wide: int
+    unsigned_zero: bool = False
+
+
+FORMATS: Final = {
+    one.name: one
+    for one in (
+        Format("e4m3fn", 3, 7, 448.0, 8),
+        Format("e4m3fnuz", 3, 8, 240.0, 7, True),
+        Format("e5m2", 2, 15, 57344.0, 15),
+        Format("e5m2fnuz", 2, 16, 57344.0, 15, True),
+        Format("e2m1", 1, 1, 6.0, 2),
+    )
+}
+
+
+def native(name: str, device: Device) -> bool:
+    """Whether a device has instructions that convert float32 to a format."""
+    return name in _NATIVE.get(device.target, ())
+
+
+def constants(name: str, device: Device) -> dict[str, Any]:
+    """What the kernels take to find codes of a format on a device."""
+    form = FORMATS[name]
+    return {
+        "KIND": name,
+        "MANTISSA": form.mantissa,
+        "BIAS": form.bias,
+        "MOST": form.most,
+        "NATIVE": native(name, device),
+    }
+
+
+def fp8_name(operator: str, dtype: torch.dtype) -> str:
+    """The format of an fp8 dtype. Raises ArgumentError for another dtype."""
+    known = ", ".join(str(one).removeprefix("torch.") for one in FP8)
+    given = str(dtype).removeprefix("torch.")
+    checks.require(dtype in FP8, operator, f"no fp8 dtype {given}; it takes {known}")
+    return FP8[dtype]
+
+
+@triton.jit
+def codes_of(
+    value, KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
+    NATIVE: tl.constexpr,
+):  # fmt: skip
+    """The codes (uint8) of float32 values, saturated at `MOST`; NaN stays NaN."""
+    if NATIVE:
+        held = tl.minimum(tl.maximum(value, -MOST), MOST)
+        held = tl.where(value != value, value, held)
+        if KIND == "e4m3fn":
+            code = held.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
+        elif KIND == "e4m3fnuz":
+            code = held.to(tl.float8e4b8).to(tl.uint8, bitcast=True)
+        elif KIND == "e5m2":
+            code = held.to(tl.float8e5).to(tl.uint8, bitcast=True)
+        else:
+            code = held.to(tl.float8e5b16).to(tl.uint8, bitcast=True)
+    else:
+        SHIFT: tl.constexpr = 23 - MANTISSA
+        LOWEST: tl.constexpr = (128 - BIAS) << 23
+        MAGIC: tl.constexpr = (151 - BIAS - MANTISSA) << 23
+        TOP: tl.constexpr = 3 if KIND == "e2m1" else 7
+        bits = value.to(tl.uint32, bitcast=True)
+        sign = (bits >> 31) << TOP
+        size = bits & 0x7FFFFFFF
+        most = tl.full((1,), MOST, tl.float32).to(tl.uint32, bitcast=True)
+        held = tl.minimum(size, most)
+        normal = (held - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((held >> SHIFT) & 1)) >> SHIFT
+        magic = tl.full((1,), MAGIC, tl.uint32).to(tl.float32, bitcast=True)
+        small = (held.to(tl.float32, bitcast=True) + magic).to(tl.uint32, bitcast=True) - MAGIC
+        code = tl.where(held < LOWEST, small, normal)
+        if KIND == "e4m3fnuz" or KIND == "e5m2fnuz":
+            code = tl.where(code == 0, 0, code | sign)
+            code = tl.where(size > 0x7F800000, 0x80, code)
+        elif KIND == "e2m1":
+            code = code | sign
+        else:
+            code = tl.where(size > 0x7F800000, 0x7F, code) | sign
+        code = code.to(tl.uint8)
+    return code
+
+
+@triton.jit
+def integers_of(value):
+    """float32 values from -127 to 127 rounded to int8, ties to even; those beyond saturate."""
+    held = tl.minimum(tl.maximum(value, -127.0), 127.0)
+    return ((held + 12582912.0).to(tl.int32, bitcast=True) & 0xFF).to(tl.uint8)
+
+
+@triton.jit
+def sizes_of(value):
+    """The bits of absolute float32 values: they order as these do, with NaN above all."""
+    return value.to(tl.uint32, bitcast=True) & 0x7FFFFFFF
+
+
+__all__ = [
+    "FORMATS",
+    "FP8",
+    "LEAST",
+    "Format",
+    "codes_of",
+    "constants",
+    "fp8_name",
+    "integers_of",
+    "native",
+    "sizes_of",
+]
