@@ -9,16 +9,25 @@
 Every function is `torch.ops.wavecast.<name>` as well, with autograd and `torch.compile`. Importing
 this module defines them. `names()` lists them, `register` adds one of your own
 (docs/adding-an-op.md).
+
+Whole models: `replace(model)` gives modules another forward, `substituted()` answers PyTorch's
+functions while a block runs, and `inductor_pass()` rewrites what `torch.compile` is about to
+compile. Each tells what it did.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wavecast.integrations.torch import library
+from wavecast.integrations.torch.mode import substituted
+from wavecast.integrations.torch.replace import replace
 from wavecast.integrations.torch.verify import verify
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.registry import operator, operators, register
+
+if TYPE_CHECKING:
+    from wavecast.integrations.torch.inductor import InductorPass
 
 library.install()
 
@@ -26,6 +35,14 @@ library.install()
 def names() -> tuple[str, ...]:
     """The names of all operators."""
     return tuple(operators())
+
+
+def inductor_pass() -> InductorPass:
+    """A pass for `torch.compile(…, options={"pre_grad_custom_pass": …})`; its `replaced` tells what
+    it did."""
+    from wavecast.integrations.torch.inductor import InductorPass
+
+    return InductorPass()
 
 
 def __getattr__(name: str) -> Any:
@@ -38,4 +55,15 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *names()])
 
 
-__all__ = ["Gradient", "Operator", "Tolerance", "names", "operator", "register", "verify"]
+__all__ = [
+    "Gradient",
+    "Operator",
+    "Tolerance",
+    "inductor_pass",
+    "names",
+    "operator",
+    "register",
+    "replace",
+    "substituted",
+    "verify",
+]

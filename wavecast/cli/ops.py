@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from wavecast.kernels.operator import Operator
+    from wavecast.pipeline.library import Call
 
 
 @click.command("ops")
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @click.option("--arch", default="", help="GPUs to compile for, separated by commas.")
 @click.option("-k", "pattern", default="", help="Operators whose name has this regular expression.")
 @click.option("--small", is_flag=True, help="Test cases instead of the shapes it is judged on.")
+@click.option("--shapes", type=click.IntRange(1), help="Only the first so many shapes of each.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--tune", "tuning", is_flag=True, help="Write tables of tuned configurations.")
 @click.option(
     "--candidates",
@@ -30,12 +32,20 @@ if TYPE_CHECKING:
     help="With --tune: configurations per kernel and problem.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="With --tune: processes."
-)
-@click.option(
-    "--output",
+    "--tables",
     type=click.Path(file_okay=False, path_type=Path),
     help="With --tune: folder of the tables (default: the package's).",
+)
+@click.option(
+    "--pages",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write one page per operator to this folder, with --survey or --arch.",
+)
+@click.option(
+    "--survey",
+    "stored",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A result of --format json to use instead of compiling.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -45,10 +55,13 @@ def command(
     arch: str,
     pattern: str,
     small: bool,
+    shapes: int | None,
+    jobs: int,
     tuning: bool,
     candidates: int,
-    jobs: int,
-    output: Path | None,
+    tables: Path | None,
+    pages: Path | None,
+    stored: Path | None,
     form: str,
 ) -> None:
     """List the operators of the kernel library; with --arch, compile them and show for each GPU the
@@ -59,68 +72,87 @@ def command(
     """
     from rich.console import Console
 
-    from wavecast import arch as known
-    from wavecast.errors import NothingAnalysed, UsageError
+    from wavecast.errors import UsageError
     from wavecast.kernels import registry
     from wavecast.pipeline.library import survey
     from wavecast.report import library
 
-    try:
-        wanted = re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"-k {pattern!r} is not a regular expression: {error}") from None
-    chosen = [registry.operator(name) for name in names or registry.operators()]
-    chosen = [operator for operator in chosen if wanted.search(operator.name)]
-    if not chosen:
-        raise NothingAnalysed("no operator has such a name")
+    chosen = _chosen(names, pattern)
+    console = Console(width=None if sys.stdout.isatty() else 220)
     if tuning and not arch:
         raise UsageError("--tune needs --arch")
-    console = Console(width=None if sys.stdout.isatty() else 220)
-    if not arch:
+    if not arch and stored is None:
         library.listing(chosen, [registry.family(one.name) for one in chosen], console)
         return
-    devices = [known.load(name) for name in arch.split(",")]
+    calls = _calls(chosen, arch, small, shapes)
     if tuning:
-        _tune(chosen, [device.id for device in devices], small, candidates, jobs, output)
+        _tune(calls, candidates, jobs, tables)
         return
-    found = survey(chosen, devices, small=small)
-    if form == "json":
+    if stored is not None:
+        found = library.surveyed(json.loads(stored.read_text(encoding="utf-8")))
+    else:
+        place = {json.dumps(call): number for number, call in enumerate(calls)}
+        found = sorted(
+            survey(calls, jobs=jobs),
+            key=lambda one: place[json.dumps((one.operator, one.sizes, one.device))],
+        )
+    if pages is not None:
+        pages.mkdir(parents=True, exist_ok=True)
+        for one in chosen:
+            text = library.page(one, registry.family(one.name), found)
+            (pages / f"{one.name}.md").write_text(text, encoding="utf-8")
+        families = [registry.family(one.name) for one in chosen]
+        (pages / "README.md").write_text(library.index(chosen, families), encoding="utf-8")
+    elif form == "json":
         click.echo(json.dumps(library.document(found), indent=1))
     else:
         library.render(found, console)
 
 
-def _tune(
-    chosen: Sequence[Operator],
-    devices: Sequence[str],
-    small: bool,
-    candidates: int,
-    jobs: int,
-    output: Path | None,
-) -> None:
+def _chosen(names: Sequence[str], pattern: str) -> list[Operator]:
+    from wavecast.errors import NothingAnalysed, UsageError
+    from wavecast.kernels import registry
+
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"-k {pattern!r} is not a regular expression: {error}") from None
+    found = [registry.operator(name) for name in names or registry.operators()]
+    found = [operator for operator in found if wanted.search(operator.name)]
+    if not found:
+        raise NothingAnalysed("no operator has such a name")
+    return found
+
+
+def _calls(chosen: Sequence[Operator], arch: str, small: bool, shapes: int | None) -> list[Call]:
+    from wavecast import arch as known
+
+    devices = [known.load(name) for name in arch.split(",") if name]
+    return [
+        (one.name, dict(sizes), device.id)
+        for one in chosen
+        for sizes in (one.cases if small else one.shapes)[:shapes]
+        for device in devices
+        if not one.targets or device.target in one.targets
+    ]
+
+
+def _tune(calls: Sequence[Call], candidates: int, jobs: int, folder: Path | None) -> None:
     """Tables are written again after every call, so that an interruption loses nothing."""
     from wavecast.kernels import tables
     from wavecast.kernels.tables import Entry
     from wavecast.tune.library import tune
 
-    calls = [
-        (one.name, sizes, device)
-        for device in devices
-        for one in chosen
-        for sizes in (one.cases if small else one.shapes)
-    ]
-    written: dict[str, list[Entry]] = {device: [] for device in devices}
+    written: dict[str, list[Entry]] = {}
     for number, found in enumerate(tune(calls, candidates=candidates, jobs=jobs), 1):
         sizes = " ".join(f"{name}={value}" for name, value in found.sizes.items())
         told = found.failure
         for entry in found.entries:
             gain = f" (formula {entry.formula_seconds:.3g} s)" if entry.formula_seconds else ""
             told += f"\n    {entry.kernel}: {entry.configuration} {entry.seconds:.3g} s{gain}"
-        click.echo(
-            f"{number}/{len(calls)} {found.device} {found.operator} {sizes} {told}", err=True
-        )
+        call = f"{found.device} {found.operator} {sizes}"
+        click.echo(f"{number}/{len(calls)} {call} {told}", err=True)
         if found.entries:
-            written[found.device] += found.entries
-            path = tables.store(found.device, written[found.device], output)
-            if number == len(calls):
-                click.echo(str(path))
+            rows = written.setdefault(found.device, [])
+            rows += found.entries
+            tables.store(found.device, rows, folder)

@@ -3,16 +3,20 @@ configuration, what that takes and how long."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from wavecast import model
-from wavecast.arch import Device
+from wavecast import arch, model
 from wavecast.errors import WavecastError
-from wavecast.kernels import choice
-from wavecast.kernels.operator import Operator, Sizes
-from wavecast.model.bounds import Roofline
+from wavecast.kernels import choice, registry
+from wavecast.kernels.operator import Sizes
+from wavecast.pipeline.processes import spread
+from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch
+
+Call = tuple[str, Sizes, str]
+"""An operator's name, sizes, and the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +42,28 @@ class KernelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """One call on one device. `failure` says why nothing is known of it."""
+    """One call on one device. `floor` is the seconds its useful work needs at least, at sustained
+    rates where they are known, and `bound` by what (`memory`, `compute`, `unknown`); `failure` says
+    why there are no kernels."""
 
     operator: str
     sizes: Sizes
-    device: Device
+    device: str
     kernels: tuple[KernelFacts, ...] = ()
-    bound: Roofline | None = None
+    floor: float | None = None
+    bound: str = ""
     failure: str = ""
 
     @property
     def seconds(self) -> float | None:
         """Predicted seconds of all kernels, one after the other; None where one is not known."""
-        times = [kernel.seconds for kernel in self.kernels]
-        if not times or None in times:
-            return None
-        return sum(time for time in times if time is not None)
-
-    @property
-    def floor(self) -> float | None:
-        """Seconds the useful work needs at sustained rates, or at the datasheet's."""
-        if self.bound is None:
-            return None
-        return self.bound.sustained_seconds or self.bound.floor_seconds
+        times = [kernel.seconds for kernel in self.kernels if kernel.seconds is not None]
+        return sum(times) if times and len(times) == len(self.kernels) else None
 
     @property
     def share(self) -> float | None:
         """The floor as a share of the predicted time."""
-        seconds, floor = self.seconds, self.floor
-        return floor / seconds if seconds and floor else None
+        return self.floor / self.seconds if self.seconds and self.floor else None
 
     @property
     def spills(self) -> int:
@@ -74,53 +71,54 @@ class Surveyed:
         return max((kernel.spills for kernel in self.kernels), default=0)
 
 
-def survey(
-    operators: Iterable[Operator], devices: Sequence[Device], *, small: bool = False
-) -> Iterator[Surveyed]:
-    """Every operator on the shapes it is judged on (`small`: its test cases), device by device."""
-    for operator in operators:
-        for sizes in operator.cases if small else operator.shapes:
-            for device in devices:
-                if not operator.targets or device.target in operator.targets:
-                    yield surveyed(operator, sizes, device)
+def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
+    """What every call launches, as they come; with several `jobs`, in processes, as they end."""
+    if jobs == 1:
+        yield from map(surveyed, calls)
+        return
+    given = [(name, dict(sizes), device) for name, sizes, device in calls]
+    for (name, sizes, device), found in spread(surveyed, given, jobs):
+        yield found or Surveyed(name, sizes, device, failure="the compiler ended its process")
 
 
-def surveyed(operator: Operator, sizes: Sizes, device: Device) -> Surveyed:
+def surveyed(call: Call) -> Surveyed:
     """What one call launches on a device, compiled for it but not run."""
     from wavecast.integrations.triton import capture
     from wavecast.kernels.inputs import Make
 
-    bound = model.roofline(operator.work(**sizes), device)
+    name, sizes, selector = call
+    operator, device = registry.operator(name), arch.load(selector)
+    work = operator.work(**sizes)
+    roof = model.roofline(work, device)
+    floor = roof.sustained_seconds or roof.floor_seconds
     try:
         with capture(device) as launches, choice.watched() as decisions:
             operator.call(**operator.inputs(Make(values=False), **sizes))
-        flops = operator.work(**sizes).flops
-        given = Given(flops_hint=dict(flops or {}))
+        given = Given(flops_hint=dict(work.flops or {}))
         explained = [explain_launch(launch, device, given) for launch in launches]
     except WavecastError as error:
-        return Surveyed(operator.name, sizes, device, (), bound, str(error))
-    by_kernel = {decision.space.kernel: decision for decision in decisions}
-    kernels = []
-    for explanation in explained:
-        decision = by_kernel.get(explanation.code.kernel)
-        registers, found = explanation.analysis.registers, explanation.predicted.prediction
-        kernels.append(
-            KernelFacts(
-                explanation.code.kernel,
-                str(decision.configuration) if decision else "",
-                decision.source if decision else "",
-                registers.vgpr + registers.agpr,
-                registers.spilled_vgpr,
-                explanation.analysis.lds_bytes,
-                explanation.analysis.occupancy.resident_waves,
-                found.seconds if found else None,
-                found.low if found else None,
-                found.high if found else None,
-                found.limiter if found else "",
-                "" if found else explanation.predicted.why_not,
-            )
-        )
-    return Surveyed(operator.name, sizes, device, tuple(kernels), bound)
+        return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
+    chosen = {decision.space.kernel: decision for decision in decisions}
+    kernels = tuple(_facts(one, chosen.get(one.code.kernel)) for one in explained)
+    return Surveyed(name, sizes, device.id, kernels, floor, roof.bound)
 
 
-__all__ = ["KernelFacts", "Surveyed", "survey", "surveyed"]
+def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFacts:
+    analysis, found = explained.analysis, explained.predicted.prediction
+    times: dict[str, Any] = {"seconds": None, "low": None, "high": None, "limiter": ""}
+    if found is not None:
+        times = {name: getattr(found, name) for name in times}
+    return KernelFacts(
+        explained.code.kernel,
+        str(decision.configuration) if decision else "",
+        decision.source if decision else "",
+        analysis.registers.vgpr + analysis.registers.agpr,
+        analysis.registers.spilled_vgpr,
+        analysis.lds_bytes,
+        analysis.occupancy.resident_waves,
+        why_not="" if found else explained.predicted.why_not,
+        **times,
+    )
+
+
+__all__ = ["Call", "KernelFacts", "Surveyed", "survey", "surveyed"]

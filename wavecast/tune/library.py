@@ -10,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from typing import Any
 
 from wavecast import arch
 from wavecast.arch import Device
@@ -22,11 +20,10 @@ from wavecast.kernels import choice, registry
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.tables import Entry
+from wavecast.pipeline.processes import spread
 
 CANDIDATES = 8
 """Configurations of one kernel that are compiled for one problem."""
-_TASKS_PER_PROCESS = 8
-"""A process is replaced after so many, for what compilers leave behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +60,9 @@ def tune(
 
     A call whose process the compiler takes down is a failure; the others go on.
     """
-    waiting = list(calls)
-    while waiting:
-        broken: list[tuple[str, Sizes, str]] = []
-        with ProcessPoolExecutor(
-            jobs, mp_context=get_context("spawn"), max_tasks_per_child=_TASKS_PER_PROCESS
-        ) as pool:
-            running: dict[Future[Tuned], tuple[str, Sizes, str]] = {
-                pool.submit(_tune, name, dict(sizes), device, candidates): (name, sizes, device)
-                for name, sizes, device in waiting
-            }
-            for future in as_completed(running):
-                try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    broken.append(running[future])
-        if len(broken) == len(waiting):
-            name, sizes, device = broken.pop(0)
-            yield Tuned(name, sizes, device, failure="the compiler ended its process")
-        waiting = broken
+    given = [(name, dict(sizes), device, candidates) for name, sizes, device in calls]
+    for (name, sizes, device, _), found in spread(_tune, given, jobs):
+        yield found or Tuned(name, sizes, device, failure="the compiler ended its process")
 
 
 def tuned(
@@ -145,8 +126,9 @@ def trial(
     return Trial(chosen, seconds, spills, tuple(decisions))
 
 
-def _tune(name: str, sizes: Sizes, device: str, candidates: int) -> Tuned:
+def _tune(call: tuple[str, dict[str, Any], str, int]) -> Tuned:
     """In a process of its own."""
+    name, sizes, device, candidates = call
     try:
         entries = tuned(registry.operator(name), sizes, arch.load(device), candidates)
     except WavecastError as error:

@@ -1,0 +1,135 @@
+"""Attention and experts of Hugging Face models: both go through registries of implementations, to
+which the library's are added."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from wavecast.integrations.torch.replaced import Done, Left, Replaced
+
+NAME: Final = "wavecast"
+_ACTIVATIONS: Final = {"SiLUActivation": "silu", "SiLU": "silu"}
+
+
+def replace(model: nn.Module, account: Replaced) -> None:
+    """Set a model's attention and experts to the library's, where it is one of transformers'."""
+    if "transformers" not in sys.modules or not hasattr(model, "config"):
+        return
+    _attention(model, account)
+    _experts(model, account)
+
+
+def _attention(model: Any, account: Replaced) -> None:
+    from transformers import AttentionInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+    before = getattr(model.config, "_attn_implementation", None)
+    if before is None or not hasattr(model, "set_attn_implementation"):
+        return
+    AttentionInterface.register(NAME, attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+    model.set_attn_implementation(NAME)
+    if model.config._attn_implementation != NAME:
+        account.left.append(Left("", "attention", f"{type(model).__name__} keeps {before}"))
+        return
+    account.undoing.append(lambda: model.set_attn_implementation(before))
+    account.done.append(Done("", f"attention ({before})", "attention"))
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **named: Any,
+) -> tuple[Tensor, None]:
+    """An attention function of transformers: [batch, heads, tokens, width] in, tokens before heads
+    out. What the operator does not have (a mask of its own, a bias) goes to transformers' own."""
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    window = named.get("sliding_window")
+    unusual = attention_mask is not None or named.get("position_bias") is not None
+    if unusual or named.get("cache") is not None:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout, scaling, is_causal, **named
+        )
+    q, k, v = (one.transpose(1, 2) for one in (query, key, value))
+    out, _ = torch.ops.wavecast.attention(
+        q,
+        k,
+        v,
+        causal=causal and query.shape[2] > 1,
+        scale=scaling,
+        window_left=-1 if window is None else window - 1,
+        sinks=named.get("s_aux"),
+        soft_cap=named.get("softcap") or 0.0,
+        dropout=dropout,
+    )
+    return out, None
+
+
+def _experts(model: Any, account: Replaced) -> None:
+    try:
+        from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+    except ImportError:  # older releases have loops in every model
+        return
+    found = [
+        (path, module)
+        for path, module in model.named_modules()
+        if hasattr(module, "gate_up_proj") and hasattr(module, "is_transposed")
+    ]
+    if not found:
+        return
+    before = getattr(model.config, "_experts_implementation", None)
+    reasons = {path: _no_experts(module) for path, module in found}
+    for path, reason in reasons.items():
+        if reason:
+            account.left.append(Left(path, "experts", reason))
+    if any(reasons.values()):
+        return
+    ALL_EXPERTS_FUNCTIONS.register(NAME, experts)
+    model.config._experts_implementation = NAME
+
+    def back() -> None:
+        model.config._experts_implementation = before
+
+    account.undoing.append(back)
+    for path, module in found:
+        account.done.append(Done(path, type(module).__name__, "moe_experts"))
+
+
+def _no_experts(module: Any) -> str:
+    """Why experts stay transformers' own, "" if they need not."""
+    if not module.has_gate:
+        return "no gate"
+    if module.has_bias or module.is_transposed or not module.is_concatenated:
+        return "weights of another layout"
+    if getattr(module, "has_post_expert_norm", False) or module._is_expert_parallel:
+        return "norms after experts, or experts on several devices"
+    name = type(module.act_fn).__name__
+    return "" if name in _ACTIVATIONS else f"activation {name}"
+
+
+def experts(
+    module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor
+) -> Tensor:
+    """An experts function of transformers: [tokens, hidden], routing [tokens, k]."""
+    return torch.ops.wavecast.moe_experts(
+        hidden_states,
+        module.gate_up_proj,
+        module.down_proj,
+        top_k_weights.float(),
+        top_k_index.to(torch.int32),
+    )
+
+
+__all__ = ["NAME", "attention", "experts", "replace"]

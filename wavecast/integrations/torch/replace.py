@@ -1,0 +1,199 @@
+"""Models whose modules run operators of the library: `replace(model)`.
+
+A module keeps its class, parameters, hooks and place in the state dict; only its `forward` is
+another one. Modules of other people's classes (RMS norms, gated MLPs) are recognised by what they
+have, and taken only if a small random input gives the same result before and after.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wavecast.integrations.torch import library
+from wavecast.integrations.torch.replaced import Done, Left, Replaced
+from wavecast.integrations.torch.substitutes import SUBSTITUTES, why_not
+
+_PROBE_ROWS: Final = 3
+_PROBE_ERROR: Final = 0.05
+"""Largest relative difference of a probe; bfloat16 rounds by 0.004."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """How modules of one kind are replaced. `why_not(module)` is None for a module of another
+    kind, "" for one it can take, else the reason against. `probe` asks for the comparison."""
+
+    operator: str
+    why_not: Callable[[nn.Module], str | None]
+    forward: Callable[..., Any]
+    probe: Callable[[nn.Module], Tensor] | None = None
+
+
+def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
+    """Have the modules of `model` run operators of the library, in place.
+
+    Linear, RMSNorm, LayerNorm, Conv, gated MLPs, and of Hugging Face models the attention function
+    and the experts. What was replaced, and what was left for which reason, is in the result, whose
+    `undo()` takes everything back.
+    """
+    library.install()
+    account = Replaced()
+    for path, module in model.named_modules():
+        for swap in SWAPS:
+            reason = swap.why_not(module)
+            if reason is None:
+                continue
+            if not reason and swap.probe is not None:
+                reason = _probed(module, swap)
+            name = type(module).__name__
+            if reason:
+                account.left.append(Left(path, name, reason))
+            else:
+                account.undoing.append(_taken(module, swap.forward))
+                account.done.append(Done(path, name, swap.operator))
+            break
+    if attention:
+        from wavecast.integrations.torch import huggingface
+
+        huggingface.replace(model, account)
+    return account
+
+
+def _taken(module: nn.Module, forward: Callable[..., Any]) -> Callable[[], None]:
+    """Give a module another forward; the result gives it back its own."""
+    own = module.__dict__.get("forward")
+    module.forward = types.MethodType(forward, module)
+
+    def back() -> None:
+        if own is None:
+            module.__dict__.pop("forward", None)
+        else:
+            module.forward = own
+
+    return back
+
+
+def _probed(module: nn.Module, swap: Swap) -> str:
+    """Why a module is not what it looks like, "" if it is."""
+    assert swap.probe is not None
+    try:
+        with torch.no_grad():
+            x = swap.probe(module)
+            before = module(x)
+            after = swap.forward(module, x)
+    except Exception as error:  # of any kind: the module is somebody else's
+        return f"does not run on a matrix: {type(error).__name__}"
+    if not isinstance(before, Tensor) or before.shape != after.shape:
+        return "returns something else"
+    scale = before.double().abs().mean()
+    if bool((before.double() - after.double()).abs().mean() > _PROBE_ERROR * scale):
+        return "computes something else"
+    return ""
+
+
+def _linear(self: Any, input: Tensor) -> Tensor:
+    if why_not(F.linear, (input, self.weight, self.bias), {}):
+        return F.linear(input, self.weight, self.bias)
+    return SUBSTITUTES[F.linear].call(input, self.weight, self.bias)
+
+
+def _layer_norm(self: Any, input: Tensor) -> Tensor:
+    arguments = (input, self.normalized_shape, self.weight, self.bias, self.eps)
+    if why_not(F.layer_norm, arguments, {}):
+        return F.layer_norm(*arguments)
+    return SUBSTITUTES[F.layer_norm].call(*arguments)
+
+
+def _convolution(self: Any, input: Tensor) -> Tensor:
+    function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[self.weight.dim() - 2]
+    arguments = (
+        input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+    )  # fmt: skip
+    if why_not(function, arguments, {}):
+        return function(*arguments)
+    return SUBSTITUTES[function].call(*arguments)
+
+
+def _rms_norm(self: Any, hidden_states: Tensor) -> Tensor:
+    return torch.ops.wavecast.rms_norm(hidden_states, self.weight, _eps(self, hidden_states))
+
+
+def _offset_rms_norm(self: Any, hidden_states: Tensor) -> Tensor:
+    eps = _eps(self, hidden_states)
+    return torch.ops.wavecast.rms_norm(hidden_states, self.weight, eps, 1.0)
+
+
+def _eps(module: Any, x: Tensor) -> float:
+    for name in ("variance_epsilon", "eps", "epsilon"):
+        value = getattr(module, name, None)
+        if isinstance(value, float):
+            return value
+    return torch.finfo(x.dtype).eps
+
+
+def _gated(self: Any, x: Tensor) -> Tensor:
+    return self.down_proj(torch.ops.wavecast.silu_mul_two(self.gate_proj(x), self.up_proj(x)))
+
+
+def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
+    def why(module: nn.Module) -> str | None:
+        if type(module) is kind:
+            return ""
+        return f"a subclass of {kind.__name__}" if isinstance(module, kind) else None
+
+    return why
+
+
+def _no_norm(module: nn.Module) -> str | None:
+    weight = getattr(module, "weight", None)
+    if "RMSNorm" not in type(module).__name__:
+        return None
+    return "" if isinstance(weight, Tensor) and weight.dim() == 1 else "no vector of weights"
+
+
+def _no_convolution(module: nn.Module) -> str | None:
+    if type(module) not in (nn.Conv1d, nn.Conv2d, nn.Conv3d):
+        return None
+    conv: Any = module
+    if conv.padding_mode != "zeros" or isinstance(conv.padding, str):
+        return f"padding {conv.padding_mode} {conv.padding}"
+    return ""
+
+
+def _no_gate(module: nn.Module) -> str | None:
+    parts: Any = module
+    if not all(hasattr(module, name) for name in ("gate_proj", "up_proj", "down_proj", "act_fn")):
+        return None
+    if not isinstance(parts.gate_proj, nn.Module):
+        return None
+    name = type(parts.act_fn).__name__
+    return "" if name.startswith("SiLU") else f"activation {name}"
+
+
+def _row(module: Any) -> Tensor:
+    weight = module.weight
+    return torch.randn(_PROBE_ROWS, weight.shape[0], dtype=weight.dtype, device=weight.device)
+
+
+def _gate_row(module: Any) -> Tensor:
+    weight = module.gate_proj.weight
+    return torch.randn(_PROBE_ROWS, weight.shape[1], dtype=weight.dtype, device=weight.device)
+
+
+SWAPS: Final[Sequence[Swap]] = (
+    Swap("matmul", _is(nn.Linear), _linear),
+    Swap("layer_norm", _is(nn.LayerNorm), _layer_norm),
+    Swap("convolution", _no_convolution, _convolution),
+    Swap("rms_norm", _no_norm, _rms_norm, _row),
+    Swap("silu_mul_two", _no_gate, _gated, _gate_row),
+)
+"""In this order; the first that knows a module decides."""
+
+__all__ = ["SWAPS", "Swap", "replace"]

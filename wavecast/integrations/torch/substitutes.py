@@ -1,0 +1,248 @@
+"""PyTorch's functions answered by operators of the library: one table for modules, for graphs that
+are compiled, and for programs that run.
+
+A substitute has the signature of the function it stands for and returns what that returns.
+`why_not` says, from arguments (or what stands for them in a graph), why a call cannot be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+FLOATS: Final = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """`call` stands for a function of PyTorch; `operator` names what answers; `why_not(*args,
+    **named)` is "" for a call it can answer."""
+
+    operator: str
+    call: Callable[..., Any]
+    why_not: Callable[..., str]
+
+
+def _floating(*tensors: Any) -> str:
+    given = [one for one in tensors if one is not None]
+    if not all(isinstance(one, Tensor) for one in given):
+        return "an argument is no tensor"
+    odd = [one.dtype for one in given if one.dtype not in FLOATS]
+    if odd:
+        return f"dtype {str(odd[0]).removeprefix('torch.')}"
+    if len({one.dtype for one in given}) > 1:
+        return "several dtypes"
+    return "a tensor is empty" if any(_is_empty(one) for one in given) else ""
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in tensor.shape)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`torch.nn.functional.linear`."""
+    return torch.ops.wavecast.matmul(input, weight.t(), bias)
+
+
+def _no_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> str:
+    return _floating(input, weight, bias) or ("" if weight.dim() == 2 else "weight is no matrix")
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """`torch.matmul`, where the second operand is one matrix or both have the same batch."""
+    if other.dim() == 2:
+        return torch.ops.wavecast.matmul(input, other)
+    return torch.ops.wavecast.batched_matmul(input, other)
+
+
+def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> str:
+    if out is not None:
+        return "out="
+    wrong = _floating(input, other)
+    if wrong:
+        return wrong
+    if input.dim() >= 2 and other.dim() == 2:
+        return ""
+    same = input.dim() == other.dim() == 3 and input.shape[0] == other.shape[0]
+    return "" if same else f"operands of {input.dim()} and {other.dim()} dimensions"
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor, eps: float | None = None
+) -> Tensor:
+    """`torch.nn.functional.rms_norm` over the last dimension."""
+    small = torch.finfo(input.dtype).eps if eps is None else eps
+    return torch.ops.wavecast.rms_norm(input, weight, small)
+
+
+def _no_rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> str:
+    if weight is None:
+        return "no weight"
+    return _floating(input) or _floating(weight) or _last_only(normalized_shape)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`torch.nn.functional.layer_norm` over the last dimension."""
+    return torch.ops.wavecast.layer_norm(input, weight, bias, eps)
+
+
+def _no_layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> str:
+    return _floating(input) or _floating(weight, bias) or _last_only(normalized_shape)
+
+
+def _last_only(shape: Sequence[int]) -> str:
+    return "" if len(shape) == 1 else "more dimensions than the last"
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """`torch.nn.functional.scaled_dot_product_attention` of [batch, heads, tokens, width]."""
+    q, k, v = (one.transpose(1, 2) for one in (query, key, value))
+    out, _ = torch.ops.wavecast.attention(q, k, v, causal=is_causal, scale=scale)
+    return out.transpose(1, 2)
+
+
+def _no_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> str:
+    wrong = _floating(query, key, value)
+    if wrong:
+        return wrong
+    if attn_mask is not None:
+        return "a mask of its own"
+    if dropout_p:
+        return "dropout"
+    if query.dim() != 4:
+        return f"query of {query.dim()} dimensions"
+    if is_causal and query.shape[2] != key.shape[2]:
+        return "causal, with other numbers of queries and keys"  # torch aligns to the top left
+    heads, shared = query.shape[1], key.shape[1]
+    if heads != shared and not enable_gqa:
+        return "heads that broadcast"
+    widths = (query.shape[3], value.shape[3])
+    return "" if max(widths) <= 256 else f"heads of {max(widths)}"
+
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """`torch.nn.functional.conv1d`, `conv2d`, `conv3d`."""
+    spatial = weight.dim() - 2
+    return torch.ops.wavecast.convolution(
+        input,
+        weight,
+        bias,
+        _each(stride, spatial),
+        _each(padding, spatial),
+        _each(dilation, spatial),
+        groups,
+    )
+
+
+def _no_convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> str:
+    if isinstance(padding, str):
+        return f"padding={padding!r}"
+    wrong = _floating(input, weight, bias)
+    return wrong or ("" if input.dim() == weight.dim() else "input without a batch")
+
+
+def _each(value: Any, count: int) -> list[int]:
+    return [value] * count if isinstance(value, int) else list(value)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`torch.nn.functional.silu`."""
+    return torch.ops.wavecast.silu(input)
+
+
+def _no_silu(input: Tensor, inplace: bool = False) -> str:
+    return _floating(input) or ("in place" if inplace else "")
+
+
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    """`torch.nn.functional.gelu`."""
+    return torch.ops.wavecast.gelu(input, approximate)
+
+
+def _no_gelu(input: Tensor, *, approximate: str = "none") -> str:
+    return _floating(input)
+
+
+SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
+    F.linear: Substitute("matmul", linear, _no_linear),
+    torch.matmul: Substitute("matmul", matmul, _no_matmul),
+    torch.bmm: Substitute("batched_matmul", matmul, _no_matmul),
+    F.rms_norm: Substitute("rms_norm", rms_norm, _no_rms_norm),
+    F.layer_norm: Substitute("layer_norm", layer_norm, _no_layer_norm),
+    F.scaled_dot_product_attention: Substitute("attention", attention, _no_attention),
+    F.conv1d: Substitute("convolution", convolution, _no_convolution),
+    F.conv2d: Substitute("convolution", convolution, _no_convolution),
+    F.conv3d: Substitute("convolution", convolution, _no_convolution),
+    F.silu: Substitute("silu", silu, _no_silu),
+    F.gelu: Substitute("gelu", gelu, _no_gelu),
+}
+"""Function of PyTorch -> what answers it."""
+
+
+def why_not(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> str:
+    """Why a call of a function in the table stays PyTorch's, "" when it need not."""
+    try:
+        return SUBSTITUTES[function].why_not(*args, **named)
+    except TypeError:
+        return "arguments of another form"
+
+
+__all__ = ["SUBSTITUTES", "Substitute", "why_not"]

@@ -1,0 +1,44 @@
+"""Work spread over processes of their own: compilers may take one down, and leave much behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Final, TypeVar
+
+Call = TypeVar("Call")
+Result = TypeVar("Result")
+
+_TASKS_PER_PROCESS: Final = 16
+
+
+def spread(
+    function: Callable[[Call], Result], calls: Iterable[Call], jobs: int
+) -> Iterator[tuple[Call, Result | None]]:
+    """`function` of every call in `jobs` processes, as they end; None for a call whose process
+    died. What it raises is raised. Function, calls and results are pickled."""
+    waiting = list(calls)
+    while waiting:
+        unfinished: list[Call] = []
+        with ProcessPoolExecutor(
+            jobs, mp_context=get_context("spawn"), max_tasks_per_child=_TASKS_PER_PROCESS
+        ) as pool:
+            running: dict[Future[Result], Call] = {
+                pool.submit(function, call): call for call in waiting
+            }
+            for future in as_completed(running):
+                try:
+                    yield running[future], future.result()
+                except BrokenProcessPool:
+                    unfinished.append(running[future])
+        if jobs == 1 and unfinished:  # the first of them was the one that ran
+            order = [call for call in waiting if any(call is one for one in unfinished)]
+            yield order[0], None
+            waiting = order[1:]
+        else:  # which of them it was shows when each runs alone
+            jobs, waiting = 1, unfinished
+
+
+__all__ = ["spread"]
