@@ -1,0 +1,1 @@
+"""Attention of many queries at once: prefill and training, forward and backward."""
