@@ -15,6 +15,8 @@ import triton.language as tl
 
 from wavecast.arch import Device
 from wavecast.kernels import checks
+from wavecast.kernels.space import Problem, Settings
+from wavecast.model.chip import Chip
 
 FP8: Final = {
     torch.float8_e4m3fn: "e4m3fn",
@@ -87,6 +89,13 @@ def fp8_name(operator: str, dtype: torch.dtype) -> str:
     return FP8[dtype]
 
 
+def straddling(elements: int, problem: Problem, settings: Settings, device: Device) -> float:
+    """How much longer a kernel takes whose lanes hold more than 16 bytes of input: Triton then
+    gives each lane 16 codes in a row, and its loads of 16 bytes leave gaps that others fill."""
+    held = elements / (settings["num_warps"] * Chip.of(device).lanes)
+    return 1.0 if held * problem["bytes"] <= 16 else 1.4
+
+
 @triton.jit
 def codes_of(
     value, KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
@@ -114,7 +123,9 @@ def codes_of(
         size = bits & 0x7FFFFFFF
         most = tl.full((1,), MOST, tl.float32).to(tl.uint32, bitcast=True)
         held = tl.minimum(size, most)
-        normal = (held - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((held >> SHIFT) & 1)) >> SHIFT
+        normal = (
+            held - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((held >> SHIFT) & 1)
+        ) >> SHIFT
         magic = tl.full((1,), MAGIC, tl.uint32).to(tl.float32, bitcast=True)
         small = (held.to(tl.float32, bitcast=True) + magic).to(tl.uint32, bitcast=True) - MAGIC
         code = tl.where(held < LOWEST, small, normal)
@@ -153,4 +164,5 @@ __all__ = [
     "integers_of",
     "native",
     "sizes_of",
+    "straddling",
 ]

@@ -24,6 +24,7 @@ from wavecast.kernels.quantise.formats import (
     integers_of,
     native,
     sizes_of,
+    straddling,
 )
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
@@ -165,7 +166,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     return {
         "BLOCK": (columns,) if whole else (1024, 2048, 4096),
         "ROWS": (1, 2, 4, 8) if columns <= 1024 else (1,),
-        "num_warps": (1, 2, 4, 8, 16),
+        "num_warps": (1, 2, 4, 8, 16, 32) if device.limits().wave_lanes == 32 else (1, 2, 4, 8, 16),
         "num_stages": (1,),
     }
 
@@ -174,22 +175,22 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = problem["rows"], problem["columns"]
     passes = 1 if columns <= _WHOLE_ROW else 2
     quick = problem["kind"] == "int8" or native(problem["kind"], device)
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
-        read=rows * columns * problem["bytes"] * passes,
-        written=rows * columns,
-        elements=settings["ROWS"] * settings["BLOCK"],
-        operations=(_OPERATIONS[quick] + 3.0 * (passes - 1))
-        * triton.cdiv(columns, settings["BLOCK"]),
-        held=2.0,
+    return straddling(settings["ROWS"] * settings["BLOCK"], problem, settings, device) * (
+        estimates.streaming(
+            device,
+            settings,
+            workgroups=triton.cdiv(rows, settings["ROWS"]),
+            read=rows * columns * problem["bytes"] * passes,
+            written=rows * columns,
+            elements=settings["ROWS"] * settings["BLOCK"],
+            operations=(_OPERATIONS[quick] + 3.0 * (passes - 1))
+            * triton.cdiv(columns, settings["BLOCK"]),
+            held=2.0,
+        )
     )
 
 
-TOKEN = Space(
-    kernel="quantise_token_kernel", axes=_axes, seconds=_seconds, classes=("rows",)
-)
+TOKEN = Space(kernel="quantise_token_kernel", axes=_axes, seconds=_seconds, classes=("rows",))
 
 
 def _inputs(make: Make, rows: int, columns: int, dtype: str, to: str = "") -> dict[str, Any]:
