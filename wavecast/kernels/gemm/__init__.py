@@ -1,0 +1,1 @@
+"""Matrix products: dense, batched and scaled, with what follows them in the same kernel."""

@@ -1,0 +1,447 @@
+"""Matrix product with bias, activation, gate and residual: y = act(a b + bias) · gate + residual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, estimates
+from wavecast.kernels.choice import launch
+from wavecast.kernels.gemm import epilogue
+from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, slope
+from wavecast.kernels.gemm.product import NAMES, PRECISIONS, Epilogue, product
+from wavecast.kernels.gemm.space import SUM, TILES
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.bounds import Work
+
+OPERANDS = (torch.float32, torch.bfloat16, torch.float16, torch.int8)
+
+
+def matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    gate: torch.Tensor | None = None,
+    activation: str = "none",
+    out_dtype: torch.dtype | None = None,
+    precision: str = "ieee",
+) -> torch.Tensor:
+    """`activation(a @ b + bias) * gate + residual`.
+
+    `a` is [..., K] and `b` [K, N], of one dtype, with any strides, so that transposed operands need
+    no copy. float32, float16 and bfloat16 are summed in float32, int8 in int32. `bias` is [N],
+    `residual` and `gate` are [..., N] like the result, of any floating dtype. `activation` is one
+    of none, relu, gelu, gelu_tanh and silu. The result is of `out_dtype`, by default that of `a`
+    (int32 for int8), and contiguous.
+
+    `precision` concerns float32: `ieee` multiplies it as it is, `tf32` rounds operands to ten bits
+    of mantissa on GPUs with such matrix instructions (gfx942, NVIDIA) and to sixteen or more
+    elsewhere (three products of bfloat16). Raises ArgumentError.
+    """
+    kind = _check("matmul", a, b, bias, residual, gate, activation, out_dtype, precision)
+    n, k = b.shape[1], a.shape[-1]
+    shape = (*a.shape[:-1], n)
+    if not a.numel() or not b.numel():
+        return matmul_reference(a, b, bias, residual, gate, activation, out_dtype, precision)
+    out = torch.empty(shape, dtype=kind, device=a.device)
+    rows = out.numel() // n
+    product(
+        "matmul",
+        a.reshape(1, rows, k),
+        b.unsqueeze(0),
+        out.view(1, rows, n),
+        Epilogue(
+            bias,
+            None if residual is None else residual.reshape(rows, n),
+            None if gate is None else gate.reshape(rows, n),
+            activation,
+        ),
+        precision,
+    )
+    return out
+
+
+def matmul_reference(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    gate: torch.Tensor | None = None,
+    activation: str = "none",
+    out_dtype: torch.dtype | None = None,
+    precision: str = "ieee",
+) -> torch.Tensor:
+    """`torch.matmul`, in float32 at least; int8 in float64, where its sums are exact."""
+    if a.dtype == torch.int8:
+        total = torch.matmul(a.double(), b.double())
+        kind = out_dtype or torch.int32
+    else:
+        wide = torch.promote_types(a.dtype, torch.float32)
+        total = torch.matmul(a.to(wide), b.to(wide))
+        kind = out_dtype or a.dtype
+    return epilogue.reference(total, bias, residual, gate, activation).to(kind).contiguous()
+
+
+@triton.jit
+def matmul_epilogue_backward_kernel(
+    dy_ptr, z_ptr, gate_ptr, dz_ptr, dgate_ptr, count, ACTIVATION: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    first = tl.program_id(0)
+    if WIDE:
+        first = first.to(tl.int64)
+    at = first * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    z = tl.load(z_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    dz = dy * slope(z, ACTIVATION)
+    if gate_ptr is not None:
+        dz *= tl.load(gate_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        dgate = dy * activated(z, ACTIVATION)
+        tl.store(dgate_ptr + at, dgate.to(dgate_ptr.dtype.element_ty), mask=inside)
+    tl.store(dz_ptr + at, dz.to(dz_ptr.dtype.element_ty), mask=inside)
+
+
+def matmul_epilogue_backward(
+    dy: torch.Tensor,
+    z: torch.Tensor,
+    gate: torch.Tensor | None = None,
+    activation: str = "none",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The gradients of `y = activation(z) * gate` with respect to `z` and `gate`.
+
+    `dy`, `z` and `gate` have one shape and any of float32, float16 and bfloat16. The first result
+    is of the dtype of `dy`, the second of that of `gate` (empty without one). Raises ArgumentError.
+    """
+    name = "matmul_epilogue_backward"
+    checks.dtype_in(name, "dy", dy, checks.FLOATS)
+    checks.dtype_in(name, "z", z, checks.FLOATS)
+    checks.shape_is(name, "z", z, dy.shape)
+    _known(name, "activation", activation, ACTIVATIONS)
+    if gate is not None:
+        checks.dtype_in(name, "gate", gate, checks.FLOATS)
+        checks.shape_is(name, "gate", gate, dy.shape)
+    checks.same_device(name, dy=dy, z=z, gate=gate)
+    dz = torch.empty(dy.shape, dtype=dy.dtype, device=dy.device)
+    dgate = _like_gate(dy, gate)
+    count = dy.numel()
+    if not count:
+        return dz, dgate
+    given = None if gate is None else gate.contiguous()
+    problem = {
+        "count": count,
+        "bytes": dy.element_size() + z.element_size(),
+        "gated": gate is not None,
+        "activation": activation,
+    }
+    launch(
+        matmul_epilogue_backward_kernel,
+        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
+        (dy.contiguous(), z.contiguous(), given, dz, None if gate is None else dgate, count),
+        ELEMENTS,
+        problem,
+        ACTIVATION=activation,
+        WIDE=checks.wide(dy),
+    )
+    return dz, dgate
+
+
+def matmul_epilogue_backward_reference(
+    dy: torch.Tensor,
+    z: torch.Tensor,
+    gate: torch.Tensor | None = None,
+    activation: str = "none",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """By the formulas, in float32 at least."""
+    kind = torch.promote_types(torch.promote_types(dy.dtype, z.dtype), torch.float32)
+    wide, dwide = z.to(kind), dy.to(kind)
+    dz = dwide * _slope(wide, activation)
+    if gate is None:
+        return dz.to(dy.dtype).contiguous(), _like_gate(dy, gate)
+    dgate = dwide * epilogue.reference(wide, activation=activation)
+    dz = dz * gate.to(kind)
+    return dz.to(dy.dtype).contiguous(), dgate.to(gate.dtype).contiguous()
+
+
+def _slope(z: torch.Tensor, activation: str) -> torch.Tensor:
+    if activation == "relu":
+        return (z > 0).to(z.dtype)
+    if activation == "gelu":
+        normal = torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
+        return torch.special.ndtr(z) + z * normal
+    if activation == "gelu_tanh":
+        scale = (2 / torch.pi) ** 0.5
+        inside = torch.tanh(scale * (z + 0.044715 * z**3))
+        inner = scale * (1 + 3 * 0.044715 * z.square())
+        return 0.5 * (1 + inside) + 0.5 * z * (1 - inside.square()) * inner
+    if activation == "silu":
+        share = torch.sigmoid(z)
+        return share * (1 + z * (1 - share))
+    return torch.ones_like(z)
+
+
+def _like_gate(dy: torch.Tensor, gate: torch.Tensor | None) -> torch.Tensor:
+    if gate is None:
+        return torch.empty(0, dtype=dy.dtype, device=dy.device)
+    return torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
+
+
+def _check(
+    operator: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    bias: torch.Tensor | None,
+    residual: torch.Tensor | None,
+    gate: torch.Tensor | None,
+    activation: str,
+    out_dtype: torch.dtype | None,
+    precision: str,
+) -> torch.dtype:
+    """The dtype of the result."""
+    checks.require(a.dim() > 0, operator, "a is a scalar")
+    checks.dtype_in(operator, "a", a, OPERANDS)
+    checks.dtype_in(operator, "b", b, (a.dtype,))
+    checks.shape_is(operator, "b", b, (a.shape[-1], -1))
+    shape = (*a.shape[:-1], b.shape[1])
+    if bias is not None:
+        checks.dtype_in(operator, "bias", bias, checks.FLOATS)
+        checks.shape_is(operator, "bias", bias, shape[-1:])
+    for name, tensor in (("residual", residual), ("gate", gate)):
+        if tensor is not None:
+            checks.dtype_in(operator, name, tensor, checks.FLOATS)
+            checks.shape_is(operator, name, tensor, shape)
+    _known(operator, "activation", activation, ACTIVATIONS)
+    _known(operator, "precision", precision, PRECISIONS)
+    checks.same_device(operator, a=a, b=b, bias=bias, residual=residual, gate=gate)
+    integers = a.dtype == torch.int8
+    kind = out_dtype or (torch.int32 if integers else a.dtype)
+    known = kind in checks.FLOATS or (integers and kind == torch.int32)
+    checks.require(known, operator, f"no result of {kind} for operands of {a.dtype}")
+    plain = bias is None and residual is None and gate is None and activation == "none"
+    checks.require(
+        plain or kind != torch.int32, operator, "int32 results take no bias, gate or activation"
+    )
+    return kind
+
+
+def _known(operator: str, name: str, value: str, values: tuple[str, ...]) -> None:
+    checks.require(value in values, operator, f"{name} is {value!r}; it takes {', '.join(values)}")
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    a, b, bias, residual, gate, activation, out_dtype, precision = inputs
+    ctx.save_for_backward(a, b, bias, gate)
+    ctx.residual = None if residual is None else residual.dtype
+    ctx.activation, ctx.precision = activation, precision
+
+
+def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+    """The sums before the activation are computed anew, in float32 at least."""
+    a, b, bias, gate = ctx.saved_tensors
+    ops = torch.ops.wavecast
+    wanted = ctx.needs_input_grad
+    dz, dgate = dy, None
+    if gate is not None or ctx.activation != "none":
+        kind = torch.promote_types(a.dtype, torch.float32)
+        z = ops.matmul(a, b, bias, out_dtype=kind, precision=ctx.precision)
+        dz, dgate = ops.matmul_epilogue_backward(dy, z, gate, ctx.activation)
+    columns = b.shape[1]
+    narrow = dz.to(a.dtype)
+    da = db = dbias = dresidual = None
+    if wanted[0]:
+        da = ops.matmul(narrow, b.t(), precision=ctx.precision)
+    if wanted[1]:
+        flat = a.reshape(-1, a.shape[-1])
+        db = ops.matmul(flat.t(), narrow.reshape(-1, columns), precision=ctx.precision)
+    if wanted[2] and bias is not None:
+        wide = torch.promote_types(dz.dtype, torch.float32)
+        dbias = dz.reshape(-1, columns).sum(0, dtype=wide).to(bias.dtype)
+    if wanted[3] and ctx.residual is not None:
+        dresidual = dy.to(ctx.residual)
+    return da, db, dbias, dresidual, dgate, None, None, None
+
+
+def _elements_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    count, tensors = problem["count"], 2 if problem["gated"] else 1
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=triton.cdiv(count, settings["BLOCK"]),
+        read=count * (problem["bytes"] + 2 * (tensors - 1)),
+        written=count * 2 * tensors,
+        elements=settings["BLOCK"],
+        operations=20.0,
+        held=4.0,
+    )
+
+
+ELEMENTS = Space(
+    kernel="matmul_epilogue_backward_kernel",
+    axes=lambda problem, device: {
+        "BLOCK": (1024, 2048, 4096, 8192),
+        "num_warps": (4, 8),
+        "num_stages": (1,),
+    },
+    seconds=_elements_seconds,
+    classes=("count",),
+)
+
+
+def _inputs(
+    make: Make,
+    m: int,
+    n: int,
+    k: int,
+    dtype: str,
+    layout: str = "NT",
+    bias: bool = False,
+    residual: bool = False,
+    gate: bool = False,
+    activation: str = "none",
+    out: str = "",
+    precision: str = "ieee",
+) -> dict[str, Any]:
+    """`layout` is that of `a` and `b`: N as they are multiplied, T stored transposed. Values for
+    tf32 are multiples of what it can hold, so that only sums are rounded."""
+
+    def operand(rows: int, columns: int, transposed: bool) -> torch.Tensor:
+        shape = (columns, rows) if transposed else (rows, columns)
+        if dtype == "int8":
+            made = make.integers(shape, -128, 128, dtype)
+        elif precision == "tf32":
+            made = make.normal(shape, "bfloat16").to(make.dtype(dtype))
+        else:
+            made = make.normal(shape, dtype)
+        return made.t() if transposed else made
+
+    further = dtype if dtype != "int8" else "float32"
+    return {
+        "a": operand(m, k, layout[0] == "T"),
+        "b": operand(k, n, layout[1] == "T"),
+        "bias": make.normal((n,), further) if bias else None,
+        "residual": make.normal((m, n), further) if residual else None,
+        "gate": make.normal((m, n), further) if gate else None,
+        "activation": activation,
+        "out_dtype": make.dtype(out) if out else None,
+        "precision": precision,
+    }
+
+
+def _work(
+    m: int,
+    n: int,
+    k: int,
+    dtype: str,
+    layout: str = "NT",
+    bias: bool = False,
+    residual: bool = False,
+    gate: bool = False,
+    activation: str = "none",
+    out: str = "",
+    precision: str = "ieee",
+) -> Work:
+    kind = getattr(torch, dtype)
+    result = getattr(torch, out) if out else torch.int32 if dtype == "int8" else kind
+    extra = torch.float32.itemsize if dtype == "int8" else kind.itemsize
+    read = (m + n) * k * kind.itemsize + (n * bias + m * n * (residual + gate)) * extra
+    name = "xf32" if precision == "tf32" else NAMES.get(kind, "fp64")
+    return Work({name: 2.0 * m * n * k}, read, m * n * result.itemsize, "formula", "formula")
+
+
+def _backward_inputs(
+    make: Make, m: int, n: int, dtype: str, gate: bool = False, activation: str = "silu"
+) -> dict[str, Any]:
+    return {
+        "dy": make.normal((m, n), dtype),
+        "z": make.normal((m, n), "float64" if dtype == "float64" else "float32"),
+        "gate": make.normal((m, n), dtype) if gate else None,
+        "activation": activation,
+    }
+
+
+def _backward_work(
+    m: int, n: int, dtype: str, gate: bool = False, activation: str = "silu"
+) -> Work:
+    size, count = getattr(torch, dtype).itemsize, m * n
+    read = count * (size + 4 + size * gate)
+    flops = {"vector_fp32": 10.0 * count}
+    return Work(flops, read, count * size * (1 + gate), "formula", "formula")
+
+
+_CASES = (
+    {
+        **{"m": 5, "n": 17, "k": 19, "dtype": "float32", "layout": "NN", "bias": True},
+        **{"residual": True, "gate": True, "activation": "silu"},
+    },
+    {"m": 70, "n": 150, "k": 200, "dtype": "bfloat16", "bias": True, "activation": "gelu_tanh"},
+    {"m": 3, "n": 200, "k": 1024, "dtype": "float16", "residual": True},
+    {"m": 40, "n": 72, "k": 264, "dtype": "bfloat16", "layout": "TN"},
+    {"m": 33, "n": 48, "k": 160, "dtype": "int8", "layout": "NN"},
+)
+_THOROUGH = (
+    {"m": 144, "n": 96, "k": 256, "dtype": "bfloat16", "layout": "NN"},
+    {"m": 96, "n": 130, "k": 128, "dtype": "float16", "layout": "TT", "activation": "relu"},
+    {"m": 20, "n": 64, "k": 96, "dtype": "bfloat16", "activation": "gelu", "out": "float32"},
+    {"m": 48, "n": 40, "k": 72, "dtype": "float32", "precision": "tf32", "layout": "NN"},
+    {"m": 48, "n": 64, "k": 136, "dtype": "float32", "precision": "tf32"},
+    {"m": 64, "n": 64, "k": 64, "dtype": "float32", "layout": "TN", "activation": "relu"},
+    {"m": 17, "n": 64, "k": 136, "dtype": "int8", "out": "bfloat16", "bias": True},
+    {"m": 64, "n": 32, "k": 64, "dtype": "int8", "layout": "TN"},
+    {"m": 1, "n": 96, "k": 2048, "dtype": "bfloat16", "bias": True, "activation": "silu"},
+    {"m": 1, "n": 257, "k": 515, "dtype": "float16", "layout": "NN", "gate": True},
+)
+_SHAPES = tuple(
+    {"m": m, "n": n, "k": k, "dtype": "bfloat16"}
+    for m, n, k in (
+        *((1, 4096, 4096), (16, 28672, 4096), (16, 4096, 14336), (64, 2112, 7168)),
+        *((64, 8192, 28672), (512, 5120, 2880), (512, 6144, 4096), (4096, 10240, 8192)),
+        *((4096, 2880, 4096), (4096, 7168, 2048), (8192, 28672, 4096)),
+    )
+) + ({"m": 4096, "n": 4096, "k": 4096, "dtype": "bfloat16", "layout": "TN"},)
+_BACKWARD_CASES = (
+    {"m": 7, "n": 33, "dtype": "float32", "gate": True},
+    {"m": 65, "n": 130, "dtype": "bfloat16", "activation": "gelu"},
+    {"m": 9, "n": 200, "dtype": "float16", "gate": True, "activation": "gelu_tanh"},
+)
+_BACKWARD_THOROUGH = (
+    {"m": 9, "n": 200, "dtype": "float32", "activation": "relu"},
+    {"m": 9, "n": 20, "dtype": "bfloat16", "gate": True, "activation": "none"},
+)
+
+OPERATORS = (
+    Operator(
+        name="matmul",
+        summary="matrix product with bias, activation, gate and residual",
+        call=matmul,
+        reference=matmul_reference,
+        inputs=_inputs,
+        work=_work,
+        cases=_CASES,
+        thorough=_THOROUGH,
+        shapes=_SHAPES,
+        spaces=(TILES, SUM),
+        gradient=Gradient(_setup, _gradient),
+        tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+        notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",
+    ),
+    Operator(
+        name="matmul_epilogue_backward",
+        summary="gradients of the activation and gate of matmul",
+        call=matmul_epilogue_backward,
+        reference=matmul_epilogue_backward_reference,
+        inputs=_backward_inputs,
+        work=_backward_work,
+        cases=_BACKWARD_CASES,
+        thorough=_BACKWARD_THOROUGH,
+        shapes=({"m": 8192, "n": 14336, "dtype": "bfloat16", "gate": True},),
+        spaces=(ELEMENTS,),
+        tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    ),
+)

@@ -1,0 +1,219 @@
+"""Launches a dense product: strides, constants and workspace of its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+import triton
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, gpu, tiles
+from wavecast.kernels.choice import launch
+from wavecast.kernels.gemm.kernels import matmul_kernel, matmul_sum_kernel
+from wavecast.kernels.gemm.space import SUM, TILES
+from wavecast.kernels.space import Settings
+
+NAMES: Final = {
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.float16: "fp16",
+    torch.int8: "int8",
+    torch.float8_e4m3fn: "fp8",
+    torch.float8_e4m3fnuz: "fp8",
+    torch.float8_e5m2: "fp8",
+    torch.float8_e5m2fnuz: "fp8",
+}
+"""Operands by the names of `wavecast.model`."""
+FP8: Final = tuple(kind for kind, name in NAMES.items() if name == "fp8")
+PRECISIONS: Final = ("ieee", "tf32")
+
+_NATIVE_FP8: Final = {
+    "gfx942": (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    "gfx950": (torch.float8_e4m3fn, torch.float8_e5m2),
+    "gfx1200": (torch.float8_e4m3fn, torch.float8_e5m2),
+    "gfx1201": (torch.float8_e4m3fn, torch.float8_e5m2),
+}
+"""What matrix instructions take; the others are widened to bfloat16, which holds all their values.
+NVIDIA's take the formats without `uz`, and its compiler knows no others."""
+_DIVISOR: Final = 512
+_PART: Final = 3
+"""Where the workspace stands among the arguments of `matmul_kernel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What follows the sums (`wavecast.kernels.gemm.epilogue`). `gate` and `residual` are
+    [rows, columns], scales are float32 of one element or one per row or column."""
+
+    bias: torch.Tensor | None = None
+    residual: torch.Tensor | None = None
+    gate: torch.Tensor | None = None
+    activation: str = "none"
+    scale_a: torch.Tensor | None = None
+    scale_b: torch.Tensor | None = None
+    out_scale: torch.Tensor | None = None
+
+    @property
+    def name(self) -> str:
+        """The terms there are, for the key of a configuration."""
+        terms = ("bias", "residual", "gate", "scale_a", "scale_b", "out_scale")
+        given = [term for term in terms if getattr(self, term) is not None]
+        return " ".join([*given, *([self.activation] if self.activation != "none" else [])])
+
+    def arguments(self) -> tuple[Any, ...]:
+        """As the kernels take them, from `bias_ptr` to `out_scale_ptr`."""
+        return (
+            None if self.bias is None else self.bias.contiguous(),
+            *_strided(self.gate),
+            *_strided(self.residual),
+            *_scale(self.scale_a),
+            *_scale(self.scale_b),
+            self.out_scale,
+        )
+
+
+def product(
+    operator: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor,
+    epilogue: Epilogue,
+    precision: str = "ieee",
+) -> None:
+    """`out` = `a` [batch, M, K] times `b` [batch, K, N], any strides, then the epilogue. `out` is
+    contiguous; a batch of one serves all."""
+    device = gpu.launching()
+    batch, m, n = out.shape
+    k = a.shape[2]
+    fp8_native = _native(operator, a.dtype, device) and _native(operator, b.dtype, device)
+    rate, kept = _rate(a.dtype, precision, fp8_native, device)
+    limit = torch.finfo(out.dtype).max if out.dtype in FP8 else 0.0
+    wide = checks.wide(a, b, out, epilogue.gate, epilogue.residual)
+    a_rows = a.stride(2) != 1 and a.stride(1) == 1
+    b_columns = b.stride(1) != 1 and b.stride(2) == 1
+    shared = epilogue.arguments()
+    arguments: list[Any] = [
+        *(a, b, out, torch.empty(1, dtype=_sums(a.dtype), device=a.device), m, n, k),
+        *(a.stride(0) if a.shape[0] > 1 else 0, a.stride(1), a.stride(2)),
+        *(b.stride(0) if b.shape[0] > 1 else 0, b.stride(1), b.stride(2)),
+        *shared,
+    ]
+    taken: dict[str, Any] = {}
+
+    def grid(settings: Settings) -> tuple[int, ...]:
+        # The launch takes the arguments after it has the grid: the workspace of these settings.
+        taken.update(settings)
+        splits = settings["SPLIT_K"]
+        if splits > 1:
+            arguments[_PART] = torch.empty((splits, m, n), dtype=_sums(a.dtype), device=a.device)
+        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
+        return count, splits, batch
+
+    problem = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "batch": batch,
+        "dtype": NAMES[a.dtype],
+        "rate": rate,
+        "types": f"{_short(a)} {_short(b)} {_short(out)}",
+        "layout": ("T" if a_rows else "N") + ("N" if b_columns else "T"),
+        "epilogue": epilogue.name,
+        "wide": wide,
+    }
+    launch(
+        matmul_kernel,
+        grid,
+        arguments,
+        TILES,
+        problem,
+        ACTIVATION=epilogue.activation,
+        LIMIT=limit,
+        A_ROWS=a_rows,
+        B_COLUMNS=b_columns,
+        M_DIVISOR=_divisor(m) if a_rows else 1,
+        N_DIVISOR=_divisor(n),
+        K_DIVISOR=_divisor(k),
+        WIDEN=NAMES[a.dtype] == "fp8" and not fp8_native,
+        PRECISION=kept,
+        WIDE=wide,
+        XCDS=tiles.xcds(device),
+    )
+    splits = taken["SPLIT_K"]
+    if splits == 1:
+        return
+    launch(
+        matmul_sum_kernel,
+        lambda s: (triton.cdiv(m, s["BLOCK_M"]), triton.cdiv(n, s["BLOCK_N"])),
+        (arguments[_PART], out, m, n, *shared),
+        SUM,
+        {
+            **{"m": m, "n": n, "splits": splits, "epilogue": epilogue.name},
+            "types": problem["types"],
+        },
+        ACTIVATION=epilogue.activation,
+        LIMIT=limit,
+        SPLITS=splits,
+    )
+
+
+def refuse(operator: str, *kinds: torch.dtype) -> None:
+    """Raise ArgumentError for a format the GPU's compiler does not know."""
+    device = gpu.launching()
+    for kind in kinds:
+        known = device.target.startswith("gfx") or "fnuz" not in str(kind)
+        checks.require(known, operator, f"{_name(kind)} is no format of {device.id}")
+
+
+def _native(operator: str, kind: torch.dtype, device: Device) -> bool:
+    if not device.target.startswith("gfx"):
+        return True
+    return kind in _NATIVE_FP8.get(device.target, ())
+
+
+def _rate(
+    kind: torch.dtype, precision: str, fp8_native: bool, device: Device
+) -> tuple[str, str]:
+    """The dtype the matrix pipes multiply, and Triton's name of the precision. Where there is no
+    instruction for tf32, three products of bfloat16 halves, which are more exact, take its place.
+    """
+    if kind == torch.float32 and precision == "tf32":
+        if device.target == "gfx942" or not device.target.startswith("gfx"):
+            return "xf32", "tf32"
+        return "bf16", "bf16x3"
+    if kind in FP8 and not fp8_native:
+        return "bf16", "ieee"
+    return NAMES[kind], "ieee"
+
+
+def _sums(kind: torch.dtype) -> torch.dtype:
+    return torch.int32 if kind == torch.int8 else torch.float32
+
+
+def _divisor(size: int) -> int:
+    """The largest power of two that divides a size, within what blocks can be."""
+    return min(size & -size, _DIVISOR)
+
+
+def _strided(tensor: torch.Tensor | None) -> tuple[Any, int, int]:
+    return (None, 0, 0) if tensor is None else (tensor, tensor.stride(0), tensor.stride(1))
+
+
+def _scale(tensor: torch.Tensor | None) -> tuple[Any, int]:
+    if tensor is None:
+        return None, 0
+    flat = tensor.reshape(-1)
+    return flat, flat.stride(0) if flat.numel() > 1 else 0
+
+
+def _short(tensor: torch.Tensor) -> str:
+    return _name(tensor.dtype)
+
+
+def _name(kind: torch.dtype) -> str:
+    return str(kind).removeprefix("torch.")
+
+
+__all__ = ["FP8", "NAMES", "PRECISIONS", "Epilogue", "product", "refuse"]
