@@ -1,0 +1,403 @@
+"""Attention of one new token per sequence over a paged cache of keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.kernels import checks, gpu
+from wavecast.kernels.choice import launch
+from wavecast.kernels.decode.arguments import (
+    Options,
+    attended,
+    check,
+    contiguous,
+    made_cache,
+    made_lengths,
+    made_table,
+    spread,
+)
+from wavecast.kernels.decode.parts import (
+    REDUCE,
+    SPACE,
+    cache_entries,
+    cache_rows,
+    cache_tile,
+    capped,
+    reduce_parts,
+    splits,
+    widened,
+)
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.operator import Operator
+from wavecast.model.bounds import Work
+
+
+@triton.jit
+def paged_decode_kernel(
+    q_ptr, key_ptr, value_ptr, table_ptr, length_ptr, k_scale_ptr, v_scale_ptr, sink_ptr,
+    slope_ptr, out_ptr, part_ptr, stat_ptr, scale, soft_cap, window,
+    sequences, kv_heads, group, q_sequence, q_head, table_stride,
+    key_block, key_token, key_head, value_block, value_token, value_head, k_step, v_step,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, ROW_TILES: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr, SPLITS: tl.constexpr, WINDOW: tl.constexpr, SINKS: tl.constexpr,
+    SLOPES: tl.constexpr, CAPPED: tl.constexpr, K_SCALED: tl.constexpr,
+    V_SCALED: tl.constexpr, WIDE: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """A program takes ROWS query heads that share one head of keys, and one of SPLITS parts of the
+    tokens of a sequence."""
+    program = tl.program_id(0)
+    tile = program % ROW_TILES
+    head = program // ROW_TILES % kv_heads
+    split = program // (ROW_TILES * kv_heads) % SPLITS
+    sequence = program // (ROW_TILES * kv_heads * SPLITS)
+    length = tl.load(length_ptr + sequence).to(tl.int32)
+    low = 0
+    if WINDOW:
+        low = tl.maximum(length - window, 0)
+    first = low // BLOCK_N * BLOCK_N
+    share = tl.cdiv(tl.cdiv(length - first, BLOCK_N), SPLITS) * BLOCK_N
+    start = first + split * share
+    end = tl.minimum(start + share, length)
+
+    within = tile * ROWS + tl.arange(0, ROWS)
+    inside = within < group
+    row = head * group + within
+    place = tl.arange(0, PADDED)
+    from_q = q_ptr + sequence.to(tl.int64) * q_sequence + row[:, None] * q_head + place[None, :]
+    q = tl.load(from_q, mask=inside[:, None] & (place < HEAD)[None, :], other=0.0)
+    most = tl.full((ROWS,), float("-inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    factor = scale
+    if K_SCALED:
+        factor *= tl.load(k_scale_ptr + head * k_step)
+    if not CAPPED:
+        factor *= 1.4426950408889634
+    if SINKS:
+        if split == 0:
+            most = tl.load(sink_ptr + row, mask=inside, other=0.0).to(tl.float32)
+            most *= 1.4426950408889634
+            total += 1.0
+    if SLOPES:
+        slope = tl.load(slope_ptr + row, mask=inside, other=0.0).to(tl.float32)
+        slope *= 1.4426950408889634
+    found = tl.zeros((ROWS, PADDED), tl.float32)
+    table = table_ptr + sequence.to(tl.int64) * table_stride
+    keys = key_ptr + head * key_head
+    values = value_ptr + head * value_head
+    token = tl.arange(0, BLOCK_N)
+    entries = cache_entries(table, start, end, BLOCK_N, BLOCK_SIZE)
+    for at in range(start, end, BLOCK_N):
+        kept = at + token < end
+        key_rows = cache_rows(keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
+        value_rows = cache_rows(
+            values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE
+        )
+        k = cache_tile(key_rows, place, kept, HEAD, PADDED)
+        v = cache_tile(value_rows, place, kept, HEAD, PADDED)
+        entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+        score = tl.dot(q, tl.trans(widened(k, q.dtype)), out_dtype=tl.float32) * factor
+        if CAPPED:
+            score = capped(score, soft_cap) * 1.4426950408889634
+        if SLOPES:
+            score += slope[:, None] * (at + token - (length - 1)).to(tl.float32)[None, :]
+        if WINDOW:
+            kept &= at + token >= low
+        score = tl.where(kept[None, :], score, float("-inf"))
+        peak = tl.maximum(most, tl.max(score, axis=1))
+        if WINDOW:
+            # a part may begin with tokens outside of the window
+            peak = tl.where(peak == float("-inf"), 0.0, peak)
+        weight = tl.exp2(score - peak[:, None])
+        shrink = tl.exp2(most - peak)
+        total = total * shrink + tl.sum(weight, axis=1)
+        found = found * shrink[:, None]
+        found = tl.dot(weight.to(q.dtype), widened(v, q.dtype), found, out_dtype=tl.float32)
+        most = peak
+    if V_SCALED:
+        found *= tl.load(v_scale_ptr + head * v_step)
+    row += sequence * (kv_heads * group)
+    to = row[:, None].to(tl.int64)
+    stored = inside[:, None] & (place < HEAD)[None, :]
+    if SPLITS == 1:
+        found = found / tl.where(total > 0, total, 1.0)[:, None]
+        to_out = out_ptr + to * HEAD + place[None, :]
+        tl.store(to_out, found.to(out_ptr.dtype.element_ty), mask=stored)
+    else:
+        to_part = part_ptr + (to * SPLITS + split) * HEAD + place[None, :]
+        tl.store(to_part, found, mask=stored)
+        to_stat = stat_ptr + row * SPLITS + split
+        tl.store(to_stat, most, mask=inside)
+        tl.store(to_stat + sequences * (kv_heads * group) * SPLITS, total, mask=inside)
+
+
+def paged_decode(
+    q: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float | None = None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    window: int = 0,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float = 0.0,
+    alibi: torch.Tensor | None = None,
+    max_length: int = 0,
+) -> torch.Tensor:
+    """Attention of one new token per sequence over a paged cache.
+
+    `q` is [sequences, heads, head] of float16 or bfloat16, the caches [blocks, block size, heads of
+    keys, head] of the dtype of `q`, float8_e4m3fn, float8_e4m3fnuz (AMD GPUs), float8_e5m2 or int8.
+    Token t of sequence s lies in block `block_table[s, t // block size]`; `lengths` counts the
+    tokens of each, the new one included, whose query is at the end. Both are int32 or int64.
+    Heads have up to 256 elements; any strides but contiguous heads in the caches.
+
+    Scores are q·k · `scale` (head**-0.5 by default) · `k_scale`, values are times `v_scale`: both
+    float32, of one value or one per head of keys. With `window`, only the last so many tokens count, the new
+    one included. `sinks` are scores per head that take part in the softmax and have no value;
+    `soft_cap` c bounds scores to c·tanh(score / c); `alibi` are slopes per head, times the distance
+    to the key. `max_length` is a bound of `lengths` that saves work on splits where the table is
+    much wider (0: the table's width).
+
+    Returns [sequences, heads, head] in the dtype of `q`, zeros for a length of 0; computed in
+    float32 but for the weights, which are multiplied with the values in the dtype of `q`. Raises
+    ArgumentError.
+    """
+    options = Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    check("paged_decode", q, key_cache, value_cache, block_table, lengths, options)
+    sequences, heads, head = q.shape
+    checks.shape_is("paged_decode", "lengths", lengths, (sequences,))
+    checks.require(max_length >= 0, "paged_decode", "max_length is negative")
+    block_size, kv_heads = key_cache.shape[1:3]
+    out = torch.empty((sequences, heads, head), dtype=q.dtype, device=q.device)
+    if not out.numel():
+        return out
+    if not block_table.shape[1] or not key_cache.shape[0]:
+        return out.zero_()
+    q = q if q.stride(2) == 1 else q.contiguous()
+    block_table = block_table if block_table.stride(1) == 1 else block_table.contiguous()
+    group = heads // kv_heads
+    rows = max(16, min(64, triton.next_power_of_2(group)))
+    row_tiles = triton.cdiv(group, rows)
+    tokens = block_table.shape[1] * block_size
+    tokens = min(tokens, max_length or tokens, window or tokens)
+    device = gpu.launching()
+    parts = splits(
+        device, sequences * kv_heads * row_tiles, tokens, head * key_cache.element_size()
+    )
+    wide = checks.wide(key_cache, value_cache)
+    problem = {
+        "sequences": sequences,
+        "kv_heads": kv_heads,
+        "group": group,
+        "head": head,
+        "block_size": block_size,
+        "tokens": tokens,
+        "dtype": str(q.dtype).removeprefix("torch."),
+        "cache": str(key_cache.dtype).removeprefix("torch."),
+        "splits": parts,
+        "extras": (window > 0) + (alibi is not None) + (soft_cap > 0),
+        "wide": wide,
+    }
+    some = parts if parts > 1 else 0
+    part = torch.empty((sequences * heads, some, head), dtype=torch.float32, device=q.device)
+    stat = torch.empty((2, sequences * heads, some), dtype=torch.float32, device=q.device)
+    k_scale, k_step = spread(k_scale)
+    v_scale, v_step = spread(v_scale)
+    launch(
+        paged_decode_kernel,
+        lambda _: (row_tiles * kv_heads * parts * sequences,),
+        (
+            *(q, key_cache, value_cache, block_table, lengths.contiguous(), k_scale, v_scale),
+            *(contiguous(sinks), contiguous(alibi), out, part, stat),
+            *(head**-0.5 if scale is None else scale, soft_cap, window),
+            *(sequences, kv_heads, group, q.stride(0), q.stride(1), block_table.stride(0)),
+            *(*key_cache.stride()[:3], *value_cache.stride()[:3], k_step, v_step),
+        ),
+        SPACE,
+        problem,
+        HEAD=head,
+        PADDED=triton.next_power_of_2(head),
+        ROWS=rows,
+        ROW_TILES=row_tiles,
+        BLOCK_SIZE=block_size,
+        SPLITS=parts,
+        WINDOW=window > 0,
+        SINKS=sinks is not None,
+        SLOPES=alibi is not None,
+        CAPPED=soft_cap > 0,
+        K_SCALED=k_scale is not None,
+        V_SCALED=v_scale is not None,
+        WIDE=wide,
+    )
+    if parts > 1:
+        reduce_parts(part, stat, out.view(-1, head))
+    return out
+
+
+def paged_decode_reference(
+    q: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float | None = None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    window: int = 0,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float = 0.0,
+    alibi: torch.Tensor | None = None,
+    max_length: int = 0,
+) -> torch.Tensor:
+    """Over all tokens a table can hold, with the others masked."""
+    return attended(
+        q,
+        torch.arange(q.shape[0], device=q.device),
+        lengths.long() - 1,
+        key_cache,
+        value_cache,
+        block_table,
+        q.shape[2] ** -0.5 if scale is None else scale,
+        Options(k_scale, v_scale, window, sinks, soft_cap, alibi),
+    )
+
+
+def _inputs(
+    make: Make,
+    sequences: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    length: int,
+    dtype: str,
+    block_size: int = 16,
+    cache: str = "",
+    scales: int = 0,
+    window: int = 0,
+    sinks: bool = False,
+    soft_cap: float = 0.0,
+    alibi: bool = False,
+    ragged: bool = False,
+) -> dict[str, Any]:
+    lengths = made_lengths(make, sequences, length, ragged)
+    table, blocks = made_table(make, lengths, block_size)
+    shape = (blocks, block_size, kv_heads, head)
+    key_cache, k_scale = made_cache(make, shape, cache or dtype, scales)
+    value_cache, v_scale = made_cache(make, shape, cache or dtype, scales)
+    return {
+        "q": make.normal((sequences, heads, head), dtype),
+        "key_cache": key_cache,
+        "value_cache": value_cache,
+        "block_table": table,
+        "lengths": lengths,
+        "scale": None,
+        "k_scale": k_scale,
+        "v_scale": v_scale,
+        "window": window,
+        "sinks": make.normal((heads,), "float32") if sinks else None,
+        "soft_cap": soft_cap,
+        "alibi": make.uniform((heads,), "float32", 0.01, 0.5) if alibi else None,
+        "max_length": 0,
+    }
+
+
+def _work(
+    sequences: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    length: int,
+    dtype: str,
+    cache: str = "",
+    window: int = 0,
+    **_: Any,
+) -> Work:
+    tokens = sequences * min(length, window or length)
+    size = getattr(torch, cache or dtype).itemsize
+    rows = sequences * heads * head * getattr(torch, dtype).itemsize
+    kind = "fp16" if dtype == "float16" else "bf16"
+    read = 2.0 * tokens * kv_heads * head * size + rows
+    return Work({kind: 4.0 * tokens * heads * head}, read, rows, "formula", "formula")
+
+
+_SMALL = {"sequences": 3, "heads": 8, "kv_heads": 2, "head": 64, "length": 150, "ragged": True}
+_CASES = (
+    {**_SMALL, "dtype": "bfloat16"},
+    {
+        **_SMALL,
+        "heads": 9,
+        "kv_heads": 3,
+        "head": 80,
+        "dtype": "float16",
+        "block_size": 24,
+        "sinks": True,
+        "window": 70,
+    },
+    {
+        **_SMALL,
+        "dtype": "bfloat16",
+        "head": 128,
+        "cache": "float8_e4m3fn",
+        "scales": 2,
+        "soft_cap": 20.0,
+        "block_size": 64,
+    },
+    {
+        **_SMALL,
+        "dtype": "bfloat16",
+        "cache": "int8",
+        "scales": 1,
+        "alibi": True,
+        "block_size": 32,
+        "length": 700,
+        "sequences": 1,
+    },
+)
+_THOROUGH = (
+    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fn", "scales": 1, "sinks": True},
+    {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fnuz", "scales": 2, "window": 33},
+    {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "scales": 0, "head": 96},
+    {**_SMALL, "dtype": "float16", "cache": "int8", "scales": 2, "soft_cap": 5.0, "window": 64},
+    {**_SMALL, "dtype": "bfloat16", "head": 256, "block_size": 128, "sinks": True, "alibi": True},
+    {**_SMALL, "dtype": "bfloat16", "heads": 20, "kv_heads": 1, "head": 128, "block_size": 16},
+    {**_SMALL, "dtype": "bfloat16", "heads": 70, "kv_heads": 1, "head": 64, "length": 90},
+)
+_LLAMA = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
+_SHAPES = (
+    {**_LLAMA, "sequences": 1, "heads": 64, "length": 16384},
+    {**_LLAMA, "sequences": 16, "heads": 64, "length": 4096},
+    {**_LLAMA, "sequences": 64, "heads": 32, "length": 4096, "block_size": 64},
+    {**_LLAMA, "sequences": 64, "heads": 64, "length": 4096, "cache": "float8_e4m3fn", "scales": 1},
+    {**_LLAMA, "sequences": 256, "heads": 128, "length": 1024},
+    {
+        **_LLAMA,
+        "sequences": 256,
+        "heads": 64,
+        "head": 64,
+        "length": 4096,
+        "window": 128,
+        "sinks": True,
+    },
+)
+
+OPERATORS = (
+    Operator(
+        name="paged_decode",
+        summary="attention of one new token per sequence over a paged cache",
+        call=paged_decode,
+        reference=paged_decode_reference,
+        inputs=_inputs,
+        work=_work,
+        cases=_CASES,
+        thorough=_THOROUGH,
+        shapes=_SHAPES,
+        spaces=(SPACE, REDUCE),
+        exact=("k_scale", "v_scale"),
+    ),
+)
