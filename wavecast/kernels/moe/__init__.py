@@ -1,0 +1,1 @@
+"""Mixture of experts: routing of tokens, their order by expert, and the experts' products."""

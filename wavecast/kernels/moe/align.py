@@ -1,0 +1,282 @@
+"""Tokens in the order of their experts, each expert's rows padded to whole blocks.
+
+A slot is one choice of one token: slot `token * top_k + choice`. A counting sort: programs count
+the experts of their slots; then each adds up the counts before its own and places its slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isqrt
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, estimates
+from wavecast.kernels.choice import launch
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.operator import Operator
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.bounds import Work
+
+SINGLE: Final = 64
+"""Slots that one program sorts alone, in a single launch."""
+_STEP: Final = 32
+"""Slots taken at once."""
+_MOST_EXPERTS: Final = 2048
+
+
+@triton.jit
+def _counted(experts_ptr, first, last, count, STEP: tl.constexpr, EXPERTS: tl.constexpr):
+    """How often each expert occurs in the slots from `first` to `last`."""
+    expert = tl.arange(0, EXPERTS)
+    found = tl.zeros((EXPERTS,), tl.int32)
+    for start in range(first, last, STEP):
+        place = start + tl.arange(0, STEP)
+        chosen = tl.load(experts_ptr + place, mask=place < last, other=-1)
+        known = (chosen >= 0) & (chosen < count)
+        equal = (chosen[:, None] == expert[None, :]) & known[:, None]
+        found += tl.sum(equal.to(tl.int32), axis=0)
+    return found
+
+
+@triton.jit
+def moe_count_kernel(
+    experts_ptr, counts_ptr, slots, count,
+    CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr,
+):  # fmt: skip
+    """counts[program, expert] of the program's slots."""
+    program = tl.program_id(0)
+    first = program * CHUNK
+    last = tl.minimum(first + CHUNK, slots)
+    found = _counted(experts_ptr, first, last, count, STEP, EXPERTS)
+    expert = tl.arange(0, EXPERTS)
+    tl.store(counts_ptr + program * EXPERTS + expert, found)
+
+
+@triton.jit
+def moe_place_kernel(
+    experts_ptr, counts_ptr, order_ptr, owners_ptr, starts_ptr, slots, count, block, rows, chunks,
+    CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr, SINGLE: tl.constexpr,
+    AHEAD: tl.constexpr, FILL: tl.constexpr,
+):  # fmt: skip
+    """Place the program's slots; fill its share of the padding, of blocks' owners and of starts.
+
+    No two programs write the same element.
+    """
+    program = tl.program_id(0)
+    programs = tl.num_programs(0)
+    expert = tl.arange(0, EXPERTS)
+    if SINGLE:
+        first = 0
+        last = slots
+        total = _counted(experts_ptr, 0, slots, count, STEP, EXPERTS)
+        before = tl.zeros((EXPERTS,), tl.int32)
+    else:
+        first = program * CHUNK
+        last = tl.minimum(first + CHUNK, slots)
+        total = tl.zeros((EXPERTS,), tl.int32)
+        before = tl.zeros((EXPERTS,), tl.int32)
+        for start in range(0, chunks, AHEAD):
+            line = start + tl.arange(0, AHEAD)
+            place = line[:, None] * EXPERTS + expert[None, :]
+            some = tl.load(counts_ptr + place, mask=(line < chunks)[:, None], other=0)
+            total += tl.sum(some, axis=0)
+            before += tl.sum(tl.where((line < program)[:, None], some, 0), axis=0)
+    padded = (total + block - 1) // block * block
+    ends = tl.cumsum(padded, axis=0)
+    starts = ends - padded
+    if program == 0:
+        tl.store(starts_ptr + expert, starts, mask=expert < count)
+        tl.store(starts_ptr + count, tl.max(ends, axis=0))
+    used = starts + total
+    for ahead in range(program, block, programs):
+        tl.store(order_ptr + used + ahead, expert * 0 + slots, mask=used + ahead < ends)
+    behind = tl.max(ends, axis=0)
+    for first_row in range(program * FILL, rows, programs * FILL):
+        row = first_row + tl.arange(0, FILL)
+        tl.store(order_ptr + row, row * 0 + slots, mask=(row >= behind) & (row < rows))
+    for first_block in range(program * STEP, rows // block, programs * STEP):
+        place = first_block + tl.arange(0, STEP)
+        row = place[:, None] * block
+        owned = (row >= starts[None, :]) & (row < ends[None, :])
+        owner = tl.sum(tl.where(owned, expert[None, :] + 1, 0), axis=1) - 1
+        tl.store(owners_ptr + place, owner, mask=place < rows // block)
+    at = starts + before
+    for start in range(first, last, STEP):
+        place = start + tl.arange(0, STEP)
+        chosen = tl.load(experts_ptr + place, mask=place < last, other=-1)
+        known = (chosen >= 0) & (chosen < count)
+        mine = (chosen[:, None] == expert[None, :]) & known[:, None]
+        alike = (chosen[:, None] == chosen[None, :]) & (place[:, None] > place[None, :])
+        rank = tl.sum(alike.to(tl.int32), axis=1)
+        to = tl.sum(tl.where(mine, at[None, :], 0), axis=1) + rank
+        tl.store(order_ptr + to, place, mask=known)
+        at += tl.sum(mine.to(tl.int32), axis=0)
+
+
+def blocks(slots: int, count: int, block: int) -> int:
+    """The most blocks that `slots` rows of `count` experts can fill."""
+    return (slots + min(slots, count) * (block - 1)) // block
+
+
+def moe_align(
+    experts: torch.Tensor, count: int, block: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Slots in the order of their experts, padded per expert to multiples of `block`.
+
+    `experts` is [tokens, top_k] of int32 with numbers below `count`; slots of others (-1, or experts
+    of another GPU) are left out. Returns, as int32,
+
+    - [rows]: slots (`token * top_k + choice`) by expert and, within one, in their order; padding is
+      `tokens * top_k`. `rows` is a multiple of `block`, the most that can be needed,
+    - [rows / block]: the expert of each block, -1 behind the last one used,
+    - [count + 1]: where each expert's rows start; the last is the number of rows used.
+
+    Nothing is read on the host. Raises ArgumentError.
+    """
+    checks.dtype_in("moe_align", "experts", experts, (torch.int32,))
+    checks.require(experts.dim() == 2, "moe_align", "experts is not [tokens, top_k]")
+    checks.require(1 <= count <= _MOST_EXPERTS, "moe_align", f"count is {count}, not 1 to 2048")
+    checks.require(block >= 1, "moe_align", f"block is {block}, not positive")
+    slots = experts.numel()
+    checks.require(slots + count * block < 2**31, "moe_align", "2**31 rows or more")
+    rows = blocks(slots, count, block) * block
+    order = torch.empty(rows, dtype=torch.int32, device=experts.device)
+    owners = torch.empty(rows // block, dtype=torch.int32, device=experts.device)
+    starts = torch.empty(count + 1, dtype=torch.int32, device=experts.device)
+    if not slots:
+        return order, owners, starts.zero_()
+    experts = experts.contiguous()
+    width = max(16, triton.next_power_of_2(count))
+    single = slots <= SINGLE
+    chunk = slots if single else max(_STEP, triton.next_power_of_2(isqrt(slots)))
+    chunks = triton.cdiv(slots, chunk)
+    counts = starts
+    problem = {"slots": slots, "experts": width, "programs": chunks}
+    shared: dict[str, Any] = {"CHUNK": _STEP if single else chunk, "EXPERTS": width}
+    if not single:
+        counts = torch.empty((chunks, width), dtype=torch.int32, device=experts.device)
+        launch(
+            moe_count_kernel,
+            lambda _: (chunks,),
+            (experts, counts, slots, count),
+            COUNT,
+            problem,
+            **shared,
+        )
+    launch(
+        moe_place_kernel,
+        lambda _: (chunks,),
+        (experts, counts, order, owners, starts, slots, count, block, rows, chunks),
+        PLACE,
+        problem,
+        SINGLE=single,
+        **shared,
+    )
+    return order, owners, starts
+
+
+def moe_align_reference(
+    experts: torch.Tensor, count: int, block: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A stable sort by expert; every slot then moves by the padding before it."""
+    flat = experts.reshape(-1).long()
+    slots = flat.numel()
+    total = blocks(slots, count, block)
+    left_out = (flat < 0) | (flat >= count)
+    sorted_, order = torch.where(left_out, count, flat).sort(stable=True)
+    counts = torch.zeros(count + 1, dtype=torch.int64, device=flat.device)
+    counts = counts.scatter_add(0, sorted_, torch.ones_like(sorted_))
+    padded = (counts[:count] + block - 1) // block * block
+    zero = torch.zeros(1, dtype=torch.int64, device=flat.device)
+    starts = torch.cat([zero, padded.cumsum(0)])
+    first = torch.cat([zero, counts.cumsum(0)])
+    rank = torch.arange(slots, device=flat.device) - first[sorted_]
+    end = torch.full_like(sorted_, total * block)
+    to = torch.where(sorted_ < count, starts[sorted_.clamp_max(count)] + rank, end)
+    rows = torch.full((total * block + 1,), slots, dtype=torch.int64, device=flat.device)
+    rows = rows.scatter(0, to, order)
+    places = torch.arange(total, device=flat.device) * block
+    owners = torch.searchsorted(starts[1:].contiguous(), places, right=True)
+    owners = torch.where(places < starts[-1], owners, -1)
+    return rows[:-1].int(), owners.int(), starts.int()
+
+
+def _place_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    wide = problem["experts"] > 256
+    return {
+        "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
+        "AHEAD": (4,) if wide else (32,),
+        "FILL": (256,),
+        "num_warps": (8,) if wide else (4, 8),
+        "num_stages": (1,),
+    }
+
+
+def _count_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    axes = dict(_place_axes(problem, device))
+    return {name: axes[name] for name in ("STEP", "num_warps", "num_stages")}
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    chunk = triton.cdiv(problem["slots"], problem["programs"])
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=problem["programs"],
+        read=4.0 * problem["slots"],
+        written=4.0 * problem["slots"],
+        elements=settings["STEP"] * problem["experts"],
+        operations=8.0 * chunk / settings["STEP"],
+    )
+
+
+COUNT = Space(
+    kernel="moe_count_kernel", axes=_count_axes, seconds=_seconds, classes=("slots", "programs")
+)
+PLACE = Space(
+    kernel="moe_place_kernel", axes=_place_axes, seconds=_seconds, classes=("slots", "programs")
+)
+
+
+def _inputs(make: Make, tokens: int, top_k: int, experts: int, block: int) -> dict[str, Any]:
+    chosen = make.integers((tokens, top_k), -1 if tokens % 2 else 0, experts, "int32")
+    return {"experts": chosen, "count": experts, "block": block}
+
+
+def _work(tokens: int, top_k: int, experts: int, block: int) -> Work:
+    slots = tokens * top_k
+    total = blocks(slots, experts, block)
+    written = 4.0 * (total * block + total + experts + 1)
+    return Work({"vector_fp32": float(slots)}, 4.0 * slots, written, "formula", "formula")
+
+
+OPERATORS = (
+    Operator(
+        name="moe_align",
+        summary="slots of tokens in the order of their experts, padded to blocks",
+        call=moe_align,
+        reference=moe_align_reference,
+        inputs=_inputs,
+        work=_work,
+        cases=(
+            {"tokens": 7, "top_k": 3, "experts": 5, "block": 4},
+            {"tokens": 150, "top_k": 4, "experts": 20, "block": 16},
+            {"tokens": 601, "top_k": 2, "experts": 40, "block": 32},
+        ),
+        thorough=(
+            {"tokens": 1, "top_k": 1, "experts": 1, "block": 1},
+            {"tokens": 300, "top_k": 8, "experts": 256, "block": 64},
+            {"tokens": 64, "top_k": 2, "experts": 600, "block": 16},
+        ),
+        shapes=(
+            {"tokens": 64, "top_k": 8, "experts": 256, "block": 16},
+            {"tokens": 4096, "top_k": 8, "experts": 256, "block": 64},
+        ),
+        spaces=(COUNT, PLACE),
+    ),
+)
