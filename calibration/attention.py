@@ -23,8 +23,8 @@ from scipy.optimize import least_squares
 
 from calibration import common
 from wavecast import arch
-from wavecast.bench.datasets.attention_published import AttentionPublished
-from wavecast.bench.datasets.base import Case, Given
+from wavecast.bench.accuracy.datasets.attention_published import AttentionPublished
+from wavecast.bench.accuracy.datasets.base import Case, Given
 from wavecast.model import coefficients
 from wavecast.model.ops.attention.machine import FAMILY, Machine
 from wavecast.model.ops.attention.problem import Attention

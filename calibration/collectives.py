@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from calibration.table import Sample, Setting, fit, get, samples, table, write
-from wavecast.bench.datasets.base import Case, Given
-from wavecast.bench.datasets.collectives import Collectives
+from wavecast.bench.accuracy.datasets.base import Case, Given
+from wavecast.bench.accuracy.datasets.collectives import Collectives
 
 SETTINGS: list[Setting] = [
     ("collectives", name, "default")

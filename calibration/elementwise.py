@@ -17,8 +17,8 @@ import pandas as pd
 
 from calibration.table import Sample, Setting, drop, fit, get, put, samples, table, thinned
 from calibration.table import write as write_table
-from wavecast.bench.datasets.base import Case, Given
-from wavecast.bench.datasets.elementwise_norm import ElementwiseNorm
+from wavecast.bench.accuracy.datasets.base import Case, Given
+from wavecast.bench.accuracy.datasets.elementwise_norm import ElementwiseNorm
 from wavecast.model.timing import TIMINGS
 
 FAMILIES = ("chips", "memory", "timing", "elementwise", "norm")

@@ -24,8 +24,8 @@ from scipy.optimize import least_squares
 from calibration import common
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.datasets.base import Case, Given
-from wavecast.bench.datasets.gemm_tuned import GemmTuned
+from wavecast.bench.accuracy.datasets.base import Case, Given
+from wavecast.bench.accuracy.datasets.gemm_tuned import GemmTuned
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.ops.gemm.libraries import candidates

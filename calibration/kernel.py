@@ -21,8 +21,8 @@ import pandas as pd
 
 from calibration import common
 from wavecast import arch
-from wavecast.bench import hip_suite
-from wavecast.bench.hip_program import HipProgram
+from wavecast.bench.accuracy import hip_suite
+from wavecast.bench.accuracy.hip_program import HipProgram
 from wavecast.model import coefficients, queue
 from wavecast.model.chip import Chip
 from wavecast.model.launch import Launched, timing

@@ -23,9 +23,9 @@ import pandas as pd
 from calibration import common
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.datasets.base import Case, Dataset, Given
-from wavecast.bench.datasets.moe_counters import MoeCounters
-from wavecast.bench.datasets.moe_tuned import MoeTuned
+from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given
+from wavecast.bench.accuracy.datasets.moe_counters import MoeCounters
+from wavecast.bench.accuracy.datasets.moe_tuned import MoeTuned
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.ops.moe import FusedMoe, ways

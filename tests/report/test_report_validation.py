@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from tests.bench.sample import case, outcome
+from tests.bench.accuracy.sample import case, outcome
 from tests.report.browser import CHROMIUM, Page
-from wavecast.bench import ranking, residuals, scores
-from wavecast.bench.datasets import Figure
-from wavecast.bench.result import Choice, FigureScore, File, Validation
+from wavecast.bench.accuracy import ranking, residuals, scores
+from wavecast.bench.accuracy.datasets import Figure
+from wavecast.bench.accuracy.result import Choice, FigureScore, File, Validation
 from wavecast.report import accuracy, validation_html, validation_json, validation_terminal
 
 

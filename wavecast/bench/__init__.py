@@ -1,1 +1,1 @@
-"""Predictions beside measurements: data sets, scores, baselines, intervals."""
+"""Measurements: taken, kept, compared, gated; and how far predictions are from them (`accuracy`)."""

@@ -12,7 +12,7 @@ from wavecast.cli import streams
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
-    from wavecast.bench.result import Validation
+    from wavecast.bench.accuracy.result import Validation
 
 FORMATS = ("text", "json", "html")
 
@@ -74,8 +74,8 @@ def command(
     Files are Parquet, CSV or JSON lines in one of the formats of docs/validate.md, AITER's tuned
     CSV files, MIOpen find databases (.fdb.txt) and Tensile logic (.yaml).
     """
-    from wavecast.bench.datasets import Given
-    from wavecast.bench.validate import Options, validate
+    from wavecast.bench.accuracy.datasets import Given
+    from wavecast.bench.accuracy.validate import Options, validate
 
     if measure:
         return _measure(files, results)
@@ -91,7 +91,7 @@ def command(
 
         _write_text(write_docs, accuracy.document(validation))
     if write_intervals is not None:
-        from wavecast.bench.residuals import document, fit, read_left_out
+        from wavecast.bench.accuracy.residuals import document, fit, read_left_out
 
         missed = read_left_out(left_out) if left_out is not None else ()
         _write_text(write_intervals, document(fit(validation.outcomes, missed)))
@@ -104,7 +104,7 @@ def command(
 
 
 def _measure(files: tuple[Path, ...], results: Path) -> int:
-    from wavecast.bench.measure import measure
+    from wavecast.bench.accuracy.measure import measure
     from wavecast.report import measurements
 
     scripts = files or tuple(sorted(Path("examples").glob("*.py")))

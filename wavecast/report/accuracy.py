@@ -17,8 +17,8 @@ from wavecast.report.validation_words import (
 )
 
 if TYPE_CHECKING:
-    from wavecast.bench.result import Validation
-    from wavecast.bench.scores import Row
+    from wavecast.bench.accuracy.result import Validation
+    from wavecast.bench.accuracy.scores import Row
 
 _HEAD = """\
 # How accurate predictions are

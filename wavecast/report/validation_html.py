@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from wavecast import __version__
-from wavecast.bench.scores import by_op
+from wavecast.bench.accuracy.scores import by_op
 from wavecast.report import html, units, validation_plot, validation_words
 
 if TYPE_CHECKING:
-    from wavecast.bench.result import Validation
+    from wavecast.bench.accuracy.result import Validation
 
 
 def render(validation: Validation) -> str:

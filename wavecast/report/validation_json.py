@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from wavecast import __version__
 
 if TYPE_CHECKING:
-    from wavecast.bench.outcome import Outcome
-    from wavecast.bench.result import Validation
-    from wavecast.bench.scores import Row
+    from wavecast.bench.accuracy.outcome import Outcome
+    from wavecast.bench.accuracy.result import Validation
+    from wavecast.bench.accuracy.scores import Row
 
 SCHEMA = "wavecast.validate/1"
 

@@ -16,7 +16,7 @@ from wavecast.report.svg import Frame, n, path
 from wavecast.report.validation_words import share
 
 if TYPE_CHECKING:
-    from wavecast.bench.outcome import Outcome
+    from wavecast.bench.accuracy.outcome import Outcome
 
 _MOST_POINTS = 800
 _LEAST = 8  # problems a quantile of a bin, or a bar, is drawn for

@@ -24,8 +24,8 @@ from wavecast.report.validation_words import (
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from wavecast.bench.result import File, Validation
-    from wavecast.bench.scores import Row
+    from wavecast.bench.accuracy.result import File, Validation
+    from wavecast.bench.accuracy.scores import Row
 
 Detail = Literal["brief", "normal", "full"]
 _MOST_REASONS = 6

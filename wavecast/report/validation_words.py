@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from wavecast.report import units
 
 if TYPE_CHECKING:
-    from wavecast.bench.outcome import Outcome
-    from wavecast.bench.result import FigureScore
-    from wavecast.bench.scores import Error, Row
+    from wavecast.bench.accuracy.outcome import Outcome
+    from wavecast.bench.accuracy.result import FigureScore
+    from wavecast.bench.accuracy.scores import Error, Row
 
 BASELINES = {"roofline": "roofline", "neighbour": "nearest"}
 """Column titles of the baselines."""

@@ -1,0 +1,1 @@
+"""Predictions beside measurements: data sets, scores, baselines, intervals."""

@@ -1,0 +1,104 @@
+"""The general format: any op, one row per measurement (docs/validate.md).
+
+`op` and `shape` mean what `wavecast explain OP --shape SHAPE` means, and every column that is not
+named here is an option of the op (`dtype`, `causal` …); empty cells are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of
+from wavecast.errors import WavecastError
+from wavecast.model import ops
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN = {
+    "op": "kind of operation, as in `wavecast explain`",
+    "shape": "sizes, as in `--shape`",
+    "time_us": "measured time in microseconds (or `seconds`)",
+    "seconds": "measured time in seconds",
+    "device": "name of the GPU (`mi300x`)",
+    "arch": "its compiler target, for rows that do not name the GPU",
+    "cu_count": "its compute units, beside `arch`",
+    "kernel": "what ran: only shown",
+    "problem": "rows of one problem are alternatives and are ranked; empty: not ranked",
+    "group": "model or file, left out together",
+    "source": "where the row is from",
+    "launches": "how many launches the time is the median of",
+    "measured_with": "versions of what measured it",
+    "wavecast": "version that predicted it then",
+    "predicted_us": "what was predicted then, with the next four",
+    "low_us": "low end of the interval",
+    "high_us": "high end of the interval",
+    "limiter": "what was said to limit it",
+    "fidelity": "where the demand came from",
+    "not_predicted": "why nothing was predicted",
+}
+"""Columns of the format itself, with their meaning; the last nine are those of `--measure`."""
+
+
+class General(Dataset):
+    """Rows that say op, shape and time."""
+
+    name: ClassVar[str] = "general"
+    columns: ClassVar[frozenset[str]] = frozenset({"op", "shape"})
+
+    def recognise(self, columns: Collection[str], path: Path) -> bool:
+        """Rows need a time and a device too, either of which has two spellings."""
+        has = set(columns)
+        return super().recognise(columns, path) and bool(
+            has & {"time_us", "seconds"} and has & {"device", "arch"}
+        )
+
+    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+        """One case per row."""
+        del given
+        for row in frame.to_dict("records"):
+            yield _case({str(name): value for name, value in row.items() if _present(value)})
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    device, unsure = device_of(
+        str(row.get("arch", "")), row.get("cu_count"), str(row.get("device", ""))
+    )
+    options = {name: _text(value) for name, value in row.items() if name not in OWN}
+    reason, op = "" if device else unsure, None
+    try:
+        op = ops.op(str(row.get("op", ""))).parse(str(row.get("shape", "")), options)
+    except WavecastError as error:
+        reason = str(error)
+    return Case(
+        kind=str(row.get("op", "")),
+        op=op,
+        device=device,
+        seconds=_seconds(row),
+        problem=str(row.get("problem", "")),
+        group=str(row.get("group", "")),
+        labels={"dtype": options.get("dtype", "")},
+        source=str(row.get("source", "")),
+        reason=reason,
+    )
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    """The measured time; NaN where it is no number."""
+    try:
+        return float(row["seconds"]) if "seconds" in row else float(row["time_us"]) * 1e-6
+    except (KeyError, TypeError, ValueError):
+        return math.nan
+
+
+def _present(value: Any) -> bool:
+    """A cell that holds something; pandas gives NaN for those that do not."""
+    return value is not None and value == value and value != ""
+
+
+def _text(value: Any) -> str:
+    """An option as it would be typed; whole numbers lose the `.0` pandas gives them."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

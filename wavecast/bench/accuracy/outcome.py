@@ -1,0 +1,61 @@
+"""What a measured problem came to: its time, the prediction or why there is none, baselines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wavecast.bench.accuracy.datasets.base import Case
+from wavecast.model import intervals
+from wavecast.model.prediction import Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One problem with its prediction; all times in seconds.
+
+    `case` is the first of `repeats` rows, `measured` the median of their times. `baselines` holds
+    the times other methods predict, absent where they predict none.
+    """
+
+    dataset: str
+    case: Case
+    measured: float
+    repeats: int
+    prediction: Prediction
+    baselines: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured."""
+        return self.prediction.seconds / self.measured
+
+    @property
+    def op_class(self) -> str:
+        """What it is scored with."""
+        return self.case.kind if self.case.op is None else self.case.op.op_class
+
+    @property
+    def covered(self) -> bool:
+        """Whether the measured time lies in the predicted interval."""
+        return self.prediction.low <= self.measured <= self.prediction.high
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By what scores are told apart: device, size, limiter, fidelity, and the case's own."""
+        own = {name: value for name, value in self.case.labels.items() if value}
+        both = f"{self.case.device} {own['dtype']}" if "dtype" in own else ""
+        return {
+            "device": self.case.device,
+            **own,
+            **({"device and dtype": both} if both else {}),
+            "size": intervals.size_class(self.measured),
+            "limiter": self.prediction.limiter,
+            "fidelity": self.prediction.fidelity,
+        }
+
+    @property
+    def log_ratio(self) -> float:
+        """log(predicted / measured)."""
+        return math.log(self.ratio)

@@ -1,0 +1,72 @@
+"""Predictions of many problems, in several processes where there are many."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+from wavecast import arch
+from wavecast.arch import Device
+from wavecast.bench.accuracy import baselines
+from wavecast.errors import WavecastError
+from wavecast.model.ops.base import Op
+from wavecast.model.prediction import Prediction
+
+_CHUNK = 500
+_WORTH_A_PROCESS = 2000  # problems; starting one costs about a second
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A prediction, or the reason there is none; the roofline's time where it has one."""
+
+    prediction: Prediction | None
+    reason: str
+    roofline: float | None
+
+
+def predict(problems: Sequence[tuple[Op, str]], jobs: int | None = None) -> list[Answer]:
+    """Answers for ops on devices, in order.
+
+    `jobs` processes are used; by default one per processor when there is enough to do.
+    """
+    if jobs is None:
+        jobs = (os.cpu_count() or 1) if len(problems) >= _WORTH_A_PROCESS else 1
+    if jobs == 1 or not problems:
+        return _answers(problems)
+    size = max(1, min(_CHUNK, len(problems) // (4 * jobs)))
+    chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context) as pool:
+        return [answer for answers in pool.map(_answers, chunks) for answer in answers]
+
+
+def _answers(problems: Sequence[tuple[Op, str]]) -> list[Answer]:
+    return [_answer(op, _device(device)) for op, device in problems]
+
+
+def _answer(op: Op, device: Device) -> Answer:
+    bound = _roofline(op, device)
+    try:
+        return Answer(op.predict(device), "", bound)
+    except WavecastError as error:
+        return Answer(None, str(error), bound)
+    except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # one broken problem must not hide the others; it is listed under this reason
+        return Answer(None, f"a bug in wavecast: {type(error).__name__}: {error}", bound)
+
+
+def _roofline(op: Op, device: Device) -> float | None:
+    try:
+        return baselines.roofline_seconds(op, device)
+    except WavecastError:
+        return None
+
+
+@cache
+def _device(name: str) -> Device:
+    return arch.load(name)
