@@ -140,7 +140,7 @@ def quantise_fp8_group_reference(
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (1, 2, 4, 8), "num_stages": (1,)}
+    return {"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1,)}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:

@@ -172,7 +172,7 @@ def _quantise(operator: str, x: torch.Tensor, codes: torch.Tensor, kind: str) ->
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"GROUPS": (16, 32, 64, 128, 256), "num_warps": (1, 2, 4, 8), "num_stages": (1,)}
+    return {"GROUPS": (16, 32, 64, 128, 256), "num_warps": (4, 8), "num_stages": (1,)}
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
