@@ -1,0 +1,133 @@
+"""What the products of this family share: tiles to choose from, and sums of a split K."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import estimates
+from wavecast.kernels.choice import launch
+from wavecast.kernels.space import Problem, Settings, Space
+
+NAMES: Final = {
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.float16: "fp16",
+    torch.float8_e4m3fn: "fp8",
+    torch.float8_e4m3fnuz: "fp8",
+    torch.float8_e5m2: "fp8",
+    torch.float8_e5m2fnuz: "fp8",
+}
+"""Operands by the names of `wavecast.model`."""
+OUTPUTS: Final = (torch.bfloat16, torch.float16, torch.float32)
+"""Dtypes of results."""
+_PARTS_AT_MOST: Final = 2**27
+"""Bytes that the parts of a split K may take."""
+
+
+@triton.jit
+def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Adds up the parts of a result in their order."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    total = tl.load(part_ptr + at, mask=inside, other=0.0)
+    for part in tl.static_range(1, PARTS):
+        total += tl.load(part_ptr + part * count + at, mask=inside, other=0.0)
+    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def add_parts(parts: torch.Tensor, out: torch.Tensor) -> None:
+    """`out` = the sum of `parts` [number, *out.shape] of float32, in their order."""
+    count = out.numel()
+    launch(
+        add_parts_kernel,
+        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
+        (parts, out, count),
+        ADD,
+        {"count": count, "parts": parts.shape[0], "bytes": out.element_size()},
+        PARTS=parts.shape[0],
+    )
+
+
+def _add_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    return {"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4), "num_stages": (1,)}
+
+
+def _add_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
+        read=4.0 * problem["count"] * problem["parts"],
+        written=problem["count"] * problem["bytes"],
+        elements=settings["BLOCK"],
+        operations=3.0 + 2.0 * problem["parts"],
+        held=1.0 + problem["parts"],
+    )
+
+
+ADD = Space(kernel="add_parts_kernel", axes=_add_axes, seconds=_add_seconds, classes=("count",))
+
+
+def splits(problem: Problem) -> tuple[int, ...]:
+    """Parts that K may be cut into: for results of few tiles."""
+    if problem["m"] * problem["n"] > 2**21:
+        return (1,)
+    return (1, 2, 4, 8, 16)
+
+
+def splits_fit(problem: Problem, splits: int, depth: int) -> bool:
+    """Whether every part has two steps of `depth` at least, and the parts have room."""
+    if splits == 1:
+        return True
+    room = splits * problem["m"] * problem["n"] * 4 <= _PARTS_AT_MOST
+    return room and splits * depth * 2 <= problem["k"]
+
+
+def blocks(size: int, least: int, most: int, count: int = 3) -> tuple[int, ...]:
+    """Powers of two from `least` to `most`: the one that holds `size`, and those below it."""
+    largest = min(most, max(least, triton.next_power_of_2(size)))
+    found = [largest >> step for step in range(count)]
+    return tuple(sorted(one for one in found if one >= least))
+
+
+def buffers(settings: Settings, device: Device) -> int:
+    """Steps of operands in the LDS at once: before gfx950 AMD's GPUs hold the next in registers."""
+    stages = settings["num_stages"]
+    direct = not device.target.startswith("gfx") or device.target == "gfx950"
+    return stages if direct else max(1, stages - 1)
+
+
+def shared_out(settings: Settings, device: Device, rows: int, columns: int, held: int) -> bool:
+    """Whether each lane has a fitting part of a tile whose `held` sums are kept at once: each wave
+    one square of 16 at least, and no more registers than there are."""
+    limits = device.limits()
+    waves = settings["num_warps"]
+    if rows * columns < 256 * waves:
+        return False
+    most = 128 if limits.wave_lanes == 32 else 256
+    return rows * columns * held / (waves * limits.wave_lanes) <= most
+
+
+def square(settings: Settings, rows: int, columns: int) -> float:
+    """A factor for how far a tile is from a square per wave: narrow ones read the LDS more."""
+    return 1.0 + 0.02 * abs(rows.bit_length() - columns.bit_length())
+
+
+__all__ = [
+    "ADD",
+    "NAMES",
+    "OUTPUTS",
+    "add_parts",
+    "blocks",
+    "buffers",
+    "shared_out",
+    "splits",
+    "splits_fit",
+    "square",
+]
