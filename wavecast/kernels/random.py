@@ -33,8 +33,8 @@ def uniform4(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(_fraction(word) for word in philox(seed, offsets))
 
 
-def philox(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """`tl.randint4x(seed, offsets)`: the four 32-bit words as int64 from 0 to 2**32 - 1."""
+def philox(seed: int, offsets: torch.Tensor, rounds: int = _ROUNDS) -> tuple[torch.Tensor, ...]:
+    """`tl.randint4x(seed, offsets, rounds)`: four 32-bit words as int64 from 0 to 2**32 - 1."""
     if offsets.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"offsets are {offsets.dtype}, expected int32 or int64")
     counter = offsets.to(torch.int64)
@@ -42,7 +42,7 @@ def philox(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, ...]:
     c0, c2, c3 = counter & _WORD, zero, zero
     c1 = (counter >> 32) & _WORD if offsets.dtype == torch.int64 else zero
     k0, k1 = seed % 2**32, seed // 2**32 % 2**32
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         high0, low0 = _product(c0, _MULTIPLIERS[0])
         high2, low2 = _product(c2, _MULTIPLIERS[1])
         c0, c1, c2, c3 = high2 ^ c1 ^ k0, low2, high0 ^ c3 ^ k1, low0

@@ -1,0 +1,1 @@
+"""Operators on elements one by one: activations, gated activations, dropout, rotary embedding."""
