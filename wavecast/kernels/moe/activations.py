@@ -1,0 +1,92 @@
+"""Gated activations of experts: f(gate, up), and their derivatives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.kernels import checks
+
+NUMBERS: Final = {"silu": 0, "gelu": 1, "gelu_tanh": 2, "clamped_swiglu": 3}
+"""Activations by the number kernels know them by.
+
+`silu` is silu(gate) · up, `gelu` and `gelu_tanh` likewise; `clamped_swiglu` is
+gate · sigmoid(alpha · gate) · (up + 1) of a gate of at most `limit` and an up between -limit and
+limit.
+"""
+
+
+@triton.jit
+def _tanh(x):
+    return 2.0 * tl.sigmoid(2.0 * x) - 1.0
+
+
+@triton.jit
+def activate(gate, up, alpha, limit, KIND: tl.constexpr):
+    """f(gate, up) in float32."""
+    if KIND == 0:
+        result = gate * tl.sigmoid(gate) * up
+    elif KIND == 1:
+        result = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476)) * up
+    elif KIND == 2:
+        inner = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
+        result = 0.5 * gate * (1.0 + _tanh(inner)) * up
+    else:
+        low = tl.minimum(gate, limit)
+        within = tl.minimum(tl.maximum(up, -limit), limit)
+        result = low * tl.sigmoid(alpha * low) * (within + 1.0)
+    return result
+
+
+@triton.jit
+def slopes(gate, up, alpha, limit, KIND: tl.constexpr):
+    """The derivatives of f by gate and by up, in float32."""
+    if KIND == 0:
+        share = tl.sigmoid(gate)
+        by_gate = share * (1.0 + gate * (1.0 - share)) * up
+        by_up = gate * share
+    elif KIND == 1:
+        below = 0.5 * (1.0 + tl.erf(gate * 0.7071067811865476))
+        by_gate = (below + gate * 0.3989422804014327 * tl.exp(-0.5 * gate * gate)) * up
+        by_up = gate * below
+    elif KIND == 2:
+        square = gate * gate
+        curve = _tanh(0.7978845608028654 * gate * (1.0 + 0.044715 * square))
+        steep = 0.7978845608028654 * (1.0 + 0.134145 * square)
+        by_gate = 0.5 * (1.0 + curve + gate * (1.0 - curve * curve) * steep) * up
+        by_up = 0.5 * gate * (1.0 + curve)
+    else:
+        low = tl.minimum(gate, limit)
+        within = tl.minimum(tl.maximum(up, -limit), limit)
+        share = tl.sigmoid(alpha * low)
+        by_gate = share * (1.0 + alpha * low * (1.0 - share)) * (within + 1.0)
+        by_gate = tl.where(gate <= limit, by_gate, 0.0)
+        by_up = tl.where((up >= -limit) & (up <= limit), low * share, 0.0)
+    return by_gate, by_up
+
+
+def number(operator: str, activation: str) -> int:
+    """The number of an activation. Raises ArgumentError."""
+    known = ", ".join(NUMBERS)
+    checks.require(activation in NUMBERS, operator, f"no activation {activation!r}; {known}")
+    return NUMBERS[activation]
+
+
+def reference(
+    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
+) -> torch.Tensor:
+    """The activation in plain torch."""
+    functional = torch.nn.functional
+    if activation == "silu":
+        return functional.silu(gate) * up
+    if activation == "clamped_swiglu":
+        low = gate.clamp(max=limit)
+        return low * torch.sigmoid(alpha * low) * (up.clamp(-limit, limit) + 1)
+    curve = "tanh" if activation == "gelu_tanh" else "none"
+    return functional.gelu(gate, approximate=curve) * up
+
+
+__all__ = ["NUMBERS", "activate", "number", "reference", "slopes"]

@@ -1,0 +1,304 @@
+"""Kernels over rows sorted by expert: every block of rows is multiplied by its expert's weights.
+
+The order of the rows is that of `moe_align`. How many blocks there are stands on the GPU: the grid
+has as many as there can be, and workgroups beyond those there are end at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import estimates
+from wavecast.kernels.moe.activations import activate
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.tiles import tile_of
+
+FORMATS: Final = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
+"""Names of dtypes in `wavecast.model`."""
+
+
+@triton.jit
+def moe_up_kernel(
+    x_ptr, order_ptr, owners_ptr, used_ptr, w_ptr, bias_ptr, y_ptr, slots, top_k, alpha, limit,
+    stride, N: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, INTERLEAVED: tl.constexpr,
+    BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """y[slot] = f(x[token] · gateᵀ, x[token] · upᵀ), weights [experts, 2N, K]: all gates, then all
+    ups, or in turns (INTERLEAVED)."""
+    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    number = tl.program_id(0)
+    down = tl.load(used_ptr) // BLOCK_M
+    if number >= down * across:
+        return
+    line, column = tile_of(number, down, across, GROUP, XCDS)
+    expert = tl.load(owners_ptr + line).to(tl.int64)
+    slot = tl.load(order_ptr + line * BLOCK_M + tl.arange(0, BLOCK_M))
+    token = tl.where(slot < slots, slot // top_k, 0)
+    at = column * BLOCK_N + tl.arange(0, BLOCK_N)
+    inside = at < N
+    if WIDE:
+        slot = slot.to(tl.int64)
+        token = token.to(tl.int64)
+    w_ptr += expert * (2 * N * K)
+    safe = at if N % BLOCK_N == 0 else tl.minimum(at, N - 1)
+    gate_row = 2 * safe if INTERLEAVED else safe
+    up_row = 2 * safe + 1 if INTERLEAVED else safe + N
+    place = tl.arange(0, BLOCK_K)
+    from_x = token[:, None] * stride + place[None, :]
+    from_gate = gate_row[None, :] * K + place[:, None]
+    from_up = up_row[None, :] * K + place[:, None]
+    gate = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    up = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        if K % BLOCK_K == 0:
+            x = tl.load(x_ptr + from_x + start)
+            w = tl.load(w_ptr + from_gate + start)
+            v = tl.load(w_ptr + from_up + start)
+        else:
+            valid = place < K - start
+            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0.0)
+            w = tl.load(w_ptr + from_gate + start, mask=valid[:, None], other=0.0)
+            v = tl.load(w_ptr + from_up + start, mask=valid[:, None], other=0.0)
+        gate = tl.dot(x, w, gate, input_precision="ieee")
+        up = tl.dot(x, v, up, input_precision="ieee")
+    if BIAS:
+        bias_ptr += expert * (2 * N)
+        gate += tl.load(bias_ptr + gate_row).to(tl.float32)[None, :]
+        up += tl.load(bias_ptr + up_row).to(tl.float32)[None, :]
+    y = activate(gate, up, alpha, limit, KIND).to(y_ptr.dtype.element_ty)
+    to = y_ptr + slot[:, None] * N + at[None, :]
+    tl.store(to, y, mask=(slot < slots)[:, None] & inside[None, :])
+
+
+@triton.jit
+def moe_product_kernel(
+    x_ptr, order_ptr, owners_ptr, used_ptr, w_ptr, bias_ptr, y_ptr, slots, shared, stride,
+    N: tl.constexpr, K: tl.constexpr, ALONG: tl.constexpr, BIAS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """y[slot] = x[slot // shared] · w, with w of [experts, N, K] (ALONG, taken transposed) or
+    [experts, K, N]."""
+    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    number = tl.program_id(0)
+    down = tl.load(used_ptr) // BLOCK_M
+    if number >= down * across:
+        return
+    line, column = tile_of(number, down, across, GROUP, XCDS)
+    expert = tl.load(owners_ptr + line).to(tl.int64)
+    slot = tl.load(order_ptr + line * BLOCK_M + tl.arange(0, BLOCK_M))
+    row = tl.where(slot < slots, slot // shared, 0)
+    at = column * BLOCK_N + tl.arange(0, BLOCK_N)
+    inside = at < N
+    if WIDE:
+        slot = slot.to(tl.int64)
+        row = row.to(tl.int64)
+    w_ptr += expert * (N * K)
+    safe = at if N % BLOCK_N == 0 else tl.minimum(at, N - 1)
+    place = tl.arange(0, BLOCK_K)
+    from_x = row[:, None] * stride + place[None, :]
+    if ALONG:
+        from_w = safe[None, :] * K + place[:, None]
+    else:
+        from_w = safe[None, :] + place[:, None] * N
+    step: tl.constexpr = 1 if ALONG else N
+    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        if K % BLOCK_K == 0:
+            x = tl.load(x_ptr + from_x + start)
+            w = tl.load(w_ptr + from_w + start * step)
+        else:
+            valid = place < K - start
+            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0.0)
+            w = tl.load(w_ptr + from_w + start * step, mask=valid[:, None], other=0.0)
+        y = tl.dot(x, w, y, input_precision="ieee")
+    if BIAS:
+        y += tl.load(bias_ptr + expert * N + safe).to(tl.float32)[None, :]
+    to = y_ptr + slot[:, None] * N + at[None, :]
+    mask = (slot < slots)[:, None] & inside[None, :]
+    tl.store(to, y.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def moe_combine_kernel(
+    x_ptr, weights_ptr, experts_ptr, y_ptr, tokens, columns, count,
+    TOP_K: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    """y[token] = Σ weight · x[slot] over the token's slots that have an expert, in their order."""
+    token = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    valid = token < tokens
+    inside = (at < columns)[None, :]
+    y = tl.zeros((ROWS, BLOCK), tl.float32)
+    for choice in tl.static_range(TOP_K):
+        slot = token * TOP_K + choice
+        expert = tl.load(experts_ptr + slot, mask=valid, other=-1)
+        known = (expert >= 0) & (expert < count)
+        if WIDE:
+            slot = slot.to(tl.int64)
+        where = slot[:, None] * columns + at[None, :]
+        x = tl.load(x_ptr + where, mask=known[:, None] & inside, other=0.0).to(tl.float32)
+        if WEIGHTED:
+            weight = tl.load(weights_ptr + slot, mask=known, other=0.0).to(tl.float32)
+            x = x * weight[:, None]
+        y += x
+    if WIDE:
+        token = token.to(tl.int64)
+    to = y_ptr + token[:, None] * columns + at[None, :]
+    tl.store(to, y.to(y_ptr.dtype.element_ty), mask=valid[:, None] & inside)
+
+
+def block_of(slots: int, count: int) -> int:
+    """Rows of a block: about the mean number of rows per expert, so that few are padding."""
+    mean = slots / max(1, min(count, slots))
+    return next((rows for rows in (16, 32, 64) if mean <= 1.5 * rows), 128)
+
+
+def problem(
+    slots: int, count: int, block: int, n: int, k: int, dtype: torch.dtype, **flags: Any
+) -> dict[str, Any]:
+    """What the configuration of a product depends on."""
+    return {
+        "slots": slots, "experts": count, "block": block, "n": n, "k": k,
+        "dtype": FORMATS[dtype], **flags,
+    }  # fmt: skip
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    rows = problem["block"]
+    kept = {
+        "BLOCK_M": (rows,),
+        "BLOCK_N": (32, 64, 128, 256) if rows >= 64 else (32, 64, 128),
+        "BLOCK_K": (32, 64, 128),
+        "GROUP": (4,),
+        "num_warps": (4, 8) if rows >= 64 else (2, 4),
+        "num_stages": (2,),
+    }
+    if device.target.startswith("gfx9"):
+        kept["matrix_instr_nonkdim"] = (16,)
+    return kept
+
+
+def fits(problem: Problem, settings: Settings, device: Device, columns: int, size: int) -> bool:
+    """Whether operands fit the LDS and accumulators with operands in flight the registers, of a
+    tile with `columns` columns of weights of `size` bytes."""
+    amd = device.target.startswith("gfx")
+    copied = not amd or device.target in ("gfx950", "gfx1250")
+    stages = settings["num_stages"]
+    rows, depth = settings["BLOCK_M"], settings["BLOCK_K"]
+    staged = (rows + columns) * depth * size
+    lds = staged * max(1, stages if copied else stages - 1)
+    if lds > device.limits().lds_max_per_workgroup:
+        return False
+    wide = device.target.startswith("gfx9")
+    threads = settings["num_warps"] * (64 if wide else 32)
+    held = (rows * columns * 4 + (0 if copied else staged) + staged / 2) / 4 / threads
+    return held <= (320 if wide else 150)
+
+
+def seconds(
+    problem: Problem, settings: Settings, device: Device, columns: int, n: int, **formats: str
+) -> float:
+    """The time of a grouped product of `n` columns in tiles `columns` wide, the rows spread evenly
+    over the experts that can be hit."""
+    slots = problem["slots"]
+    hit = min(problem["experts"], slots)
+    groups = tuple(slots // hit + (place < slots % hit) for place in range(hit))
+    return estimates.tile(
+        device,
+        settings,
+        m=slots,
+        n=n,
+        k=problem["k"],
+        dtype=formats.pop("dtype", problem["dtype"]),
+        rows=settings["BLOCK_M"],
+        columns=columns,
+        depth=settings["BLOCK_K"],
+        groups=groups,
+        **formats,
+    )
+
+
+def _size(problem: Problem) -> int:
+    return 4 if problem["dtype"] == "fp32" else 2
+
+
+def _up_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    return fits(problem, settings, device, 2 * settings["BLOCK_N"], _size(problem))
+
+
+def _up_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    return seconds(problem, settings, device, 2 * settings["BLOCK_N"], 2 * problem["n"])
+
+
+def _product_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    return fits(problem, settings, device, settings["BLOCK_N"], _size(problem))
+
+
+def _product_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    return seconds(problem, settings, device, settings["BLOCK_N"], problem["n"])
+
+
+def _combine_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    whole = min(4096, triton.next_power_of_2(problem["columns"]))
+    return {
+        "BLOCK": tuple(size for size in (512, 1024, 2048, 4096) if size <= whole) or (whole,),
+        "ROWS": (1, 2, 4),
+        "num_warps": (2, 4, 8),
+        "num_stages": (1,),
+    }
+
+
+def _combine_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    tokens, columns, top_k = problem["tokens"], problem["columns"], problem["top_k"]
+    down = triton.cdiv(tokens, settings["ROWS"])
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=down * triton.cdiv(columns, settings["BLOCK"]),
+        read=tokens * top_k * columns * problem["bytes"],
+        written=tokens * columns * problem["bytes"],
+        elements=settings["ROWS"] * settings["BLOCK"],
+        operations=3.0 * top_k,
+        held=1.0 + top_k * problem["bytes"] / 4,
+    )
+
+
+UP = Space(
+    kernel="moe_up_kernel", axes=_axes, fits=_up_fits, seconds=_up_seconds, classes=("slots",)
+)
+PRODUCT = Space(
+    kernel="moe_product_kernel",
+    axes=_axes,
+    fits=_product_fits,
+    seconds=_product_seconds,
+    classes=("slots",),
+)
+COMBINE = Space(
+    kernel="moe_combine_kernel",
+    axes=_combine_axes,
+    seconds=_combine_seconds,
+    classes=("tokens",),
+)
+
+__all__ = [
+    "COMBINE",
+    "FORMATS",
+    "PRODUCT",
+    "UP",
+    "block_of",
+    "fits",
+    "moe_combine_kernel",
+    "moe_product_kernel",
+    "moe_up_kernel",
+    "problem",
+    "seconds",
+]
