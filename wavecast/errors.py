@@ -11,6 +11,7 @@
     ├── CaptureError              a script could not be run far enough to capture a launch
     ├── LaunchError               arguments that do not fit the kernel they are for
     ├── MissingFact               a number about a device that nobody has published
+    ├── StoreError                measurements that cannot be kept or read: locked, full, damaged
     ├── Unpredictable             a launch whose time depends on what is not known; says on what
     └── NothingAnalysed           exit code 3; the run was fine but held nothing to analyse
 
@@ -104,6 +105,10 @@ class LaunchError(WavecastError):
 
 class MissingFact(WavecastError):
     """A fact about a device has no known value."""
+
+
+class StoreError(WavecastError):
+    """A store of measurements is locked, full, damaged or of a newer version."""
 
 
 class Unpredictable(WavecastError):

@@ -1,0 +1,1 @@
+"""Whether a kernel became faster or slower, and how sure that is."""

@@ -1,0 +1,1 @@
+"""Two versions of a kernel, or one under two compilers, side by side."""

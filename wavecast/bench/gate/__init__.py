@@ -1,0 +1,1 @@
+"""Thresholds against a committed baseline."""

@@ -1,0 +1,1 @@
+"""Figures over commits, and where they change."""

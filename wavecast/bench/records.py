@@ -1,0 +1,172 @@
+"""What a measurement is: of what, where, how, and the figures.
+
+Everything here is frozen and made of plain values, so that a store, a file and a process boundary
+keep it as it is. Times are seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+Scalar = str | int | float | bool
+
+Origin = Literal["measured", "predicted", "executed", "static", "imported"]
+"""Where a figure comes from: a GPU's clock, the model, a run on the emulator, the code, or a file
+of another tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What was measured.
+
+    `kind` is `kernel` (a launch of a script or file), `operator` (of the library) or `callable`
+    (a Python function); `name` the kernel's, operator's or `module:function`; `axes` the values it
+    was measured at (`{"rows": 8192, "dtype": "bfloat16"}`); `part` a kernel inside an operator or
+    callable, "" for all of it. Runs are compared subject by subject: two are the same when their
+    `key` is.
+    """
+
+    kind: str
+    name: str
+    axes: Mapping[str, Scalar] = field(default_factory=dict)
+    part: str = ""
+
+    @property
+    def key(self) -> str:
+        """`operator rms_norm columns=4096 rows=8192`, axes in alphabetical order."""
+        shown = [f"{name}={value}" for name, value in sorted(self.axes.items())]
+        return " ".join([self.kind, self.name, *([f"[{self.part}]"] if self.part else []), *shown])
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How it was measured; runs whose conditions differ are not compared.
+
+    `cache` is `cold` (buffers rotate, so that nothing is left in L2 and MALL) or `warm`; `timing`
+    is `events`, `graph`, `predicted`, `profiler` or what an importer names; `inputs` says what the
+    data was (`random`, `given`); `clocks` is the state of the clocks (`default`, `locked 2100 MHz`,
+    "" where nobody knows).
+    """
+
+    cache: str = ""
+    timing: str = ""
+    inputs: str = ""
+    clocks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a run took place. Unknown entries are "".
+
+    `device` is the id of a device of `wavecast.arch` ("" for one that is not known), `board` the
+    name its driver gives, `target` `gfx942` or `sm_90`; `emulated` says that no GPU was used.
+    `runtime` is `ROCm 7.1` or `CUDA 13.0`; `commit` the checkout's, `dirty` whether it had changes.
+    """
+
+    device: str
+    target: str
+    emulated: bool
+    board: str = ""
+    driver: str = ""
+    runtime: str = ""
+    triton: str = ""
+    llvm: str = ""
+    torch: str = ""
+    python: str = ""
+    wavecast: str = ""
+    host: str = ""
+    commit: str = ""
+    dirty: bool = False
+    more: Mapping[str, Scalar] = field(default_factory=dict)
+    """Anything else worth keeping: power limit, number of GPUs, container."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One KPI (`kpis.KPIS`) of a subject. `low` and `high` bound a prediction (80 % interval);
+    `samples` are single measurements in the order they were taken."""
+
+    value: float
+    origin: Origin
+    low: float | None = None
+    high: float | None = None
+    samples: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The figures of one subject on one device in one run.
+
+    `figures` are by name of their KPI. `digest` names the machine code that ran (of several
+    kernels: of all together). `floor_seconds` is the least time its work needs on the device, where
+    that is known, for comparisons across chips. `refused` says why its times cannot be true
+    (`physics`); such a record is kept, and nothing is derived from it. `notes` are lines for the
+    reader; `sensors` what clocks, power and temperature were before and after.
+    """
+
+    subject: Subject
+    environment: Environment
+    conditions: Conditions
+    figures: Mapping[str, Figure]
+    digest: str = ""
+    floor_seconds: float | None = None
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+    sensors: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` was called on. Raises KeyError, TypeError, ValueError for anything else.
+        Entries of newer versions that are not known here are dropped by the caller's choice, not
+        here: they are a TypeError."""
+        given: dict[str, Any] = json.loads(text)
+        figures = {
+            name: Figure(**{**figure, "samples": tuple(figure.get("samples", ()))})
+            for name, figure in given.pop("figures").items()
+        }
+        for figure in figures.values():
+            if not math.isfinite(figure.value):
+                raise ValueError("a figure is not finite")
+        return cls(
+            subject=Subject(**given.pop("subject")),
+            environment=Environment(**given.pop("environment")),
+            conditions=Conditions(**given.pop("conditions")),
+            figures=figures,
+            notes=tuple(given.pop("notes", ())),
+            **given,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One invocation that measured: `started` is UTC in ISO 8601, `label` what the user calls it
+    (`main`, `pr-17`), `command` how it was called. `finished` is "" for one that was interrupted:
+    what it had measured until then counts all the same."""
+
+    id: str
+    started: str
+    label: str = ""
+    command: str = ""
+    commit: str = ""
+    dirty: bool = False
+    finished: str = ""
+
+
+__all__ = [
+    "Conditions",
+    "Environment",
+    "Figure",
+    "Origin",
+    "Record",
+    "Run",
+    "Scalar",
+    "Subject",
+]

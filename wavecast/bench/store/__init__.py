@@ -1,0 +1,1 @@
+"""Measurements on disk: one append-only file, its exports and imports."""
