@@ -53,7 +53,6 @@ def matmul(
     out = torch.empty(shape, dtype=kind, device=a.device)
     rows = out.numel() // n
     product(
-        "matmul",
         a.reshape(1, rows, k),
         b.unsqueeze(0),
         out.view(1, rows, n),
@@ -205,9 +204,8 @@ def _check(
     precision: str,
 ) -> torch.dtype:
     """The dtype of the result."""
+    kind = result_dtype(operator, a, b, out_dtype, precision)
     checks.require(a.dim() > 0, operator, "a is a scalar")
-    checks.dtype_in(operator, "a", a, OPERANDS)
-    checks.dtype_in(operator, "b", b, (a.dtype,))
     checks.shape_is(operator, "b", b, (a.shape[-1], -1))
     shape = (*a.shape[:-1], b.shape[1])
     if bias is not None:
@@ -218,16 +216,30 @@ def _check(
             checks.dtype_in(operator, name, tensor, checks.FLOATS)
             checks.shape_is(operator, name, tensor, shape)
     _known(operator, "activation", activation, ACTIVATIONS)
-    _known(operator, "precision", precision, PRECISIONS)
     checks.same_device(operator, a=a, b=b, bias=bias, residual=residual, gate=gate)
-    integers = a.dtype == torch.int8
-    kind = out_dtype or (torch.int32 if integers else a.dtype)
-    known = kind in checks.FLOATS or (integers and kind == torch.int32)
-    checks.require(known, operator, f"no result of {kind} for operands of {a.dtype}")
     plain = bias is None and residual is None and gate is None and activation == "none"
     checks.require(
         plain or kind != torch.int32, operator, "int32 results take no bias, gate or activation"
     )
+    return kind
+
+
+def result_dtype(
+    operator: str,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out_dtype: torch.dtype | None,
+    precision: str,
+) -> torch.dtype:
+    """The dtype of a product. Raises ArgumentError for operands it is not made of."""
+    checks.dtype_in(operator, "a", a, OPERANDS)
+    checks.dtype_in(operator, "b", b, (a.dtype,))
+    _known(operator, "precision", precision, PRECISIONS)
+    checks.same_device(operator, a=a, b=b)
+    integers = a.dtype == torch.int8
+    kind = out_dtype or (torch.int32 if integers else a.dtype)
+    known = kind in checks.FLOATS or (integers and kind == torch.int32)
+    checks.require(known, operator, f"no result of {kind} for operands of {a.dtype}")
     return kind
 
 

@@ -75,7 +75,6 @@ class Epilogue:
 
 
 def product(
-    operator: str,
     a: torch.Tensor,
     b: torch.Tensor,
     out: torch.Tensor,
@@ -87,7 +86,7 @@ def product(
     device = gpu.launching()
     batch, m, n = out.shape
     k = a.shape[2]
-    fp8_native = _native(operator, a.dtype, device) and _native(operator, b.dtype, device)
+    fp8_native = _native(a.dtype, device) and _native(b.dtype, device)
     rate, kept = _rate(a.dtype, precision, fp8_native, device)
     limit = torch.finfo(out.dtype).max if out.dtype in FP8 else 0.0
     wide = checks.wide(a, b, out, epilogue.gate, epilogue.residual)
@@ -167,7 +166,7 @@ def refuse(operator: str, *kinds: torch.dtype) -> None:
         checks.require(known, operator, f"{_name(kind)} is no format of {device.id}")
 
 
-def _native(operator: str, kind: torch.dtype, device: Device) -> bool:
+def _native(kind: torch.dtype, device: Device) -> bool:
     if not device.target.startswith("gfx"):
         return True
     return kind in _NATIVE_FP8.get(device.target, ())
