@@ -1,0 +1,1 @@
+"""Convolutions: implicit matrix products, depthwise and causal ones, and their gradients."""
