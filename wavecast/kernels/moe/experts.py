@@ -53,7 +53,7 @@ def moe_experts(
     if hidden.stride(1) != 1:
         hidden = hidden.contiguous()
     w1, w2 = w1.contiguous(), w2.contiguous()
-    order = steps.Order.of(experts, w1.shape[0])
+    order = steps.Order.of(experts, w1.shape[0], hidden.dtype)
     inter, model = w2.shape[2], w2.shape[1]
     y = torch.empty((order.slots, inter), dtype=hidden.dtype, device=hidden.device)
     flags = {"kind": kind, "interleaved": interleaved, "bias": bias1 is not None}

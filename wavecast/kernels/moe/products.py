@@ -16,11 +16,19 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import estimates
 from wavecast.kernels.moe.activations import activate
+from wavecast.kernels.moe.align import blocks
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
+from wavecast.model.chip import Chip
 
 FORMATS: Final = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
 """Names of dtypes in `wavecast.model`."""
+_SUSTAINED: Final = 0.5
+"""Of the peak of matrix products, about what large ones sustain."""
+
+_WAITING: Final = {1: 0.4, 2: 0.05}
+"""Of the time to read the weights, what is lost with so many workgroups on a compute unit: the
+simulator's, on products bound by memory."""
 
 
 @triton.jit
@@ -156,10 +164,18 @@ def moe_combine_kernel(
     tl.store(to, y.to(y_ptr.dtype.element_ty), mask=valid[:, None] & inside)
 
 
-def block_of(slots: int, count: int) -> int:
-    """Rows of a block: about the mean number of rows per expert, so that few are padding."""
-    mean = slots / max(1, min(count, slots))
-    return next((rows for rows in (16, 32, 64) if mean <= 1.5 * rows), 128)
+def block_of(slots: int, count: int, dtype: torch.dtype, device: Device) -> int:
+    """Rows of a block: of an element of weights, reading it once per block and multiplying it by
+    every row, padding included, takes least, if as many blocks are needed as can be."""
+    chip = Chip.of(device)
+    size, rate = dtype.itemsize, chip.matrix_rate("fp16") * chip.units * chip.clock
+
+    def taken(block: int) -> float:
+        multiplied = 2 * block / (_SUSTAINED * rate)
+        return blocks(slots, count, block) * (size / chip.hbm + multiplied)
+
+    most = 256 if device.target.startswith("gfx9") and size < 4 else 128
+    return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=taken)
 
 
 def problem(
@@ -177,7 +193,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     kept = {
         "BLOCK_M": (rows,),
         "BLOCK_N": (32, 64, 128, 256) if rows >= 64 else (32, 64, 128),
-        "BLOCK_K": (32, 64, 128),
+        "BLOCK_K": (32, 64) if problem["dtype"] == "fp32" else (64, 128),
         "GROUP": (4,),
         "num_warps": (4, 8) if rows >= 64 else (2, 4),
         "num_stages": (2,),
@@ -188,31 +204,45 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 
 
 def fits(problem: Problem, settings: Settings, device: Device, columns: int, size: int) -> bool:
-    """Whether operands fit the LDS and accumulators with operands in flight the registers, of a
-    tile with `columns` columns of weights of `size` bytes."""
+    """Whether a tile with `columns` columns of weights of `size` bytes has room."""
+    return _resident(settings, device, columns, size) > 0
+
+
+def _resident(settings: Settings, device: Device, columns: int, size: int) -> int:
+    """Workgroups that have room on a compute unit: operands in the LDS, accumulators and operands
+    in flight in registers. 0: not one."""
     amd = device.target.startswith("gfx")
+    wide = device.target.startswith("gfx9")
     copied = not amd or device.target in ("gfx950", "gfx1250")
     stages = settings["num_stages"]
     rows, depth = settings["BLOCK_M"], settings["BLOCK_K"]
     staged = (rows + columns) * depth * size
     lds = staged * max(1, stages if copied else stages - 1)
-    if lds > device.limits().lds_max_per_workgroup:
-        return False
-    wide = device.target.startswith("gfx9")
     threads = settings["num_warps"] * (64 if wide else 32)
     held = (rows * columns * 4 + (0 if copied else staged) + staged / 2) / 4 / threads
-    return held <= (320 if wide else 150)
+    if lds > device.limits().lds_max_per_workgroup or held > (320 if wide else 150):
+        return 0
+    chip = Chip.of(device)
+    waves = chip.simds * ((512 if wide or not amd else 1536) // (held + 32))
+    return max(1, int(min(chip.lds_bytes // lds, waves // settings["num_warps"])))
 
 
 def seconds(
-    problem: Problem, settings: Settings, device: Device, columns: int, n: int, **formats: str
+    problem: Problem,
+    settings: Settings,
+    device: Device,
+    columns: int,
+    n: int,
+    size: int,
+    **formats: str,
 ) -> float:
     """The time of a grouped product of `n` columns in tiles `columns` wide, the rows spread evenly
-    over the experts that can be hit."""
+    over the experts that can be hit. Where few workgroups have room, reading weights of `size`
+    bytes waits for their barriers."""
     slots = problem["slots"]
     hit = min(problem["experts"], slots)
     groups = tuple(slots // hit + (place < slots % hit) for place in range(hit))
-    return estimates.tile(
+    alone = estimates.tile(
         device,
         settings,
         m=slots,
@@ -225,6 +255,8 @@ def seconds(
         groups=groups,
         **formats,
     )
+    reading = hit * n * problem["k"] * size / Chip.of(device).hbm
+    return alone + _WAITING.get(_resident(settings, device, columns, size), 0.0) * reading
 
 
 def _size(problem: Problem) -> int:
@@ -236,7 +268,7 @@ def _up_fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def _up_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    return seconds(problem, settings, device, 2 * settings["BLOCK_N"], 2 * problem["n"])
+    return seconds(problem, settings, device, 2 * settings["BLOCK_N"], 2 * problem["n"], _size(problem))
 
 
 def _product_fits(problem: Problem, settings: Settings, device: Device) -> bool:
@@ -244,7 +276,7 @@ def _product_fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def _product_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    return seconds(problem, settings, device, settings["BLOCK_N"], problem["n"])
+    return seconds(problem, settings, device, settings["BLOCK_N"], problem["n"], _size(problem))
 
 
 def _combine_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:

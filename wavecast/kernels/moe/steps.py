@@ -28,9 +28,9 @@ class Order:
     count: int
 
     @staticmethod
-    def of(experts: torch.Tensor, count: int) -> Order:
+    def of(experts: torch.Tensor, count: int, dtype: torch.dtype) -> Order:
         """By expert, in blocks that suit the number of slots."""
-        block = products.block_of(experts.numel(), count)
+        block = products.block_of(experts.numel(), count, dtype, gpu.launching())
         rows, owners, starts = moe_align(experts, count, block)
         return Order(experts.contiguous(), rows, owners, starts, block, count)
 
