@@ -158,11 +158,11 @@ def paged_decode(
     Heads have up to 256 elements; any strides but contiguous heads in the caches.
 
     Scores are q·k · `scale` (head**-0.5 by default) · `k_scale`, values are times `v_scale`: both
-    float32, of one value or one per head of keys. With `window`, only the last so many tokens count, the new
-    one included. `sinks` are scores per head that take part in the softmax and have no value;
-    `soft_cap` c bounds scores to c·tanh(score / c); `alibi` are slopes per head, times the distance
-    to the key. `max_length` is a bound of `lengths` that saves work on splits where the table is
-    much wider (0: the table's width).
+    float32, of one value or one per head of keys. With `window`, only the last so many tokens
+    count, the new one included. `sinks` are scores per head that take part in the softmax and have
+    no value; `soft_cap` c bounds scores to c·tanh(score / c); `alibi` are slopes per head, times
+    the distance to the key (0 or less). `max_length` is a bound of `lengths` that saves work on
+    splits where the table is much wider (0: the table's width).
 
     Returns [sequences, heads, head] in the dtype of `q`, zeros for a length of 0; computed in
     float32 but for the weights, which are multiplied with the values in the dtype of `q`. Raises

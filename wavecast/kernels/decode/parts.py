@@ -24,6 +24,8 @@ _PROGRAMS_PER_UNIT = 8
 _SHORTEST = 32768
 """Bytes of keys that are worth a part of their own."""
 _MOST_SPLITS = 64
+_AT_ONCE = 8
+"""Parts whose loads the reduction has under way together."""
 
 
 @triton.jit
@@ -93,7 +95,8 @@ def capped(score, soft_cap):
 @triton.jit
 def decode_reduce_kernel(
     part_ptr, stat_ptr, out_ptr, rows, row_stride,
-    HEAD: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr, AT_ONCE: tl.constexpr,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     """Joins the SPLITS parts of every row: `part_ptr` [rows, SPLITS, HEAD] are sums weighted with
     exp2(score - most), `stat_ptr` [2, rows, SPLITS] `most` and the sum of weights."""
@@ -110,11 +113,13 @@ def decode_reduce_kernel(
     found = tl.zeros((ROWS, PADDED), tl.float32)
     from_row = part_ptr + row.to(tl.int64)[:, None] * (SPLITS * HEAD) + place[None, :]
     kept = valid[:, None] & (place < HEAD)[None, :]
-    for number in range(SPLITS):
-        peak = tl.load(stat_ptr + row * SPLITS + number, mask=valid, other=float("-inf"))
-        weight = tl.exp2(peak - most)[:, None]
-        part = tl.load(from_row + number * HEAD, mask=kept & (weight > 0), other=0.0)
-        found += part * weight
+    for start in range(0, SPLITS, AT_ONCE):
+        for step in tl.static_range(0, AT_ONCE):
+            number = start + step
+            peak = tl.load(stat_ptr + row * SPLITS + number, mask=valid, other=float("-inf"))
+            weight = tl.exp2(peak - most)[:, None]
+            part = tl.load(from_row + number * HEAD, mask=kept & (weight > 0), other=0.0)
+            found += part * weight
     found = found / tl.where(total > 0, total, 1.0)[:, None]
     to_row = out_ptr + row.to(tl.int64)[:, None] * row_stride + place[None, :]
     tl.store(to_row, found.to(out_ptr.dtype.element_ty), mask=kept)
@@ -140,6 +145,7 @@ def reduce_parts(part: torch.Tensor, stat: torch.Tensor, out: torch.Tensor) -> N
         HEAD=head,
         PADDED=triton.next_power_of_2(head),
         SPLITS=count,
+        AT_ONCE=min(count, _AT_ONCE),
     )
 
 
