@@ -43,7 +43,7 @@ OPTIONAL = {
     "pyarrow": {"bench"},
     "duckdb": {"bench"},
     "ray": {"tune"},
-    "scipy": set(),
+    "scipy": {"bench"},
     "ziglang": {"compile"},
     "jinja2": {"report"},
     "rich": {"report", "cli", "api"},

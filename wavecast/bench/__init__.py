@@ -1,1 +1,1 @@
-"""Measurements: taken, kept, compared, gated; and how far predictions are from them (`accuracy`)."""
+"""Measurements taken, kept, compared and gated; `accuracy`: how far predictions are from them."""

@@ -1,1 +1,1 @@
-"""Taking measurements: on a GPU, or by prediction, static analysis and execution on the emulator."""
+"""Measuring: on a GPU, or by prediction, static analysis and execution on the emulator."""

@@ -1,0 +1,311 @@
+"""Two sets of runs, subject by subject and KPI by KPI."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from wavecast.bench.compare.statistics import Difference, adjusted, difference
+from wavecast.bench.compare.verdict import Compared, Comparison, Verdict
+from wavecast.bench.kpis import KPIS, Kpi
+from wavecast.bench.records import Conditions, Figure, Record
+from wavecast.errors import NothingAnalysed
+
+REASONS: Final[Mapping[str, str]] = {
+    "below-effect": "the difference is real, and smaller than the least that counts",
+    "not-significant": "chance explains the difference",
+    "wide-interval": "the interval holds changes that would count",
+    "doubt": "the samples drift or lie in two states, by as much as the difference",
+    "drift": "times move within a run",
+    "bimodal": "times lie in two clusters, as with a clock that jumps",
+    "outliers": "more than 2 % of the samples lie far off",
+    "few-samples": "fewer than five samples in a run",
+    "run-scatter-assumed": "too few runs to see how much they scatter",
+    "throttled": "the GPU lowered its clocks for power or heat",
+    "physics": "the times cannot be true",
+    "conditions": "measured in another way",
+    "origin": "one side was measured, the other predicted",
+    "axes": "other shapes or dtypes",
+    "no-floor": "the least time the work needs is not known on one of the chips",
+    "exact": "a figure without noise",
+    "other-code": "the machine code is not the same",
+    "same-code": "the machine code is the same, byte by byte",
+}
+"""What a comparison says about itself: code -> meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """`minimum` is the least relative change that counts, `equivalent` how wide an interval around
+    no change may be to say SAME; `alpha` the share of false discoveries among what is called
+    FASTER or SLOWER; `kpis` the figures to look at (all there are, where it is empty)."""
+
+    minimum: float = 0.01
+    equivalent: float = 0.03
+    alpha: float = 0.01
+    kpis: tuple[str, ...] = ()
+
+
+Runs = Mapping[str, Sequence[Record]]
+"""Records by run."""
+
+
+def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> Comparison:
+    """What changed from one set of runs to another.
+
+    Where the sets have no device in common, shares of the bound are compared instead of seconds.
+    Raises NothingAnalysed when one of them has no records, MissingTool without SciPy where samples
+    are to be compared.
+    """
+    for name, runs in (("before", before), ("after", after)):
+        if not any(runs.values()):
+            raise NothingAnalysed(f"nothing was measured {name}: {', '.join(runs) or 'no runs'}")
+    across = not (_devices(before) & _devices(after))
+    old, new = _sides(before, across), _sides(after, across)
+    found: list[Compared] = []
+    noisy: list[tuple[int, Difference]] = []
+    for key in [*old, *(key for key in new if key not in old)]:
+        if key not in old or key not in new:
+            found.append(_alone(key, old, new))
+            continue
+        for one, measured in _pair(old[key], new[key], across, criteria):
+            if measured is not None:
+                noisy.append((len(found), measured))
+            found.append(one)
+    for (place, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
+        found[place] = _judged(found[place], measured, p, across, criteria)
+    return Comparison(
+        tuple(before), tuple(after), tuple(found), across, _notes(before, after, across)
+    )
+
+
+Key = tuple[str, str]
+"""(subject, device); the device is "" across chips."""
+
+
+def _sides(runs: Runs, across: bool) -> dict[Key, dict[str, Record]]:
+    """Per subject and device its record in every run; the last one of a run counts."""
+    found: dict[Key, dict[str, Record]] = {}
+    for run, records in runs.items():
+        for record in records:
+            key = (record.subject.key, "" if across else _device(record))
+            found.setdefault(key, {})[run] = record
+    return found
+
+
+def _device(record: Record) -> str:
+    return record.environment.device or record.environment.board or record.environment.target
+
+
+def _devices(runs: Runs) -> set[str]:
+    return {_device(record) for records in runs.values() for record in records}
+
+
+def _alone(
+    key: Key, old: Mapping[Key, Mapping[str, Record]], new: Mapping[Key, Mapping[str, Record]]
+) -> Compared:
+    """A subject of one side; if the other has the same one at other axes, that is said."""
+    mine, other = (old, new) if key in old else (new, old)
+    record = next(iter(mine[key].values()))
+    subject = record.subject
+    similar = [
+        next(iter(records.values())).subject
+        for place, records in other.items()
+        if place not in mine and place[1] == key[1]
+    ]
+    renamed = [s for s in similar if (s.kind, s.name, s.part) == (subject.kind, subject.name, subject.part)]  # noqa: E501  # fmt: skip
+    verdict = Verdict.GONE if key in old else Verdict.NEW
+    reasons: tuple[str, ...] = ()
+    if len(renamed) == 1:
+        changed = [
+            f"{name} {subject.axes.get(name, '-')} ≠ {renamed[0].axes.get(name, '-')}"
+            for name in {**subject.axes, **renamed[0].axes}
+            if subject.axes.get(name) != renamed[0].axes.get(name)
+        ]
+        verdict, reasons = Verdict.REFUSED, (f"axes: {', '.join(changed)}",)
+    return Compared(subject, _device(record), "", verdict, None, None, reasons=reasons)
+
+
+def _pair(
+    old: Mapping[str, Record], new: Mapping[str, Record], across: bool, criteria: Criteria
+) -> Iterable[tuple[Compared, Difference | None]]:
+    """Every KPI both sides have; noisy ones with their difference, to be judged together."""
+    first, last = next(iter(old.values())), next(iter(new.values()))
+    device = _device(first) if not across else f"{_device(first)} → {_device(last)}"
+    reasons = _refusals(old, new, across)
+    if reasons:
+        yield (
+            Compared(first.subject, device, "", Verdict.REFUSED, None, None, reasons=reasons),
+            None,
+        )
+        return
+    same = _same_code(old, new)
+    for name, kpi in KPIS.items():
+        wanted = name in criteria.kpis if criteria.kpis else True
+        if not wanted or name not in first.figures or name not in last.figures:
+            continue
+        if across and kpi.unit != "s":
+            continue
+        sides = [[record.figures[name] for record in runs.values() if name in record.figures]
+                 for runs in (old, new)]  # fmt: skip
+        base = Compared(first.subject, device, name, Verdict.SAME, _middle(sides[0]), _middle(sides[1]))  # noqa: E501  # fmt: skip
+        if len({figure.origin for side in sides for figure in side}) > 1:
+            yield replace(base, verdict=Verdict.REFUSED, reasons=("origin",)), None
+        elif kpi.noisy:
+            scales = (first.floor_seconds, last.floor_seconds) if across else (1.0, 1.0)
+            measured = difference(
+                _samples(sides[0], scales[0] or 1.0), _samples(sides[1], scales[1] or 1.0)
+            )
+            throttled = any(r.sensors.get("throttled") for r in (*old.values(), *new.values()))
+            codes = (*same, *(("throttled",) if throttled else ()))
+            yield replace(base, reasons=codes), measured
+        elif across:
+            yield _exact_share(base, first, last, criteria), None
+        else:
+            yield _exact(base, kpi, same, criteria), None
+
+
+def _samples(figures: Sequence[Figure], scale: float) -> list[list[float]]:
+    return [[one / scale for one in figure.samples or (figure.value,)] for figure in figures]
+
+
+def _middle(figures: Sequence[Figure]) -> float:
+    ordered = sorted(figure.value for figure in figures)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _same_code(old: Mapping[str, Record], new: Mapping[str, Record]) -> tuple[str, ...]:
+    digests = {record.digest for record in (*old.values(), *new.values())}
+    if "" in digests:
+        return ()
+    return ("same-code",) if len(digests) == 1 else ("other-code",)
+
+
+def _refusals(
+    old: Mapping[str, Record], new: Mapping[str, Record], across: bool
+) -> tuple[str, ...]:
+    """Why two sides cannot be compared, () if they can."""
+    both = (*old.values(), *new.values())
+    refused = {record.refused: None for record in both if record.refused}
+    if refused:
+        return tuple(f"physics: {reason}" for reason in refused)
+    found = []
+    for field in fields(Conditions):
+        values = {getattr(record.conditions, field.name): None for record in both}
+        if len(values) > 1:
+            shown = " ≠ ".join(str(value) or "not known" for value in values)
+            found.append(f"conditions: {field.name} {shown}")
+    if len({record.environment.emulated for record in both}) > 1:
+        found.append("origin: a GPU on one side, none on the other")
+    if across and not all(record.floor_seconds for record in both):
+        found.append("no-floor")
+    return tuple(found)
+
+
+def _exact(base: Compared, kpi: Kpi, codes: tuple[str, ...], criteria: Criteria) -> Compared:
+    """A figure without noise: any change is one, below the least effect it does not count."""
+    assert base.before is not None
+    assert base.after is not None
+    codes = ("exact", *codes)
+    if base.before == base.after:
+        return replace(base, ratio=1.0, low=1.0, high=1.0, reasons=codes)
+    ratio = base.after / base.before if base.before else math.inf
+    worse = (base.after > base.before) == (kpi.better == "lower")
+    verdict = Verdict.WORSE if worse else Verdict.BETTER
+    if kpi.unit == "s":
+        verdict = Verdict.SLOWER if worse else Verdict.FASTER
+    if kpi.threshold and abs(ratio - 1) < criteria.minimum:
+        verdict, codes = Verdict.SAME, (*codes, "below-effect")
+    shown = ratio if math.isfinite(ratio) else None
+    return replace(base, verdict=verdict, ratio=shown, low=shown, high=shown, reasons=codes)
+
+
+def _exact_share(base: Compared, first: Record, last: Record, criteria: Criteria) -> Compared:
+    """A predicted time across chips, as shares of the bound."""
+    before, after = base.before or math.nan, base.after or math.nan
+    shares = (first.floor_seconds or 0.0) / before, (last.floor_seconds or 0.0) / after
+    ratio = shares[1] / shares[0]
+    verdict = Verdict.SAME
+    if abs(ratio - 1) >= criteria.minimum:
+        verdict = Verdict.BETTER if ratio > 1 else Verdict.WORSE
+    return replace(
+        base,
+        verdict=verdict,
+        before=shares[0],
+        after=shares[1],
+        ratio=ratio,
+        low=ratio,
+        high=ratio,
+        reasons=("exact",),
+    )
+
+
+def _judged(
+    base: Compared, found: Difference, p: float, across: bool, criteria: Criteria
+) -> Compared:
+    """The verdict on a noisy figure, its p value adjusted for all of them."""
+    ratio, low, high = found.ratio, found.low, found.high
+    before, after = base.before, base.after
+    if across:  # of shares, which are the larger the shorter the time
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+        before, after = None, None
+    codes = [*base.reasons, *found.reasons]
+    significant, counts = p < criteria.alpha, abs(ratio - 1) >= criteria.minimum
+    if significant and counts and abs(math.log(ratio)) > found.doubt:
+        better = (ratio > 1) == across
+        names = (Verdict.BETTER, Verdict.WORSE) if across else (Verdict.FASTER, Verdict.SLOWER)
+        verdict = names[0] if better else names[1]
+    elif significant and counts:
+        verdict = Verdict.AMBIGUOUS
+        codes.append("doubt")
+    else:
+        codes.append("below-effect" if significant else "not-significant")
+        narrow = low > 1 - criteria.equivalent and high < 1 + criteria.equivalent
+        verdict = Verdict.SAME if narrow else Verdict.AMBIGUOUS
+        if not narrow:
+            codes.append("wide-interval")
+    return replace(
+        base,
+        verdict=verdict,
+        before=before,
+        after=after,
+        ratio=ratio,
+        low=low,
+        high=high,
+        p=found.p,
+        adjusted=p,
+        reasons=tuple(dict.fromkeys(codes)),
+    )
+
+
+def _notes(before: Runs, after: Runs, across: bool) -> tuple[str, ...]:
+    """What differs between the places of both sides, for the reader to judge."""
+    found = []
+    if across:
+        found.append(
+            "the runs are of different chips: shares of the bound are compared, not seconds"
+        )
+    for name in ("driver", "runtime", "triton", "llvm", "torch", "wavecast", "host"):
+        sides = [
+            {getattr(record.environment, name) for records in runs.values() for record in records}
+            for runs in (before, after)
+        ]
+        if sides[0] != sides[1]:
+            old, new = (", ".join(sorted(filter(None, side))) or "not known" for side in sides)
+            found.append(f"{name}: {old} → {new}")
+    for runs in (before, after):
+        dirty = {
+            record.environment.commit
+            for records in runs.values()
+            for record in records
+            if record.environment.dirty
+        }
+        if dirty:
+            found.append(f"measured with uncommitted changes: {', '.join(sorted(dirty))[:60]}")
+    return tuple(found)
+
+
+__all__ = ["REASONS", "Criteria", "Runs", "compare"]
