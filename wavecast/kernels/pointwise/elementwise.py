@@ -28,7 +28,8 @@ def flat_space(
     kernel: str, *, operations: float, held: float, widest: int = 8192, narrowest: int = 256
 ) -> Space:
     """The space of a kernel over `problem["count"]` elements in `BLOCK`s, which moves
-    `problem["read"]` and `problem["written"]` bytes per element, does `operations` vector
+    `problem["read"]` and `problem["written"]` bytes per element (`problem["mixed"]`: of tensors
+    with several dtypes), does `operations` vector
     instructions on each and holds `held` registers for it."""
 
     def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -38,7 +39,8 @@ def flat_space(
         return {"BLOCK": blocks, "num_warps": _warps(problem["count"]), "num_stages": (1,)}
 
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        del problem
+        if problem.get("mixed") and settings["BLOCK"] > 4 * _lanes(settings, device):
+            return False  # tensors of several dtypes have one layout only where lanes take 4 each
         return _sensible(settings["BLOCK"], settings, device, held)
 
     def seconds(problem: Problem, settings: Settings, device: Device) -> float:
@@ -103,9 +105,13 @@ def _powers(low: int, high: int) -> list[int]:
 
 
 def _sensible(elements: int, settings: Settings, device: Device, held: float) -> bool:
-    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
+    lanes = _lanes(settings, device)
     low, high = _PER_LANE
     return elements < 256 or low * lanes <= elements <= min(high, 96 / held) * lanes
+
+
+def _lanes(settings: Settings, device: Device) -> int:
+    return settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
 
 
 def rows_of(x: torch.Tensor) -> torch.Tensor:

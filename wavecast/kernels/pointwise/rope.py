@@ -18,6 +18,9 @@ from wavecast.kernels.pointwise.embedding import INDICES
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
+_LATENCY = 1e-6
+"""Seconds a program waits for one block of heads: its turns are one after another."""
+
 
 @triton.jit
 def rotated(
@@ -287,9 +290,10 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
     elements = settings["HEADS"] * triton.next_power_of_2(problem["dim"])
-    blocks = _blocks(problem, settings)
-    small = settings["HEADS"] == 1 and settings["num_warps"] == 1
-    return settings["PARTS"] <= blocks and (small or 4 * lanes <= elements <= 32 * lanes)
+    most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
+    small = settings["HEADS"] == most and settings["num_warps"] == 1
+    filled = 16 // problem["bytes"] * lanes <= elements or small
+    return settings["PARTS"] <= _blocks(problem, settings) and filled and elements <= 32 * lanes
 
 
 def _blocks(problem: Problem, settings: Settings) -> int:
@@ -305,7 +309,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     wasted = blocks * settings["HEADS"] / heads
     idle = turns * settings["PARTS"] / blocks
     tables = 4 * tokens * problem["rotary"] * settings["PARTS"]
-    return (wasted * idle) ** 0.25 * estimates.streaming(
+    return turns * _LATENCY + (wasted * idle) ** 0.25 * estimates.streaming(
         device,
         settings,
         workgroups=tokens * settings["PARTS"],
