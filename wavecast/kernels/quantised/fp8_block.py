@@ -16,7 +16,7 @@ from wavecast.kernels.inputs import FP8, Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import native
-from wavecast.kernels.quantised import parts
+from wavecast.kernels.quantised import held, parts
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
 from wavecast.model.bounds import Work
@@ -31,11 +31,13 @@ _PART: Final = 3
 def matmul_fp8_block_kernel(
     a_ptr, b_ptr, out_ptr, part_ptr, a_scale_ptr, b_scale_ptr, M, N, K,
     a_row, b_column, a_scale_row, a_scale_step, b_scale_column, b_scale_step,
-    K_EVEN: tl.constexpr, WIDEN: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    K_EVEN: tl.constexpr, WIDEN: tl.constexpr, TIMES: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some blocks of K, which goes to
-    `part_ptr` [SPLIT_K, M, N]. BLOCK_N divides 128, so that a step has one scale of B."""
+    `part_ptr` [SPLIT_K, M, N]. BLOCK_N divides 128, so that a step has one scale of B.
+    TIMES is a factor of all products."""
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
     tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
@@ -69,7 +71,7 @@ def matmul_fp8_block_kernel(
             a = tl.load(from_a + step * 128, mask=left[None, :], other=0.0)
             b = tl.load(from_b + step * 128, mask=left[:, None], other=0.0)
         scale = tl.load(from_a_scale + step * a_scale_step)
-        scale = scale * tl.load(from_b_scale + step * b_scale_step)
+        scale = scale * (tl.load(from_b_scale + step * b_scale_step) * TIMES)
         if WIDEN:
             a = a.to(tl.bfloat16)
             b = b.to(tl.bfloat16)
@@ -108,6 +110,15 @@ def matmul_fp8_block(
     b = b if b.stride(1) == 1 else b.contiguous()
     scale = a_scale.reshape(m, -1)
     device = gpu.launching()
+    kind = FORMATS[a.dtype]
+    times = 1.0
+    if m > held.ROWS:
+        scale = scale.T.contiguous().T  # neighbouring lanes read neighbouring rows
+        flat, times_a = held.multiplied(flat, device)
+        b, times_b = held.multiplied(b, device)
+        times = times_a * times_b
+    format_ = parts.NAMES[flat.dtype]
+    widened = format_ == "fp8" and flat.dtype == a.dtype and not native(kind, device)
     arguments: list[Any] = [
         *(flat, b, out, torch.empty(1, dtype=torch.float32, device=a.device)),
         *(scale, b_scale, m, n, k, flat.stride(0), b.stride(0)),
@@ -125,18 +136,24 @@ def matmul_fp8_block(
         return count, number
 
     wide = checks.wide(flat, b, out)
-    kind = FORMATS[a.dtype]
     launch(
         matmul_fp8_block_kernel,
         grid,
         arguments,
         TILES,
         {
-            **{"m": m, "n": n, "k": k, "kind": kind, "bytes": out.element_size(), "wide": wide},
-            "native": native(kind, device),
+            "m": m,
+            "n": n,
+            "k": k,
+            "kind": kind,
+            "bytes": out.element_size(),
+            "wide": wide,
+            "format": format_,
+            "widened": widened,
         },
         K_EVEN=k % _BLOCK == 0,
-        WIDEN=not native(kind, device),
+        WIDEN=widened,
+        TIMES=times,
         WIDE=wide,
         XCDS=tiles.xcds(device),
     )
@@ -205,7 +222,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
-    size = 1 if problem["native"] else 2
+    size = 1 if problem["format"] == "fp8" and not problem["widened"] else 2
     staged = (rows + columns) * _BLOCK * size * parts.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
         return False
@@ -222,8 +239,8 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         m=problem["m"],
         n=problem["n"],
         k=problem["k"],
-        dtype="fp8" if problem["native"] else "bf16",
-        weight="" if problem["native"] else "fp8",
+        dtype="bf16" if problem["widened"] else problem["format"],
+        weight="fp8" if problem["widened"] else "",
         rows=rows,
         columns=columns,
         depth=_BLOCK,
@@ -244,7 +261,7 @@ def _inputs(
     return {
         "a": make.normal((m, k), dtype, 8.0),
         "b": make.normal((n, k), dtype, 8.0),
-        "a_scale": make.uniform((m, across), "float32", 0.01, 0.1),
+        "a_scale": make.uniform((across, m), "float32", 0.01, 0.1).T,
         "b_scale": make.uniform((triton.cdiv(n, _BLOCK), across), "float32", 0.01, 0.1),
         "out_dtype": make.dtype(out),
     }
@@ -293,6 +310,6 @@ OPERATORS = (
                 for m in (1, 64, 1024, 4096)
             ),
         ),
-        spaces=(TILES, parts.ADD),
+        spaces=(TILES, parts.ADD, held.RECODE),
     ),
 )

@@ -1,0 +1,91 @@
+"""How a GPU multiplies fp8 operands that its matrix instructions do not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, estimates
+from wavecast.kernels.choice import launch
+from wavecast.kernels.quantise.formats import FP8, native
+from wavecast.kernels.space import Problem, Settings, Space
+
+ROWS: Final = 32
+"""Up to that many rows of A operands are widened as they are read, beyond it before: the kernel of
+many rows reads them often."""
+_HALVED: Final = {("gfx942", torch.float8_e4m3fn): torch.float8_e4m3fnuz}
+"""Formats whose codes stand for half as much in another that a target multiplies."""
+
+
+@triton.jit
+def recode_kernel(from_ptr, to_ptr, count, HALVED: tl.constexpr, WIDE: tl.constexpr,
+                  BLOCK: tl.constexpr):  # fmt: skip
+    """Other codes for fp8 values: bfloat16, or with HALVED e4m3fnuz for e4m3fn, where only -0 and
+    NaN have other codes."""
+    first = tl.program_id(0)
+    if WIDE:
+        first = first.to(tl.int64)
+    at = first * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    if HALVED:
+        code = tl.load(from_ptr + at, mask=inside, other=0)
+        size = code & 0x7F
+        code = tl.where(size == 0, 0, code)
+        tl.store(to_ptr + at, tl.where(size == 0x7F, 0x80, code).to(tl.uint8), mask=inside)
+    else:
+        value = tl.load(from_ptr + at, mask=inside, other=0.0)
+        tl.store(to_ptr + at, value.to(tl.bfloat16), mask=inside)
+
+
+def multiplied(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, float]:
+    """An fp8 operand of two dimensions as a device multiplies it, and what one of its values is
+    in those: itself, e4m3fnuz, or bfloat16."""
+    if native(FP8[operand.dtype], device):
+        return operand, 1.0
+    operand = operand.contiguous()
+    halved = _HALVED.get((device.target, operand.dtype))
+    found = torch.empty(operand.shape, dtype=halved or torch.bfloat16, device=operand.device)
+    count = operand.numel()
+    raw = halved is not None
+    launch(
+        recode_kernel,
+        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
+        (
+            operand.view(torch.uint8) if raw else operand,
+            found.view(torch.uint8) if raw else found,
+            count,
+        ),
+        RECODE,
+        {"count": count, "kind": FP8[operand.dtype], "halved": raw},
+        HALVED=raw,
+        WIDE=checks.wide(operand),
+    )
+    return found, 2.0 if raw else 1.0
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    return {"BLOCK": (1024, 2048, 4096, 8192), "num_warps": (4, 8), "num_stages": (1,)}
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    per_lane = settings["BLOCK"] / (settings["num_warps"] * device.limits().wave_lanes)
+    gaps = 1.0 if per_lane <= (16 if problem["halved"] else 8) else 1.4
+    return gaps * estimates.streaming(
+        device,
+        settings,
+        workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
+        read=problem["count"],
+        written=problem["count"] * (1 if problem["halved"] else 2),
+        elements=settings["BLOCK"],
+        operations=6.0,
+    )
+
+
+RECODE = Space(kernel="recode_kernel", axes=_axes, seconds=_seconds, classes=("count",))
+
+__all__ = ["RECODE", "ROWS", "multiplied"]
