@@ -46,8 +46,8 @@ def layer_norm_reference(
 ) -> torch.Tensor:
     """`torch.nn.functional.layer_norm`, in float32 at least."""
     kind = widest(x)
-    wide = [None if one is None else one.to(kind) for one in (weight, bias)]
-    found = torch.nn.functional.layer_norm(x.to(kind), x.shape[-1:], *wide, eps)
+    scale, shift = (None if one is None else one.to(kind) for one in (weight, bias))
+    found = torch.nn.functional.layer_norm(x.to(kind), x.shape[-1:], scale, shift, eps)
     return found.to(x.dtype).contiguous()
 
 

@@ -144,8 +144,10 @@ def norm_rows_backward_kernel(
     if WHOLE:
         place = tl.arange(0, BLOCK)
         real = place < columns
+        weight = 1.0
         if weight_ptr is not None:
-            weight = load_row(weight_ptr, place, real, offset)
+            weight = load_row(weight_ptr, place, real, offset)[None, :]
+        slopes = tl.zeros((ROWS,), tl.float32)
         dweight = tl.zeros((ROWS, BLOCK), tl.float32)
         dbias = tl.zeros((ROWS, BLOCK), tl.float32)
         blocks = tl.cdiv(rows, ROWS)
@@ -157,9 +159,7 @@ def norm_rows_backward_kernel(
             at = row[:, None] * columns + place[None, :]
             x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
             dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-            slope = dy
-            if weight_ptr is not None:
-                slope = dy * weight[None, :]
+            slope = dy * weight
             if CENTRED:
                 total, slopes = two_sums(x, slope)
                 x = tl.where(inside, x - (total / columns)[:, None], 0.0)
@@ -183,10 +183,8 @@ def norm_rows_backward_kernel(
     else:
         for number in range(program, rows, programs):
             row = tl.cast(number, tl.int64) if WIDE else number
-            mean = 0.0
-            squares = 0.0
-            slopes = 0.0
-            products = 0.0
+            nought = tl.full((), 0.0, tl.float32)
+            mean, squares, slopes, products = nought, nought, nought, nought
             for start in range(0, columns, BLOCK):
                 place = start + tl.arange(0, BLOCK)
                 real = place < columns
@@ -204,9 +202,9 @@ def norm_rows_backward_kernel(
                     mean += apart * part
                     squares += apart * apart * (start * part)
                     products += apart * (there * (1 - part) - slopes * part)
-                    slopes += there
-                squares += tl.sum(x * x)
-                products += tl.sum(slope * x)
+                    slopes = slopes + there
+                squares = squares + tl.sum(x * x)
+                products = products + tl.sum(slope * x)
             scale = tl.rsqrt(squares / columns + eps)
             along = products * scale * scale / columns
             for start in range(0, columns, BLOCK):
@@ -377,7 +375,7 @@ def preference(elements: int, settings: Settings, device: Device, *, few: bool) 
     return 1.0 + 0.05 * abs(math.log2(lane / (_FEW if few else _MANY)))
 
 
-def _forward_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def forward_seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = problem["rows"], problem["columns"]
     passes = 1 if columns <= WHOLE_ROW else 2
     size = rows * columns * problem["bytes"] * (1 + problem["residual"])
@@ -418,7 +416,7 @@ def _backward_seconds(problem: Problem, settings: Settings, device: Device) -> f
     return seconds * preference(elements, settings, device, few=False) * idle
 
 
-FORWARD = Space(kernel="norm_rows_kernel", axes=axes, seconds=_forward_seconds, classes=("rows",))
+FORWARD = Space(kernel="norm_rows_kernel", axes=axes, seconds=forward_seconds, classes=("rows",))
 BACKWARD = Space(
     kernel="norm_rows_backward_kernel",
     axes=axes,

@@ -1,0 +1,1 @@
+"""Softmax and losses over rows of logits, forward and backward."""

@@ -1,0 +1,295 @@
+"""RMS norm whose result is quantised in the same pass: what the next matrix product reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, gpu
+from wavecast.kernels.choice import launch
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.norm import rows as norm_rows
+from wavecast.kernels.norm.description import check, rounded_sum, widest
+from wavecast.kernels.norm.rms_norm import rms_norm_reference
+from wavecast.kernels.norm.rows import load_row, load_rows
+from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.bounds import Work
+
+LIMITS = {
+    torch.float8_e4m3fn: 448.0,
+    torch.float8_e4m3fnuz: 240.0,
+    torch.float8_e5m2: 57344.0,
+    torch.int8: 127.0,
+}
+"""Dtypes it quantises to, with the largest value of each."""
+_LEAST = tl.constexpr(1e-12)
+"""Largest magnitude that a row of zeros is taken to have."""
+
+
+@triton.jit
+def rounded(q, KIND: tl.constexpr, HALVED: tl.constexpr):
+    """float32 within the range of KIND to its nearest, ties to even.
+
+    float8_e4m3fn has the codes of half the values in float8_e4m3fnuz (but for the sign of zero),
+    which is how gfx942, which has only the latter, gets it (`HALVED`).
+    """
+    if tl.int8 == KIND:  # the low bits of a float32 whose last place is worth 1
+        return (q + 12582912.0).to(tl.int32, bitcast=True).to(tl.int8)
+    elif HALVED:
+        return (q * 0.5).to(tl.float8e4b8).to(KIND, bitcast=True)
+    else:
+        return q.to(KIND)
+
+
+@triton.jit
+def rms_norm_quantised_kernel(
+    x_ptr, residual_ptr, weight_ptr, q_ptr, scale_ptr, sum_ptr,
+    rows, columns, groups, stride, residual_stride, eps, offset, limit,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, GROUP: tl.constexpr, HALVED: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    if WIDE:
+        row = row.to(tl.int64)
+    valid = (row < rows)[:, None]
+    place = tl.arange(0, BLOCK)
+    real = place < columns
+    inside = valid & real[None, :]
+    at = place[None, :]
+    to = row[:, None] * columns
+    x = load_rows(
+        x_ptr, residual_ptr, row[:, None] * stride, row[:, None] * residual_stride, at, inside
+    )
+    if sum_ptr is not None:
+        tl.store(sum_ptr + to + at, x.to(sum_ptr.dtype.element_ty), mask=inside)
+    y = x * tl.rsqrt(tl.sum(x * x, axis=1) / columns + eps)[:, None]
+    if weight_ptr is not None:
+        y *= load_row(weight_ptr, place, real, offset)[None, :]
+    if GROUP:
+        y = tl.reshape(y, (ROWS, BLOCK // GROUP, GROUP))
+        largest = tl.maximum(tl.max(tl.abs(y), axis=2), _LEAST)
+        group = tl.arange(0, BLOCK // GROUP)[None, :]
+        there = valid & (group < groups)
+        tl.store(scale_ptr + row[:, None] * groups + group, largest / limit, mask=there)
+        y = tl.reshape(y * (limit / largest)[:, :, None], (ROWS, BLOCK))
+    else:
+        largest = tl.maximum(tl.max(tl.abs(y), axis=1), _LEAST)
+        tl.store(scale_ptr + row, largest / limit, mask=row < rows)
+        y *= (limit / largest)[:, None]
+    q = tl.clamp(y, -limit, limit)
+    tl.store(q_ptr + to + at, rounded(q, q_ptr.dtype.element_ty, HALVED), mask=inside)
+
+
+def rms_norm_quantised(
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    dtype: torch.dtype = torch.float8_e4m3fn,
+    group: int = 0,
+    eps: float = 1e-6,
+    offset: float = 0.0,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(q, scales, s): `rms_norm` of s = x + residual, quantised, so that q · scales is about it.
+
+    `x`, `weight`, `residual`, `eps` and `offset` as in `rms_norm_residual`; of at most 16384
+    columns. q is [..., columns] of `dtype`: float8_e4m3fn, float8_e4m3fnuz, float8_e5m2 or int8.
+    scales are float32: [..., 1] or [..., groups] with one per `group` neighbouring columns (a
+    power of two from 16; the last may be cut off): the largest magnitude over the largest value of
+    `dtype`. s, rounded to the dtype of `x` before it is normalised, has no elements without a
+    residual; nothing else is rounded before q. Raises ArgumentError.
+    """
+    name = "rms_norm_quantised"
+    check(name, x, weight=weight, residual=residual)
+    columns = x.shape[-1]
+    checks.require(dtype in LIMITS, name, f"it does not quantise to {dtype}")
+    checks.require(columns <= norm_rows.WHOLE_ROW, name, f"{columns} columns are over 16384")
+    power = group == 0 or (group >= 16 and group & (group - 1) == 0)
+    checks.require(power, name, f"group is {group}, expected 0 or a power of two from 16")
+    groups = triton.cdiv(columns, group) if group else 1
+    q = torch.empty(x.shape, dtype=dtype, device=x.device)
+    scales = torch.empty((*x.shape[:-1], groups), dtype=torch.float32, device=x.device)
+    total = None if residual is None else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    nothing = x.new_empty((0,))
+    if not x.numel():
+        return q, scales, nothing if total is None else total
+    from_x = norm_rows.flat(x)
+    added = None if residual is None else norm_rows.flat(residual)
+    count = from_x.shape[0]
+    launch(
+        rms_norm_quantised_kernel,
+        lambda settings: (triton.cdiv(count, settings["ROWS"]),),
+        (
+            from_x,
+            added,
+            None if weight is None else weight.contiguous(),
+            q,
+            scales,
+            total,
+            count,
+            columns,
+            groups,
+            from_x.stride(0),
+            0 if added is None else added.stride(0),
+            eps,
+            offset,
+            LIMITS[dtype],
+        ),
+        SPACE,
+        {
+            "rows": count,
+            "columns": columns,
+            "bytes": x.element_size(),
+            "dtype": str(dtype).removeprefix("torch."),
+            "group": group,
+            "residual": residual is not None,
+            "parameters": int(weight is not None),
+        },
+        HALVED=dtype == torch.float8_e4m3fn and gpu.launching().target == "gfx942",
+        WIDE=checks.wide(from_x, added, q),
+    )
+    return q, scales, nothing if total is None else total
+
+
+def rms_norm_quantised_reference(
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    dtype: torch.dtype = torch.float8_e4m3fn,
+    group: int = 0,
+    eps: float = 1e-6,
+    offset: float = 0.0,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The norm in float32 at least, then its groups one like the other."""
+    total = x if residual is None else rounded_sum(x, residual)
+    y = rms_norm_reference(total.to(widest(x)), weight, eps, offset)
+    columns = x.shape[-1]
+    length = group or max(1, columns)
+    padded = torch.nn.functional.pad(y, (0, -columns % length))
+    parts = padded.reshape(*x.shape[:-1], padded.shape[-1] // length if columns else 1, -1)
+    if not x.numel():
+        groups = -(-columns // length) if group else 1
+        scales = torch.empty((*x.shape[:-1], groups), dtype=torch.float32, device=x.device)
+        q = torch.empty(x.shape, dtype=dtype, device=x.device)
+        return q, scales, x.new_empty((0,)) if residual is None else total
+    largest = parts.abs().amax(-1).clamp_min(_LEAST.value)
+    q = (parts * (LIMITS[dtype] / largest)[..., None]).clamp(-LIMITS[dtype], LIMITS[dtype])
+    if dtype == torch.int8:
+        q = q.round()
+    q = q.reshape(padded.shape)[..., :columns].to(dtype).contiguous()
+    scales = (largest / LIMITS[dtype]).to(torch.float32)
+    return q, scales, x.new_empty((0,)) if residual is None else total
+
+
+def same(got: Any, expected: Any, sizes: Sizes) -> str:
+    """Codes may be neighbours where float32 rounds otherwise than float64, which is rare."""
+    q, scales, total = got
+    right, right_scales, right_total = expected
+    if q.dtype != right.dtype or q.shape != right.shape or scales.shape != right_scales.shape:
+        return "dtypes or shapes differ"
+    if bool(((scales - right_scales).abs() > 2e-6 * right_scales).any()):
+        return "scales differ"
+    if total.shape != right_total.shape or not torch.equal(total, right_total.to(total.dtype)):
+        return "sums differ"
+    apart = (_order(q) - _order(right)).abs()
+    if int(apart.max()) > 1:
+        return f"{int((apart > 1).sum())} of {q.numel()} are more than one code away"
+    wrong = int((apart != 0).sum())
+    return f"{wrong} of {q.numel()} codes differ" if wrong > 1 + q.numel() // 100 else ""
+
+
+def _order(q: torch.Tensor) -> torch.Tensor:
+    """Codes as numbers in the order of their values."""
+    if q.dtype == torch.int8:
+        return q.int()
+    code = q.view(torch.uint8).int()
+    return torch.where(code >= 128, 128 - code, code)
+
+
+def _axes(problem: Problem, device: Device) -> dict[str, Sequence[Any]]:
+    axes = dict(norm_rows.axes(problem, device))
+    block = max(axes["BLOCK"][0], problem["group"])
+    return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    """Eight elements per lane suit both loads of two bytes each and stores of one."""
+    elements = settings["ROWS"] * settings["BLOCK"]
+    eight = norm_rows.preference(elements, settings, device, few=True)
+    return norm_rows.forward_seconds(problem, settings, device) * eight**4
+
+
+SPACE = Space(
+    kernel="rms_norm_quantised_kernel",
+    axes=_axes,
+    seconds=_seconds,
+    classes=("rows",),
+)
+
+
+def _inputs(
+    make: Make,
+    rows: int,
+    columns: int,
+    dtype: str,
+    to: str = "float8_e4m3fn",
+    group: int = 0,
+    residual: bool = True,
+    weight: bool = True,
+    offset: float = 0.0,
+) -> dict[str, Any]:
+    return {
+        "x": make.normal((rows, columns), dtype),
+        "weight": make.normal((columns,), dtype) if weight else None,
+        "residual": make.normal((rows, columns), dtype) if residual else None,
+        "dtype": make.dtype(to),
+        "group": group,
+        "offset": offset,
+    }
+
+
+def _work(rows: int, columns: int, dtype: str, residual: bool = True, **_: Any) -> Work:
+    size, count = getattr(torch, dtype).itemsize, rows * columns
+    written = count * (1 + size * residual)
+    flops = {"vector_fp32": 8.0 * count}
+    return Work(flops, count * size * (1 + residual), written, "formula", "formula")
+
+
+OPERATORS = (
+    Operator(
+        name="rms_norm_quantised",
+        summary="addition, root mean square normalisation and quantisation in one pass",
+        call=rms_norm_quantised,
+        reference=rms_norm_quantised_reference,
+        inputs=_inputs,
+        work=_work,
+        cases=(
+            {"rows": 5, "columns": 300, "dtype": "bfloat16"},
+            {"rows": 3, "columns": 300, "dtype": "float16", "group": 128},
+            {"rows": 9, "columns": 100, "dtype": "float32", "to": "int8", "residual": False},
+            {"rows": 2, "columns": 7168, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
+        ),
+        thorough=(
+            {"rows": 3, "columns": 100, "dtype": "bfloat16", "to": "float8_e5m2", "group": 32},
+            {"rows": 3, "columns": 20, "dtype": "float32", "to": "int8", "group": 64},
+            {"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False},
+            {"rows": 3, "columns": 100, "dtype": "bfloat16", "offset": 1.0},
+            {"rows": 70, "columns": 128, "dtype": "bfloat16", "to": "float8_e4m3fnuz", "group": 16},
+        ),
+        shapes=(
+            {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
+            {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "group": 128},
+            {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
+            {"rows": 8192, "columns": 4096, "dtype": "bfloat16", "to": "int8", "residual": False},
+            {"rows": 64, "columns": 7168, "dtype": "bfloat16", "group": 128},
+        ),
+        spaces=(SPACE,),
+        compare=same,
+        exact=("x", "residual"),
+    ),
+)
