@@ -1,0 +1,286 @@
+"""Products of 16-bit activations with weights of four bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, estimates, gpu, tiles
+from wavecast.kernels.choice import launch
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.quantised import parts
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.tiles import tile_of
+from wavecast.model.bounds import Work
+
+_ACTIVATIONS = (torch.bfloat16, torch.float16)
+_GROUPS = (32, 64, 128)
+_PART: Final = 3
+"""Where the workspace stands among the kernel's arguments."""
+
+
+@triton.jit
+def matmul_w4a16_kernel(
+    x_ptr, w_ptr, out_ptr, part_ptr, scale_ptr, zero_ptr, M, N, K, x_row, w_row,
+    GROUP_K: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
+    `part_ptr` [SPLIT_K, M, N]. Weights less their zero points are exact in 16 bits: scales come
+    after the product over a step, which lies in one group."""
+    down = tl.cdiv(M, BLOCK_M)
+    across = tl.cdiv(N, BLOCK_N)
+    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
+    row = tl.minimum(rows, M - 1)
+    column = tl.minimum(columns, N - 1)
+    steps = K // BLOCK_K
+    if SPLIT_K > 1:
+        share = tl.cdiv(steps, SPLIT_K)
+        first = tl.program_id(1) * share
+        last = tl.minimum(first + share, steps)
+    else:
+        first = 0
+        last = steps
+    if WIDE:
+        row, column = row.to(tl.int64), column.to(tl.int64)
+        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
+    from_x = x_ptr + row[:, None] * x_row + tl.arange(0, BLOCK_K)[None, :]
+    from_w = w_ptr + column[:, None] * w_row + tl.arange(0, BLOCK_K // 2)[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for step in range(first, last):
+        x = tl.load(from_x + step * BLOCK_K)
+        pairs = tl.load(from_w + step * (BLOCK_K // 2))
+        group = step * BLOCK_K // GROUP_K
+        scale = tl.load(scale_ptr + group * N + column).to(tl.float32)
+        if zero_ptr is not None:
+            zero = tl.load(zero_ptr + group * N + column).to(tl.float32)
+        else:
+            zero = tl.full((BLOCK_N,), 8.0, tl.float32)
+        code = tl.reshape(tl.join(pairs & 15, pairs >> 4), (BLOCK_N, BLOCK_K))
+        if x_ptr.dtype.element_ty == tl.float16:
+            # 0x6400 | code is 1024 + code
+            above = (code.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True)
+            w = above - (zero + 1024.0).to(tl.float16)[:, None]
+        else:
+            # 0x4300 | code is 128 + code in bfloat16; the lower half of the difference is 0
+            above = ((code.to(tl.int32) << 16) | 0x43000000).to(tl.float32, bitcast=True)
+            bits = (above - (zero + 128.0)[:, None]).to(tl.int32, bitcast=True)
+            w = (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
+        total += tl.dot(x, tl.trans(w), out_dtype=tl.float32) * scale[None, :]
+    inside = (rows < M)[:, None] & (columns < N)[None, :]
+    at = rows[:, None] * N + columns[None, :]
+    if SPLIT_K > 1:
+        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+    else:
+        tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def matmul_w4a16(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor,
+    zero: torch.Tensor | None = None,
+    group: int = 128,
+) -> torch.Tensor:
+    """`x @ w.T` with weights of four bits: `w = (code - zero) * scale`.
+
+    `x` is [..., K] of bfloat16 or float16. `weight` [N, K / 2] of uint8 has two codes from 0 to 15
+    per byte, that of the even element of K in the low four bits. `scale` [K / group, N] of
+    bfloat16, float16 or float32 and `zero` [K / group, N] of uint8 from 0 to 15 (None: 8
+    everywhere) belong to `group` elements
+    of K: 32, 64 or 128, of which K is a multiple. Summed in float32; the result [..., N] is of the
+    dtype of `x`. Raises ArgumentError.
+    """
+    _check(x, weight, scale, zero, group)
+    n, k = weight.shape[0], x.shape[-1]
+    out = torch.empty((*x.shape[:-1], n), dtype=x.dtype, device=x.device)
+    if not out.numel() or not k:
+        return out.zero_()
+    flat = x.reshape(-1, k)
+    m = flat.shape[0]
+    flat = flat if flat.stride(1) == 1 else flat.contiguous()
+    weight = weight if weight.stride(1) == 1 else weight.contiguous()
+    arguments: list[Any] = [
+        *(flat, weight, out, torch.empty(1, dtype=torch.float32, device=x.device)),
+        *(scale.contiguous(), None if zero is None else zero.contiguous(), m, n, k),
+        *(flat.stride(0), weight.stride(0)),
+    ]
+    taken: dict[str, Any] = {}
+
+    def grid(settings: Settings) -> tuple[int, ...]:
+        # The launch takes the arguments after it has the grid: the workspace of these settings.
+        taken.update(settings)
+        number = settings["SPLIT_K"]
+        if number > 1:
+            arguments[_PART] = torch.empty((number, m, n), dtype=torch.float32, device=x.device)
+        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
+        return count, number
+
+    wide = checks.wide(flat, weight, out)
+    launch(
+        matmul_w4a16_kernel,
+        grid,
+        arguments,
+        TILES,
+        {
+            "m": m,
+            "n": n,
+            "k": k,
+            "group": group,
+            "dtype": parts.NAMES[x.dtype],
+            "scale": scale.element_size(),
+            "zero": zero is not None,
+            "wide": wide,
+        },
+        GROUP_K=group,
+        WIDE=wide,
+        XCDS=tiles.xcds(gpu.launching()),
+    )
+    if taken["SPLIT_K"] > 1:
+        parts.add_parts(arguments[_PART], out)
+    return out
+
+
+def matmul_w4a16_reference(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor,
+    zero: torch.Tensor | None = None,
+    group: int = 128,
+) -> torch.Tensor:
+    """Weights widened, then multiplied, in float32 at least."""
+    kind = torch.promote_types(x.dtype, torch.float32)
+    code = torch.stack((weight & 15, weight >> 4), -1).flatten(1).to(kind)
+    shift = 8.0 if zero is None else zero.to(kind).T.repeat_interleave(group, 1)
+    wide = (code - shift) * scale.to(kind).T.repeat_interleave(group, 1)
+    return (x.to(kind) @ wide.T).to(x.dtype).contiguous()
+
+
+def _check(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor,
+    zero: torch.Tensor | None,
+    group: int,
+) -> None:
+    name = "matmul_w4a16"
+    checks.require(x.dim() > 0, name, "x is a scalar")
+    checks.dtype_in(name, "x", x, _ACTIVATIONS)
+    checks.dtype_in(name, "weight", weight, (torch.uint8,))
+    checks.dtype_in(name, "scale", scale, checks.FLOATS)
+    checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
+    k = x.shape[-1]
+    checks.require(k % group == 0, name, f"x has {k} columns, no multiple of groups of {group}")
+    checks.shape_is(name, "weight", weight, (-1, k // 2))
+    shape = (k // group, weight.shape[0])
+    checks.shape_is(name, "scale", scale, shape)
+    if zero is not None:
+        checks.dtype_in(name, "zero", zero, (torch.uint8,))
+        checks.shape_is(name, "zero", zero, shape)
+    checks.same_device(name, x=x, weight=weight, scale=scale, zero=zero)
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    amd = device.target.startswith("gfx")
+    return {
+        "BLOCK_M": parts.blocks(problem["m"], 16, 128),
+        "BLOCK_N": (32, 64, 128) if problem["m"] <= 64 else (64, 128, 256),
+        "BLOCK_K": tuple(depth for depth in (32, 64, 128) if depth <= problem["group"])[-2:],
+        "SPLIT_K": parts.splits(problem),
+        "GROUP": (8,),
+        "num_warps": (2, 4, 8),
+        "num_stages": (2,) if amd else (3,),
+        "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
+    }
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
+    staged = rows * depth * 2 * parts.buffers(settings, device) + columns * depth * 2
+    if staged > device.limits().lds_max_per_workgroup:
+        return False
+    if columns * depth > 8192 * settings["num_warps"]:
+        return False
+    if not parts.shared_out(settings, device, rows, columns, 2):
+        return False
+    return parts.splits_fit(problem, settings["SPLIT_K"], depth)
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    return estimates.tile(
+        device,
+        settings,
+        m=problem["m"],
+        n=problem["n"],
+        k=problem["k"],
+        dtype=problem["dtype"],
+        weight="int4",
+        rows=settings["BLOCK_M"],
+        columns=settings["BLOCK_N"],
+        depth=settings["BLOCK_K"],
+        splits=settings["SPLIT_K"],
+    )
+
+
+TILES = Space(
+    kernel="matmul_w4a16_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",)
+)
+
+
+def _inputs(
+    make: Make, m: int, n: int, k: int, dtype: str, group: int = 128, zeros: bool = True
+) -> dict[str, Any]:
+    shape = (k // group, n)
+    return {
+        "x": make.normal((m, k), dtype),
+        "weight": make.integers((n, k // 2), 0, 256, "uint8"),
+        "scale": make.uniform(shape, dtype, 0.01, 0.1),
+        "zero": make.integers(shape, 0, 16, "uint8") if zeros else None,
+        "group": group,
+    }
+
+
+def _work(m: int, n: int, k: int, dtype: str, group: int = 128, zeros: bool = True) -> Work:
+    size = getattr(torch, dtype).itemsize
+    scales = k // group * n * (size + zeros)
+    flops = {"bf16" if dtype == "bfloat16" else "fp16": 2.0 * m * n * k}
+    read = n * k / 2 + m * k * size + scales
+    return Work(flops, read, m * n * size, "formula", "formula")
+
+
+_CASES: tuple[Sizes, ...] = (
+    {"m": 5, "n": 33, "k": 256, "dtype": "bfloat16"},
+    {"m": 70, "n": 100, "k": 384, "dtype": "float16"},
+    {"m": 1, "n": 150, "k": 1024, "dtype": "bfloat16", "zeros": False},
+    {"m": 20, "n": 70, "k": 160, "dtype": "bfloat16", "group": 32},
+)
+_LLAMA = ((28672, 4096), (4096, 14336))
+
+OPERATORS = (
+    Operator(
+        name="matmul_w4a16",
+        summary="product of 16-bit activations with weights of four bits",
+        call=matmul_w4a16,
+        reference=matmul_w4a16_reference,
+        inputs=_inputs,
+        work=_work,
+        cases=_CASES,
+        thorough=(
+            {"m": 130, "n": 260, "k": 256, "dtype": "float16", "zeros": False},
+            {"m": 3, "n": 40, "k": 192, "dtype": "float16", "group": 64},
+        ),
+        shapes=tuple(
+            {"m": m, "n": n, "k": k, "dtype": "bfloat16"} for n, k in _LLAMA for m in (1, 16, 256)
+        ),
+        spaces=(TILES, parts.ADD),
+    ),
+)
