@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from wavecast.kernels.attention import reference
+from wavecast.kernels.attention import reference, spaces
 from wavecast.kernels.attention.call import Call
 from wavecast.kernels.attention.sizes import scores
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Tolerance
-from wavecast.kernels.attention import spaces
+from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
 
 
@@ -80,6 +79,102 @@ def attention_reference(
     return out.to(q.dtype), lse
 
 
+def attention_backward(
+    dout: torch.Tensor,
+    dlse: torch.Tensor | None,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    causal: bool = False,
+    scale: float | None = None,
+    left: int = -1,
+    right: int = -1,
+    sinks: torch.Tensor | None = None,
+    alibi: torch.Tensor | None = None,
+    soft_cap: float = 0.0,
+    dropout: float = 0.0,
+    seed: int = 0,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The gradients of `attention`: (dq, dk, dv, dsinks), in the dtypes of what they belong to.
+
+    `dout` and `dlse` (None: zeros) are the gradients of its results `out` and `lse`, the other
+    arguments its own; `alibi` has no gradient, and without `sinks` dsinks is empty. Every sum has a
+    fixed order. Raises ArgumentError.
+    """
+    call = _call(
+        q, k, v, causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed,
+        "attention_backward",
+    )  # fmt: skip
+    return call.backward(dout, dlse, out, lse)
+
+
+def attention_backward_reference(
+    dout: torch.Tensor,
+    dlse: torch.Tensor | None,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    causal: bool = False,
+    scale: float | None = None,
+    left: int = -1,
+    right: int = -1,
+    sinks: torch.Tensor | None = None,
+    alibi: torch.Tensor | None = None,
+    soft_cap: float = 0.0,
+    dropout: float = 0.0,
+    seed: int = 0,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """By the formula, in float32 at least, without `out` and `lse`."""
+    call = _call(q, k, v, causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    call.check(reference=True)
+    kind = torch.promote_types(q.dtype, torch.float32)
+    rows = torch.arange(lse.numel(), device=q.device).reshape(lse.shape)
+    gradients = [torch.zeros(x.shape, dtype=kind, device=q.device) for x in (q, k, v)]
+    dsinks = torch.zeros(0 if sinks is None else len(sinks), dtype=kind, device=q.device)
+    wide = (None if one is None else one.to(kind) for one in (sinks, alibi))
+    sinks_, alibi_ = wide
+    for batch in range(call.batch):
+        found = reference.backward(
+            dout[batch].to(kind),
+            torch.zeros_like(rows[batch], dtype=kind) if dlse is None else dlse[batch].to(kind),
+            *(tensor[batch].to(kind) for tensor in (q, k, v)),
+            sinks_,
+            alibi_,
+            rows[batch],
+            call.options(),
+        )
+        for gradient, one in zip(gradients, found[:3], strict=True):
+            gradient[batch] = one
+        if found[3] is not None:
+            dsinks = dsinks + found[3]
+    dq, dk, dv = gradients
+    like = q if sinks is None else sinks
+    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), dsinks.to(like.dtype)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+    q, k, v, causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed = inputs
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(q, k, v, sinks, alibi, *output)
+    ctx.options = causal, scale, left, right, soft_cap, dropout, seed
+
+
+def _gradient(ctx: Any, dout: torch.Tensor | None, dlse: torch.Tensor | None) -> tuple[Any, ...]:
+    q, k, v, sinks, alibi, out, lse = ctx.saved_tensors
+    causal, scale, left, right, soft_cap, dropout, seed = ctx.options
+    if dout is None:
+        dout = torch.zeros_like(out)
+    dq, dk, dv, dsinks = torch.ops.wavecast.attention_backward(
+        dout, dlse, q, k, v, out, lse, causal, scale, left, right, sinks, alibi, soft_cap, dropout,
+        seed,
+    )  # fmt: skip
+    return dq, dk, dv, *(None,) * 4, None if sinks is None else dsinks, *(None,) * 4
+
+
 def _call(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float | None,
     left: int, right: int, sinks: torch.Tensor | None, alibi: torch.Tensor | None,
@@ -109,6 +204,20 @@ def _inputs(
         "dropout": dropout,
         "seed": 12345 if dropout else 0,
     }
+
+
+def _backward_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
+    given = _inputs(make, **sizes)
+    q, v = given["q"], given["v"]
+    shape = (*q.shape[:3], v.shape[3])
+    dout = make.normal(shape, q.dtype)
+    rows = (q.shape[0], q.shape[2], q.shape[1])
+    if make.values:
+        out, lse = attention_reference(**given)
+    else:
+        out, lse = make.normal(shape, q.dtype), make.normal(rows, "float32")
+    dlse = make.normal(rows, lse.dtype) if sizes.get("sinks") else None
+    return {"dout": dout, "dlse": dlse, **given, "out": out, "lse": lse}
 
 
 def _work(
@@ -173,6 +282,16 @@ _SHAPES = (
     {"b": 4, "s": 2048, "t": 2048, "hq": 32, "hkv": 32, "d": 64, "dtype": "bfloat16"},
 )  # fmt: skip
 
+
+def _backward_work(**sizes: Any) -> Work:
+    """Five products; q, k, v, out and their gradients once."""
+    forward = _work(**sizes)
+    d, dv = sizes["d"], sizes.get("dv", 0) or sizes["d"]
+    flops = {n: f * (3 * d + 2 * dv) / (d + dv) for n, f in (forward.flops or {}).items()}
+    read, written = forward.bytes_read or 0.0, forward.bytes_written or 0.0
+    return Work(flops, read + 2 * written, read, "formula", "formula")
+
+
 OPERATORS = (
     Operator(
         name="attention",
@@ -185,6 +304,20 @@ OPERATORS = (
         shapes=_SHAPES,
         thorough=_THOROUGH,
         spaces=(spaces.FORWARD,),
+        gradient=Gradient(_setup, _gradient),
         tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
+    ),
+    Operator(
+        name="attention_backward",
+        summary="gradients of attention",
+        call=attention_backward,
+        reference=attention_backward_reference,
+        inputs=_backward_inputs,
+        work=_backward_work,
+        cases=_CASES,
+        shapes=(_SHAPES[0], _SHAPES[2]),
+        thorough=_THOROUGH,
+        spaces=(spaces.DELTA, spaces.BACKWARD_KV, spaces.BACKWARD_Q),
+        tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
     ),
 )

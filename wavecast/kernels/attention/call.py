@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +9,11 @@ import triton
 
 from wavecast.kernels import checks, gpu, tiles
 from wavecast.kernels.attention import reference, spaces
+from wavecast.kernels.attention.backward import (
+    attention_backward_kv_kernel,
+    attention_backward_q_kernel,
+    attention_delta_kernel,
+)
 from wavecast.kernels.attention.forward import attention_kernel
 from wavecast.kernels.choice import launch
 from wavecast.kernels.space import Problem, Settings
@@ -170,8 +174,8 @@ class Call:
         }
         return " ".join(name for name, there in given.items() if there)
 
-    def constants(self) -> dict[str, object]:
-        """Those of all kernels."""
+    def constants(self, *tensors: torch.Tensor) -> dict[str, object]:
+        """Those of all kernels over these tensors."""
         head, head_v = self.q.shape[-1], self.v.shape[-1]
         left, right = self.window
         return {
@@ -187,24 +191,23 @@ class Call:
             "ALIBI": self.alibi is not None,
             "DROPOUT": self.dropout > 0,
             "PRECISION": "ieee",
+            "WIDE": checks.wide(*tensors),
+            "SHORT": gpu.launching().target in spaces.NO_BFLOAT_CONVERSION,
             "XCDS": tiles.xcds(gpu.launching()),
         }
 
     def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
         """(out, lse). Raises ArgumentError."""
         self.check()
-        device = self.q.device
-        out = torch.empty(self.out_shape, dtype=self.q.dtype, device=device)
-        lse = torch.empty(self.lse_shape, dtype=torch.float32, device=device)
+        empty = torch.zeros if self.varlen else torch.empty
+        out = empty(self.out_shape, dtype=self.q.dtype, device=self.q.device)
+        lse = empty(self.lse_shape, dtype=torch.float32, device=self.q.device)
         if not lse.numel() or not self.batch or not self.queries:
             return out, lse
         q, k, v = (_dense(tensor) for tensor in (self.q, self.k, self.v))
-        lse_batch, lse_head = (0, lse.stride(0)) if self.varlen else lse.stride()[:2]
-        left, right = self.window
-        queries = self.queries
 
         def grid(settings: Settings) -> tuple[int, ...]:
-            return (triton.cdiv(queries, settings["BLOCK_M"]) * self.heads * self.batch,)
+            return (triton.cdiv(self.queries, settings["BLOCK_M"]) * self.heads * self.batch,)
 
         launch(
             attention_kernel,
@@ -212,17 +215,141 @@ class Call:
             (
                 *(q, k, v, out, lse, self.sinks, self.alibi, self.starts_q, self.starts_k),
                 *(step for tensor in (q, k, v, out) for step in self.steps(tensor)),
-                *(lse_batch, lse_head, queries, self.keys),
-                *(self.heads, left, right, self.factor, self.soft_cap),
-                *(reference.threshold(self.dropout), 1 / (1 - self.dropout), self.seed),
+                *self.scalars(lse),
             ),
             spaces.FORWARD,
             self.problem(),
-            **self.constants(),
+            **self.constants(q, k, v, out),
             SINKS=self.sinks is not None,
-            WIDE=checks.wide(q, k, v, out),
         )
         return out, lse
+
+    def backward(
+        self,
+        dout: torch.Tensor,
+        dlse: torch.Tensor | None,
+        out: torch.Tensor,
+        lse: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(dq, dk, dv, dsinks). Raises ArgumentError."""
+        self.check()
+        self.check_gradients(dout, dlse, out, lse)
+        dq, dk, dv = (
+            torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+            if self.varlen or not (self.q.numel() and self.k.numel())
+            else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+            for tensor in (self.q, self.k, self.v)
+        )
+        delta = self.delta(dout.contiguous(), dlse, out.contiguous())
+        if dq.numel() and dk.numel() and self.queries and self.keys:
+            self.launch_gradients(_dense(dout), lse.contiguous(), delta, dq, dk, dv)
+        if self.sinks is None:
+            return dq, dk, dv, self.q.new_empty(0)
+        share = torch.exp(self.sinks.float()[:, None] - lse) * delta
+        over = (1,) if self.varlen else (0, 2)
+        return dq, dk, dv, -share.sum(over).to(self.sinks.dtype)
+
+    def delta(
+        self, dout: torch.Tensor, dlse: torch.Tensor | None, out: torch.Tensor
+    ) -> torch.Tensor:
+        """rowsum(dout · out) - dlse in the shape of lse."""
+        delta = torch.empty(self.lse_shape, dtype=torch.float32, device=out.device)
+        rows, head_v = delta.numel(), self.v.shape[-1]
+        if not rows:
+            return delta
+        lse_batch, lse_head = self.lse_steps(delta)
+        launch(
+            attention_delta_kernel,
+            lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
+            (
+                *(out, dout, None if dlse is None else dlse.contiguous(), delta, rows),
+                *(self.heads, delta.shape[-1], lse_batch, lse_head),
+            ),
+            spaces.DELTA,
+            {"rows": rows, "head": head_v, "bytes": out.element_size(), "dlse": dlse is not None},
+            HEAD=head_v,
+            DIM=spaces.padded(head_v),
+            DLSE=dlse is not None,
+            WIDE=checks.wide(out),
+        )
+        return delta
+
+    def launch_gradients(
+        self,
+        dout: torch.Tensor,
+        lse: torch.Tensor,
+        delta: torch.Tensor,
+        dq: torch.Tensor,
+        dk: torch.Tensor,
+        dv: torch.Tensor,
+    ) -> None:
+        """Fill dk and dv, then dq."""
+        q, k, v = (_dense(tensor) for tensor in (self.q, self.k, self.v))
+        read = (q, k, v, dout)
+        constants = self.constants(*read)
+        strides = [step for tensor in read for step in self.steps(tensor)]
+        starts = (self.alibi, self.starts_q, self.starts_k)
+
+        def over_keys(settings: Settings) -> tuple[int, ...]:
+            return (triton.cdiv(self.keys, settings["BLOCK_N"]) * self.shared * self.batch,)
+
+        def over_queries(settings: Settings) -> tuple[int, ...]:
+            return (triton.cdiv(self.queries, settings["BLOCK_M"]) * self.heads * self.batch,)
+
+        launch(
+            attention_backward_kv_kernel,
+            over_keys,
+            (
+                *(*read, lse, delta, dk, dv, *starts, *strides),
+                *(*self.steps(dk), *self.steps(dv), *self.scalars(lse)),
+            ),
+            spaces.BACKWARD_KV,
+            self.problem(),
+            **constants,
+        )
+        launch(
+            attention_backward_q_kernel,
+            over_queries,
+            (
+                *(*read, lse, delta, dq, *starts, *strides),
+                *(*self.steps(dq), *self.scalars(lse)),
+            ),
+            spaces.BACKWARD_Q,
+            self.problem(),
+            **constants,
+        )
+
+    def scalars(self, lse: torch.Tensor) -> tuple[object, ...]:
+        """The last arguments of all kernels."""
+        return (
+            *self.lse_steps(lse),
+            *(self.queries, self.keys, self.heads, *self.window, self.factor, self.soft_cap),
+            *(reference.threshold(self.dropout), 1 / (1 - self.dropout), self.seed),
+        )
+
+    def lse_steps(self, lse: torch.Tensor) -> tuple[int, int]:
+        """Strides of batch and head."""
+        return (0, lse.shape[1]) if self.varlen else (lse.shape[1] * lse.shape[2], lse.shape[2])
+
+    def check_gradients(
+        self,
+        dout: torch.Tensor,
+        dlse: torch.Tensor | None,
+        out: torch.Tensor,
+        lse: torch.Tensor,
+    ) -> None:
+        """Raises ArgumentError."""
+        for label, tensor, shape in (
+            ("dout", dout, self.out_shape),
+            ("out", out, self.out_shape),
+            ("lse", lse, self.lse_shape),
+            ("dlse", dlse, self.lse_shape),
+        ):
+            if tensor is not None:
+                wanted = (self.q.dtype,) if "out" in label else (torch.float32,)
+                checks.dtype_in(self.name, label, tensor, wanted)
+                checks.shape_is(self.name, label, tensor, shape)
+        checks.same_device(self.name, q=self.q, dout=dout, dlse=dlse, out=out, lse=lse)
 
     def steps(self, tensor: torch.Tensor) -> tuple[int, int, int]:
         """Strides of batch, row and head."""

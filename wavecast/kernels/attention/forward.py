@@ -9,6 +9,7 @@ from wavecast.kernels.attention.parts import (
     LOG2E,
     capped,
     kept,
+    rounded,
     seen_keys,
     sequence,
     shared_out,
@@ -22,11 +23,11 @@ _LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 @triton.jit
 def _walk(
-    acc, total, most, q, k_ptr, v_ptr, k_row, v_row, start, stop, i, keys, left, right,
+    acc, total, most, q, k_ptr, v_ptr, k_row, v_row, start, stop, i, oldest, newest, keys,
     scale, soft_cap, slope, threshold, seed, row,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, BLOCK_N: tl.constexpr, DIM: tl.constexpr,
-    DIM_V: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
-    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
+    DIM_V: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr,
+    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
 ):  # fmt: skip
     """Online softmax over the keys from `start` to `stop`. `most` is in powers of two."""
     column = tl.arange(0, BLOCK_N)
@@ -34,7 +35,8 @@ def _walk(
     e = tl.arange(0, DIM_V)
     from_k = k_ptr + column[None, :] * k_row + d[:, None]
     from_v = v_ptr + column[:, None] * v_row + e[None, :]
-    for first in range(start, stop, BLOCK_N):
+    STAGES: tl.constexpr = 1 if MASKED else None
+    for first in tl.range(start, stop, BLOCK_N, num_stages=STAGES):
         j = first + column
         at_k = from_k + first * k_row
         at_v = from_v + first * v_row
@@ -63,7 +65,7 @@ def _walk(
             s = s * factor - slope * tl.abs(i[:, None] - j[None, :]).to(tl.float32)
             factor = 1.0
         if MASKED:
-            seen = visible(i[:, None], j[None, :], keys, left, right, LEFT, RIGHT)
+            seen = visible(j[None, :], oldest[:, None], newest[:, None], LEFT)
             s = tl.where(seen, s, float("-inf"))
         higher = tl.maximum(most, tl.max(s, 1) * factor)
         p = tl.exp2(s * factor - higher[:, None])
@@ -73,7 +75,7 @@ def _walk(
         acc = acc * fade[:, None]
         if DROPOUT:
             p = tl.where(kept(seed, row[:, None], j[None, :], threshold), p, 0.0)
-        acc = tl.dot(p.to(v.dtype), v, acc, input_precision=PRECISION)
+        acc = tl.dot(rounded(p, v, SHORT), v, acc, input_precision=PRECISION)
     return acc, total, most
 
 
@@ -86,8 +88,8 @@ def attention_kernel(
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     SINKS: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr,
-    PRECISION: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    PRECISION: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
     """Programs of the heads that share keys are neighbours, and the last queries, which see the
     most keys under a causal mask, come first."""
@@ -136,23 +138,25 @@ def attention_kernel(
     i = row + shift
     last = tl.minimum(first + BLOCK_M, queries) - 1 + shift
     lo, full_lo, full_hi, hi = seen_keys(
-        first + shift, last, keys, left, right, BLOCK_N, LEFT, RIGHT
+        first + shift, last, keys, left, right, BLOCK_N, EDGE, LEFT, RIGHT
     )
+    newest = tl.minimum(i + right, keys - 1) if RIGHT else tl.zeros_like(i) + keys - 1
+    oldest = i - left
     if LEFT:
         acc, total, most = _walk(
             acc, total, most, q, k_ptr, v_ptr, k_row, v_row, lo, tl.minimum(full_lo, hi),
-            i, keys, left, right, scale, soft_cap, slope, threshold, seed, place + row,
-            HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
+            HEAD, HEAD_V, EDGE, DIM, DIM_V, True, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
         )  # fmt: skip
     acc, total, most = _walk(
         acc, total, most, q, k_ptr, v_ptr, k_row, v_row, full_lo, full_hi,
-        i, keys, left, right, scale, soft_cap, slope, threshold, seed, place + row,
-        HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+        i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
+        HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, False, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
     )  # fmt: skip
     acc, total, most = _walk(
         acc, total, most, q, k_ptr, v_ptr, k_row, v_row, tl.maximum(full_lo, full_hi), hi,
-        i, keys, left, right, scale, soft_cap, slope, threshold, seed, place + row,
-        HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+        i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
+        HEAD, HEAD_V, EDGE, DIM, DIM_V, True, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
     )  # fmt: skip
     some = total > 0
     share = keep / tl.where(some, total, 1.0)

@@ -33,11 +33,13 @@ def sequence(starts_ptr, batch, length, VARLEN: tl.constexpr, WIDE: tl.constexpr
 
 @triton.jit
 def seen_keys(
-    first, last, keys, left, right, BLOCK: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr
-):
-    """Keys that queries at key positions `first` to `last` see, in blocks: (lo, full_lo, full_hi,
-    hi), where only blocks from `full_lo` to `full_hi` are seen in full by all of them. What lies
-    before is from lo to min(full_lo, hi), what lies behind from max(full_lo, full_hi) to hi."""
+    first, last, keys, left, right,
+    BLOCK: tl.constexpr, EDGE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
+):  # fmt: skip
+    """Keys that queries at key positions `first` to `last` see: (lo, full_lo, full_hi, hi), where
+    blocks of `BLOCK` from `full_lo` to `full_hi` are seen in full by all of them. What lies before,
+    from lo to min(full_lo, hi), and what lies behind, from max(full_lo, full_hi) to hi, goes in
+    blocks of `EDGE`."""
     hi = keys
     full_hi = keys // BLOCK * BLOCK
     if RIGHT:
@@ -46,7 +48,7 @@ def seen_keys(
     lo = 0
     full_lo = 0
     if LEFT:
-        lo = tl.maximum(first - left, 0) // BLOCK * BLOCK
+        lo = tl.maximum(first - left, 0) // EDGE * EDGE
         full_lo = (tl.maximum(last - left, 0) + BLOCK - 1) // BLOCK * BLOCK
     return lo, full_lo, full_hi, hi
 
@@ -54,7 +56,7 @@ def seen_keys(
 @triton.jit
 def seen_queries(
     first, last, queries, shift, left, right,
-    BLOCK: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
+    BLOCK: tl.constexpr, EDGE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
 ):  # fmt: skip
     """As `seen_keys`: the queries that see keys `first` to `last`, where query i stands at key
     position i + shift."""
@@ -66,19 +68,17 @@ def seen_queries(
     lo = 0
     full_lo = 0
     if RIGHT:
-        lo = tl.maximum(first - right - shift, 0) // BLOCK * BLOCK
+        lo = tl.maximum(first - right - shift, 0) // EDGE * EDGE
         full_lo = (tl.maximum(last - right - shift, 0) + BLOCK - 1) // BLOCK * BLOCK
     return lo, full_lo, full_hi, hi
 
 
 @triton.jit
-def visible(i, j, keys, left, right, LEFT: tl.constexpr, RIGHT: tl.constexpr):
-    """Whether the query at key position `i` sees key `j`."""
-    seen = j < keys
-    if RIGHT:
-        seen = seen & (j <= i + right)
+def visible(j, oldest, newest, LEFT: tl.constexpr):
+    """Whether a query that sees keys `oldest` to `newest` sees key `j`."""
+    seen = j <= newest
     if LEFT:
-        seen = seen & (j >= i - left)
+        seen = seen & (j >= oldest)
     return seen
 
 
@@ -87,6 +87,16 @@ def capped(products, scale, soft_cap):
     """tanh(product · scale / cap)."""
     power = tl.exp2(products * (2.0 * LOG2E * scale / soft_cap))
     return 1.0 - 2.0 / (power + 1.0)
+
+
+@triton.jit
+def rounded(x, like, SHORT: tl.constexpr):
+    """float32 in the dtype of `like`. GPUs without an instruction for bfloat16 (`SHORT`) take seven
+    to round to even; here ties go away from zero, in two, and infinities may become NaN."""
+    if SHORT and like.dtype == tl.bfloat16:
+        bits = x.to(tl.uint32, bitcast=True) + 0x8000
+        return (bits >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)
+    return x.to(like.dtype)
 
 
 @triton.jit
@@ -101,6 +111,7 @@ __all__ = [
     "LOG2E",
     "capped",
     "kept",
+    "rounded",
     "seen_keys",
     "seen_queries",
     "sequence",

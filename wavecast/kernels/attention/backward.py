@@ -1,0 +1,338 @@
+"""The backward kernels: gradients of keys and values walk over queries, those of queries over keys.
+
+Every program owns the rows it writes, so that sums have a fixed order. With P the probabilities and
+delta = rowsum(dout · out) - dlse,
+
+    dv = Pᵀ · dout,   dS = P · (dout · vᵀ - delta),   dk = dSᵀ · q · scale,   dq = dS · k · scale.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from wavecast.kernels.attention.parts import (
+    LOG2E,
+    capped,
+    kept,
+    rounded,
+    seen_keys,
+    seen_queries,
+    sequence,
+    shared_out,
+)
+
+
+@triton.jit
+def attention_delta_kernel(
+    out_ptr, dout_ptr, dlse_ptr, delta_ptr, rows, heads, queries, lse_batch, lse_head,
+    HEAD: tl.constexpr, DIM: tl.constexpr, DLSE: tl.constexpr, WIDE: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """Of rows in the order (batch, query, head), to the order of lse."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = row < rows
+    query = row // heads
+    place = query // queries * lse_batch + query % queries + row % heads * lse_head
+    e = tl.arange(0, DIM)
+    wide = row.to(tl.int64) if WIDE else row
+    mask = inside[:, None] & (e < HEAD)[None, :]
+    out = tl.load(out_ptr + wide[:, None] * HEAD + e[None, :], mask=mask, other=0.0)
+    dout = tl.load(dout_ptr + wide[:, None] * HEAD + e[None, :], mask=mask, other=0.0)
+    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), 1)
+    if DLSE:
+        delta -= tl.load(dlse_ptr + place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(delta_ptr + place, delta, mask=inside)
+
+
+@triton.jit
+def _tile(pointer, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr):
+    """Rows of a tensor, [rows, DIM], zeros outside."""
+    d = tl.arange(0, DIM)
+    at = pointer + row[:, None] * step + d[None, :]
+    if MASKED and HEAD != DIM:
+        return tl.load(at, mask=(row < length)[:, None] & (d < HEAD)[None, :], other=0.0)
+    elif MASKED:
+        return tl.load(at, mask=(row < length)[:, None], other=0.0)
+    elif HEAD != DIM:
+        return tl.load(at, mask=(d < HEAD)[None, :], other=0.0)
+    else:
+        return tl.load(at)
+
+
+@triton.jit
+def _probabilities(
+    s, lse, distance, seen, scale, soft_cap, slope,
+    MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
+):  # fmt: skip
+    """(probabilities, tanh of the soft cap) of products; `lse` in powers of two."""
+    factor = scale * LOG2E
+    bent = s
+    if CAP:
+        bent = capped(s, scale, soft_cap)
+        s = bent
+        factor = soft_cap * LOG2E
+    s = s * factor - lse
+    if ALIBI:
+        s -= slope * tl.abs(distance).to(tl.float32)
+    if MASKED:
+        s = tl.where(seen, s, float("-inf"))
+    return tl.exp2(s), bent
+
+
+@triton.jit
+def _over_queries(
+    dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row, dout_row, start, stop, j, queries,
+    shift, left, right, scale, soft_cap, slope, threshold, keep, seed, place,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
+    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
+    SHORT: tl.constexpr,
+):  # fmt: skip
+    STAGES: tl.constexpr = 1 if MASKED else None
+    for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
+        row = first + tl.arange(0, BLOCK)
+        q = _tile(q_ptr, row, q_row, queries, HEAD, DIM, MASKED)
+        dout = _tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, MASKED)
+        if MASKED:  # rows there are not have no probabilities
+            lse = tl.load(lse_ptr + row, mask=row < queries, other=float("inf"))
+            delta = tl.load(delta_ptr + row, mask=row < queries, other=0.0)
+        else:
+            lse = tl.load(lse_ptr + row)
+            delta = tl.load(delta_ptr + row)
+        if MASKED:
+            lse = tl.where(lse == float("-inf"), 0.0, lse)
+        distance = (row + shift)[None, :] - j[:, None]
+        seen = (row < queries)[None, :]
+        if RIGHT:
+            seen = seen & (distance >= -right)
+        if LEFT:
+            seen = seen & (distance <= left)
+        s = tl.dot(k, tl.trans(q), input_precision=PRECISION)
+        p, bent = _probabilities(
+            s, (lse * LOG2E)[None, :], distance, seen, scale, soft_cap, slope, MASKED, CAP, ALIBI
+        )
+        dp = tl.dot(v, tl.trans(dout), input_precision=PRECISION)
+        shown = p
+        if DROPOUT:
+            some = kept(seed, (place + row)[None, :], j[:, None], threshold)
+            shown = tl.where(some, p * keep, 0.0)
+            dp = tl.where(some, dp * keep, 0.0)
+        dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
+        ds = p * (dp - delta[None, :])
+        if CAP:
+            ds *= 1.0 - bent * bent
+        dk = tl.dot(rounded(ds, q, SHORT), q, dk, input_precision=PRECISION)
+    return dk, dv
+
+
+@triton.jit
+def attention_backward_kv_kernel(
+    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, alibi_ptr,
+    starts_q_ptr, starts_k_ptr,
+    q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
+    dout_batch, dout_row, dout_head, dk_batch, dk_row, dk_head, dv_batch, dv_row, dv_head,
+    lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
+    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
+    SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
+):  # fmt: skip
+    """One block of keys of one head, over all queries of all heads that share it."""
+    number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
+    blocks = tl.cdiv(keys, BLOCK_N)
+    block = number % blocks
+    number = number // blocks
+    shared = number % (heads // GROUP)
+    batch = number // (heads // GROUP)
+    start_q, queries = sequence(starts_q_ptr, batch, queries, VARLEN, WIDE)
+    start_k, keys = sequence(starts_k_ptr, batch, keys, VARLEN, WIDE)
+    first = block * BLOCK_N
+    if VARLEN:
+        if first >= keys:
+            return
+    if WIDE:
+        batch = batch.to(tl.int64)
+        q_row = tl.cast(q_row, tl.int64)
+        k_row = tl.cast(k_row, tl.int64)
+        v_row = tl.cast(v_row, tl.int64)
+        dout_row = tl.cast(dout_row, tl.int64)
+        dk_row = tl.cast(dk_row, tl.int64)
+        dv_row = tl.cast(dv_row, tl.int64)
+    q_ptr += batch * q_batch + start_q * q_row
+    k_ptr += batch * k_batch + start_k * k_row + shared * k_head
+    v_ptr += batch * v_batch + start_k * v_row + shared * v_head
+    dout_ptr += batch * dout_batch + start_q * dout_row
+    dk_ptr += batch * dk_batch + start_k * dk_row + shared * dk_head
+    dv_ptr += batch * dv_batch + start_k * dv_row + shared * dv_head
+    j = first + tl.arange(0, BLOCK_N)
+    k = _tile(k_ptr, j, k_row, keys, HEAD, DIM, True)
+    v = _tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, True)
+    dk = tl.zeros((BLOCK_N, DIM), tl.float32)
+    dv = tl.zeros((BLOCK_N, DIM_V), tl.float32)
+    shift = keys - queries
+    last = tl.minimum(first + BLOCK_N, keys) - 1
+    lo, full_lo, full_hi, hi = seen_queries(
+        first, last, queries, shift, left, right, BLOCK_M, EDGE, LEFT, RIGHT
+    )
+    for member in range(GROUP):
+        head = shared * GROUP + member
+        place = batch * lse_batch + head * lse_head + start_q
+        from_q = q_ptr + head * q_head
+        from_dout = dout_ptr + head * dout_head
+        slope = 0.0
+        if ALIBI:
+            slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+        if RIGHT:
+            dk, dv = _over_queries(
+                dk, dv, k, v, from_q, from_dout, lse_ptr + place, delta_ptr + place, q_row,
+                dout_row, lo, tl.minimum(full_lo, hi), j, queries, shift, left, right, scale,
+                soft_cap, slope, threshold, keep, seed, place,
+                HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+                SHORT,
+            )  # fmt: skip
+        dk, dv = _over_queries(
+            dk, dv, k, v, from_q, from_dout, lse_ptr + place, delta_ptr + place, q_row,
+            dout_row, full_lo, full_hi, j, queries, shift, left, right, scale,
+            soft_cap, slope, threshold, keep, seed, place,
+            HEAD, HEAD_V, DIM, DIM_V, BLOCK_M, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT,
+        )  # fmt: skip
+        dk, dv = _over_queries(
+            dk, dv, k, v, from_q, from_dout, lse_ptr + place, delta_ptr + place, q_row,
+            dout_row, tl.maximum(full_lo, full_hi), hi, j, queries, shift, left, right, scale,
+            soft_cap, slope, threshold, keep, seed, place,
+            HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT,
+        )  # fmt: skip
+    d = tl.arange(0, DIM)
+    e = tl.arange(0, DIM_V)
+    inside = (j < keys)[:, None]
+    dk_inside = inside & (d < HEAD)[None, :]
+    dv_inside = inside & (e < HEAD_V)[None, :]
+    dk = (dk * scale).to(dk_ptr.dtype.element_ty)
+    tl.store(dk_ptr + j[:, None] * dk_row + d[None, :], dk, mask=dk_inside)
+    dv = dv.to(dv_ptr.dtype.element_ty)
+    tl.store(dv_ptr + j[:, None] * dv_row + e[None, :], dv, mask=dv_inside)
+
+
+@triton.jit
+def _over_keys(
+    dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, start, stop, i, keys, left, right,
+    scale, soft_cap, slope, threshold, keep, seed, row,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
+    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
+    SHORT: tl.constexpr,
+):  # fmt: skip
+    STAGES: tl.constexpr = 1 if MASKED else None
+    for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
+        j = first + tl.arange(0, BLOCK)
+        k = _tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
+        v = _tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
+        distance = i[:, None] - j[None, :]
+        seen = (j < keys)[None, :]
+        if RIGHT:
+            seen = seen & (distance >= -right)
+        if LEFT:
+            seen = seen & (distance <= left)
+        s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+        p, bent = _probabilities(
+            s, lse[:, None], distance, seen, scale, soft_cap, slope, MASKED, CAP, ALIBI
+        )
+        dp = tl.dot(dout, tl.trans(v), input_precision=PRECISION)
+        if DROPOUT:
+            dp = tl.where(kept(seed, row[:, None], j[None, :], threshold), dp * keep, 0.0)
+        ds = p * (dp - delta[:, None])
+        if CAP:
+            ds *= 1.0 - bent * bent
+        dq = tl.dot(rounded(ds, k, SHORT), k, dq, input_precision=PRECISION)
+    return dq
+
+
+@triton.jit
+def attention_backward_q_kernel(
+    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dq_ptr, alibi_ptr,
+    starts_q_ptr, starts_k_ptr,
+    q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
+    dout_batch, dout_row, dout_head, dq_batch, dq_row, dq_head,
+    lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
+    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
+    SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
+):  # fmt: skip
+    """One block of queries of one head, in the order of the forward kernel."""
+    number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
+    head = number % GROUP
+    number = number // GROUP
+    blocks = tl.cdiv(queries, BLOCK_M)
+    block = blocks - 1 - number % blocks
+    number = number // blocks
+    shared = number % (heads // GROUP)
+    batch = number // (heads // GROUP)
+    head += shared * GROUP
+    start_q, queries = sequence(starts_q_ptr, batch, queries, VARLEN, WIDE)
+    start_k, keys = sequence(starts_k_ptr, batch, keys, VARLEN, WIDE)
+    first = block * BLOCK_M
+    if VARLEN:
+        if first >= queries:
+            return
+    if WIDE:
+        batch = batch.to(tl.int64)
+        q_row = tl.cast(q_row, tl.int64)
+        k_row = tl.cast(k_row, tl.int64)
+        v_row = tl.cast(v_row, tl.int64)
+        dout_row = tl.cast(dout_row, tl.int64)
+        dq_row = tl.cast(dq_row, tl.int64)
+    q_ptr += batch * q_batch + start_q * q_row + head * q_head
+    k_ptr += batch * k_batch + start_k * k_row + shared * k_head
+    v_ptr += batch * v_batch + start_k * v_row + shared * v_head
+    dout_ptr += batch * dout_batch + start_q * dout_row + head * dout_head
+    dq_ptr += batch * dq_batch + start_q * dq_row + head * dq_head
+    place = batch * lse_batch + head * lse_head + start_q
+    row = first + tl.arange(0, BLOCK_M)
+    inside = row < queries
+    q = _tile(q_ptr, row, q_row, queries, HEAD, DIM, True)
+    dout = _tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, True)
+    lse = tl.load(lse_ptr + place + row, mask=inside, other=float("inf"))
+    lse = tl.where(lse == float("-inf"), 0.0, lse) * LOG2E
+    delta = tl.load(delta_ptr + place + row, mask=inside, other=0.0)
+    slope = 0.0
+    if ALIBI:
+        slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+    dq = tl.zeros((BLOCK_M, DIM), tl.float32)
+    shift = keys - queries
+    i = row + shift
+    last = tl.minimum(first + BLOCK_M, queries) - 1 + shift
+    lo, full_lo, full_hi, hi = seen_keys(
+        first + shift, last, keys, left, right, BLOCK_N, EDGE, LEFT, RIGHT
+    )
+    if LEFT:
+        dq = _over_keys(
+            dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, lo, tl.minimum(full_lo, hi), i,
+            keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
+            HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT,
+        )  # fmt: skip
+    dq = _over_keys(
+        dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, full_lo, full_hi, i,
+        keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
+        HEAD, HEAD_V, DIM, DIM_V, BLOCK_N, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+        SHORT,
+    )  # fmt: skip
+    dq = _over_keys(
+        dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, tl.maximum(full_lo, full_hi), hi, i,
+        keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
+        HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+        SHORT,
+    )  # fmt: skip
+    d = tl.arange(0, DIM)
+    dq = (dq * scale).to(dq_ptr.dtype.element_ty)
+    dq_inside = inside[:, None] & (d < HEAD)[None, :]
+    tl.store(dq_ptr + row[:, None] * dq_row + d[None, :], dq, mask=dq_inside)
+
+
+__all__ = ["attention_backward_kv_kernel", "attention_backward_q_kernel", "attention_delta_kernel"]
