@@ -174,7 +174,8 @@ def block_of(slots: int, count: int, dtype: torch.dtype, device: Device) -> int:
         multiplied = 2 * block / (_SUSTAINED * rate)
         return blocks(slots, count, block) * (size / chip.hbm + multiplied)
 
-    most = 256 if device.target.startswith("gfx9") and size < 4 else 128
+    gfx9 = device.target.startswith("gfx9")
+    most = (128 if gfx9 else 32) if size == 4 else (256 if gfx9 else 128)
     return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=taken)
 
 
@@ -190,15 +191,16 @@ def problem(
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     rows = problem["block"]
+    matrix = device.target.startswith("gfx9")  # has matrix instructions of float32
     kept = {
         "BLOCK_M": (rows,),
         "BLOCK_N": (32, 64, 128, 256) if rows >= 64 else (32, 64, 128),
-        "BLOCK_K": (32, 64) if problem["dtype"] == "fp32" else (64, 128),
+        "BLOCK_K": (64, 128) if problem["dtype"] != "fp32" else (32, 64) if matrix else (16, 32),
         "GROUP": (4,),
         "num_warps": (4, 8) if rows >= 64 else (2, 4),
         "num_stages": (2,),
     }
-    if device.target.startswith("gfx9"):
+    if matrix:
         kept["matrix_instr_nonkdim"] = (16,)
     return kept
 
