@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from wavecast.integrations.torch.replaced import Done, Left, Replaced
 
 NAME: Final = "wavecast"
-_ACTIVATIONS: Final = {"SiLUActivation": "silu", "SiLU": "silu"}
+_ACTIVATIONS: Final = {
+    "SiLUActivation": "silu",
+    "SiLU": "silu",
+    "GELUActivation": "gelu",
+    "PytorchGELUTanh": "gelu_tanh",
+    "GELUTanh": "gelu_tanh",
+}
+"""Classes of activations, as transformers and PyTorch name them."""
 
 
 def replace(model: nn.Module, account: Replaced) -> None:
@@ -69,7 +76,7 @@ def attention(
         v,
         causal=causal and query.shape[2] > 1,
         scale=scaling,
-        window_left=-1 if window is None else window - 1,
+        left=-1 if window is None else window - 1,
         sinks=named.get("s_aux"),
         soft_cap=named.get("softcap") or 0.0,
         dropout=dropout,
@@ -111,24 +118,35 @@ def _no_experts(module: Any) -> str:
     """Why experts stay transformers' own, "" if they need not."""
     if not module.has_gate:
         return "no gate"
-    if module.has_bias or module.is_transposed or not module.is_concatenated:
-        return "weights of another layout"
     if getattr(module, "has_post_expert_norm", False) or module._is_expert_parallel:
         return "norms after experts, or experts on several devices"
-    name = type(module.act_fn).__name__
+    if hasattr(module, "limit") and hasattr(module, "alpha"):
+        return ""
+    name = type(getattr(module, "act_fn", None)).__name__
     return "" if name in _ACTIVATIONS else f"activation {name}"
 
 
 def experts(
     module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor
 ) -> Tensor:
-    """An experts function of transformers: [tokens, hidden], routing [tokens, k]."""
+    """An experts function of transformers: [tokens, hidden], routing [tokens, k]. Transposed
+    weights are put in order at every call."""
+    w1, w2 = module.gate_up_proj, module.down_proj
+    if module.is_transposed:
+        w1, w2 = w1.transpose(1, 2), w2.transpose(1, 2)
+    clamped = hasattr(module, "limit")
     return torch.ops.wavecast.moe_experts(
         hidden_states,
-        module.gate_up_proj,
-        module.down_proj,
         top_k_weights.float(),
         top_k_index.to(torch.int32),
+        w1,
+        w2,
+        module.gate_up_proj_bias if module.has_bias else None,
+        module.down_proj_bias if module.has_bias else None,
+        "clamped_swiglu" if clamped else _ACTIVATIONS[type(module.act_fn).__name__],
+        alpha=module.alpha if clamped else 1.702,
+        limit=module.limit if clamped else 7.0,
+        interleaved=not module.is_concatenated,
     )
 
 

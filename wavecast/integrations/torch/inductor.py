@@ -70,9 +70,9 @@ class InductorPass(CustomGraphPass):
                 continue
             with graph.inserting_before(node):
                 fused = graph.call_function(
-                    torch.ops.wavecast.silu_mul_two.default, (one.args[0], other)
+                    torch.ops.wavecast.silu_mul.default, (one.args[0], other)
                 )
-            self._put(node, fused, "silu(x) * y", "silu_mul_two")
+            self._put(node, fused, "silu(x) * y", "silu_mul")
             return True
         return False
 

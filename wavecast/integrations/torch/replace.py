@@ -28,11 +28,12 @@ _PROBE_ERROR: Final = 0.05
 @dataclass(frozen=True, slots=True)
 class Swap:
     """How modules of one kind are replaced. `why_not(module)` is None for a module of another
-    kind, "" for one it can take, else the reason against. `probe` asks for the comparison."""
+    kind, "" for one it can take, else the reason against. With `probe`, which makes an input, the
+    first of the `forwards` is taken that computes what the module does."""
 
     operator: str
     why_not: Callable[[nn.Module], str | None]
-    forward: Callable[..., Any]
+    forwards: tuple[Callable[..., Any], ...]
     probe: Callable[[nn.Module], Tensor] | None = None
 
 
@@ -50,13 +51,14 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
             reason = swap.why_not(module)
             if reason is None:
                 continue
+            forward = swap.forwards[0]
             if not reason and swap.probe is not None:
-                reason = _probed(module, swap)
+                reason, forward = _probed(module, swap)
             name = type(module).__name__
             if reason:
                 account.left.append(Left(path, name, reason))
             else:
-                account.undoing.append(_taken(module, swap.forward))
+                account.undoing.append(_taken(module, forward))
                 account.done.append(Done(path, name, swap.operator))
             break
     if attention:
@@ -80,22 +82,26 @@ def _taken(module: nn.Module, forward: Callable[..., Any]) -> Callable[[], None]
     return back
 
 
-def _probed(module: nn.Module, swap: Swap) -> str:
-    """Why a module is not what it looks like, "" if it is."""
+def _probed(module: nn.Module, swap: Swap) -> tuple[str, Callable[..., Any]]:
+    """(why a module is not what it looks like, the forward that computes what it does)."""
     assert swap.probe is not None
+    first = swap.forwards[0]
     try:
         with torch.no_grad():
             x = swap.probe(module)
             before = module(x)
-            after = swap.forward(module, x)
+            if not isinstance(before, Tensor):
+                return "returns something else", first
+            for forward in swap.forwards:
+                after = forward(module, x)
+                scale = _PROBE_ERROR * before.double().abs().mean()
+                if before.shape == after.shape and bool(
+                    (before.double() - after.double()).abs().mean() <= scale
+                ):
+                    return "", forward
     except Exception as error:  # of any kind: the module is somebody else's
-        return f"does not run on a matrix: {type(error).__name__}"
-    if not isinstance(before, Tensor) or before.shape != after.shape:
-        return "returns something else"
-    scale = before.double().abs().mean()
-    if bool((before.double() - after.double()).abs().mean() > _PROBE_ERROR * scale):
-        return "computes something else"
-    return ""
+        return f"does not run on a matrix: {type(error).__name__}", first
+    return "computes something else", first
 
 
 def _linear(self: Any, input: Tensor) -> Tensor:
@@ -139,7 +145,7 @@ def _eps(module: Any, x: Tensor) -> float:
 
 
 def _gated(self: Any, x: Tensor) -> Tensor:
-    return self.down_proj(torch.ops.wavecast.silu_mul_two(self.gate_proj(x), self.up_proj(x)))
+    return self.down_proj(torch.ops.wavecast.silu_mul(self.gate_proj(x), self.up_proj(x)))
 
 
 def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
@@ -188,11 +194,11 @@ def _gate_row(module: Any) -> Tensor:
 
 
 SWAPS: Final[Sequence[Swap]] = (
-    Swap("matmul", _is(nn.Linear), _linear),
-    Swap("layer_norm", _is(nn.LayerNorm), _layer_norm),
-    Swap("convolution", _no_convolution, _convolution),
-    Swap("rms_norm", _no_norm, _rms_norm, _row),
-    Swap("silu_mul_two", _no_gate, _gated, _gate_row),
+    Swap("matmul", _is(nn.Linear), (_linear,)),
+    Swap("layer_norm", _is(nn.LayerNorm), (_layer_norm,)),
+    Swap("convolution", _no_convolution, (_convolution,)),
+    Swap("rms_norm", _no_norm, (_rms_norm, _offset_rms_norm), _row),
+    Swap("silu_mul", _no_gate, (_gated,), _gate_row),
 )
 """In this order; the first that knows a module decides."""
 

@@ -73,7 +73,10 @@ def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> str:
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor, eps: float | None = None
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
 ) -> Tensor:
     """`torch.nn.functional.rms_norm` over the last dimension."""
     small = torch.finfo(input.dtype).eps if eps is None else eps
@@ -86,8 +89,6 @@ def _no_rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> str:
-    if weight is None:
-        return "no weight"
     return _floating(input) or _floating(weight) or _last_only(normalized_shape)
 
 

@@ -258,7 +258,7 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     """The sums before the activation are computed anew, in float32 at least."""
     a, b, bias, gate = ctx.saved_tensors
     ops = torch.ops.wavecast
-    wanted = ctx.needs_input_grad
+    wanted = (*ctx.needs_input_grad, False, False)  # of the arguments given, perhaps two only
     dz, dgate = dy, None
     if gate is not None or ctx.activation != "none":
         kind = torch.promote_types(a.dtype, torch.float32)

@@ -1,0 +1,184 @@
+"""Models, functions and compiled graphs that run operators of the library."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+
+import wavecast  # noqa: E402
+from wavecast import ops  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+class WrittenNorm(nn.Module):
+    """An RMS norm as models write it."""
+
+    def __init__(self, width: int, offset: float = 0.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(width))
+        self.variance_epsilon = 1e-6
+        self.offset = offset
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.to(torch.float32)
+        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+        return (self.weight + self.offset) * (wide * scale).to(x.dtype)
+
+
+class OtherRMSNorm(WrittenNorm):
+    """One that computes something else."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+class PlainRMSNorm(WrittenNorm):
+    """One that does not."""
+
+
+class Gated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate_proj, self.up_proj = nn.Linear(32, 48), nn.Linear(32, 48)
+        self.down_proj = nn.Linear(48, 32, bias=False)
+        self.act_fn = nn.SiLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = PlainRMSNorm(32)
+        self.odd = OtherRMSNorm(32)
+        self.shifted = PlainRMSNorm(32, offset=1.0)
+        self.last = nn.LayerNorm(32)
+        self.mlp = Gated()
+        self.conv = nn.Conv2d(1, 3, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.mlp(self.shifted(self.odd(self.norm(x))))
+        q = y.view(1, 6, 2, 16).transpose(1, 2)
+        y = F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2).reshape(6, 32)
+        return self.last(x + y) + self.conv(y[None, None])[0].sum(0)
+
+
+@pytest.fixture
+def block() -> nn.Module:
+    torch.manual_seed(0)
+    return Block()
+
+
+def test_replace_and_undo(block: nn.Module) -> None:
+    x = torch.randn(6, 32)
+    before = block(x)
+    keys = list(block.state_dict())
+    replaced = ops.replace(block)
+    assert {one.where for one in replaced.done} == {
+        *("norm", "shifted", "last", "conv", "mlp"),
+        *("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
+    }
+    assert [(one.where, one.why) for one in replaced.left] == [("odd", "computes something else")]
+    assert "3 x Linear -> matmul" in str(replaced)
+    torch.testing.assert_close(block(x), before, rtol=1e-4, atol=1e-5)
+    assert list(block.state_dict()) == keys
+    copy.deepcopy(block)(x)
+    replaced.undo()
+    assert "forward" not in block.norm.__dict__
+    assert torch.equal(block(x), before)
+
+
+def test_replaced_modules_run_machine_code_and_learn(block: nn.Module) -> None:
+    x = torch.randn(6, 32)
+    block(x).square().sum().backward()
+    expected = block.norm.weight.grad.clone()
+    block.zero_grad()
+    ops.replace(block)
+    with wavecast.device("gfx942") as device:
+        block(x).square().sum().backward()
+    assert device.executed > 20
+    torch.testing.assert_close(block.norm.weight.grad, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_functions_are_answered_wherever_they_are_called(block: nn.Module) -> None:
+    x = torch.randn(6, 32)
+    before = block(x)
+    with ops.substituted() as replaced:
+        after = block(x)
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
+    answered = {one.operator for one in replaced.done}
+    assert answered == {"matmul", "layer_norm", "attention", "convolution", "silu"}
+    with ops.substituted() as replaced:
+        F.linear(x.double(), torch.randn(4, 32).double())
+        F.scaled_dot_product_attention(*[torch.randn(1, 2, 4, 8)] * 3, dropout_p=0.5)
+    assert [one.why for one in replaced.left] == ["dtype float64", "dropout"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_graphs(block: nn.Module) -> None:
+    x = torch.randn(6, 32)
+    rewriting = ops.inductor_pass()
+    compiled = torch.compile(block, fullgraph=True, options={"pre_grad_custom_pass": rewriting})
+    torch.testing.assert_close(compiled(x), block(x), rtol=1e-4, atol=1e-5)
+    done = [one.operator for one in rewriting.replaced.done]
+    assert {"rms_norm", "silu_mul", "attention", "layer_norm", "matmul"} <= set(done)
+    assert done.count("rms_norm") == 3
+    compiled(x).sum().backward()
+    assert block.norm.weight.grad is not None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_operators_have_no_graph_breaks() -> None:
+    weight = torch.rand(32)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return ops.silu_mul(ops.rms_norm(x, weight) @ torch.ones(32, 64)).sum()
+
+    x = torch.randn(5, 32)
+    torch.testing.assert_close(torch.compile(program, fullgraph=True)(x), program(x))
+
+
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+
+SMALL = {
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 50, "max_position_embeddings": 64,
+    "num_experts_per_tok": 2,
+}  # fmt: skip
+MODELS = {
+    "Llama": {},
+    "Qwen3": {"head_dim": 16},
+    "Gemma2": {"head_dim": 16},
+    "Mixtral": {"num_local_experts": 4},
+    "Qwen3Moe": {"num_experts": 4, "moe_intermediate_size": 32, "head_dim": 16},
+    "GptOss": {"num_local_experts": 4, "head_dim": 16},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore")
+def test_hugging_face_models(name: str) -> None:
+    torch.manual_seed(1)
+    config = getattr(transformers, f"{name}Config")(**{**SMALL, **MODELS[name]})
+    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    tokens = torch.randint(0, 50, (1, 7))
+    with torch.no_grad():
+        before = model(tokens).logits
+        replaced = ops.replace(model)
+        after = model(tokens).logits
+    torch.testing.assert_close(after, before, rtol=2e-3, atol=2e-3)
+    done = {one.operator for one in replaced.done}
+    assert {"matmul", "rms_norm", "attention"} <= done
+    if name in ("Mixtral", "Qwen3Moe", "GptOss"):
+        assert "moe_experts" in done
+    replaced.undo()
+    with torch.no_grad():
+        assert torch.equal(model(tokens).logits, before)
