@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
+from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.decode.arguments import (
@@ -22,7 +24,6 @@ from wavecast.kernels.decode.arguments import (
 )
 from wavecast.kernels.decode.parts import (
     REDUCE,
-    SPACE,
     cache_entries,
     cache_rows,
     cache_tile,
@@ -31,8 +32,10 @@ from wavecast.kernels.decode.parts import (
     splits,
     widened,
 )
+from wavecast.kernels.decode.walking import Walk
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
+from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
 
@@ -182,7 +185,7 @@ def paged_decode(
     q = q if q.stride(2) == 1 else q.contiguous()
     block_table = block_table if block_table.stride(1) == 1 else block_table.contiguous()
     group = heads // kv_heads
-    rows = max(16, min(64, triton.next_power_of_2(group)))
+    rows = _rows(group)
     row_tiles = triton.cdiv(group, rows)
     tokens = block_table.shape[1] * block_size
     tokens = min(tokens, max_length or tokens, window or tokens)
@@ -266,6 +269,60 @@ def paged_decode_reference(
         q.shape[2] ** -0.5 if scale is None else scale,
         Options(k_scale, v_scale, window, sinks, soft_cap, alibi),
     )
+
+
+def _rows(group: int) -> int:
+    """Query heads that a workgroup takes: those that share a head of keys, up to 64."""
+    return max(16, min(64, triton.next_power_of_2(group)))
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    return {
+        "BLOCK_N": (16, 32, 64),
+        "num_warps": (1, 2, 4, 8),
+        "num_stages": (1,),
+        "waves_per_eu": (0,),
+        "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
+    }
+
+
+def _walk(problem: Problem, settings: Settings) -> Walk:
+    rows, head = _rows(problem["group"]), triton.next_power_of_2(problem["head"])
+    tiles = problem["kv_heads"] * triton.cdiv(problem["group"], rows) * problem["sequences"]
+    size = getattr(torch, problem["cache"]).itemsize
+    stored = problem["sequences"] * problem["kv_heads"] * problem["tokens"] * problem["head"]
+    return Walk(
+        programs=tiles * problem["splits"],
+        warps=settings["num_warps"],
+        steps=triton.cdiv(triton.cdiv(problem["tokens"], settings["BLOCK_N"]), problem["splits"]),
+        rows=rows,
+        columns=settings["BLOCK_N"],
+        depth=head,
+        width=head,
+        size=size,
+        bytes=2.0 * stored * size,
+    )
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    # waves that find no 16 tokens of their own repeat the work of others
+    return settings["BLOCK_N"] >= 16 * settings["num_warps"] and _walk(problem, settings).fits(
+        device
+    )
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    kind = "fp16" if problem["dtype"] == "float16" else "bf16"
+    return _walk(problem, settings).seconds(device, kind)
+
+
+SPACE = Space(
+    kernel="paged_decode_kernel",
+    axes=_axes,
+    fits=_fits,
+    seconds=_seconds,
+    classes=("sequences", "tokens"),
+)
 
 
 def _inputs(

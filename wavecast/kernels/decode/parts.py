@@ -16,6 +16,7 @@ from wavecast.kernels import estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.space import Problem, Settings, Space
 
+LOG2E: Final = 1.4426950408889634
 HALVES: Final = (torch.float16, torch.bfloat16)
 FP8: Final = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2)
 CACHES: Final = (*HALVES, *FP8, torch.int8)
@@ -95,20 +96,21 @@ def capped(score, soft_cap):
 @triton.jit
 def decode_reduce_kernel(
     part_ptr, stat_ptr, out_ptr, rows, row_stride,
-    HEAD: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr, AT_ONCE: tl.constexpr,
-    ROWS: tl.constexpr,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr, PADDED_SPLITS: tl.constexpr,
+    AT_ONCE: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Joins the SPLITS parts of every row: `part_ptr` [rows, SPLITS, HEAD] are sums weighted with
     exp2(score - most), `stat_ptr` [2, rows, SPLITS] `most` and the sum of weights."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     place = tl.arange(0, PADDED)
-    split = tl.arange(0, SPLITS)
+    split = tl.arange(0, PADDED_SPLITS)
     valid = row < rows
     stats = stat_ptr + row[:, None] * SPLITS + split[None, :]
-    peaks = tl.load(stats, mask=valid[:, None], other=float("-inf"))
+    given = valid[:, None] & (split < SPLITS)[None, :]
+    peaks = tl.load(stats, mask=given, other=float("-inf"))
     most = tl.max(peaks, axis=1)
     most = tl.where(most == float("-inf"), 0.0, most)
-    sums = tl.load(stats + rows * SPLITS, mask=valid[:, None], other=0.0)
+    sums = tl.load(stats + rows * SPLITS, mask=given, other=0.0)
     total = tl.sum(sums * tl.exp2(peaks - most[:, None]), axis=1)
     found = tl.zeros((ROWS, PADDED), tl.float32)
     from_row = part_ptr + row.to(tl.int64)[:, None] * (SPLITS * HEAD) + place[None, :]
@@ -116,7 +118,8 @@ def decode_reduce_kernel(
     for start in range(0, SPLITS, AT_ONCE):
         for step in tl.static_range(0, AT_ONCE):
             number = start + step
-            peak = tl.load(stat_ptr + row * SPLITS + number, mask=valid, other=float("-inf"))
+            here = valid & (number < SPLITS)
+            peak = tl.load(stat_ptr + row * SPLITS + number, mask=here, other=float("-inf"))
             weight = tl.exp2(peak - most)[:, None]
             part = tl.load(from_row + number * HEAD, mask=kept & (weight > 0), other=0.0)
             found += part * weight
@@ -145,6 +148,7 @@ def reduce_parts(part: torch.Tensor, stat: torch.Tensor, out: torch.Tensor) -> N
         HEAD=head,
         PADDED=triton.next_power_of_2(head),
         SPLITS=count,
+        PADDED_SPLITS=triton.next_power_of_2(count),
         AT_ONCE=min(count, _AT_ONCE),
     )
 
@@ -175,23 +179,18 @@ REDUCE = Space(
 )
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {
-        "BLOCK_N": (32, 64, 16),
-        "num_warps": (1, 2, 4),
-        "num_stages": (1,),
-        "waves_per_eu": (0,),
-        "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
-    }
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    return abs(settings["BLOCK_N"] - 32 * settings["num_warps"]) + settings["num_warps"] / 10
-
-
-SPACE = Space(
-    kernel="paged_decode_kernel",
-    axes=_axes,
-    seconds=_seconds,
-    classes=("sequences", "tokens"),
-)
+__all__ = [
+    "CACHES",
+    "FP8",
+    "HALVES",
+    "LOG2E",
+    "REDUCE",
+    "cache_entries",
+    "cache_rows",
+    "cache_tile",
+    "capped",
+    "decode_reduce_kernel",
+    "reduce_parts",
+    "splits",
+    "widened",
+]

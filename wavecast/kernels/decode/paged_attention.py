@@ -1,0 +1,422 @@
+"""Attention of several new tokens per sequence over a paged cache: prefill, decode, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks
+from wavecast.kernels.choice import launch
+from wavecast.kernels.decode.arguments import (
+    Options,
+    attended,
+    check,
+    contiguous,
+    made_cache,
+    made_lengths,
+    made_table,
+    spread,
+)
+from wavecast.kernels.decode.parts import (
+    cache_entries,
+    cache_rows,
+    cache_tile,
+    capped,
+    widened,
+)
+from wavecast.kernels.decode.walking import Walk
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.operator import Operator
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.bounds import Work
+
+
+@triton.jit
+def paged_attention_kernel(
+    q_ptr, key_ptr, value_ptr, start_ptr, table_ptr, length_ptr, k_scale_ptr, v_scale_ptr, sink_ptr,
+    slope_ptr, out_ptr, scale, soft_cap, window,
+    sequences, group, q_row, q_head, out_row, table_stride,
+    key_block, key_token, key_head, value_block, value_token, value_head, k_step, v_step,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+    WINDOW: tl.constexpr, SINKS: tl.constexpr, SLOPES: tl.constexpr, CAPPED: tl.constexpr,
+    K_SCALED: tl.constexpr, V_SCALED: tl.constexpr, WIDE: tl.constexpr,
+    QUERIES: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """A program takes QUERIES successive tokens of a sequence with GROUP heads each, those of one
+    head of keys: rows of one product. Sequence s has the programs from start[s] // QUERIES + s on,
+    so that the grid is known without reading the starts; those that are too many end at once."""
+    head = tl.program_id(0)
+    program = tl.program_id(1)
+    # the last sequence whose programs begin here or before
+    sequence = -1
+    for first in range(0, sequences, 256):
+        number = first + tl.arange(0, 256)
+        begun = tl.load(start_ptr + number, mask=number < sequences, other=0).to(tl.int32)
+        begun = (begun // QUERIES + number <= program) & (number < sequences)
+        sequence += tl.sum(begun.to(tl.int32), axis=0)
+    begin = tl.load(start_ptr + sequence).to(tl.int32)
+    queries = tl.load(start_ptr + sequence + 1).to(tl.int32) - begin
+    first_query = (program - (begin // QUERIES + sequence)) * QUERIES
+    if first_query < queries:
+        length = tl.load(length_ptr + sequence).to(tl.int32)
+        place = tl.arange(0, PADDED)
+        row = tl.arange(0, QUERIES * GROUP)
+        query = first_query + row // GROUP
+        member = row % GROUP
+        inside = (query < queries) & (member < group)
+        own = head * group + member
+        position = length - queries + query
+        at_q = (begin + query).to(tl.int64) * q_row + own * q_head
+        mask = inside[:, None] & (place < HEAD)[None, :]
+        q = tl.load(q_ptr + at_q[:, None] + place[None, :], mask=mask, other=0.0)
+        low = 0
+        if WINDOW:
+            low = tl.maximum(length - queries + first_query - window + 1, 0) // BLOCK_N * BLOCK_N
+        # tokens up to here are seen by the last query, those up to `full` by all
+        end = tl.minimum(length - queries + first_query + QUERIES, length)
+        most = tl.full((QUERIES * GROUP,), float("-inf"), tl.float32)
+        total = tl.zeros((QUERIES * GROUP,), tl.float32)
+        factor = scale
+        if K_SCALED:
+            factor *= tl.load(k_scale_ptr + head * k_step)
+        if not CAPPED:
+            factor *= 1.4426950408889634
+        if SINKS:
+            most = tl.load(sink_ptr + own, mask=inside, other=0.0).to(tl.float32)
+            most *= 1.4426950408889634
+            total += 1.0
+        if SLOPES:
+            slope = tl.load(slope_ptr + own, mask=inside, other=0.0).to(tl.float32)
+            slope *= 1.4426950408889634
+        found = tl.zeros((QUERIES * GROUP, PADDED), tl.float32)
+        table = table_ptr + sequence.to(tl.int64) * table_stride
+        keys = key_ptr + head * key_head
+        values = value_ptr + head * value_head
+        token = tl.arange(0, BLOCK_N)
+        entries = cache_entries(table, low, end, BLOCK_N, BLOCK_SIZE)
+        for at in range(low, end, BLOCK_N):
+            kept = at + token < end
+            rows = cache_rows(keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
+            k = cache_tile(rows, place, kept, HEAD, PADDED)
+            rows = cache_rows(
+                values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE
+            )
+            v = cache_tile(rows, place, kept, HEAD, PADDED)
+            entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            score = tl.dot(q, tl.trans(widened(k, q.dtype)), out_dtype=tl.float32) * factor
+            if CAPPED:
+                score = capped(score, soft_cap) * 1.4426950408889634
+            distance = at + token[None, :] - position[:, None]
+            if SLOPES:
+                score += slope[:, None] * distance.to(tl.float32)
+            seen = distance <= 0
+            if WINDOW:
+                seen &= distance > -window
+            score = tl.where(seen, score, float("-inf"))
+            peak = tl.maximum(most, tl.max(score, axis=1))
+            base = tl.where(peak == float("-inf"), 0.0, peak)
+            weight = tl.exp2(score - base[:, None])
+            shrink = tl.exp2(most - base)
+            total = total * shrink + tl.sum(weight, axis=1)
+            found = found * shrink[:, None]
+            found = tl.dot(weight.to(q.dtype), widened(v, q.dtype), found, out_dtype=tl.float32)
+            most = peak
+        norm = 1.0 / tl.where(total > 0, total, 1.0)
+        if V_SCALED:
+            norm *= tl.load(v_scale_ptr + head * v_step)
+        found = found * norm[:, None]
+        to = (begin + query).to(tl.int64) * out_row + own * HEAD
+        to_out = out_ptr + to[:, None] + place[None, :]
+        tl.store(to_out, found.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def paged_attention(
+    q: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    starts: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float | None = None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    window: int = 0,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float = 0.0,
+    alibi: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Causal attention of the new tokens of sequences over a paged cache that holds them already.
+
+    `q` is [tokens, heads, head]: the new tokens of sequence s are rows `starts[s]` up to, but not,
+    `starts[s + 1]` (int32 or int64, [sequences + 1], from 0 to tokens), any number of them, and are
+    the last of its `lengths[s]` tokens; each sees the tokens up to itself. The other arguments, and
+    their dtypes, are as in `paged_decode`.
+
+    Returns [tokens, heads, head] in the dtype of `q`. Raises ArgumentError.
+    """
+    name = "paged_attention"
+    options = Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    check(name, q, key_cache, value_cache, block_table, lengths, options)
+    checks.dtype_in(name, "starts", starts, (torch.int32, torch.int64))
+    checks.shape_is(name, "starts", starts, (lengths.shape[0] + 1,))
+    checks.same_device(name, q=q, starts=starts)
+    tokens, heads, head = q.shape
+    sequences = lengths.shape[0]
+    block_size, kv_heads = key_cache.shape[1:3]
+    out = torch.empty((tokens, heads, head), dtype=q.dtype, device=q.device)
+    if not out.numel():
+        return out
+    checks.require(sequences > 0, name, f"{tokens} tokens of no sequence")
+    if not block_table.shape[1] or not key_cache.shape[0]:
+        return out.zero_()
+    q = q if q.stride(2) == 1 else q.contiguous()
+    block_table = block_table if block_table.stride(1) == 1 else block_table.contiguous()
+    group = heads // kv_heads
+    wide = checks.wide(key_cache, value_cache)
+    k_scale, k_step = spread(k_scale)
+    v_scale, v_step = spread(v_scale)
+    problem = {
+        "rows": tokens,
+        "sequences": sequences,
+        "kv_heads": kv_heads,
+        "group": triton.next_power_of_2(group),
+        "head": head,
+        "block_size": block_size,
+        "tokens": block_table.shape[1] * block_size,
+        "dtype": str(q.dtype).removeprefix("torch."),
+        "cache": str(key_cache.dtype).removeprefix("torch."),
+        "window": window,
+        "extras": (alibi is not None) + (soft_cap > 0),
+        "wide": wide,
+    }
+    launch(
+        paged_attention_kernel,
+        lambda settings: (kv_heads, tokens // settings["QUERIES"] + sequences),
+        (
+            *(q, key_cache, value_cache, starts.contiguous(), block_table, lengths.contiguous()),
+            *(k_scale, v_scale, contiguous(sinks), contiguous(alibi), out),
+            *(head**-0.5 if scale is None else scale, soft_cap, window),
+            *(sequences, group, q.stride(0), q.stride(1), out.stride(0), block_table.stride(0)),
+            *(*key_cache.stride()[:3], *value_cache.stride()[:3], k_step, v_step),
+        ),
+        SPACE,
+        problem,
+        HEAD=head,
+        PADDED=triton.next_power_of_2(head),
+        GROUP=triton.next_power_of_2(group),
+        BLOCK_SIZE=block_size,
+        WINDOW=window > 0,
+        SINKS=sinks is not None,
+        SLOPES=alibi is not None,
+        CAPPED=soft_cap > 0,
+        K_SCALED=k_scale is not None,
+        V_SCALED=v_scale is not None,
+        WIDE=wide,
+    )
+    return out
+
+
+def paged_attention_reference(
+    q: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    starts: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+    scale: float | None = None,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+    window: int = 0,
+    sinks: torch.Tensor | None = None,
+    soft_cap: float = 0.0,
+    alibi: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Over all tokens a table can hold, with the others masked."""
+    row = torch.arange(q.shape[0], device=q.device)
+    sequence = torch.searchsorted(starts[1:].contiguous().to(row.dtype), row, right=True)
+    position = lengths[sequence].long() - starts[sequence + 1].long() + row
+    return attended(
+        q,
+        sequence,
+        position,
+        key_cache,
+        value_cache,
+        block_table,
+        q.shape[2] ** -0.5 if scale is None else scale,
+        Options(k_scale, v_scale, window, sinks, soft_cap, alibi),
+    )
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    group = problem["group"]
+    rows = tuple(rows for rows in (16, 32, 64, 128) if rows >= group) or (group,)
+    return {
+        "QUERIES": tuple(rows // group for rows in rows),
+        "BLOCK_N": (16, 32, 64),
+        "num_warps": (1, 2, 4, 8),
+        "num_stages": (1,),
+        "waves_per_eu": (0,),
+        "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
+    }
+
+
+def _walk(problem: Problem, settings: Settings) -> Walk:
+    """Sequences are taken to have equally many new tokens."""
+    queries = max(1, triton.cdiv(problem["rows"], problem["sequences"]))
+    tiles = triton.cdiv(queries, settings["QUERIES"])
+    head = triton.next_power_of_2(problem["head"])
+    # new tokens see half of each other
+    tokens = max(1, problem["tokens"] - queries // 2)
+    if problem["window"]:
+        tokens = min(tokens, problem["window"] + settings["QUERIES"])
+    size = getattr(torch, problem["cache"]).itemsize
+    heads = problem["sequences"] * problem["kv_heads"]
+    return Walk(
+        programs=heads * tiles,
+        warps=settings["num_warps"],
+        steps=triton.cdiv(tokens, settings["BLOCK_N"]),
+        rows=settings["QUERIES"] * problem["group"],
+        columns=settings["BLOCK_N"],
+        depth=head,
+        width=head,
+        size=size,
+        bytes=2.0 * heads * min(problem["tokens"], tokens + queries) * problem["head"] * size,
+    )
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    walk = _walk(problem, settings)
+    return walk.fits(device) and walk.rows >= 16 * settings["num_warps"] // 2
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    kind = "fp16" if problem["dtype"] == "float16" else "bf16"
+    return _walk(problem, settings).seconds(device, kind)
+
+
+SPACE = Space(
+    kernel="paged_attention_kernel",
+    axes=_axes,
+    fits=_fits,
+    seconds=_seconds,
+    classes=("rows", "sequences", "tokens"),
+)
+
+
+def _inputs(
+    make: Make,
+    prefills: int,
+    new: int,
+    decodes: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    length: int,
+    dtype: str,
+    block_size: int = 16,
+    cache: str = "",
+    scales: int = 0,
+    window: int = 0,
+    sinks: bool = False,
+    soft_cap: float = 0.0,
+    alibi: bool = False,
+    ragged: bool = False,
+) -> dict[str, Any]:
+    sequences = prefills + decodes
+    lengths = made_lengths(make, sequences, length, ragged)
+    counts = torch.tensor([new] * prefills + [1] * decodes, dtype=torch.int32)
+    counts = torch.minimum(counts, lengths.cpu())
+    starts = torch.cat([torch.zeros(1, dtype=torch.int32), counts.cumsum(0).int()])
+    table, blocks = made_table(make, lengths, block_size)
+    shape = (blocks, block_size, kv_heads, head)
+    key_cache, k_scale = made_cache(make, shape, cache or dtype, scales)
+    value_cache, v_scale = made_cache(make, shape, cache or dtype, scales)
+    return {
+        "q": make.normal((int(starts[-1]), heads, head), dtype),
+        "key_cache": key_cache,
+        "value_cache": value_cache,
+        "starts": starts.to(make.device),
+        "block_table": table,
+        "lengths": lengths,
+        "scale": None,
+        "k_scale": k_scale,
+        "v_scale": v_scale,
+        "window": window,
+        "sinks": make.normal((heads,), "float32") if sinks else None,
+        "soft_cap": soft_cap,
+        "alibi": make.uniform((heads,), "float32", 0.01, 0.5) if alibi else None,
+    }
+
+
+def _work(
+    prefills: int,
+    new: int,
+    decodes: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    length: int,
+    dtype: str,
+    cache: str = "",
+    window: int = 0,
+    **_: Any,
+) -> Work:
+    seen = sum(min(length - new + i + 1, window or length) for i in range(new)) * prefills
+    seen += decodes * min(length, window or length)
+    tokens = prefills * min(length, window + new if window else length)
+    tokens += decodes * min(length, window or length)
+    rows = (prefills * new + decodes) * heads * head * getattr(torch, dtype).itemsize
+    kind = "fp16" if dtype == "float16" else "bf16"
+    read = 2.0 * tokens * kv_heads * head * getattr(torch, cache or dtype).itemsize + rows
+    return Work({kind: 4.0 * seen * heads * head}, read, rows, "formula", "formula")
+
+
+_SMALL = {
+    "prefills": 2,
+    "new": 19,
+    "decodes": 1,
+    "heads": 8,
+    "kv_heads": 2,
+    "head": 64,
+    "length": 75,
+    "ragged": True,
+}
+_CASES = (
+    {**_SMALL, "dtype": "bfloat16"},
+    {**_SMALL, "dtype": "float16", "heads": 6, "head": 80, "window": 21, "sinks": True},
+    {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fn", "scales": 2, "block_size": 64},
+)
+_THOROUGH = (
+    {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scales": 1, "alibi": True},
+    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fnuz", "soft_cap": 10.0},
+    {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "new": 1, "block_size": 24},
+    {**_SMALL, "dtype": "bfloat16", "head": 128, "new": 70, "prefills": 1, "heads": 2},
+    {**_SMALL, "dtype": "bfloat16", "head": 256, "block_size": 32, "new": 3},
+)
+_LLAMA = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
+_SHAPES = (
+    {**_LLAMA, "prefills": 2, "new": 2048, "decodes": 0, "heads": 64, "length": 2048},
+    {**_LLAMA, "prefills": 1, "new": 1024, "decodes": 32, "heads": 64, "length": 4096},
+    {**_LLAMA, "prefills": 0, "new": 0, "decodes": 128, "heads": 64, "length": 4096},
+)
+
+OPERATORS = (
+    Operator(
+        name="paged_attention",
+        summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
+        call=paged_attention,
+        reference=paged_attention_reference,
+        inputs=_inputs,
+        work=_work,
+        cases=_CASES,
+        thorough=_THOROUGH,
+        shapes=_SHAPES,
+        spaces=(SPACE,),
+        exact=("k_scale", "v_scale"),
+    ),
+)

@@ -1,0 +1,115 @@
+"""The time of kernels whose workgroups each walk over tokens of a cache, by formula: for ranking
+configurations before anything is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wavecast.arch import Device
+from wavecast.model.chip import Chip
+from wavecast.model.memory import overlapped
+
+_FIXED_REGISTERS = 56
+"""Registers for addresses, masks and scores of a tile; from compiled kernels."""
+_STEP_CLOCKS = 900.0
+"""Clocks of a step that nothing in its wave hides: reductions, waits for LDS, conversions."""
+_BARRIER_CLOCKS = 250.0
+"""What each doubling of the waves of a workgroup adds to that."""
+_CONVERTED_CLOCKS = 8.0
+"""Instructions that widen an element of 8 bits, where a target has none for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """`programs` workgroups of `warps` waves that take `steps` tiles of `columns` tokens each for
+    `rows` rows of queries: keys of `depth` elements of `size` bytes, values of `width`.
+
+    `bytes` are read from memory in all. `held` says that queries stay in registers, `shared` that
+    values are a part of the keys. `ahead` tiles are loaded before they are needed.
+    """
+
+    programs: float
+    warps: int
+    steps: float
+    rows: int
+    columns: int
+    depth: int
+    width: int
+    size: int
+    bytes: float
+    held: bool = True
+    shared: bool = False
+    ahead: int = 0
+
+    def registers(self, device: Device) -> float:
+        """Registers a lane needs, about."""
+        lanes = device.wave_lanes
+        threads = lanes * self.warps
+        mine = max(16, self.rows // self.warps)
+        twice = 2 if device.target.startswith("gfx11") else 1
+        queries = mine * self.depth / 2 / lanes * twice if self.held else 0.0
+        loaded = self.columns * (self.depth + (0 if self.shared else self.width)) / threads
+        tiles = loaded * (1 + self.ahead) * self.size / 4 + (loaded / 2 if self.size == 1 else 0)
+        return _FIXED_REGISTERS + queries + tiles + self.rows * self.width / threads
+
+    def lds(self) -> float:
+        """Bytes a workgroup needs: a tile of keys or values, or the queries on their way."""
+        tile = self.columns * max(self.depth, self.width) * 2
+        return max(tile, self.rows * self.depth * 2 if self.held else 0)
+
+    def resident(self, device: Device) -> int:
+        """Workgroups that run on a unit at once."""
+        limits = device.limits()
+        needed = max(16.0, self.registers(device))
+        waves = min(limits.max_waves_per_simd, int(limits.vgpr_total // needed))
+        chip = Chip.of(device)
+        by_registers = max(1, waves) * chip.simds // self.warps
+        by_lds = int(chip.lds_bytes // max(1.0, self.lds()))
+        return max(1, min(by_registers, by_lds))
+
+    def fits(self, device: Device) -> bool:
+        """Whether registers and LDS will do."""
+        limits = device.limits()
+        most = 512 if device.target.startswith("gfx9") else 256
+        if device.target.startswith("gfx9") and self.warps > 4:
+            most = 256
+        if self.lds() > limits.lds_max_per_workgroup:
+            return False
+        return self.registers(device) <= most * 0.97
+
+    def seconds(self, device: Device, dtype: str) -> float:
+        """Memory, matrix pipe and LDS overlapped, with the chain of steps of each workgroup."""
+        chip = Chip.of(device)
+        products = 2.0 * self.rows * self.columns * (self.depth + self.width)
+        matrix = products / chip.matrix_rate(dtype)
+        # every wave of other rows reads all keys and values; a tile is written once
+        readers = max(1, min(self.warps, self.rows // 16))
+        moved = self.columns * (self.depth + self.width) * 2 * (readers + 1)
+        lds = moved / chip.lds_rate
+        elements = self.columns * (self.depth + (0 if self.shared else self.width))
+        vector = self.rows * (self.columns * 12.0 + self.width * 1.5)
+        if self.size == 1:
+            vector += elements * _CONVERTED_CLOCKS
+        vector /= chip.vector_flops / 2
+        running = min(self.programs, self.resident(device) * chip.units)
+        wait = chip.latency["hbm"] * chip.clock / (1 + 3 * self.ahead)
+        alone = wait + _STEP_CLOCKS + _BARRIER_CLOCKS * (self.warps.bit_length() - 1)
+        alone += matrix * min(4, 4 / self.warps) + lds + vector
+        total = self.programs * self.steps
+        rounds = -(-self.programs // running) * running / self.programs
+        busy = total / min(self.programs, chip.units)
+        return float(
+            overlapped(
+                [
+                    total / running * rounds * alone / chip.clock,
+                    busy * matrix / chip.clock,
+                    busy * lds / chip.clock,
+                    busy * vector / chip.clock,
+                    self.bytes / chip.hbm,
+                ],
+                4.0,
+            )
+        )
+
+
+__all__ = ["Walk"]
