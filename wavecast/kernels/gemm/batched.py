@@ -32,9 +32,7 @@ def batched_matmul(
     checks.require(a.dim() == 3, name, f"a has {a.dim()} dimensions, not three")
     checks.shape_is(name, "b", b, (-1, a.shape[2], -1))
     sizes = {a.shape[0], b.shape[0]} - {1}
-    checks.require(
-        len(sizes) <= 1, name, f"a has a batch of {a.shape[0]}, b one of {b.shape[0]}"
-    )
+    checks.require(len(sizes) <= 1, name, f"a has a batch of {a.shape[0]}, b one of {b.shape[0]}")
     if not a.numel() or not b.numel():
         return batched_matmul_reference(a, b, out_dtype, precision)
     shape = (max(a.shape[0], b.shape[0]), a.shape[1], b.shape[2])

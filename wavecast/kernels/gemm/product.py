@@ -120,6 +120,8 @@ def product(
         "types": f"{_short(a)} {_short(b)} {_short(out)}",
         "layout": ("T" if a_rows else "N") + ("N" if b_columns else "T"),
         "epilogue": epilogue.name,
+        "precision": kept,
+        "aligned": _aligned(a) and _aligned(b),
         "wide": wide,
     }
     launch(
@@ -172,9 +174,7 @@ def _native(kind: torch.dtype, device: Device) -> bool:
     return kind in _NATIVE_FP8.get(device.target, ())
 
 
-def _rate(
-    kind: torch.dtype, precision: str, fp8_native: bool, device: Device
-) -> tuple[str, str]:
+def _rate(kind: torch.dtype, precision: str, fp8_native: bool, device: Device) -> tuple[str, str]:
     """The dtype the matrix pipes multiply, and Triton's name of the precision. Where there is no
     instruction for tf32, three products of bfloat16 halves, which are more exact, take its place.
     """
@@ -189,6 +189,12 @@ def _rate(
 
 def _sums(kind: torch.dtype) -> torch.dtype:
     return torch.int32 if kind == torch.int8 else torch.float32
+
+
+def _aligned(matrices: torch.Tensor) -> bool:
+    """Whether rows (or columns) can be loaded 16 bytes at a time."""
+    along = [s for s in matrices.stride()[1:] if s != 1]
+    return len(along) < 2 and all(step * matrices.element_size() % 16 == 0 for step in along)
 
 
 def _divisor(size: int) -> int:

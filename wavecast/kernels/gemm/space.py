@@ -16,24 +16,45 @@ _BYTES: Final = {"fp32": 4, "xf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1
 _PARTS_AT_MOST: Final = 2**28
 """Bytes of sums that the parts of a split K may take."""
 _GROUP: Final = 8
+_FEW: Final = 64
+"""Rows up to which a product waits for memory: tiles as tall as it, and many of them."""
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     size = _BYTES[problem["dtype"]]
-    amd = device.target.startswith("gfx")
+    few = problem["m"] <= _FEW
+    steps, warps, stages, largest = _usual(few, device)
     return {
-        "BLOCK_M": _blocks(problem["m"], 16, 256),
-        "BLOCK_N": _blocks(problem["n"], 16 if problem["m"] <= 64 else 64, 256),
-        "BLOCK_K": tuple(bytes_ // size for bytes_ in (64, 128, 256)),
+        "BLOCK_M": _blocks(problem["m"], 16 if few else 32, largest),
+        "BLOCK_N": _blocks(problem["n"], 16 if few else 32, 128 if few else largest),
+        "BLOCK_K": tuple(bytes_ // size for bytes_ in steps),
         "SPLIT_K": _splits(problem),
         "GROUP": (_GROUP,),
-        "num_warps": (1, 2, 4, 8),
-        "num_stages": (2,) if amd else (3,),
+        "num_warps": warps,
+        "num_stages": stages,
+        "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
     }
 
 
+def _usual(
+    few: bool, device: Device
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int]:
+    """Bytes of K per step, waves, stages, and the largest side of a tile.
+
+    A step of 128 bytes reads whole cache lines of every row; longer ones pay only where a tile is
+    so small that its requests would not fill the memory's pipeline. gfx950 copies to the LDS
+    without registers, so that it can be a step further ahead.
+    """
+    if device.target.startswith("gfx9"):
+        stages = (2, 3) if device.target == "gfx950" else (2,)
+        return ((128, 256), (1, 2, 4), stages, 256) if few else ((128,), (4, 8), stages, 256)
+    if device.target.startswith("gfx"):
+        return ((64, 128), (1, 2, 4), (2,), 128) if few else ((64,), (4, 8), (2,), 128)
+    return ((128, 256), (4,), (3, 4), 128) if few else ((128,), (4, 8), (3, 4), 256)
+
+
 def _blocks(size: int, least: int, most: int) -> tuple[int, ...]:
-    """Powers of two from `least` to `most`, without those a half of would do; three at most."""
+    """Powers of two from `least` to `most`, at most four, without those a half of would do."""
     enough = min(most, max(least, triton.next_power_of_2(size)))
     found = []
     while enough >= least and len(found) < 4:
@@ -43,22 +64,20 @@ def _blocks(size: int, least: int, most: int) -> tuple[int, ...]:
 
 
 def _splits(problem: Problem) -> tuple[int, ...]:
-    if problem["wide"] or problem["batch"] > 1 or problem["m"] * problem["n"] > 2**24:
+    if problem["wide"] or problem["batch"] > 1 or problem["m"] * problem["n"] > 2**23:
         return (1,)
     return (1, 2, 4, 8)
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
-    size = _BYTES[problem["dtype"]]
     limits = device.limits()
-    staged = (rows + columns) * depth * size
-    if staged * _buffers(settings, device) > limits.lds_max_per_workgroup:
+    if _staged(problem, settings, device) > limits.lds_max_per_workgroup:
         return False
-    threads = settings["num_warps"] * limits.wave_lanes
-    if rows * columns / threads > (128 if limits.wave_lanes == 32 else 256):
+    warps = settings["num_warps"]
+    if rows * columns < 16 * 16 * warps and warps > 1:
         return False
-    if rows * columns < 16 * 16 * settings["num_warps"] or rows * columns > 4096 * settings["num_warps"]:
+    if _registers(problem, settings, device) > (200 if limits.wave_lanes == 32 else 320):
         return False
     splits = settings["SPLIT_K"]
     if splits > 1:
@@ -69,16 +88,32 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return True
 
 
-def _buffers(settings: Settings, device: Device) -> int:
-    """Steps of operands in the LDS at once: AMD before gfx950 waits for the next in registers."""
+def _registers(problem: Problem, settings: Settings, device: Device) -> float:
+    """About how many registers a lane needs: sums, the next step's operands on their way to the
+    LDS, and those that the matrix instructions take now."""
+    rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
+    threads = settings["num_warps"] * device.limits().wave_lanes
+    size = _BYTES[problem["dtype"]]
+    # elements that are loaded one by one take a register each
+    loaded = (rows + columns) * depth * (size / 4 if problem["aligned"] else 1.0) / threads
+    across = 1 if settings["num_warps"] == 1 else 2
+    taken = (rows + columns) / across * min(depth, 32) * size / 4 / device.limits().wave_lanes
+    if problem["precision"] == "bf16x3":
+        taken *= 3
+    return rows * columns / threads + loaded + taken + 32
+
+
+def _staged(problem: Problem, settings: Settings, device: Device) -> int:
+    """Bytes of LDS. Before gfx950 AMD's compiler keeps a step less there than there are stages."""
     stages = settings["num_stages"]
     if device.target.startswith("gfx") and device.target != "gfx950":
-        return max(1, stages - 1)
-    return stages
+        stages = max(1, stages - 1)
+    rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
+    return (rows + columns) * depth * _BYTES[problem["dtype"]] * stages
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    return estimates.tile(
+    found = estimates.tile(
         device,
         settings,
         m=problem["m"],
@@ -91,6 +126,25 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         depth=settings["BLOCK_K"],
         splits=settings["SPLIT_K"],
     )
+    return found * _exposure(problem, settings, device)
+
+
+def _exposure(problem: Problem, settings: Settings, device: Device) -> float:
+    """How much longer a tile takes where few workgroups share a compute unit: what one waits for,
+    only others, or its own steps ahead, can hide. Fitted to predictions of compiled kernels, whose
+    waits the formula of `estimates.tile`, made for libraries' kernels, does not know."""
+    limits = device.limits()
+    waves = settings["num_warps"] / limits.simds
+    by_lds = limits.lds_max_per_workgroup // max(1, _staged(problem, settings, device))
+    registers = _registers(problem, settings, device)
+    by_registers = int(limits.vgpr_total / max(registers, 1.0) / max(waves, 1.0))
+    resident = max(1, min(by_lds, by_registers, 8))
+    ahead = settings["num_stages"] - 1 if device.target == "gfx950" else 1
+    wait = 0.35 if device.target == "gfx950" else 0.5
+    slower = 1.03 if settings["num_warps"] > 4 else 1.0
+    if problem["m"] > _FEW and settings["BLOCK_N"] > settings["BLOCK_M"]:
+        slower *= 1.03
+    return (1.0 + wait / (resident * ahead)) * slower
 
 
 def _sum_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -117,11 +171,7 @@ def _sum_seconds(problem: Problem, settings: Settings, device: Device) -> float:
     )
 
 
-TILES = Space(
-    kernel="matmul_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",)
-)
-SUM = Space(
-    kernel="matmul_sum_kernel", axes=_sum_axes, seconds=_sum_seconds, classes=("m",)
-)
+TILES = Space(kernel="matmul_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",))
+SUM = Space(kernel="matmul_sum_kernel", axes=_sum_axes, seconds=_sum_seconds, classes=("m",))
 
 __all__ = ["SUM", "TILES"]
