@@ -1,0 +1,62 @@
+"""Runs by what a user types: `last`, `last~2`, a label, a commit, the beginning of an id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from wavecast.bench.records import Record, Run
+from wavecast.bench.store.base import Store
+from wavecast.errors import UnknownName, UsageError
+
+_LAST = re.compile(r"last(?:~(\d+))?")
+
+
+def chosen(runs: Sequence[Run], text: str) -> tuple[Run, ...]:
+    """The runs `text` means: all with this label, else all of this commit (at least seven digits),
+    else the one whose id begins so; `last` is the newest, `last~1` the one before; several,
+    separated by commas, are joined.
+
+    Raises UnknownName, UsageError for a text that several different runs could mean.
+    """
+    found: dict[str, Run] = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        for run in _one(runs, part):
+            found[run.id] = run
+    if not found:
+        raise UnknownName("run", text, _names(runs))
+    return tuple(found.values())
+
+
+def _one(runs: Sequence[Run], text: str) -> tuple[Run, ...]:
+    last = _LAST.fullmatch(text)
+    if last is not None:
+        back = int(last[1] or 0)
+        if back >= len(runs):
+            raise UsageError(f"there are {len(runs)} runs, {text} is one before them")
+        return (runs[len(runs) - 1 - back],)
+    labelled = tuple(run for run in runs if run.label == text)
+    if labelled:
+        return labelled
+    if len(text) >= 7:
+        committed = tuple(run for run in runs if run.commit.startswith(text))
+        if committed:
+            return committed
+    named = tuple(run for run in runs if run.id.startswith(text))
+    if len(named) > 1:
+        raise UsageError(f"{len(named)} runs begin with {text!r}: {', '.join(r.id for r in named)}")
+    if not named:
+        raise UnknownName("run", text, _names(runs))
+    return named
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    return ["last", *(run.label for run in runs if run.label), *(run.id for run in runs)]
+
+
+def records_of(store: Store, runs: Sequence[Run]) -> dict[str, list[Record]]:
+    """The records of runs, by run."""
+    return {run.id: list(store.records(run.id)) for run in runs}
+
+
+__all__ = ["chosen", "records_of"]
