@@ -233,6 +233,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+    if problem["m"] <= parts.SKINNY:
+        return parts.skinny(problem, settings, device, problem["n"] * problem["k"])
     return estimates.tile(
         device,
         settings,

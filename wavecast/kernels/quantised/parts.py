@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from wavecast.arch import Device
 from wavecast.kernels import estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.chip import Chip
 
 NAMES: Final = {
     torch.float32: "fp32",
@@ -28,6 +30,8 @@ OUTPUTS: Final = (torch.bfloat16, torch.float16, torch.float32)
 """Dtypes of results."""
 _PARTS_AT_MOST: Final = 2**27
 """Bytes that the parts of a split K may take."""
+SKINNY: Final = 64
+"""Rows of A up to which reading B is what takes time."""
 
 
 @triton.jit
@@ -114,20 +118,33 @@ def shared_out(settings: Settings, device: Device, rows: int, columns: int, held
     return rows * columns * held / (waves * limits.wave_lanes) <= most
 
 
-def square(settings: Settings, rows: int, columns: int) -> float:
-    """A factor for how far a tile is from a square per wave: narrow ones read the LDS more."""
-    return 1.0 + 0.02 * abs(rows.bit_length() - columns.bit_length())
+def skinny(
+    problem: Problem, settings: Settings, device: Device, bytes_: float, depth: int = 128
+) -> float:
+    """Seconds of a product of at most `SKINNY` rows that reads `bytes_`: narrow tiles and enough
+    of them to fill the GPU three times, at the price of another launch for parts of K."""
+    chip = Chip.of(device)
+    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+    down = triton.cdiv(problem["m"], rows)
+    count = down * triton.cdiv(problem["n"], columns) * settings["SPLIT_K"]
+    idle = max(1.0, 3.0 * chip.units / count) ** 0.6
+    narrow = 1.0 + 0.12 * math.log2(columns / 16)
+    waves = 1.0 + 0.03 * abs(math.log2(rows * columns / settings["num_warps"] / 256))
+    step = 1.0 + 0.1 * math.log2(128 / depth)
+    again = 5e-6 if settings["SPLIT_K"] > 1 else 0.0
+    return bytes_ * down / chip.hbm * idle * narrow * waves * step + again
 
 
 __all__ = [
     "ADD",
     "NAMES",
     "OUTPUTS",
+    "SKINNY",
     "add_parts",
     "blocks",
     "buffers",
     "shared_out",
+    "skinny",
     "splits",
     "splits_fit",
-    "square",
 ]

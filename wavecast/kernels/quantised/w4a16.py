@@ -193,11 +193,11 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     amd = device.target.startswith("gfx")
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 128),
-        "BLOCK_N": (32, 64, 128) if problem["m"] <= 64 else (64, 128, 256),
+        "BLOCK_N": (16, 32, 64, 128) if problem["m"] <= 64 else (64, 128, 256),
         "BLOCK_K": tuple(depth for depth in (32, 64, 128) if depth <= problem["group"])[-2:],
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
-        "num_warps": (2, 4, 8),
+        "num_warps": (1, 2, 4, 8),
         "num_stages": (2,) if amd else (3,),
         "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
     }
@@ -216,6 +216,9 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    if problem["m"] <= parts.SKINNY:
+        read = problem["n"] * problem["k"] / 2
+        return parts.skinny(problem, settings, device, read, settings["BLOCK_K"])
     return estimates.tile(
         device,
         settings,
