@@ -27,9 +27,10 @@ from wavecast.kernels.decode.parts import (
     cache_rows,
     cache_tile,
     capped,
+    chunked_scores,
     widened,
 )
-from wavecast.kernels.decode.walking import Walk
+from wavecast.kernels.decode.walking import Walk, chunks
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
@@ -45,7 +46,7 @@ def paged_attention_kernel(
     HEAD: tl.constexpr, PADDED: tl.constexpr, GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     WINDOW: tl.constexpr, SINKS: tl.constexpr, SLOPES: tl.constexpr, CAPPED: tl.constexpr,
     K_SCALED: tl.constexpr, V_SCALED: tl.constexpr, WIDE: tl.constexpr,
-    QUERIES: tl.constexpr, BLOCK_N: tl.constexpr,
+    QUERIES: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """A program takes QUERIES successive tokens of a sequence with GROUP heads each, those of one
     head of keys: rows of one product. Sequence s has the programs from start[s] // QUERIES + s on,
@@ -73,7 +74,10 @@ def paged_attention_kernel(
         position = length - queries + query
         at_q = (begin + query).to(tl.int64) * q_row + own * q_head
         mask = inside[:, None] & (place < HEAD)[None, :]
-        q = tl.load(q_ptr + at_q[:, None] + place[None, :], mask=mask, other=0.0)
+        from_q = q_ptr + at_q
+        kind: tl.constexpr = q_ptr.dtype.element_ty
+        if CHUNK == PADDED:
+            q = tl.load(from_q[:, None] + place[None, :], mask=mask, other=0.0)
         low = 0
         if WINDOW:
             low = tl.maximum(length - queries + first_query - window + 1, 0) // BLOCK_N * BLOCK_N
@@ -102,13 +106,20 @@ def paged_attention_kernel(
         for at in range(low, end, BLOCK_N):
             kept = at + token < end
             rows = cache_rows(keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
-            k = cache_tile(rows, place, kept, HEAD, PADDED)
+            if CHUNK == PADDED:
+                k = cache_tile(rows, place, kept, HEAD, PADDED)
+                score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
+            else:
+                score = chunked_scores(
+                    from_q, inside, rows, kept, tl.minimum(at, 0),
+                    HEAD, PADDED, CHUNK, BLOCK_N, QUERIES * GROUP, kind,
+                )  # fmt: skip
+            score *= factor
             rows = cache_rows(
                 values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE
             )
             v = cache_tile(rows, place, kept, HEAD, PADDED)
             entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-            score = tl.dot(q, tl.trans(widened(k, q.dtype)), out_dtype=tl.float32) * factor
             if CAPPED:
                 score = capped(score, soft_cap) * 1.4426950408889634
             distance = at + token[None, :] - position[:, None]
@@ -124,7 +135,7 @@ def paged_attention_kernel(
             shrink = tl.exp2(most - base)
             total = total * shrink + tl.sum(weight, axis=1)
             found = found * shrink[:, None]
-            found = tl.dot(weight.to(q.dtype), widened(v, q.dtype), found, out_dtype=tl.float32)
+            found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)
             most = peak
         norm = 1.0 / tl.where(total > 0, total, 1.0)
         if V_SCALED:
@@ -258,6 +269,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     return {
         "QUERIES": tuple(rows // group for rows in rows),
         "BLOCK_N": (16, 32, 64),
+        "CHUNK": chunks(problem["head"], device),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
         "waves_per_eu": (0,),
@@ -286,6 +298,7 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
         width=head,
         size=size,
         bytes=2.0 * heads * min(problem["tokens"], tokens + queries) * problem["head"] * size,
+        held=settings["CHUNK"] == head,
     )
 
 

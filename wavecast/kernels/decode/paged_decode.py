@@ -28,11 +28,12 @@ from wavecast.kernels.decode.parts import (
     cache_rows,
     cache_tile,
     capped,
+    chunked_scores,
     reduce_parts,
     splits,
     widened,
 )
-from wavecast.kernels.decode.walking import Walk
+from wavecast.kernels.decode.walking import Walk, chunks
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
@@ -48,7 +49,8 @@ def paged_decode_kernel(
     HEAD: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, ROW_TILES: tl.constexpr,
     BLOCK_SIZE: tl.constexpr, SPLITS: tl.constexpr, WINDOW: tl.constexpr, SINKS: tl.constexpr,
     SLOPES: tl.constexpr, CAPPED: tl.constexpr, K_SCALED: tl.constexpr,
-    V_SCALED: tl.constexpr, WIDE: tl.constexpr, BLOCK_N: tl.constexpr,
+    V_SCALED: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK_N: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """A program takes ROWS query heads that share one head of keys, and one of SPLITS parts of the
     tokens of a sequence."""
@@ -70,8 +72,11 @@ def paged_decode_kernel(
     inside = within < group
     row = head * group + within
     place = tl.arange(0, PADDED)
-    from_q = q_ptr + sequence.to(tl.int64) * q_sequence + row[:, None] * q_head + place[None, :]
-    q = tl.load(from_q, mask=inside[:, None] & (place < HEAD)[None, :], other=0.0)
+    from_q = q_ptr + sequence.to(tl.int64) * q_sequence + row * q_head
+    stored = inside[:, None] & (place < HEAD)[None, :]
+    if CHUNK == PADDED:
+        q = tl.load(from_q[:, None] + place[None, :], mask=stored, other=0.0)
+    kind: tl.constexpr = q_ptr.dtype.element_ty
     most = tl.full((ROWS,), float("-inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     factor = scale
@@ -99,32 +104,38 @@ def paged_decode_kernel(
         value_rows = cache_rows(
             values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE
         )
-        k = cache_tile(key_rows, place, kept, HEAD, PADDED)
-        v = cache_tile(value_rows, place, kept, HEAD, PADDED)
-        entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-        score = tl.dot(q, tl.trans(widened(k, q.dtype)), out_dtype=tl.float32) * factor
+        if CHUNK == PADDED:
+            k = cache_tile(key_rows, place, kept, HEAD, PADDED)
+            v = cache_tile(value_rows, place, kept, HEAD, PADDED)
+            entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
+        else:
+            entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            score = chunked_scores(
+                from_q, inside, key_rows, kept, tl.minimum(at, 0),
+                HEAD, PADDED, CHUNK, BLOCK_N, ROWS, kind,
+            )  # fmt: skip
+            v = cache_tile(value_rows, place, kept, HEAD, PADDED)
+        score *= factor
         if CAPPED:
             score = capped(score, soft_cap) * 1.4426950408889634
         if SLOPES:
             score += slope[:, None] * (at + token - (length - 1)).to(tl.float32)[None, :]
         if WINDOW:
             kept &= at + token >= low
+        # every tile has a token that counts, so that no row's peak is -inf
         score = tl.where(kept[None, :], score, float("-inf"))
         peak = tl.maximum(most, tl.max(score, axis=1))
-        if WINDOW:
-            # a part may begin with tokens outside of the window
-            peak = tl.where(peak == float("-inf"), 0.0, peak)
         weight = tl.exp2(score - peak[:, None])
         shrink = tl.exp2(most - peak)
         total = total * shrink + tl.sum(weight, axis=1)
         found = found * shrink[:, None]
-        found = tl.dot(weight.to(q.dtype), widened(v, q.dtype), found, out_dtype=tl.float32)
+        found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)
         most = peak
     if V_SCALED:
         found *= tl.load(v_scale_ptr + head * v_step)
     row += sequence * (kv_heads * group)
     to = row[:, None].to(tl.int64)
-    stored = inside[:, None] & (place < HEAD)[None, :]
     if SPLITS == 1:
         found = found / tl.where(total > 0, total, 1.0)[:, None]
         to_out = out_ptr + to * HEAD + place[None, :]
@@ -279,6 +290,7 @@ def _rows(group: int) -> int:
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     return {
         "BLOCK_N": (16, 32, 64),
+        "CHUNK": chunks(problem["head"], device),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
         "waves_per_eu": (0,),
@@ -301,14 +313,16 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
         width=head,
         size=size,
         bytes=2.0 * stored * size,
+        held=settings["CHUNK"] == head,
     )
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    # waves that find no 16 tokens of their own repeat the work of others
-    return settings["BLOCK_N"] >= 16 * settings["num_warps"] and _walk(problem, settings).fits(
-        device
-    )
+    # waves that find no 16 tokens of their own repeat the work of others; with more than 32, few
+    # waves fit and a unit has little under way
+    waves, columns = settings["num_warps"], settings["BLOCK_N"]
+    least = 8 if problem["head"] > 128 else 16
+    return least * waves <= columns <= 32 * waves and _walk(problem, settings).fits(device)
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:

@@ -94,6 +94,25 @@ def capped(score, soft_cap):
 
 
 @triton.jit
+def chunked_scores(
+    from_q, inside, rows, kept, again,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, CHUNK: tl.constexpr, BLOCK_N: tl.constexpr,
+    ROWS: tl.constexpr, kind: tl.constexpr,
+):  # fmt: skip
+    """q·k of a tile of keys, CHUNK elements at a time, with the queries read again: for targets
+    whose registers do not hold them. `again` is zero, which the compiler must not know."""
+    score = tl.zeros((ROWS, BLOCK_N), tl.float32)
+    for first in tl.static_range(0, PADDED, CHUNK):
+        place = first + tl.arange(0, CHUNK)
+        mask = inside[:, None] & (place < HEAD)[None, :]
+        q = tl.load(from_q[:, None] + again + place[None, :], mask=mask, other=0.0)
+        mask = kept[:, None] & (place < HEAD)[None, :]
+        k = tl.load(rows[:, None] + place[None, :], mask=mask, other=0.0)
+        score = tl.dot(q, tl.trans(widened(k, kind)), score, out_dtype=tl.float32)
+    return score
+
+
+@triton.jit
 def decode_reduce_kernel(
     part_ptr, stat_ptr, out_ptr, rows, row_stride,
     HEAD: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr, PADDED_SPLITS: tl.constexpr,
@@ -189,6 +208,7 @@ __all__ = [
     "cache_rows",
     "cache_tile",
     "capped",
+    "chunked_scores",
     "decode_reduce_kernel",
     "reduce_parts",
     "splits",

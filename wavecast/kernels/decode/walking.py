@@ -13,8 +13,14 @@ _FIXED_REGISTERS = 56
 """Registers for addresses, masks and scores of a tile; from compiled kernels."""
 _STEP_CLOCKS = 900.0
 """Clocks of a step that nothing in its wave hides: reductions, waits for LDS, conversions."""
-_BARRIER_CLOCKS = 250.0
+_BARRIER_CLOCKS = 600.0
 """What each doubling of the waves of a workgroup adds to that."""
+_OVERLAP = 2.5
+"""Exponent that joins resources which work at once; ranks as executed samples do."""
+_DOUBTFUL = 1.5
+"""Estimated registers over those there are, beyond which nothing is compiled."""
+_SPILLING = 4.0
+"""How much slower it gets per such excess."""
 _CONVERTED_CLOCKS = 8.0
 """Instructions that widen an element of 8 bits, where a target has none for it."""
 
@@ -55,7 +61,7 @@ class Walk:
     def lds(self) -> float:
         """Bytes a workgroup needs: a tile of keys or values, or the queries on their way."""
         tile = self.columns * max(self.depth, self.width) * 2
-        return max(tile, self.rows * self.depth * 2 if self.held else 0)
+        return max(tile, self.rows * self.width * 2 if self.held else 0)
 
     def resident(self, device: Device) -> int:
         """Workgroups that run on a unit at once."""
@@ -67,15 +73,17 @@ class Walk:
         by_lds = int(chip.lds_bytes // max(1.0, self.lds()))
         return max(1, min(by_registers, by_lds))
 
+    def excess(self, device: Device) -> float:
+        """Registers needed over those a lane can have."""
+        most = 256
+        if device.target.startswith("gfx9") and self.warps <= 4:
+            most = 512
+        return self.registers(device) / (0.97 * most)
+
     def fits(self, device: Device) -> bool:
-        """Whether registers and LDS will do."""
+        """Whether LDS will do, and registers may."""
         limits = device.limits()
-        most = 512 if device.target.startswith("gfx9") else 256
-        if device.target.startswith("gfx9") and self.warps > 4:
-            most = 256
-        if self.lds() > limits.lds_max_per_workgroup:
-            return False
-        return self.registers(device) <= most * 0.97
+        return self.lds() <= limits.lds_max_per_workgroup and self.excess(device) < _DOUBTFUL
 
     def seconds(self, device: Device, dtype: str) -> float:
         """Memory, matrix pipe and LDS overlapped, with the chain of steps of each workgroup."""
@@ -98,18 +106,22 @@ class Walk:
         total = self.programs * self.steps
         rounds = -(-self.programs // running) * running / self.programs
         busy = total / min(self.programs, chip.units)
-        return float(
-            overlapped(
-                [
-                    total / running * rounds * alone / chip.clock,
-                    busy * matrix / chip.clock,
-                    busy * lds / chip.clock,
-                    busy * vector / chip.clock,
-                    self.bytes / chip.hbm,
-                ],
-                4.0,
-            )
-        )
+        parts = [
+            total / running * rounds * alone / chip.clock,
+            busy * matrix / chip.clock,
+            busy * lds / chip.clock,
+            busy * vector / chip.clock,
+            self.bytes / chip.hbm,
+        ]
+        spilled = max(0.0, self.excess(device) - 1.0)
+        return float(overlapped(parts, _OVERLAP)) * (1 + _SPILLING * spilled)
 
 
-__all__ = ["Walk"]
+def chunks(head: int, device: Device) -> tuple[int, ...]:
+    """In how many elements at a time queries may be multiplied: all, but of wide heads where a lane
+    has 256 registers."""
+    padded = 1 << (head - 1).bit_length()
+    return (padded,) if padded <= 128 or device.target.startswith("gfx9") else (64, 128, padded)
+
+
+__all__ = ["Walk", "chunks"]
