@@ -226,7 +226,7 @@ def _resident(settings: Settings, device: Device, columns: int, size: int) -> in
         return 0
     chip = Chip.of(device)
     waves = chip.simds * ((512 if wide or not amd else 1536) // (held + 32))
-    return max(1, int(min(chip.lds_bytes // lds, waves // settings["num_warps"])))
+    return max(1, int(min(chip.lds_bytes // max(lds, 1), waves // settings["num_warps"])))
 
 
 def seconds(
@@ -236,6 +236,8 @@ def seconds(
     columns: int,
     n: int,
     size: int,
+    *,
+    dtype: str = "",
     **formats: str,
 ) -> float:
     """The time of a grouped product of `n` columns in tiles `columns` wide, the rows spread evenly
@@ -250,7 +252,7 @@ def seconds(
         m=slots,
         n=n,
         k=problem["k"],
-        dtype=formats.pop("dtype", problem["dtype"]),
+        dtype=dtype or problem["dtype"],
         rows=settings["BLOCK_M"],
         columns=columns,
         depth=settings["BLOCK_K"],
