@@ -41,10 +41,10 @@ def softmax_kernel(
         place = tl.arange(0, BLOCK)[None, :]
         inside = valid & (place < columns)
         x = tl.load(source + place, mask=inside, other=-float("inf"))
-        most = tl.max(x, axis=1)[:, None].to(tl.float32)
+        most = tl.max(x.to(tl.float32), axis=1, keep_dims=True)
         powers = tl.exp(x.to(tl.float32) - most)
-        total = tl.sum(powers, axis=1)[:, None]
-        y = (x.to(tl.float32) - most) - tl.log(total) if LOG else powers * (1.0 / total)
+        total = tl.sum(powers, axis=1, keep_dims=True)
+        y = (x.to(tl.float32) - most) - tl.log(total) if LOG else powers / total
         tl.store(target + place, y.to(kind), mask=inside)
     else:
         most = tl.full((ROWS, 1), _LOWEST, tl.float32)
@@ -54,8 +54,8 @@ def softmax_kernel(
             inside = valid & (place < columns)
             x = tl.load(source + place, mask=inside, other=-float("inf")).to(tl.float32)
             before = most
-            most = tl.maximum(most, tl.max(x, axis=1)[:, None])
-            total = total * tl.exp(before - most) + tl.sum(tl.exp(x - most), axis=1)[:, None]
+            most = tl.maximum(most, tl.max(x, axis=1, keep_dims=True))
+            total = total * tl.exp(before - most) + tl.sum(tl.exp(x - most), axis=1, keep_dims=True)
         for start in range(0, columns, BLOCK):
             place = start + tl.arange(0, BLOCK)[None, :]
             inside = valid & (place < columns)
@@ -82,9 +82,9 @@ def softmax_backward_kernel(
         y = tl.load(y_ptr + first + place, mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + first + place, mask=inside, other=0.0).to(tl.float32)
         if LOG:
-            dx = dy - tl.exp(y) * tl.sum(dy, axis=1)[:, None]
+            dx = dy - tl.exp(y) * tl.sum(dy, axis=1, keep_dims=True)
         else:
-            dx = y * (dy - tl.sum(dy * y, axis=1)[:, None])
+            dx = y * (dy - tl.sum(dy * y, axis=1, keep_dims=True))
         tl.store(dx_ptr + first + place, dx.to(kind), mask=inside)
     else:
         total = tl.zeros((ROWS,), tl.float32)
