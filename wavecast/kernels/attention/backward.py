@@ -15,11 +15,13 @@ from wavecast.kernels.attention.parts import (
     LOG2E,
     capped,
     kept,
+    products,
     rounded,
     seen_keys,
     seen_queries,
     sequence,
     shared_out,
+    tile,
 )
 
 
@@ -46,21 +48,6 @@ def attention_delta_kernel(
 
 
 @triton.jit
-def _tile(pointer, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr):
-    """Rows of a tensor, [rows, DIM], zeros outside."""
-    d = tl.arange(0, DIM)
-    at = pointer + row[:, None] * step + d[None, :]
-    if MASKED and HEAD != DIM:
-        return tl.load(at, mask=(row < length)[:, None] & (d < HEAD)[None, :], other=0.0)
-    elif MASKED:
-        return tl.load(at, mask=(row < length)[:, None], other=0.0)
-    elif HEAD != DIM:
-        return tl.load(at, mask=(d < HEAD)[None, :], other=0.0)
-    else:
-        return tl.load(at)
-
-
-@triton.jit
 def _probabilities(
     s, lse, distance, seen, scale, soft_cap, slope,
     MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
@@ -82,48 +69,125 @@ def _probabilities(
 
 @triton.jit
 def _over_queries(
-    dk, dv, k, v, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row, dout_row, start, stop, j, queries,
-    shift, left, right, scale, soft_cap, slope, threshold, keep, seed, place,
+    dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row,
+    dout_row, start, stop, j, queries, shift, left, right, scale, soft_cap, slope, threshold, keep,
+    seed, place, none,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
-    SHORT: tl.constexpr,
+    SHORT: tl.constexpr, CHUNK: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
+    """Adds to dk if `KEYS`, to dv if `VALUES`."""
     STAGES: tl.constexpr = 1 if MASKED else None
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
         row = first + tl.arange(0, BLOCK)
-        q = _tile(q_ptr, row, q_row, queries, HEAD, DIM, MASKED)
-        dout = _tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, MASKED)
+        q = tile(q_ptr, row, q_row, queries, HEAD, DIM, MASKED)
+        dout = tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, MASKED)
         if MASKED:  # rows there are not have no probabilities
             lse = tl.load(lse_ptr + row, mask=row < queries, other=float("inf"))
             delta = tl.load(delta_ptr + row, mask=row < queries, other=0.0)
+            lse = tl.where(lse == float("-inf"), 0.0, lse)
         else:
             lse = tl.load(lse_ptr + row)
             delta = tl.load(delta_ptr + row)
-        if MASKED:
-            lse = tl.where(lse == float("-inf"), 0.0, lse)
         distance = (row + shift)[None, :] - j[:, None]
         seen = (row < queries)[None, :]
         if RIGHT:
             seen = seen & (distance >= -right)
         if LEFT:
             seen = seen & (distance <= left)
-        s = tl.dot(k, tl.trans(q), input_precision=PRECISION)
+        s = products(
+            k, k_ptr + first * none, j, k_row, keys, q, q_ptr, row, q_row, queries,
+            HEAD, DIM, CHUNK, MASKED, PRECISION,
+        )  # fmt: skip
         p, bent = _probabilities(
             s, (lse * LOG2E)[None, :], distance, seen, scale, soft_cap, slope, MASKED, CAP, ALIBI
         )
-        dp = tl.dot(v, tl.trans(dout), input_precision=PRECISION)
         shown = p
         if DROPOUT:
             some = kept(seed, (place + row)[None, :], j[:, None], threshold)
             shown = tl.where(some, p * keep, 0.0)
-            dp = tl.where(some, dp * keep, 0.0)
-        dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
-        ds = p * (dp - delta[None, :])
-        if CAP:
-            ds *= 1.0 - bent * bent
-        dk = tl.dot(rounded(ds, q, SHORT), q, dk, input_precision=PRECISION)
+        if VALUES:
+            dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
+        if KEYS:
+            dp = products(
+                v, v_ptr + first * none, j, v_row, keys, dout, dout_ptr, row, dout_row, queries,
+                HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
+            )  # fmt: skip
+            if DROPOUT:
+                dp = tl.where(some, dp * keep, 0.0)
+            ds = p * (dp - delta[None, :])
+            if CAP:
+                ds *= 1.0 - bent * bent
+            dk = tl.dot(rounded(ds, q, SHORT), q, dk, input_precision=PRECISION)
     return dk, dv
+
+
+@triton.jit
+def _gradients_of_block(
+    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
+    dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+    soft_cap, threshold, keep, seed, none,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    GROUP: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, CAP: tl.constexpr,
+    ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr, CHUNK: tl.constexpr,
+    KEYS: tl.constexpr, VALUES: tl.constexpr,
+):  # fmt: skip
+    """(dk, dv) of the keys from `first`; what is not wanted is a scalar."""
+    j = first + tl.arange(0, BLOCK_N)
+    k = 0.0
+    v = 0.0
+    if not CHUNK:
+        k = tile(k_ptr, j, k_row, keys, HEAD, DIM, True)
+        if KEYS:
+            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, True)
+    dk = tl.zeros((BLOCK_N, DIM), tl.float32) if KEYS else 0.0
+    dv = tl.zeros((BLOCK_N, DIM_V), tl.float32) if VALUES else 0.0
+    shift = keys - queries
+    last = tl.minimum(first + BLOCK_N, keys) - 1
+    lo, full_lo, full_hi, hi = seen_queries(
+        first, last, queries, shift, left, right, BLOCK_M, EDGE, LEFT, RIGHT
+    )
+    for member in range(GROUP):
+        head = shared * GROUP + member
+        mine = place + head * lse_head
+        from_q = q_ptr + head * q_head
+        from_dout = dout_ptr + head * dout_head
+        slope = 0.0
+        if ALIBI:
+            slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+        if RIGHT:
+            dk, dv = _over_queries(
+                dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, from_q, from_dout, lse_ptr + mine,
+                delta_ptr + mine, q_row, dout_row, lo, tl.minimum(full_lo, hi), j, queries, shift,
+                left, right, scale, soft_cap, slope, threshold, keep, seed, mine, none,
+                HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+                SHORT, CHUNK, KEYS, VALUES,
+            )  # fmt: skip
+        dk, dv = _over_queries(
+            dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, from_q, from_dout, lse_ptr + mine,
+            delta_ptr + mine, q_row, dout_row, full_lo, full_hi, j, queries, shift,
+            left, right, scale, soft_cap, slope, threshold, keep, seed, mine, none,
+            HEAD, HEAD_V, DIM, DIM_V, BLOCK_M, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT, CHUNK, KEYS, VALUES,
+        )  # fmt: skip
+        dk, dv = _over_queries(
+            dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, from_q, from_dout, lse_ptr + mine,
+            delta_ptr + mine, q_row, dout_row, tl.maximum(full_lo, full_hi), hi, j, queries, shift,
+            left, right, scale, soft_cap, slope, threshold, keep, seed, mine, none,
+            HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT, CHUNK, KEYS, VALUES,
+        )  # fmt: skip
+    return dk, dv
+
+
+@triton.jit
+def _store(pointer, gradient, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr):
+    d = tl.arange(0, DIM)
+    inside = (row < length)[:, None] & (d < HEAD)[None, :]
+    at = pointer + row[:, None] * step + d[None, :]
+    tl.store(at, gradient.to(pointer.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -133,13 +197,15 @@ def attention_backward_kv_kernel(
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     dout_batch, dout_row, dout_head, dk_batch, dk_row, dk_head, dv_batch, dv_row, dv_head,
     lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
-    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    none, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
+    CHUNK: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
-    """One block of keys of one head, over all queries of all heads that share it."""
+    """One block of keys of one head, over all queries of all heads that share it. With `SPLIT`,
+    programs along the second axis compute either dk or dv: both are too much for few registers."""
     number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
     blocks = tl.cdiv(keys, BLOCK_N)
     block = number % blocks
@@ -166,82 +232,72 @@ def attention_backward_kv_kernel(
     dout_ptr += batch * dout_batch + start_q * dout_row
     dk_ptr += batch * dk_batch + start_k * dk_row + shared * dk_head
     dv_ptr += batch * dv_batch + start_k * dv_row + shared * dv_head
+    place = batch * lse_batch + start_q
     j = first + tl.arange(0, BLOCK_N)
-    k = _tile(k_ptr, j, k_row, keys, HEAD, DIM, True)
-    v = _tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, True)
-    dk = tl.zeros((BLOCK_N, DIM), tl.float32)
-    dv = tl.zeros((BLOCK_N, DIM_V), tl.float32)
-    shift = keys - queries
-    last = tl.minimum(first + BLOCK_N, keys) - 1
-    lo, full_lo, full_hi, hi = seen_queries(
-        first, last, queries, shift, left, right, BLOCK_M, EDGE, LEFT, RIGHT
-    )
-    for member in range(GROUP):
-        head = shared * GROUP + member
-        place = batch * lse_batch + head * lse_head + start_q
-        from_q = q_ptr + head * q_head
-        from_dout = dout_ptr + head * dout_head
-        slope = 0.0
-        if ALIBI:
-            slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
-        if RIGHT:
-            dk, dv = _over_queries(
-                dk, dv, k, v, from_q, from_dout, lse_ptr + place, delta_ptr + place, q_row,
-                dout_row, lo, tl.minimum(full_lo, hi), j, queries, shift, left, right, scale,
-                soft_cap, slope, threshold, keep, seed, place,
-                HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-                SHORT,
-            )  # fmt: skip
-        dk, dv = _over_queries(
-            dk, dv, k, v, from_q, from_dout, lse_ptr + place, delta_ptr + place, q_row,
-            dout_row, full_lo, full_hi, j, queries, shift, left, right, scale,
-            soft_cap, slope, threshold, keep, seed, place,
-            HEAD, HEAD_V, DIM, DIM_V, BLOCK_M, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT,
+    if not SPLIT:
+        dk, dv = _gradients_of_block(
+            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
+            dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+            soft_cap, threshold, keep, seed, none,
+            HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            BLOCK_M, BLOCK_N, EDGE, CHUNK, True, True,
         )  # fmt: skip
-        dk, dv = _over_queries(
-            dk, dv, k, v, from_q, from_dout, lse_ptr + place, delta_ptr + place, q_row,
-            dout_row, tl.maximum(full_lo, full_hi), hi, j, queries, shift, left, right, scale,
-            soft_cap, slope, threshold, keep, seed, place,
-            HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT,
+        _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
+        _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
+    elif tl.program_id(1) == 0:
+        dk, _ = _gradients_of_block(
+            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
+            dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+            soft_cap, threshold, keep, seed, none,
+            HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            BLOCK_M, BLOCK_N, EDGE, CHUNK, True, False,
         )  # fmt: skip
-    d = tl.arange(0, DIM)
-    e = tl.arange(0, DIM_V)
-    inside = (j < keys)[:, None]
-    dk_inside = inside & (d < HEAD)[None, :]
-    dv_inside = inside & (e < HEAD_V)[None, :]
-    dk = (dk * scale).to(dk_ptr.dtype.element_ty)
-    tl.store(dk_ptr + j[:, None] * dk_row + d[None, :], dk, mask=dk_inside)
-    dv = dv.to(dv_ptr.dtype.element_ty)
-    tl.store(dv_ptr + j[:, None] * dv_row + e[None, :], dv, mask=dv_inside)
+        _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
+    else:
+        _, dv = _gradients_of_block(
+            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
+            dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+            soft_cap, threshold, keep, seed, none,
+            HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            BLOCK_M, BLOCK_N, EDGE, CHUNK, False, True,
+        )  # fmt: skip
+        _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
 
 
 @triton.jit
 def _over_keys(
-    dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, start, stop, i, keys, left, right,
-    scale, soft_cap, slope, threshold, keep, seed, row,
+    dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, place, queries, lse, delta, k_ptr, v_ptr, k_row,
+    v_row, start, stop, i, keys, left, right, scale, soft_cap, slope, threshold, keep, seed, row,
+    none,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
-    SHORT: tl.constexpr,
+    SHORT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     STAGES: tl.constexpr = 1 if MASKED else None
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
         j = first + tl.arange(0, BLOCK)
-        k = _tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
-        v = _tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
+        k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
+        v = 0.0
+        if not CHUNK:
+            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
         distance = i[:, None] - j[None, :]
         seen = (j < keys)[None, :]
         if RIGHT:
             seen = seen & (distance >= -right)
         if LEFT:
             seen = seen & (distance <= left)
-        s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+        s = products(
+            q, q_ptr + first * none, place, q_row, queries, k, k_ptr, j, k_row, keys,
+            HEAD, DIM, CHUNK, MASKED, PRECISION,
+        )  # fmt: skip
         p, bent = _probabilities(
             s, lse[:, None], distance, seen, scale, soft_cap, slope, MASKED, CAP, ALIBI
         )
-        dp = tl.dot(dout, tl.trans(v), input_precision=PRECISION)
+        dp = products(
+            dout, dout_ptr + first * none, place, dout_row, queries, v, v_ptr, j, v_row, keys,
+            HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
+        )  # fmt: skip
         if DROPOUT:
             dp = tl.where(kept(seed, row[:, None], j[None, :], threshold), dp * keep, 0.0)
         ds = p * (dp - delta[:, None])
@@ -258,11 +314,12 @@ def attention_backward_q_kernel(
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     dout_batch, dout_row, dout_head, dq_batch, dq_row, dq_head,
     lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
-    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    none, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):  # fmt: skip
     """One block of queries of one head, in the order of the forward kernel."""
     number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
@@ -295,8 +352,11 @@ def attention_backward_q_kernel(
     place = batch * lse_batch + head * lse_head + start_q
     row = first + tl.arange(0, BLOCK_M)
     inside = row < queries
-    q = _tile(q_ptr, row, q_row, queries, HEAD, DIM, True)
-    dout = _tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, True)
+    q = 0.0
+    dout = 0.0
+    if not CHUNK:
+        q = tile(q_ptr, row, q_row, queries, HEAD, DIM, True)
+        dout = tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, True)
     lse = tl.load(lse_ptr + place + row, mask=inside, other=float("inf"))
     lse = tl.where(lse == float("-inf"), 0.0, lse) * LOG2E
     delta = tl.load(delta_ptr + place + row, mask=inside, other=0.0)
@@ -312,27 +372,27 @@ def attention_backward_q_kernel(
     )
     if LEFT:
         dq = _over_keys(
-            dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, lo, tl.minimum(full_lo, hi), i,
+            dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
+            k_row, v_row, lo, tl.minimum(full_lo, hi), i,
             keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
-            HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT,
+            none, HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT, CHUNK,
         )  # fmt: skip
     dq = _over_keys(
-        dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, full_lo, full_hi, i,
+        dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
+        k_row, v_row, full_lo, full_hi, i,
         keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
-        HEAD, HEAD_V, DIM, DIM_V, BLOCK_N, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-        SHORT,
+        none, HEAD, HEAD_V, DIM, DIM_V, BLOCK_N, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+        SHORT, CHUNK,
     )  # fmt: skip
     dq = _over_keys(
-        dq, q, dout, lse, delta, k_ptr, v_ptr, k_row, v_row, tl.maximum(full_lo, full_hi), hi, i,
+        dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
+        k_row, v_row, tl.maximum(full_lo, full_hi), hi, i,
         keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
-        HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-        SHORT,
+        none, HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+        SHORT, CHUNK,
     )  # fmt: skip
-    d = tl.arange(0, DIM)
-    dq = (dq * scale).to(dq_ptr.dtype.element_ty)
-    dq_inside = inside[:, None] & (d < HEAD)[None, :]
-    tl.store(dq_ptr + row[:, None] * dq_row + d[None, :], dq, mask=dq_inside)
+    _store(dq_ptr, dq * scale, row, dq_row, queries, HEAD, DIM)
 
 
 __all__ = ["attention_backward_kv_kernel", "attention_backward_q_kernel", "attention_delta_kernel"]

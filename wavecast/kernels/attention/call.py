@@ -291,7 +291,8 @@ class Call:
         starts = (self.alibi, self.starts_q, self.starts_k)
 
         def over_keys(settings: Settings) -> tuple[int, ...]:
-            return (triton.cdiv(self.keys, settings["BLOCK_N"]) * self.shared * self.batch,)
+            blocks = triton.cdiv(self.keys, settings["BLOCK_N"])
+            return blocks * self.shared * self.batch, 2 if settings["SPLIT"] else 1
 
         def over_queries(settings: Settings) -> tuple[int, ...]:
             return (triton.cdiv(self.queries, settings["BLOCK_M"]) * self.heads * self.batch,)
@@ -324,7 +325,7 @@ class Call:
         return (
             *self.lse_steps(lse),
             *(self.queries, self.keys, self.heads, *self.window, self.factor, self.soft_cap),
-            *(reference.threshold(self.dropout), 1 / (1 - self.dropout), self.seed),
+            *(reference.threshold(self.dropout), 1 / (1 - self.dropout), self.seed, 0),
         )
 
     def lse_steps(self, lse: torch.Tensor) -> tuple[int, int]:

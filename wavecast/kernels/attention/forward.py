@@ -9,10 +9,12 @@ from wavecast.kernels.attention.parts import (
     LOG2E,
     capped,
     kept,
+    products,
     rounded,
     seen_keys,
     sequence,
     shared_out,
+    tile,
     visible,
 )
 
@@ -23,40 +25,25 @@ _LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 @triton.jit
 def _walk(
-    acc, total, most, q, k_ptr, v_ptr, k_row, v_row, start, stop, i, oldest, newest, keys,
-    scale, soft_cap, slope, threshold, seed, row,
+    acc, total, most, q, q_ptr, q_row, q_place, queries, k_ptr, v_ptr, k_row, v_row, start, stop,
+    i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, row, none,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, BLOCK_N: tl.constexpr, DIM: tl.constexpr,
-    DIM_V: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr,
-    CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
+    DIM_V: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, CAP: tl.constexpr,
+    ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Online softmax over the keys from `start` to `stop`. `most` is in powers of two."""
-    column = tl.arange(0, BLOCK_N)
-    d = tl.arange(0, DIM)
-    e = tl.arange(0, DIM_V)
-    from_k = k_ptr + column[None, :] * k_row + d[:, None]
-    from_v = v_ptr + column[:, None] * v_row + e[None, :]
     STAGES: tl.constexpr = 1 if MASKED else None
     for first in tl.range(start, stop, BLOCK_N, num_stages=STAGES):
-        j = first + column
-        at_k = from_k + first * k_row
-        at_v = from_v + first * v_row
-        if MASKED and HEAD != DIM:
-            k = tl.load(at_k, mask=(j < keys)[None, :] & (d < HEAD)[:, None], other=0.0)
-        elif MASKED:
-            k = tl.load(at_k, mask=(j < keys)[None, :], other=0.0)
-        elif HEAD != DIM:
-            k = tl.load(at_k, mask=(d < HEAD)[:, None], other=0.0)
-        else:
-            k = tl.load(at_k)
-        if MASKED and HEAD_V != DIM_V:
-            v = tl.load(at_v, mask=(j < keys)[:, None] & (e < HEAD_V)[None, :], other=0.0)
-        elif MASKED:
-            v = tl.load(at_v, mask=(j < keys)[:, None], other=0.0)
-        elif HEAD_V != DIM_V:
-            v = tl.load(at_v, mask=(e < HEAD_V)[None, :], other=0.0)
-        else:
-            v = tl.load(at_v)
-        s = tl.dot(q, k, input_precision=PRECISION)
+        j = first + tl.arange(0, BLOCK_N)
+        k = 0.0
+        if not CHUNK:
+            k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
+        v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
+        s = products(
+            q, q_ptr + first * none, q_place, q_row, queries, k, k_ptr, j, k_row, keys,
+            HEAD, DIM, CHUNK, MASKED, PRECISION,
+        )  # fmt: skip
         factor = scale * LOG2E
         if CAP:
             s = capped(s, scale, soft_cap) * (soft_cap * LOG2E)
@@ -84,12 +71,13 @@ def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, sinks_ptr, alibi_ptr, starts_q_ptr, starts_k_ptr,
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     out_batch, out_row, out_head, lse_batch, lse_head,
-    queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
+    queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed, none,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     SINKS: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Programs of the heads that share keys are neighbours, and the last queries, which see the
     most keys under a causal mask, come first."""
@@ -120,11 +108,11 @@ def attention_kernel(
     out_ptr += batch * out_batch + start_q * out_row + head * out_head
     place = batch * lse_batch + head * lse_head + start_q
     row = first + tl.arange(0, BLOCK_M)
-    d = tl.arange(0, DIM)
     e = tl.arange(0, DIM_V)
     inside = (row < queries)[:, None]
-    q_inside = inside & (d < HEAD)[None, :] if HEAD != DIM else inside
-    q = tl.load(q_ptr + row[:, None] * q_row + d[None, :], mask=q_inside, other=0.0)
+    q = 0.0
+    if not CHUNK:
+        q = tile(q_ptr, row, q_row, queries, HEAD, DIM, True)
     slope = 0.0
     if ALIBI:
         slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
@@ -144,19 +132,25 @@ def attention_kernel(
     oldest = i - left
     if LEFT:
         acc, total, most = _walk(
-            acc, total, most, q, k_ptr, v_ptr, k_row, v_row, lo, tl.minimum(full_lo, hi),
+            acc, total, most, q, q_ptr, q_row, row, queries, k_ptr, v_ptr, k_row, v_row,
+            lo, tl.minimum(full_lo, hi),
             i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
-            HEAD, HEAD_V, EDGE, DIM, DIM_V, True, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            none, HEAD, HEAD_V, EDGE, DIM, DIM_V, True, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            CHUNK,
         )  # fmt: skip
     acc, total, most = _walk(
-        acc, total, most, q, k_ptr, v_ptr, k_row, v_row, full_lo, full_hi,
+        acc, total, most, q, q_ptr, q_row, row, queries, k_ptr, v_ptr, k_row, v_row,
+        full_lo, full_hi,
         i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
-        HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, False, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            none, HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, False, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            CHUNK,
     )  # fmt: skip
     acc, total, most = _walk(
-        acc, total, most, q, k_ptr, v_ptr, k_row, v_row, tl.maximum(full_lo, full_hi), hi,
+        acc, total, most, q, q_ptr, q_row, row, queries, k_ptr, v_ptr, k_row, v_row,
+        tl.maximum(full_lo, full_hi), hi,
         i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
-        HEAD, HEAD_V, EDGE, DIM, DIM_V, True, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            none, HEAD, HEAD_V, EDGE, DIM, DIM_V, True, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            CHUNK,
     )  # fmt: skip
     some = total > 0
     share = keep / tl.where(some, total, 1.0)

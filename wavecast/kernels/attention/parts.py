@@ -90,6 +90,43 @@ def capped(products, scale, soft_cap):
 
 
 @triton.jit
+def tile(
+    pointer, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
+    FROM: tl.constexpr = 0,
+):  # fmt: skip
+    """`DIM` elements from the `FROM`-th of rows of a tensor, zeros outside of it."""
+    d = FROM + tl.arange(0, DIM)
+    at = pointer + row[:, None] * step + d[None, :]
+    if MASKED and HEAD < FROM + DIM:
+        return tl.load(at, mask=(row < length)[:, None] & (d < HEAD)[None, :], other=0.0)
+    elif MASKED:
+        return tl.load(at, mask=(row < length)[:, None], other=0.0)
+    elif HEAD < FROM + DIM:
+        return tl.load(at, mask=(d < HEAD)[None, :], other=0.0)
+    else:
+        return tl.load(at)
+
+
+@triton.jit
+def products(
+    held, held_ptr, held_row, held_step, held_length, other, other_ptr, row, step, length,
+    HEAD: tl.constexpr, DIM: tl.constexpr, CHUNK: tl.constexpr, MASKED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """held · otherᵀ. With `CHUNK`, both are read again, so many elements of a head at a time: where
+    registers are few, neither fits beside the accumulators."""
+    if CHUNK:
+        found = tl.zeros((held_row.shape[0], row.shape[0]), tl.float32)
+        for part in tl.static_range(DIM // CHUNK):
+            a = tile(held_ptr, held_row, held_step, held_length, HEAD, CHUNK, True, part * CHUNK)
+            b = tile(other_ptr, row, step, length, HEAD, CHUNK, MASKED, part * CHUNK)
+            found = tl.dot(a, tl.trans(b), found, input_precision=PRECISION)
+        return found
+    else:
+        return tl.dot(held, tl.trans(other), input_precision=PRECISION)
+
+
+@triton.jit
 def rounded(x, like, SHORT: tl.constexpr):
     """float32 in the dtype of `like`. GPUs without an instruction for bfloat16 (`SHORT`) take seven
     to round to even; here ties go away from zero, in two, and infinities may become NaN."""
@@ -111,10 +148,12 @@ __all__ = [
     "LOG2E",
     "capped",
     "kept",
+    "products",
     "rounded",
     "seen_keys",
     "seen_queries",
     "sequence",
     "shared_out",
+    "tile",
     "visible",
 ]
