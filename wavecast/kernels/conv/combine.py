@@ -92,7 +92,8 @@ def seconds(count: int, splits: int, device: Device) -> float:
     best = min(
         _seconds(problem, {"BLOCK": block, "num_warps": 4}, device) for block in (256, 512, 1024)
     )
-    return best + count * splits * 4 / Chip.of(device).hbm
+    chip = Chip.of(device)
+    return best + count * splits * 4 / chip.hbm + chip.launch
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:

@@ -47,16 +47,16 @@ def convolution_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, images, columns, depth, groups,
     x_image, x_plane, x_row, x_pixel, x_channel,
     weight_group, weight_column, weight_channel, weight_tap, y_image, y_pixel, y_channel, y_split,
-    x_d, x_h, x_w, y_d, y_h, y_w, pad_d, pad_h, pad_w,
+    x_d, x_h, x_w, y_d, y_h, y_w, y_pixels, pad_d, pad_h, pad_w,
     T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     STRIDE_D: tl.constexpr, STRIDE_H: tl.constexpr, STRIDE_W: tl.constexpr,
     DILATION_D: tl.constexpr, DILATION_H: tl.constexpr, DILATION_W: tl.constexpr,
     STEP_D: tl.constexpr, STEP_H: tl.constexpr, STEP_W: tl.constexpr,
     DEEP: tl.constexpr, FLAT: tl.constexpr, PADDED: tl.constexpr, TRANSPOSED: tl.constexpr,
     MERGED: tl.constexpr, DEPTH_STEP: tl.constexpr, COLUMN_STEP: tl.constexpr,
-    BIAS: tl.constexpr, ACTIVATION: tl.constexpr, SPLITS: tl.constexpr, WIDE: tl.constexpr,
-    XCDS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP: tl.constexpr,
+    BIAS: tl.constexpr, ACTIVATION: tl.constexpr, SPLITS: tl.constexpr, Y_LAST: tl.constexpr,
+    WIDE: tl.constexpr, XCDS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """FLAT: output positions are input positions. DEEP: the third dimension is used. MERGED: the
     channels of a filter's row of taps, MERGED of each, are adjacent and taken as one. DEPTH_STEP
@@ -101,7 +101,12 @@ def convolution_kernel(
         MOVE_D: tl.constexpr = DILATION_D
         MOVE_H: tl.constexpr = DILATION_H
         MOVE_W: tl.constexpr = DILATION_W
-    rows = images * rows_d * rows_h * rows_w
+    # As one number the divisor is known to be divisible by 16 where it is.
+    if TRANSPOSED and STRIDE_D * STRIDE_H * STRIDE_W > 1:
+        pixels = rows_d * rows_h * rows_w
+    else:
+        pixels = y_pixels
+    rows = images * pixels
     down, across = tl.cdiv(most, BLOCK_M), tl.cdiv(columns, BLOCK_N)
     tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
     if tile_row * BLOCK_M >= rows:
@@ -109,7 +114,6 @@ def convolution_kernel(
 
     row = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
     position = row % rows
-    pixels = rows_d * rows_h * rows_w
     image = position // pixels
     place = position % pixels
     if WIDE:
@@ -221,7 +225,18 @@ def convolution_kernel(
     if SPLITS > 1:
         base += split.to(tl.int64) * y_split
     inside = (row < rows)[:, None] & (column < columns)[None, :]
-    tl.store(base + to, total.to(y_ptr.dtype.element_ty), mask=inside)
+    y = total.to(y_ptr.dtype.element_ty)
+    # As three dimensions, results leave the layout of matrix instructions, whose stores cover
+    # lines in part, for one in which adjacent lanes store adjacent elements.
+    if Y_LAST:
+        to = tl.reshape(to, (BLOCK_M, BLOCK_N // 8, 8))
+        inside = tl.reshape(inside, (BLOCK_M, BLOCK_N // 8, 8))
+        y = tl.reshape(y, (BLOCK_M, BLOCK_N // 8, 8))
+    else:
+        to = tl.reshape(to, (BLOCK_M // 8, 8, BLOCK_N))
+        inside = tl.reshape(inside, (BLOCK_M // 8, 8, BLOCK_N))
+        y = tl.reshape(y, (BLOCK_M // 8, 8, BLOCK_N))
+    tl.store(base + to, y, mask=inside)
 
 
 def product(
@@ -311,7 +326,7 @@ def product(
             *(per_filter * taps * width, by_column, by_channel),
             depth if merged else width,
             *(of_y[0], of_y[3], of_y[4], y.numel()),
-            *(*x_size, *y_size, *g.padding),
+            *(*x_size, *y_size, math.prod(y_size), *g.padding),
         ),
         FORWARD,
         problem,
@@ -329,6 +344,7 @@ def product(
         BIAS=bias is not None and splits == 1,
         ACTIVATION=activation if splits == 1 else "none",
         SPLITS=splits,
+        Y_LAST=y_last,
         WIDE=wide,
         XCDS=xcds(device),
     )
@@ -356,7 +372,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "BLOCK_K": _depths(problem["depth"], size),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (2,) if device.target.startswith("gfx") else (3,),
+        "num_stages": (1, 2) if device.target.startswith("gfx") else (2, 3),
     }
 
 
@@ -393,6 +409,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         problem["splits"],
         problem["groups"] * problem["phases"],
         settings["num_warps"],
+        settings["num_stages"],
         problem["read"],
         problem["taps"],
         1.0 if whole else 1.5,

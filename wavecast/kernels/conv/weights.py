@@ -250,7 +250,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "BLOCK_K": (16, 32) if problem["positions"] <= 32 else (32, 64),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (2,) if device.target.startswith("gfx") else (3,),
+        "num_stages": (1, 2) if device.target.startswith("gfx") else (2, 3),
     }
 
 
@@ -280,6 +280,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         problem["splits"],
         problem["groups"],
         settings["num_warps"],
+        settings["num_stages"],
         problem["read"],
         problem["taps"],
         1.0,
