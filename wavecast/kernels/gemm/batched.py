@@ -9,7 +9,7 @@ import torch
 from wavecast.kernels import checks
 from wavecast.kernels.gemm.matmul import result_dtype
 from wavecast.kernels.gemm.product import NAMES, Epilogue, product
-from wavecast.kernels.gemm.space import SUM, TILES
+from wavecast.kernels.gemm.space import REST, SUM, TILES
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
@@ -163,7 +163,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(TILES, SUM),
+        spaces=(TILES, SUM, REST),
         gradient=Gradient(_setup, _gradient),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
     ),

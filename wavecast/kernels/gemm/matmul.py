@@ -1,4 +1,4 @@
-"""Matrix product with bias, activation, gate and residual: y = act(a b + bias) · gate + residual."""
+"""Matrix product with what follows it: y = activation(a b + bias) · gate + residual."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, slope
 from wavecast.kernels.gemm.product import NAMES, PRECISIONS, Epilogue, product
-from wavecast.kernels.gemm.space import SUM, TILES
+from wavecast.kernels.gemm.space import REST, SUM, TILES
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
@@ -248,7 +248,7 @@ def _known(operator: str, name: str, value: str, values: tuple[str, ...]) -> Non
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    a, b, bias, residual, gate, activation, out_dtype, precision = inputs
+    a, b, bias, residual, gate, activation, _, precision = inputs
     ctx.save_for_backward(a, b, bias, gate)
     ctx.residual = None if residual is None else residual.dtype
     ctx.activation, ctx.precision = activation, precision
@@ -389,8 +389,15 @@ def _backward_work(
 
 _CASES = (
     {
-        **{"m": 5, "n": 17, "k": 19, "dtype": "float32", "layout": "NN", "bias": True},
-        **{"residual": True, "gate": True, "activation": "silu"},
+        "m": 5,
+        "n": 17,
+        "k": 19,
+        "dtype": "float32",
+        "layout": "NN",
+        "bias": True,
+        "residual": True,
+        "gate": True,
+        "activation": "silu",
     },
     {"m": 70, "n": 150, "k": 200, "dtype": "bfloat16", "bias": True, "activation": "gelu_tanh"},
     {"m": 3, "n": 200, "k": 1024, "dtype": "float16", "residual": True},
@@ -409,14 +416,15 @@ _THOROUGH = (
     {"m": 1, "n": 96, "k": 2048, "dtype": "bfloat16", "bias": True, "activation": "silu"},
     {"m": 1, "n": 257, "k": 515, "dtype": "float16", "layout": "NN", "gate": True},
 )
-_SHAPES = tuple(
-    {"m": m, "n": n, "k": k, "dtype": "bfloat16"}
-    for m, n, k in (
-        *((1, 4096, 4096), (16, 28672, 4096), (16, 4096, 14336), (64, 2112, 7168)),
-        *((64, 8192, 28672), (512, 5120, 2880), (512, 6144, 4096), (4096, 10240, 8192)),
-        *((4096, 2880, 4096), (4096, 7168, 2048), (8192, 28672, 4096)),
-    )
-) + ({"m": 4096, "n": 4096, "k": 4096, "dtype": "bfloat16", "layout": "TN"},)
+_SIZES = (
+    *((1, 4096, 4096), (16, 28672, 4096), (16, 4096, 14336), (64, 2112, 7168)),
+    *((64, 8192, 28672), (512, 5120, 2880), (512, 6144, 4096), (4096, 10240, 8192)),
+    *((4096, 2880, 4096), (4096, 7168, 2048), (8192, 28672, 4096)),
+)
+_SHAPES = (
+    *({"m": m, "n": n, "k": k, "dtype": "bfloat16"} for m, n, k in _SIZES),
+    {"m": 4096, "n": 4096, "k": 4096, "dtype": "bfloat16", "layout": "TN"},
+)
 _BACKWARD_CASES = (
     {"m": 7, "n": 33, "dtype": "float32", "gate": True},
     {"m": 65, "n": 130, "dtype": "bfloat16", "activation": "gelu"},
@@ -438,7 +446,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(TILES, SUM),
+        spaces=(TILES, SUM, REST),
         gradient=Gradient(_setup, _gradient),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
         notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",

@@ -11,8 +11,8 @@ import triton
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu, tiles
 from wavecast.kernels.choice import launch
-from wavecast.kernels.gemm.kernels import matmul_kernel, matmul_sum_kernel
-from wavecast.kernels.gemm.space import SUM, TILES
+from wavecast.kernels.gemm.kernels import matmul_kernel, matmul_rest_kernel, matmul_sum_kernel
+from wavecast.kernels.gemm.space import REST, SUM, TILES
 from wavecast.kernels.space import Settings
 
 NAMES: Final = {
@@ -38,6 +38,7 @@ _NATIVE_FP8: Final = {
 """What matrix instructions take; the others are widened to bfloat16, which holds all their values.
 NVIDIA's take the formats without `uz`, and its compiler knows no others."""
 _DIVISOR: Final = 512
+_CUT: Final = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PROGRAMS", "GROUP")
 _PART: Final = 3
 """Where the workspace stands among the arguments of `matmul_kernel`."""
 
@@ -104,11 +105,10 @@ def product(
     def grid(settings: Settings) -> tuple[int, ...]:
         # The launch takes the arguments after it has the grid: the workspace of these settings.
         taken.update(settings)
-        splits = settings["SPLIT_K"]
-        if splits > 1:
-            arguments[_PART] = torch.empty((splits, m, n), dtype=_sums(a.dtype), device=a.device)
-        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
-        return count, splits, batch
+        shape = _parts(settings, m, n)
+        if shape:
+            arguments[_PART] = torch.empty(shape, dtype=_sums(a.dtype), device=a.device)
+        return settings["PROGRAMS"] or _count(settings, m, n), settings["SPLIT_K"], batch
 
     problem = {
         "m": m,
@@ -142,22 +142,46 @@ def product(
         WIDE=wide,
         XCDS=tiles.xcds(device),
     )
-    splits = taken["SPLIT_K"]
-    if splits == 1:
-        return
-    launch(
-        matmul_sum_kernel,
-        lambda s: (triton.cdiv(m, s["BLOCK_M"]), triton.cdiv(n, s["BLOCK_N"])),
-        (arguments[_PART], out, m, n, *shared),
-        SUM,
-        {
-            **{"m": m, "n": n, "splits": splits, "epilogue": epilogue.name},
-            "types": problem["types"],
-        },
-        ACTIVATION=epilogue.activation,
-        LIMIT=limit,
-        SPLITS=splits,
-    )
+    finish = {"ACTIVATION": epilogue.activation, "LIMIT": limit}
+    kind = {"m": m, "n": n, "types": problem["types"], "epilogue": epilogue.name}
+    if taken["SPLIT_K"] > 1:
+        launch(
+            matmul_sum_kernel,
+            lambda s: (triton.cdiv(m, s["BLOCK_M"]), triton.cdiv(n, s["BLOCK_N"])),
+            (arguments[_PART], out, m, n, *shared),
+            SUM,
+            {**kind, "splits": taken["SPLIT_K"]},
+            SPLITS=taken["SPLIT_K"],
+            **finish,
+        )
+    elif _parts(taken, m, n):
+        cut = {name: taken[name] for name in _CUT}
+        rest = _count(taken, m, n) % taken["PROGRAMS"]
+        launch(
+            matmul_rest_kernel,
+            lambda s: (rest, triton.cdiv(taken["BLOCK_M"], s["ROWS"])),
+            (arguments[_PART], out, m, n, k, *shared),
+            REST,
+            {**kind, "k": k, **cut},
+            XCDS=tiles.xcds(device),
+            **cut,
+            **finish,
+        )
+
+
+def _count(settings: Settings, m: int, n: int) -> int:
+    """Tiles of a result."""
+    return triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
+
+
+def _parts(settings: Settings, m: int, n: int) -> tuple[int, ...]:
+    """The shape of the workspace, () where there is none."""
+    if settings["SPLIT_K"] > 1:
+        return settings["SPLIT_K"], m, n
+    programs = settings["PROGRAMS"]
+    if programs and _count(settings, m, n) % programs:
+        return programs, 2, settings["BLOCK_M"], settings["BLOCK_N"]
+    return ()
 
 
 def refuse(operator: str, *kinds: torch.dtype) -> None:

@@ -10,7 +10,7 @@ from wavecast.kernels import checks
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
 from wavecast.kernels.gemm.product import FP8, NAMES, Epilogue, product, refuse
-from wavecast.kernels.gemm.space import SUM, TILES
+from wavecast.kernels.gemm.space import REST, SUM, TILES
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Tolerance
 from wavecast.model.bounds import Work
@@ -238,13 +238,14 @@ _THOROUGH = (
     {"m": 3, "n": 64, "k": 2048, "dtype": "float8_e4m3fn", "out": "float8_e5m2"},
     {"m": 3, "n": 64, "k": 96, "dtype": "float8_e4m3fnuz", "out": "float8_e5m2fnuz"},
 )
-_SHAPES = tuple(
-    {"m": m, "n": n, "k": k, "dtype": "float8_e4m3fn"}
-    for m, n, k in (
-        *((16, 28672, 4096), (64, 8192, 28672), (512, 7168, 2048)),
-        *((4096, 10240, 8192), (4096, 4096, 7168)),
-    )
-) + ({"m": 4096, "n": 10240, "k": 8192, "dtype": "float8_e4m3fnuz"},)
+_SIZES = (
+    *((16, 28672, 4096), (64, 8192, 28672), (512, 7168, 2048)),
+    *((4096, 10240, 8192), (4096, 4096, 7168)),
+)
+_SHAPES = (
+    *({"m": m, "n": n, "k": k, "dtype": "float8_e4m3fn"} for m, n, k in _SIZES),
+    {"m": 4096, "n": 10240, "k": 8192, "dtype": "float8_e4m3fnuz"},
+)
 
 OPERATORS = (
     Operator(
@@ -257,7 +258,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(TILES, SUM),
+        spaces=(TILES, SUM, REST),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
         notes="on NVIDIA GPUs sums of 8-bit floats are kept in float32 every 128 elements of K",
     ),

@@ -29,6 +29,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "BLOCK_N": _blocks(problem["n"], 16 if few else 32, 128 if few else largest),
         "BLOCK_K": tuple(bytes_ // size for bytes_ in steps),
         "SPLIT_K": _splits(problem),
+        "PROGRAMS": _programs(problem, few, device),
         "GROUP": (_GROUP,),
         "num_warps": warps,
         "num_stages": stages,
@@ -69,6 +70,13 @@ def _splits(problem: Problem) -> tuple[int, ...]:
     return (1, 2, 4, 8)
 
 
+def _programs(problem: Problem, few: bool, device: Device) -> tuple[int, ...]:
+    """0: one per tile."""
+    if few or problem["wide"] or problem["batch"] > 1:
+        return (0,)
+    return (0, device.compute_units, 2 * device.compute_units)
+
+
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
     limits = device.limits()
@@ -79,7 +87,13 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
         return False
     if _registers(problem, settings, device) > (200 if limits.wave_lanes == 32 else 320):
         return False
-    splits = settings["SPLIT_K"]
+    splits, programs = settings["SPLIT_K"], settings["PROGRAMS"]
+    if programs:
+        count = triton.cdiv(problem["m"], rows) * triton.cdiv(problem["n"], columns)
+        if splits > 1 or count < programs or count % programs == 0 or count > 8 * programs:
+            return False
+        if programs != _resident(problem, settings, device) * device.compute_units:
+            return False
     if splits > 1:
         if splits * problem["m"] * problem["n"] * 4 > _PARTS_AT_MOST:
             return False
@@ -126,19 +140,42 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         depth=settings["BLOCK_K"],
         splits=settings["SPLIT_K"],
     )
-    return found * _exposure(problem, settings, device)
+    found *= _exposure(problem, settings, device)
+    return _shared_rest(problem, settings, device, found) if settings["PROGRAMS"] else found
+
+
+def _shared_rest(problem: Problem, settings: Settings, device: Device, whole: float) -> float:
+    """Seconds where the last round of tiles is shared out, from those where it is not."""
+    rows, columns, programs = settings["BLOCK_M"], settings["BLOCK_N"], settings["PROGRAMS"]
+    count = triton.cdiv(problem["m"], rows) * triton.cdiv(problem["n"], columns)
+    rounds = count / programs
+    parts = 4.0 * rows * columns * (programs + count % programs)
+    adding = estimates.streaming(
+        device,
+        {"num_warps": 4},
+        workgroups=count % programs * rows // 8,
+        read=parts,
+        written=parts,
+        elements=8 * columns,
+    )
+    return whole * rounds / triton.cdiv(count, programs) + adding
+
+
+def _resident(problem: Problem, settings: Settings, device: Device) -> int:
+    """About how many workgroups share a compute unit."""
+    limits = device.limits()
+    waves = settings["num_warps"] / limits.simds
+    by_lds = limits.lds_max_per_workgroup // max(1, _staged(problem, settings, device))
+    registers = _registers(problem, settings, device)
+    by_registers = int(limits.vgpr_total / max(registers, 1.0) / max(waves, 1.0))
+    return max(1, min(by_lds, by_registers, 8))
 
 
 def _exposure(problem: Problem, settings: Settings, device: Device) -> float:
     """How much longer a tile takes where few workgroups share a compute unit: what one waits for,
     only others, or its own steps ahead, can hide. Fitted to predictions of compiled kernels, whose
     waits the formula of `estimates.tile`, made for libraries' kernels, does not know."""
-    limits = device.limits()
-    waves = settings["num_warps"] / limits.simds
-    by_lds = limits.lds_max_per_workgroup // max(1, _staged(problem, settings, device))
-    registers = _registers(problem, settings, device)
-    by_registers = int(limits.vgpr_total / max(registers, 1.0) / max(waves, 1.0))
-    resident = max(1, min(by_lds, by_registers, 8))
+    resident = _resident(problem, settings, device)
     ahead = settings["num_stages"] - 1 if device.target == "gfx950" else 1
     wait = 0.35 if device.target == "gfx950" else 0.5
     slower = 1.03 if settings["num_warps"] > 4 else 1.0
@@ -171,7 +208,32 @@ def _sum_seconds(problem: Problem, settings: Settings, device: Device) -> float:
     )
 
 
+def _rest_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    rows, columns, programs = problem["BLOCK_M"], problem["BLOCK_N"], problem["PROGRAMS"]
+    count = triton.cdiv(problem["m"], rows) * triton.cdiv(problem["n"], columns) % programs
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=count * triton.cdiv(rows, settings["ROWS"]),
+        read=4.0 * rows * columns * (programs + count),
+        written=4.0 * rows * columns * count,
+        elements=settings["ROWS"] * columns,
+        operations=4.0 + 2.0 * triton.cdiv(programs, count),
+        held=3.0,
+    )
+
+
 TILES = Space(kernel="matmul_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",))
 SUM = Space(kernel="matmul_sum_kernel", axes=_sum_axes, seconds=_sum_seconds, classes=("m",))
+REST = Space(
+    kernel="matmul_rest_kernel",
+    axes=lambda problem, device: {
+        "ROWS": (2, 4, 8, 16),
+        "num_warps": (1, 2, 4),
+        "num_stages": (1,),
+    },
+    seconds=_rest_seconds,
+    classes=("m",),
+)
 
-__all__ = ["SUM", "TILES"]
+__all__ = ["REST", "SUM", "TILES"]
