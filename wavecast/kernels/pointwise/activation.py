@@ -123,7 +123,7 @@ def _backward(operator: str, dy: torch.Tensor, x: torch.Tensor, name: str) -> to
             _grid(count),
             (dy.contiguous(), x.contiguous(), dx, count),
             BACKWARD,
-            {"count": count, **moved, "name": name},
+            {"count": count, **moved, "name": name, "mixed": dy.dtype != x.dtype},
             NAME=name,
             WIDE=checks.wide(dx),
         )

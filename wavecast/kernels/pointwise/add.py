@@ -49,7 +49,7 @@ def add(x: torch.Tensor, other: torch.Tensor, alpha: float = 1.0) -> torch.Tenso
         grid,
         (x.contiguous(), other.contiguous(), y, count, float(alpha)),
         SPACE,
-        {"count": count, **moved},
+        {"count": count, **moved, "mixed": other.dtype != x.dtype},
         WIDE=checks.wide(y),
     )
     return y

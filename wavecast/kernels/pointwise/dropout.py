@@ -87,13 +87,19 @@ def _run(
 
     threshold, scale = _threshold(p)
     added = x if residual is None else residual.contiguous()
-    read = elementwise.bytes_of(x, residual)
+    problem = {
+        "count": count,
+        "read": elementwise.bytes_of(x, residual),
+        "written": x.element_size(),
+        "add": residual is not None,
+        "mixed": added.dtype != x.dtype,
+    }
     launch(
         dropout_kernel,
         grid,
         (x.contiguous(), added, y, count, _signed(seed), threshold, scale),
         SPACE,
-        {"count": count, "read": read, "written": x.element_size(), "add": residual is not None},
+        problem,
         ADD=residual is not None,
         ROUNDS=ROUNDS,
         WIDE=checks.wide(y),

@@ -190,14 +190,16 @@ def rope_reference(
         positions = torch.arange(leading[-1], device=q.device).expand(leading)
     known = (positions >= 0) & (positions < cos.shape[0])
     place = torch.where(known, positions, 0)
-    angles = []
-    for table in (cos, -sin if inverse else sin):
+
+    def angles(table: torch.Tensor) -> torch.Tensor:
         found = torch.where(known[..., None], table[place], 0.0)
         if sections is not None:
             parts = found.split(sections, dim=-1)
             found = torch.cat([part[row] for row, part in enumerate(parts)], dim=-1)
-        angles.append(found.unsqueeze(-2))
-    return _turned(q, *angles, interleaved), _turned(k, *angles, interleaved)
+        return found.unsqueeze(-2)
+
+    along, across = angles(cos), angles(-sin if inverse else sin)
+    return _turned(q, along, across, interleaved), _turned(k, along, across, interleaved)
 
 
 def _turned(
@@ -291,9 +293,11 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
     elements = settings["HEADS"] * triton.next_power_of_2(problem["dim"])
     most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
-    small = settings["HEADS"] == most and settings["num_warps"] == 1
-    filled = 16 // problem["bytes"] * lanes <= elements or small
-    return settings["PARTS"] <= _blocks(problem, settings) and filled and elements <= 32 * lanes
+    # A lane's 16 bytes of each half: with more, its loads leave gaps that others fill.
+    held = elements * problem["bytes"] / lanes
+    enough = held >= 16 or (settings["HEADS"] == most and settings["num_warps"] == 1)
+    few = held <= 32 or (settings["HEADS"] == 1 and settings["num_warps"] == 4)
+    return settings["PARTS"] <= _blocks(problem, settings) and enough and few
 
 
 def _blocks(problem: Problem, settings: Settings) -> int:

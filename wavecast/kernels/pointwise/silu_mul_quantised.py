@@ -30,6 +30,7 @@ from wavecast.model.bounds import Work
 
 _WHOLE_ROW = 16384
 """Columns a program holds at once; longer rows are walked twice."""
+_SILU = tl.constexpr("silu")
 _WIDTHS = (0, 32, 64, 128, 256)
 
 
@@ -38,14 +39,13 @@ def product(gate_ptr, up_ptr, place, inside):
     """silu(gate) · up in float32."""
     gate = tl.load(gate_ptr + place, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(up_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    return activated(gate, "silu") * up
+    return activated(gate, _SILU) * up
 
 
 @triton.jit
-def largest_of(sizes, least, axis: tl.constexpr):
-    """The largest of absolute values given by their bits, `least` at least."""
-    bits = tl.maximum(tl.max(sizes, axis=axis), least.to(tl.uint32, bitcast=True))
-    return bits.to(tl.float32, bitcast=True)
+def at_least(size, least):
+    """Absolute values given by their bits, `least` at least."""
+    return tl.maximum(size, least.to(tl.uint32, bitcast=True)).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -59,11 +59,14 @@ def silu_mul_token_kernel(
     gate_ptr += row * gate_stride
     up_ptr += row * up_stride
     codes_ptr += row * columns
-    place = tl.arange(0, BLOCK)
+    # Lanes take 16 bytes of input in a row, not the 16 codes that stores would rather have.
+    place = tl.max_contiguous(
+        tl.arange(0, BLOCK), 128 // gate_ptr.dtype.element_ty.primitive_bitwidth
+    )
     most = tl.full((), MOST, tl.float32)
     if WHOLE:
         value = product(gate_ptr, up_ptr, place, place < columns)
-        largest = largest_of(sizes_of(value), least, 0)
+        largest = at_least(tl.max(sizes_of(value), axis=0), least)
         code = codes_of(value * tl.div_rn(most, largest), KIND, MANTISSA, BIAS, MOST, NATIVE)
         tl.store(codes_ptr + place, code, mask=place < columns)
     else:
@@ -71,7 +74,7 @@ def silu_mul_token_kernel(
         for start in range(0, columns, BLOCK):
             inside = place < columns - start
             found = tl.maximum(found, sizes_of(product(gate_ptr, up_ptr, start + place, inside)))
-        largest = largest_of(found, least, 0)
+        largest = at_least(tl.max(found, axis=0), least)
         factor = tl.div_rn(most, largest)
         for start in range(0, columns, BLOCK):
             inside = place < columns - start
@@ -97,8 +100,8 @@ def silu_mul_group_kernel(
     inside = (group < count)[:, None] & (column < columns)
     gate = tl.load(gate_ptr + row[:, None] * gate_stride + column, mask=inside, other=0.0)
     up = tl.load(up_ptr + row[:, None] * up_stride + column, mask=inside, other=0.0)
-    value = activated(gate.to(tl.float32), "silu") * up.to(tl.float32)
-    largest = largest_of(sizes_of(value), least, 1)
+    value = activated(gate.to(tl.float32), _SILU) * up.to(tl.float32)
+    largest = at_least(tl.max(sizes_of(value), axis=1), least)
     most = tl.full((GROUPS,), MOST, tl.float32)
     tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=group < count)
     factor = tl.div_rn(most, largest)[:, None]
@@ -214,12 +217,18 @@ def _token_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]
     }
 
 
+def _token_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    """Many elements in a lane leave too few waves to hide their loads."""
+    del problem
+    lanes = settings["num_warps"] * device.limits().wave_lanes
+    return settings["BLOCK"] <= 32 * lanes
+
+
 def _token_seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = problem["rows"], problem["columns"]
     passes = 1 if columns <= _WHOLE_ROW else 2
     codes = 8.0 if native(problem["kind"], device) else 18.0
-    held = straddling(settings["BLOCK"], problem, settings, device)
-    return held * estimates.streaming(
+    return estimates.streaming(
         device,
         settings,
         workgroups=rows,
@@ -257,7 +266,11 @@ def _group_seconds(problem: Problem, settings: Settings, device: Device) -> floa
 
 
 TOKEN = Space(
-    kernel="silu_mul_token_kernel", axes=_token_axes, seconds=_token_seconds, classes=("rows",)
+    kernel="silu_mul_token_kernel",
+    axes=_token_axes,
+    fits=_token_fits,
+    seconds=_token_seconds,
+    classes=("rows",),
 )
 GROUP = Space(
     kernel="silu_mul_group_kernel",

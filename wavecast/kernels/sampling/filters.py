@@ -96,11 +96,11 @@ def gather_kernel(
         x = tl.load(logits_ptr + start + along, mask=inside, other=float("-inf")).to(tl.float32)
         taken = inside & (ordered(x) >= cut)
         here = tl.sum(taken.to(tl.int32))
-        if here > 0:
+        if here > 0:  # pyright: ignore[reportOperatorIssue]
             place = found + tl.cumsum(taken.to(tl.int32)) - 1
             tl.store(values_ptr + place, x, mask=taken)
             tl.store(tokens_ptr + place, start + along, mask=taken)
-        found += here
+        found += here  # pyright: ignore[reportOperatorIssue]
     tl.store(counts_ptr + row, found)
 
 
@@ -186,7 +186,7 @@ def choose_kernel(
             hit = inside & (share > 0.0) & (reached > goal)
             first = tl.minimum(first, tl.min(tl.where(hit, start + along, found)))
             last = tl.maximum(last, tl.max(tl.where(inside & (share > 0.0), start + along, 0)))
-            before += tl.sum(share)
+            before += tl.sum(share)  # pyright: ignore[reportOperatorIssue]
         # Where rounding leaves the goal beyond the last sum, the last token has it.
         place = tl.where(first < found, first, last)
         tl.store(chosen_ptr + row, tl.load(tokens_ptr + place, mask=found > 0, other=0))
