@@ -32,7 +32,7 @@ _ALL: Final = (
     Kpi("scratch_bytes", "B", "scratch memory per lane"),
     Kpi("waves", "", "waves resident per SIMD (warps per sub-partition)", better="higher"),
     Kpi("lds_bytes", "B", "LDS of a workgroup", threshold=0.1),
-    Kpi("code_bytes", "B", "size of the machine code", threshold=0.25),
+    Kpi("code_instructions", "", "instructions in the machine code", threshold=0.25),
     Kpi("instructions", "", "wave instructions executed", threshold=0.02),
     Kpi("matrix_instructions", "", "matrix instructions executed", threshold=0.02),
     Kpi("memory_instructions", "", "global memory instructions executed", threshold=0.02),

@@ -22,13 +22,15 @@ FLOATING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One call: `problems` in words (none: right), and the configurations it ran in."""
+    """One call: `problems` in words (none: right), the configurations it ran in, and the largest
+    `error` as a multiple of the tolerance (None for operators with a comparison of their own)."""
 
     operator: str
     sizes: Sizes
     target: str
     problems: tuple[str, ...]
     decisions: tuple[choice.Decision, ...]
+    error: float | None = None
 
     @property
     def right(self) -> bool:
@@ -36,21 +38,41 @@ class Verdict:
 
 
 def verify(
-    operator: Operator, sizes: Sizes, arch: str, *, check: bool = False, seed: int = 0
+    operator: Operator, sizes: Sizes, arch: str | None, *, check: bool = False, seed: int = 0
 ) -> Verdict:
-    """Run an operator on an emulated device and compare with its reference in float64.
+    """Run an operator on an emulated device, or on the local GPU where `arch` is None, and compare
+    with its reference in float64.
 
-    With `check` the launches are watched for races, missing waits, uninitialised reads and more.
-    Raises what the operator raises.
+    With `check` emulated launches are watched for races, missing waits, uninitialised reads and
+    more. Raises what the operator raises.
     """
     given = operator.inputs(Make(seed), **sizes)
     expected = results(operator.reference, widened(operator, given), operator.mutates)
     reports = Reports()
-    with device(arch, check=reports if check else False), choice.watched() as decisions:
-        got = results(operator.call, given, operator.mutates)
-    problems = list(compared(operator, got, expected, sizes))
+    if arch is None:
+        given = {name: _moved(value, "cuda") for name, value in given.items()}
+        with choice.watched() as decisions:
+            got = results(operator.call, given, operator.mutates)
+        got = {name: tensor.cpu() for name, tensor in got.items()}
+    else:
+        with device(arch, check=reports if check else False), choice.watched() as decisions:
+            got = results(operator.call, given, operator.mutates)
+    problems = compared(operator, got, expected, sizes)
     problems += [f"check: {report}" for report in reports.errors] if check else []
-    return Verdict(operator.name, sizes, arch, tuple(problems), tuple(decisions))
+    error = None
+    if operator.compare is None and list(got) == list(expected):
+        errors = [excess(got[name], expected[name], operator.tolerance) for name in got]
+        error = max(errors, default=0.0)
+    target = arch or "local GPU"
+    return Verdict(operator.name, sizes, target, tuple(problems), tuple(decisions), error)
+
+
+def _moved(value: Any, place: str) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(place)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(one, place) for one in value)
+    return value
 
 
 def results(call: Any, given: Mapping[str, Any], mutated: tuple[str, ...]) -> dict[str, Any]:
@@ -110,9 +132,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) 
     if bool((odd & ~same).any()) or bool((~odd & ~torch.isfinite(found)).any()):
         return f"{int((torch.isfinite(found) == odd).sum())} values are not finite, or should be"
     right, found = right.masked_fill(odd, 0.0), found.masked_fill(odd, 0.0)
-    eps = torch.finfo(got.dtype).eps
-    scale = right.abs() + right.square().mean().sqrt()
-    allowed = (tolerance.ulps * eps + tolerance.accumulated) * scale
+    allowed = _allowed(right, got.dtype, tolerance)
     error = (found - right).abs()
     beyond = error > allowed
     if not bool(beyond.any()):
@@ -127,4 +147,28 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) 
     )
 
 
-__all__ = ["Verdict", "compared", "difference", "results", "verify", "widened"]
+def excess(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> float:
+    """The largest error as a multiple of the tolerance; infinite for other shapes, values that are
+    not finite where they should be, and integers that differ."""
+    if got.shape != expected.shape:
+        return float("inf")
+    if not got.numel():
+        return 0.0
+    if got.dtype not in FLOATING:
+        return 0.0 if torch.equal(got, expected.to(got.dtype)) else float("inf")
+    right, found = expected.double(), got.double()
+    same = (right == found) | (right.isnan() & found.isnan())
+    if bool((~same & ~(torch.isfinite(right) & torch.isfinite(found))).any()):
+        return float("inf")
+    right = right.masked_fill(~torch.isfinite(right), 0.0)
+    allowed = _allowed(right, got.dtype, tolerance)
+    error = (found - right).abs().masked_fill(same, 0.0) / allowed.clamp_min(1e-300)
+    return float(error.max())
+
+
+def _allowed(right: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> torch.Tensor:
+    scale = right.abs() + right.square().mean().sqrt()
+    return (tolerance.ulps * torch.finfo(dtype).eps + tolerance.accumulated) * scale
+
+
+__all__ = ["Verdict", "compared", "difference", "excess", "results", "verify", "widened"]

@@ -1,0 +1,203 @@
+"""Measuring with no GPU: what is predicted, what the code takes, and what it executes.
+
+Predictions and resources come from the kernels as they are compiled for the device; instructions,
+bytes and conflicts are counted while the machine code runs on the emulator, every wave of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+
+from wavecast.arch import Device
+from wavecast.bench.measure.workload import Workload
+from wavecast.bench.records import Conditions, Environment, Figure, Record, Subject
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.trace.result import Trace
+from wavecast.errors import NothingAnalysed
+from wavecast.isa.opcode import Space
+from wavecast.model.bounds import Work
+from wavecast.model.roofline import roofline
+from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.steps import Given, explain_launch
+
+CONDITIONS = Conditions(timing="predicted")
+
+_SUMMED = frozenset(
+    {"predicted_seconds", "findings", "instructions", "matrix_instructions", "barriers"}
+    | {"memory_instructions", "global_bytes", "bank_conflicts", "code_instructions"}
+)
+"""KPIs of a whole call that are the sum over its kernels; of `waves` it is the least, of others the
+most."""
+_GLOBAL = (Space.GLOBAL, Space.BUFFER, Space.FLAT)
+
+
+def measure(
+    workload: Workload,
+    device: Device,
+    environment: Environment,
+    *,
+    execute: bool = False,
+    check: bool = False,
+) -> list[Record]:
+    """The records of a workload on a device: one for all of it, and one per kernel where it has
+    several.
+
+    With `execute` its machine code runs on the emulator, with values, and is compared with its
+    reference where it has one; `check` watches it. Raises NothingAnalysed when it launches nothing,
+    WavecastError when it does not compile.
+    """
+    from wavecast.integrations.triton import capture
+
+    with capture(device) as launches:
+        workload.prepared(0, values=False)()
+    if not launches:
+        raise NothingAnalysed(f"{workload.subject.key} launches no Triton kernel")
+    traces = _traces(workload, device) if execute else []
+    work = workload.work()
+    found = of_launches(workload.subject, launches, device, environment, traces, work)
+    if not execute and not check:
+        return found
+    error, problems = workload.problems(device.target, check=check)
+    figures = dict(found[0].figures)
+    if error is not None:
+        figures["numerical_error"] = Figure(min(error, 1e300), "executed")
+    if check:
+        reported = sum(problem.startswith("check:") for problem in problems)
+        figures["check_reports"] = Figure(float(reported), "executed")
+    notes = (*found[0].notes, *problems)
+    wrong = [problem for problem in problems if not problem.startswith("check:")]
+    whole = Record(
+        subject=found[0].subject,
+        environment=environment,
+        conditions=CONDITIONS,
+        figures=figures,
+        digest=found[0].digest,
+        floor_seconds=found[0].floor_seconds,
+        refused=f"wrong result: {wrong[0]}" if wrong else "",
+        notes=notes,
+    )
+    return [whole, *found[1:]]
+
+
+def of_launches(
+    subject: Subject,
+    launches: Sequence[Launch],
+    device: Device,
+    environment: Environment,
+    traces: Sequence[Trace] = (),
+    work: Work | None = None,
+) -> list[Record]:
+    """The records of launches that belong to one subject, as `measure` gives them."""
+    given = Given(flops_hint=dict(work.flops or {})) if work else Given()
+    explained = [explain_launch(launch, device, given) for launch in launches]
+    names = [one.code.kernel for one in explained]
+    parts = []
+    for number, one in enumerate(explained):
+        figures = {**_static(one), **_executed(traces, one)}
+        name = names[number]
+        if names.count(name) > 1:
+            name = f"{name} {names[:number].count(name) + 1}"
+        parts.append(
+            Record(
+                subject=Subject(subject.kind, subject.name, subject.axes, name),
+                environment=environment,
+                conditions=CONDITIONS,
+                figures=figures,
+                digest=one.code.digest,
+                floor_seconds=one.roofline.floor_seconds,
+                notes=(one.predicted.why_not,) if one.predicted.why_not else (),
+            )
+        )
+    floor = roofline(work, device).floor_seconds if work else None
+    if floor is None:
+        floors = [one.roofline.floor_seconds for one in explained]
+        floor = sum(f for f in floors if f) if all(floors) else None
+    digest = sha256(" ".join(one.digest for one in parts).encode()).hexdigest()[:32]
+    whole = Record(
+        subject=subject,
+        environment=environment,
+        conditions=CONDITIONS,
+        figures=_together([part.figures for part in parts]),
+        digest=parts[0].digest if len(parts) == 1 else digest,
+        floor_seconds=floor,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+    return [whole] if len(parts) == 1 else [whole, *parts]
+
+
+def _static(one: Explanation) -> dict[str, Figure]:
+    """What the code takes, and its predicted time."""
+    analysis, registers = one.analysis, one.analysis.registers
+    values = {
+        "vgprs": registers.vgpr + registers.agpr,
+        "sgprs": registers.sgpr,
+        "spills": registers.spilled,
+        "scratch_bytes": registers.scratch_bytes,
+        "waves": analysis.occupancy.resident_waves,
+        "lds_bytes": analysis.lds_bytes,
+        "findings": sum(finding.severity != "note" for finding in one.findings),
+    }
+    if one.program is not None:
+        values["code_instructions"] = len(one.program.instructions)
+    figures = {
+        n: Figure(float(value), "static") for n, value in values.items() if value is not None
+    }
+    found = one.predicted.prediction
+    if found is not None:
+        time = Figure(found.seconds, "predicted", low=found.low, high=found.high)
+        figures["predicted_seconds"] = time
+    return figures
+
+
+def _executed(traces: Iterable[Trace], one: Explanation) -> dict[str, Figure]:
+    """Counts of the launches of one kernel; {} where it was not executed whole."""
+    mine = [trace for trace in traces if trace.digest == one.code.digest and trace.complete]
+    if not mine:
+        return {}
+    trace = mine[0]
+    classes = trace.class_counts()
+    globals_ = [counts for counts in trace.memory.values() if counts.space in _GLOBAL]
+    shared = [counts for counts in trace.memory.values() if counts.space is Space.LDS]
+    values = {
+        "instructions": trace.instructions,
+        "matrix_instructions": classes.get("matrix", 0),
+        "barriers": classes.get("barrier", 0),
+        "memory_instructions": sum(counts.executions for counts in globals_),
+        "global_bytes": sum(counts.bytes for counts in globals_),
+        "bank_conflicts": sum(counts.passes - counts.groups for counts in shared),
+    }
+    return {name: Figure(float(value), "executed") for name, value in values.items()}
+
+
+def _together(every: Sequence[Mapping[str, Figure]]) -> dict[str, Figure]:
+    """The figures of a whole call; one that a kernel lacks is lacking."""
+    names = [name for name in every[0] if all(name in part for part in every)]
+    found = {}
+    for name in names:
+        figures = [part[name] for part in every]
+        values = [figure.value for figure in figures]
+        if name in _SUMMED:
+            low = _sum(figure.low for figure in figures)
+            high = _sum(figure.high for figure in figures)
+            found[name] = Figure(sum(values), figures[0].origin, low=low, high=high)
+        else:
+            chosen = min(values) if name == "waves" else max(values)
+            found[name] = Figure(chosen, figures[0].origin)
+    return found
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
+
+
+def _traces(workload: Workload, device: Device) -> list[Trace]:
+    from wavecast.integrations.triton import device as emulated
+
+    with emulated(device, trace=True) as hooks:
+        workload.prepared(0)()
+    return hooks.traces
+
+
+__all__ = ["CONDITIONS", "measure", "of_launches"]

@@ -1,0 +1,126 @@
+"""What is measured: an operator of the library, or a Python function, at values of its axes."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from wavecast.bench.records import Scalar, Subject
+from wavecast.errors import InputError, UsageError
+from wavecast.kernels import registry
+from wavecast.kernels.operator import Operator
+from wavecast.model.bounds import Work
+
+
+class Workload(ABC):
+    """One subject that can be called again and again."""
+
+    subject: Subject
+
+    @abstractmethod
+    def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+        """A call with inputs of its own on `device`. Without `values` nothing reads them: they may
+        be only allocated."""
+
+    @abstractmethod
+    def work(self) -> Work | None:
+        """Useful FLOPs and least bytes, None where nobody said."""
+
+    @abstractmethod
+    def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
+        """(largest error as a multiple of the tolerance, what is wrong), run on an emulated device,
+        or on the local GPU where `arch` is None; (None, ()) where there is no reference. `check`
+        watches emulated launches for races, missing waits and more."""
+
+
+class OperatorWorkload(Workload):
+    """An operator at sizes, which are its axes."""
+
+    def __init__(self, operator: Operator, sizes: Mapping[str, Scalar]) -> None:
+        accepted = list(inspect.signature(operator.inputs).parameters)[1:]
+        for name in sizes:
+            if name not in accepted:
+                known = ", ".join(accepted)
+                raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {known}")
+        self.operator = operator
+        self.sizes = _complete(operator, sizes)
+        self.subject = Subject("operator", operator.name, self.sizes)
+
+    def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+        from wavecast.kernels.inputs import Make
+
+        given = self.operator.inputs(Make(seed, device, values=values), **self.sizes)
+        return lambda: self.operator.call(**given)
+
+    def work(self) -> Work | None:
+        return self.operator.work(**self.sizes)
+
+    def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
+        from wavecast.integrations.torch import verify
+
+        verdict = verify.verify(self.operator, self.sizes, arch, check=check, seed=1)
+        return verdict.error, verdict.problems
+
+
+class FunctionWorkload(Workload):
+    """`module:function`. The function takes axes by name and returns what is called and timed: it
+    makes the inputs, the function it returns uses them."""
+
+    def __init__(self, path: str, axes: Mapping[str, Scalar]) -> None:
+        module, _, name = path.partition(":")
+        try:
+            self._make = getattr(import_module(module), name)
+        except ImportError as error:
+            raise InputError(f"cannot import {module}: {error}") from None
+        except AttributeError:
+            raise InputError(f"{module} has no function {name!r}") from None
+        self._axes = dict(axes)
+        self.subject = Subject("callable", path, self._axes)
+
+    def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+        del values, device
+        import torch
+
+        torch.manual_seed(seed)
+        try:
+            made = self._make(**self._axes)
+        except TypeError as error:
+            raise UsageError(f"{self.subject.name}: {error}") from None
+        if not callable(made):
+            raise UsageError(f"{self.subject.name} returns {type(made).__name__}, no function")
+        return made
+
+    def work(self) -> Work | None:
+        return None
+
+    def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
+        del arch, check
+        return None, ()
+
+
+def workload(name: str, axes: Mapping[str, Scalar]) -> Workload:
+    """What a user names: an operator, or `module:function`. Raises UnknownName, InputError,
+    UsageError for axes it does not have."""
+    if ":" in name:
+        return FunctionWorkload(name, axes)
+    return OperatorWorkload(registry.operator(name), axes)
+
+
+def _complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Sizes that are not given are those of the first shape it is judged on, or its default."""
+    first = dict(operator.shapes[0]) if operator.shapes else {}
+    if not set(sizes) - set(first):
+        return {**first, **sizes}
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in list(inspect.signature(operator.inputs).parameters.values())[1:]
+        if parameter.default is not parameter.empty
+    }
+    known = {name: value for name, value in first.items() if name not in defaults}
+    return {**known, **sizes}
+
+
+__all__ = ["FunctionWorkload", "OperatorWorkload", "Workload", "workload"]
