@@ -73,7 +73,7 @@ def cross_entropy_backward_kernel(
     lse = tl.load(lse_ptr + row)
     target = tl.load(targets_ptr + row)
     dlse = tl.load(dlse_ptr + row) if dlse_ptr is not None else 0.0
-    along, dloss = weights_of(lse, tl.load(dloss_ptr + row), dlse, target, ignored, z_loss)
+    along, dloss = weights_of(lse, tl.load(dloss_ptr + row), dlse, target == ignored, z_loss)
     wide = tl.cast(row, tl.int64) if WIDE else row
     x = tl.load(logits_ptr + wide * stride + place, mask=place < columns, other=0.0)
     slope = slope_of(

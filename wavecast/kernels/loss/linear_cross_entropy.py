@@ -18,9 +18,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu, tiles
 from wavecast.kernels.choice import launch
-from wavecast.kernels.gemm.kernels import part_of_tile
 from wavecast.kernels.gemm.product import NAMES, Epilogue, product
-from wavecast.kernels.gemm.space import TILES
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
@@ -39,13 +37,37 @@ _PARTS = 3
 
 
 @triton.jit
+def logits_of(
+    hidden, weight, K, K_DIVISOR: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """The logits of a tile; `hidden` and `weight` point to the rows of its rows and columns, the
+    last one again where the tile reaches beyond it. K_DIVISOR is a power of two that divides K."""
+    step = tl.arange(0, BLOCK_K)
+    from_hidden = hidden + step[None, :]
+    from_weight = weight + step[:, None]
+    x = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        if K_DIVISOR % BLOCK_K == 0:
+            a = tl.load(from_hidden)
+            b = tl.load(from_weight)
+        else:
+            left = start + step < K
+            a = tl.load(from_hidden, mask=left[None, :], other=0.0)
+            b = tl.load(from_weight, mask=left[:, None], other=0.0)
+        x = tl.dot(a, b, x, input_precision=PRECISION, out_dtype=tl.float32)
+        from_hidden += BLOCK_K
+        from_weight += BLOCK_K
+    return x
+
+
+@triton.jit
 def linear_cross_entropy_kernel(
     hidden_ptr, weight_ptr, targets_ptr, parts_ptr, chosen_ptr, M, N, K,
     hidden_row, weight_row, cap,
     SMOOTHED: tl.constexpr, CAPPED: tl.constexpr, K_DIVISOR: tl.constexpr,
     PRECISION: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """`parts_ptr` is [2 or 3, tiles across, M]: largest, sum of exponentials, plain sum."""
     across = tl.cdiv(N, BLOCK_N)
@@ -54,10 +76,10 @@ def linear_cross_entropy_kernel(
     columns = tile * BLOCK_N + tl.arange(0, BLOCK_N)
     if WIDE:
         rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    x = part_of_tile(
-        hidden_ptr, hidden_row, 1, weight_ptr, 1, weight_row, rows, columns,
-        0, tl.cdiv(K, BLOCK_K), M, N, K, False, False, False, False,
-        K_DIVISOR % BLOCK_K == 0, False, PRECISION, tl.float32, BLOCK_K,
+    x = logits_of(
+        hidden_ptr + tl.minimum(rows, M - 1)[:, None] * hidden_row,
+        weight_ptr + tl.minimum(columns, N - 1)[None, :] * weight_row,
+        K, K_DIVISOR, PRECISION, BLOCK_M, BLOCK_N, BLOCK_K,
     )  # fmt: skip
     x = capped(x, cap, CAPPED)
     there = rows < M
@@ -65,10 +87,11 @@ def linear_cross_entropy_kernel(
     to = parts_ptr + tile * M + rows
     if SMOOTHED:
         tl.store(to + 2 * across * M, tl.sum(tl.where(real, x, 0.0), axis=1), mask=there)
-    target = tl.load(targets_ptr + rows, mask=there, other=-1)
-    hit = columns[None, :] == target[:, None]
-    here = (target >= tile * BLOCK_N) & (target < tl.minimum((tile + 1) * BLOCK_N, N))
-    tl.store(chosen_ptr + rows, tl.sum(tl.where(hit, x, 0.0), axis=1), mask=there & here)
+    target = tl.load(targets_ptr + rows, mask=there, other=-1) - tile * BLOCK_N
+    here = there & (target >= 0) & (target < tl.minimum(BLOCK_N, N - tile * BLOCK_N))
+    target = tl.where(here, target, -1).to(tl.int32)  # half the registers
+    hit = tl.arange(0, BLOCK_N)[None, :] == target[:, None]
+    tl.store(chosen_ptr + rows, tl.sum(tl.where(hit, x, 0.0), axis=1), mask=here)
     x = tl.where(real, x, -float("inf"))
     most = tl.maximum(tl.max(x, axis=1), _LOWEST)
     tl.store(to, most, mask=there)
@@ -99,7 +122,7 @@ def linear_cross_entropy_join_kernel(
         if SMOOTHED:
             plain += tl.load(at + 2 * across * rows, mask=inside, other=0.0)
     top = tl.max(most, axis=0)
-    lse = top + tl.log(tl.sum(total * tl.exp(most - top[None, :]), axis=0))
+    lse = top + tl.log(tl.sum(total * tl.exp(most - tl.expand_dims(top, 0)), axis=0))
     target = tl.load(targets_ptr + row, mask=there, other=0)
     known = there & (target >= 0) & (target < classes)
     chosen = tl.load(chosen_ptr + row, mask=known, other=0.0)
@@ -115,8 +138,7 @@ def linear_cross_entropy_slopes_kernel(
     first, classes, hidden_row, weight_row, ignored, smoothing, z_loss, cap,
     CAPPED: tl.constexpr, K_DIVISOR: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
     XCDS: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the logits of N classes from `first` on."""
     across = tl.cdiv(N, BLOCK_N)
@@ -125,17 +147,19 @@ def linear_cross_entropy_slopes_kernel(
     columns = tile * BLOCK_N + tl.arange(0, BLOCK_N)
     if WIDE:
         rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    x = part_of_tile(
-        hidden_ptr, hidden_row, 1, weight_ptr, 1, weight_row, rows, columns,
-        0, tl.cdiv(K, BLOCK_K), M, N, K, False, False, False, False,
-        K_DIVISOR % BLOCK_K == 0, False, PRECISION, tl.float32, BLOCK_K,
+    x = logits_of(
+        hidden_ptr + tl.minimum(rows, M - 1)[:, None] * hidden_row,
+        weight_ptr + tl.minimum(columns, N - 1)[None, :] * weight_row,
+        K, K_DIVISOR, PRECISION, BLOCK_M, BLOCK_N, BLOCK_K,
     )  # fmt: skip
     there = rows < M
     lse = tl.load(lse_ptr + rows, mask=there, other=0.0)
     target = tl.load(targets_ptr + rows, mask=there, other=-1)
+    ignored = target == ignored
+    target = tl.where((target >= 0) & (target < classes), target, -1).to(tl.int32)
     dloss = tl.load(dloss_ptr + rows, mask=there, other=0.0)
     dlse = tl.load(dlse_ptr + rows, mask=there, other=0.0) if dlse_ptr is not None else 0.0
-    along, dloss = weights_of(lse, dloss, dlse, target, ignored, z_loss)
+    along, dloss = weights_of(lse, dloss, dlse, ignored, z_loss)
     slope = slope_of(
         x, (first + columns)[None, :], lse[:, None], target[:, None], along[:, None],
         dloss[:, None], classes, smoothing, cap, CAPPED,
@@ -235,7 +259,7 @@ def linear_cross_entropy_backward(
     z_loss: float = 0.0,
     soft_cap: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The gradients of `linear_cross_entropy` with respect to `hidden` and `weight`, in their dtype.
+    """The gradients of `linear_cross_entropy` for `hidden` and `weight`, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward
     pass. The gradient of logits is rounded to that dtype, for part of the vocabulary at a time
@@ -336,20 +360,14 @@ def _constants(a: torch.Tensor, b: torch.Tensor) -> dict[str, Any]:
 
 
 def _problem(a: torch.Tensor, b: torch.Tensor, soft_cap: float, **flags: bool) -> dict[str, Any]:
-    """As the dense product's configurations know it."""
-    constants = _constants(a, b)
-    name = NAMES[a.dtype]
     return {
         "m": a.shape[0],
         "n": b.shape[0],
         "k": a.shape[1],
-        "batch": 1,
-        "dtype": name,
-        "rate": name,
-        "precision": "ieee",
+        "dtype": NAMES[a.dtype],
+        "bytes": a.element_size(),
+        "constants": str(_constants(a, b)),
         "aligned": (a.stride(0) | b.stride(0)) % 8 == 0,
-        "divisor": constants["K_DIVISOR"],
-        "wide": constants["WIDE"],
         "capped": soft_cap > 0,
         **flags,
     }
@@ -368,7 +386,55 @@ def _gradient(ctx: Any, dloss: torch.Tensor, dlse: torch.Tensor) -> tuple[Any, .
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {**TILES.axes(problem, device), "SPLIT_K": (1,)}
+    """A step of 128 bytes of K reads whole cache lines; half of that on RDNA, whose LDS is small
+    for its tiles. gfx950 copies to the LDS without registers and can be a step further ahead."""
+    cdna = device.target.startswith("gfx9")
+    rdna = device.target.startswith("gfx1")
+    return {
+        "BLOCK_M": _blocks(problem["m"], 128 if rdna else 256),
+        "BLOCK_N": _blocks(problem["n"], 128 if rdna else 256),
+        "BLOCK_K": ((64 if rdna else 128) // problem["bytes"],),
+        "GROUP": (8,),
+        "num_warps": (4, 8),
+        "num_stages": (2, 3) if device.target == "gfx950" else (2,) if cdna or rdna else (3, 4),
+        "matrix_instr_nonkdim": (16,) if cdna else (0,),
+    }
+
+
+def _blocks(size: int, largest: int) -> tuple[int, ...]:
+    enough = min(largest, max(32, triton.next_power_of_2(size)))
+    return tuple(block for block in (32, 64, 128, 256) if enough // 4 <= block <= enough)
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    """LDS, and registers of a lane: sums, and the operands of a step on their way to the LDS."""
+    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+    stages = settings["num_stages"]
+    if device.target.startswith("gfx") and device.target != "gfx950":
+        stages = max(1, stages - 1)  # what is on its way is in registers
+    limits = device.limits()
+    step = (rows + columns) * settings["BLOCK_K"] * problem["bytes"]
+    threads = settings["num_warps"] * limits.wave_lanes
+    registers = rows * columns / threads + step / 4 / threads + 64
+    return (
+        step * stages <= limits.lds_max_per_workgroup
+        and registers <= (200 if limits.wave_lanes == 32 else 320)
+        and rows * columns >= 256 * settings["num_warps"]
+    )
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    return estimates.tile(
+        device,
+        settings,
+        m=problem["m"],
+        n=problem["n"],
+        k=problem["k"],
+        dtype=problem["dtype"],
+        rows=settings["BLOCK_M"],
+        columns=settings["BLOCK_N"],
+        depth=settings["BLOCK_K"],
+    )
 
 
 def _join_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -393,15 +459,15 @@ def _join_seconds(problem: Problem, settings: Settings, device: Device) -> float
 LOGITS = Space(
     kernel="linear_cross_entropy_kernel",
     axes=_axes,
-    fits=TILES.fits,
-    seconds=TILES.seconds,
+    fits=_fits,
+    seconds=_seconds,
     classes=("m",),
 )
 SLOPES = Space(
     kernel="linear_cross_entropy_slopes_kernel",
     axes=_axes,
-    fits=TILES.fits,
-    seconds=TILES.seconds,
+    fits=_fits,
+    seconds=_seconds,
     classes=("m",),
 )
 JOIN = Space(

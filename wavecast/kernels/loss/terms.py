@@ -32,9 +32,9 @@ def loss_of(lse, chosen, mean, target, classes, ignored, smoothing, z_loss):
 
 
 @triton.jit
-def weights_of(lse, dloss, dlse, target, ignored, z_loss):
-    """What a row's probabilities and one-hot target count for in its gradient."""
-    dloss = tl.where(target == ignored, 0.0, dloss)
+def weights_of(lse, dloss, dlse, ignored, z_loss):
+    """What a row's probabilities and one-hot target count for in its gradient, `ignored` or not."""
+    dloss = tl.where(ignored, 0.0, dloss)
     return dloss * (1.0 + 2.0 * z_loss * lse) + dlse, dloss
 
 
