@@ -32,7 +32,7 @@ from wavecast.kernels.decode.parts import (
     reduce_parts,
     widened,
 )
-from wavecast.kernels.decode.walking import Walk
+from wavecast.kernels.decode.walking import Walk, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
@@ -42,6 +42,8 @@ from wavecast.model.bounds import Work
 _SHORTEST = 64
 """Tokens that are worth a part of their own."""
 _MOST_SPLITS = 256
+_START = 96
+"""Tokens that take as long as the start and end of a workgroup."""
 
 
 @triton.jit
@@ -304,12 +306,14 @@ def _rows(heads: int) -> int:
 
 
 def _splits(device: Device, programs: int, tokens: int) -> int:
-    """Parts of the tokens: whole rounds of workgroups, one per unit at a time, of which each has
-    work for its start to be worth it."""
+    """Parts of the tokens that take the least time: rounds of workgroups, one per unit at a time,
+    times the tokens of each, with what its start costs."""
     longest = max(1, min(_MOST_SPLITS, tokens // _SHORTEST))
-    rounds = 1 if programs * 4 >= device.compute_units else 2
-    rounds = max(rounds, -(-programs // device.compute_units))
-    return max(1, min(longest, rounds * device.compute_units // programs))
+    units = device.compute_units
+    return min(
+        range(1, longest + 1),
+        key=lambda parts: -(-programs * parts // units) * (tokens / parts + _START),
+    )
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -323,8 +327,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "CHUNK": (latent,) if gfx9 else (64, 128),
         "num_warps": (1, 2, 4) if gfx9 else (2, 4, 8),
         "num_stages": (1,),
-        "waves_per_eu": (0,),
-        "matrix_instr_nonkdim": (16,) if gfx9 else (0,),
+        **compiler_options(device),
     }
 
 

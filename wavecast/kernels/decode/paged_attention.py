@@ -30,7 +30,7 @@ from wavecast.kernels.decode.parts import (
     chunked_scores,
     widened,
 )
-from wavecast.kernels.decode.walking import Walk, chunks
+from wavecast.kernels.decode.walking import Walk, chunks, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
@@ -62,8 +62,10 @@ def paged_attention_kernel(
         sequence += tl.sum(begun.to(tl.int32), axis=0)
     begin = tl.load(start_ptr + sequence).to(tl.int32)
     queries = tl.load(start_ptr + sequence + 1).to(tl.int32) - begin
-    first_query = (program - (begin // QUERIES + sequence)) * QUERIES
-    if first_query < queries:
+    # the last tokens, which see most, come first
+    first_query = program - (begin // QUERIES + sequence)
+    first_query = (tl.cdiv(queries, QUERIES) - 1 - first_query) * QUERIES
+    if first_query >= 0:
         length = tl.load(length_ptr + sequence).to(tl.int32)
         place = tl.arange(0, PADDED)
         row = tl.arange(0, QUERIES * GROUP)
@@ -81,7 +83,6 @@ def paged_attention_kernel(
         low = 0
         if WINDOW:
             low = tl.maximum(length - queries + first_query - window + 1, 0) // BLOCK_N * BLOCK_N
-        # tokens up to here are seen by the last query, those up to `full` by all
         end = tl.minimum(length - queries + first_query + QUERIES, length)
         most = tl.full((QUERIES * GROUP,), float("-inf"), tl.float32)
         total = tl.zeros((QUERIES * GROUP,), tl.float32)
@@ -272,8 +273,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "CHUNK": chunks(problem["head"], device),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
-        "waves_per_eu": (0,),
-        "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
+        **compiler_options(device),
     }
 
 

@@ -33,7 +33,7 @@ from wavecast.kernels.decode.parts import (
     splits,
     widened,
 )
-from wavecast.kernels.decode.walking import Walk, chunks
+from wavecast.kernels.decode.walking import Walk, chunks, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
@@ -293,8 +293,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "CHUNK": chunks(problem["head"], device),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
-        "waves_per_eu": (0,),
-        "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
+        **compiler_options(device),
     }
 
 
@@ -321,7 +320,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     # waves that find no 16 tokens of their own repeat the work of others; with more than 32, few
     # waves fit and a unit has little under way
     waves, columns = settings["num_warps"], settings["BLOCK_N"]
-    least = 8 if problem["head"] > 128 else 16
+    least = 16 if device.target.startswith("gfx9") else 8
     return least * waves <= columns <= 32 * waves and _walk(problem, settings).fits(device)
 
 

@@ -93,6 +93,8 @@ class Walk:
         # every wave of other rows reads all keys and values; a tile is written once
         readers = max(1, min(self.warps, self.rows // 16))
         moved = self.columns * (self.depth + self.width) * 2 * (readers + 1)
+        if not self.held:
+            moved += self.rows * self.depth * 2 * 2
         lds = moved / chip.lds_rate
         elements = self.columns * (self.depth + (0 if self.shared else self.width))
         vector = self.rows * (self.columns * 12.0 + self.width * 1.5)
@@ -118,10 +120,22 @@ class Walk:
 
 
 def chunks(head: int, device: Device) -> tuple[int, ...]:
-    """In how many elements at a time queries may be multiplied: all, but of wide heads where a lane
-    has 256 registers."""
+    """In how many elements at a time queries may be multiplied: all, or fewer of wide heads where a
+    lane has 256 registers."""
     padded = 1 << (head - 1).bit_length()
-    return (padded,) if padded <= 128 or device.target.startswith("gfx9") else (64, 128, padded)
+    held = 64 if device.target.startswith("gfx11") else 128
+    return (padded,) if padded <= held or device.target.startswith("gfx9") else (padded, 64)
 
 
-__all__ = ["Walk", "chunks"]
+def compiler_options(device: Device) -> dict[str, tuple[int, ...]]:
+    """Axes of a space for Triton's compiler: small matrix instructions for few rows, and operands
+    of two of them read from LDS at once where the target needs to be told."""
+    found: dict[str, tuple[int, ...]] = {"waves_per_eu": (0,)}
+    if device.target.startswith("gfx9"):
+        found["matrix_instr_nonkdim"] = (16,)
+    if device.target in ("gfx90a", "gfx942"):
+        found["kpack"] = (2,)
+    return found
+
+
+__all__ = ["Walk", "chunks", "compiler_options"]
