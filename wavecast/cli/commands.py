@@ -15,6 +15,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.tune",
         "Search configurations of a script's autotuned kernels with no GPU.",
     ),
+    "bench": (
+        "wavecast.cli.bench",
+        "Measure operators and functions over axes, on a GPU or without one.",
+    ),
+    "compare": ("wavecast.cli.compare", "What changed between runs, and how sure that is."),
     "validate": (
         "wavecast.cli.validate",
         "Score predictions against measurements.",

@@ -1,0 +1,84 @@
+"""One invocation that measures: every subject on every device, kept as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from wavecast.arch import Device
+from wavecast.bench.measure import offline
+from wavecast.bench.measure.environment import emulated_environment, now
+from wavecast.bench.measure.workload import Workload
+from wavecast.bench.records import Record, Run
+from wavecast.bench.store.base import Store
+from wavecast.errors import StoreError, WavecastError
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A subject that could not be measured on a device, and why."""
+
+    subject: str
+    device: str
+    why: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a session measured. `interrupted` says that it was ended (Ctrl-C) before the end."""
+
+    run: Run
+    records: list[Record] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+    interrupted: bool = False
+
+
+Measure = Callable[[Workload, Device], Iterable[Record]]
+
+
+def offline_measure(*, execute: bool = False, check: bool = False) -> Measure:
+    """Measuring with no GPU, as `offline.measure` does."""
+
+    def measured(workload: Workload, device: Device) -> Iterator[Record]:
+        environment = emulated_environment(device)
+        yield from offline.measure(workload, device, environment, execute=execute, check=check)
+
+    return measured
+
+
+def session(
+    run: Run,
+    workloads: Sequence[Workload],
+    devices: Sequence[Device],
+    measure: Measure,
+    store: Store | None = None,
+    progress: Progress = lambda _: None,
+) -> Outcome:
+    """Measure everything; each record is in the store before the next is taken. A subject that
+    fails is told in the outcome, and the others go on."""
+    outcome = Outcome(run)
+    if store is not None:
+        store.begin(run)
+    try:
+        for workload in workloads:
+            for device in devices:
+                progress(f"{workload.subject.key} on {device.id}")
+                try:
+                    for record in measure(workload, device):
+                        if store is not None:
+                            store.add(run.id, record)
+                        outcome.records.append(record)
+                except StoreError:
+                    raise
+                except WavecastError as error:
+                    outcome.failed.append(Failed(workload.subject.key, device.id, str(error)))
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+    if store is not None and not outcome.interrupted:
+        store.finish(run.id, now())
+    return outcome
+
+
+__all__ = ["Failed", "Measure", "Outcome", "offline_measure", "session"]

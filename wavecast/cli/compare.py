@@ -1,0 +1,71 @@
+"""`wavecast compare`: what changed from one set of runs to another."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from wavecast.cli.bench import store_option
+
+
+@click.command(
+    "compare",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Runs are named by a label, a commit, the beginning of their id, or last, last~1 …
+
+    wavecast compare last~1 last
+
+    wavecast compare main pr-17 --kpi measured_seconds,spills --format markdown
+    """,
+)
+@click.argument("before")
+@click.argument("after")
+@click.option("--kpi", "kpis", default="", help="Figures to compare, separated by commas.")
+@click.option("--minimum", type=click.FloatRange(min=0), default=0.01, show_default=True,
+              help="The least relative change that counts.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Show what is the same, too.")
+@click.option("--fail", is_flag=True, help="Exit code 1 when something became slower or worse.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text",
+              show_default=True)  # fmt: skip
+@store_option
+def command(
+    before: str,
+    after: str,
+    kpis: str,
+    minimum: float,
+    everything: bool,
+    fail: bool,
+    form: str,
+    path: Path,
+) -> None:
+    """Compare two sets of runs: FASTER, SLOWER, SAME or AMBIGUOUS, with reasons.
+
+    Measured times are judged by their samples and by how runs scatter, with false discoveries under
+    control; other figures are exact. Runs of different chips are compared by their share of the
+    bound. What cannot be compared is refused, with the reason.
+    """
+    from rich.console import Console
+
+    from wavecast.bench.compare.compare import Criteria, compare
+    from wavecast.bench.kpis import kpi
+    from wavecast.bench.store.select import chosen, records_of
+    from wavecast.bench.store.sqlite import open_store
+    from wavecast.report import comparison
+
+    wanted = tuple(kpi(name).name for name in kpis.split(",") if name)
+    with open_store(path, create=False) as store:
+        runs = store.runs()
+        sides = [records_of(store, chosen(runs, text)) for text in (before, after)]
+    found = compare(sides[0], sides[1], Criteria(minimum=minimum, kpis=wanted))
+    if form == "json":
+        click.echo(json.dumps(comparison.document(found), indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        click.echo(comparison.markdown(found), nl=False)
+    else:
+        width = None if sys.stdout.isatty() else 200
+        comparison.render(found, Console(width=width), everything=everything)
+    if fail and comparison.worst(found.compared):
+        sys.exit(1)

@@ -1,0 +1,118 @@
+"""Comparisons of runs: terminal text, Markdown, JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from wavecast.bench.compare.verdict import Compared, Comparison, Verdict
+from wavecast.bench.records import Figure
+from wavecast.report.bench import figure
+
+SCHEMA = "wavecast.compare/1"
+_STYLES = {
+    Verdict.SLOWER: "red",
+    Verdict.WORSE: "red",
+    Verdict.GONE: "red",
+    Verdict.FASTER: "green",
+    Verdict.BETTER: "green",
+    Verdict.AMBIGUOUS: "yellow",
+    Verdict.REFUSED: "yellow",
+}
+
+
+def render(found: Comparison, console: Console, *, everything: bool = False) -> None:
+    """What changed; what is the same is only counted, unless `everything` is asked for."""
+    rows = list(found.compared) if everything else changed(found)
+    if rows:
+        table = Table(box=None, pad_edge=False)
+        for name in ("subject", "device", "figure"):
+            table.add_column(name, overflow="fold")
+        for name in ("before", "after", "change"):
+            table.add_column(name, justify="right")
+        table.add_column("verdict")
+        table.add_column("reasons", overflow="fold")
+        for one in rows:
+            style = _STYLES.get(one.verdict, "")
+            verdict = f"[{style}]{one.verdict}[/]" if style else str(one.verdict)
+            table.add_row(
+                one.subject.key,
+                one.device,
+                one.kpi,
+                _value(one, one.before),
+                _value(one, one.after),
+                change(one),
+                verdict,
+                ", ".join(one.reasons),
+            )
+        console.print(table)
+    counts = Counter(str(one.verdict) for one in found.compared)
+    console.print(", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items())))
+    for note in found.notes:
+        console.print(f"note: {note}")
+
+
+def changed(found: Comparison) -> list[Compared]:
+    """All but what is the same."""
+    return [one for one in found.compared if one.verdict is not Verdict.SAME]
+
+
+def change(one: Compared) -> str:
+    """The change in percent with its interval."""
+    if one.ratio is None:
+        return ""
+    text = f"{one.ratio - 1:+.1%}"
+    if one.low is not None and one.high is not None and one.low != one.high:
+        text += f" [{one.low - 1:+.1%}, {one.high - 1:+.1%}]"
+    return text
+
+
+def markdown(found: Comparison) -> str:
+    """The same as a Markdown table, for the summary of a build."""
+    lines = ["| subject | device | figure | before | after | change | verdict | reasons |"]
+    lines.append("|---|---|---|---:|---:|---:|---|---|")
+    for one in changed(found):
+        cells = (
+            *(one.subject.key, one.device, one.kpi, _value(one, one.before)),
+            *(_value(one, one.after), change(one), f"**{one.verdict}**", ", ".join(one.reasons)),
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    if len(lines) == 2:
+        lines = ["No figure changed."]
+    return "\n".join([*lines, "", *(f"- {note}" for note in found.notes)]).rstrip() + "\n"
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """The comparison as JSON-ready values."""
+    return {
+        "schema": SCHEMA,
+        "before": list(found.before),
+        "after": list(found.after),
+        "across_chips": found.across,
+        "compared": [
+            {**asdict(one), "key": one.subject.key, "verdict": str(one.verdict)}
+            for one in found.compared
+        ],
+        "notes": list(found.notes),
+    }
+
+
+def worst(found: Sequence[Compared]) -> bool:
+    """Whether something became slower or worse, or went away."""
+    return any(one.verdict in (Verdict.SLOWER, Verdict.WORSE, Verdict.GONE) for one in found)
+
+
+def _value(one: Compared, value: float | None) -> str:
+    if value is None or not one.kpi:
+        return ""
+    if "exact" in one.reasons and one.device.count("→"):
+        return f"{value:.0%}"
+    return figure(one.kpi, Figure(value, "measured"))
+
+
+__all__ = ["SCHEMA", "change", "changed", "document", "markdown", "render", "worst"]
