@@ -20,8 +20,9 @@ limit.
 
 
 @triton.jit
-def _tanh(x):
-    return 2.0 * tl.sigmoid(2.0 * x) - 1.0
+def _share(gate):
+    """(1 + tanh(√(2/π) · (gate + 0.044715 · gate³))) / 2, which is a sigmoid."""
+    return tl.sigmoid(1.5957691216057308 * gate * (1.0 + 0.044715 * gate * gate))
 
 
 @triton.jit
@@ -32,8 +33,7 @@ def activate(gate, up, alpha, limit, KIND: tl.constexpr):
     elif KIND == 1:
         result = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476)) * up
     elif KIND == 2:
-        inner = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
-        result = 0.5 * gate * (1.0 + _tanh(inner)) * up
+        result = gate * _share(gate) * up
     else:
         low = tl.minimum(gate, limit)
         within = tl.minimum(tl.maximum(up, -limit), limit)
@@ -53,11 +53,10 @@ def slopes(gate, up, alpha, limit, KIND: tl.constexpr):
         by_gate = (below + gate * 0.3989422804014327 * tl.exp(-0.5 * gate * gate)) * up
         by_up = gate * below
     elif KIND == 2:
-        square = gate * gate
-        curve = _tanh(0.7978845608028654 * gate * (1.0 + 0.044715 * square))
-        steep = 0.7978845608028654 * (1.0 + 0.134145 * square)
-        by_gate = 0.5 * (1.0 + curve + gate * (1.0 - curve * curve) * steep) * up
-        by_up = 0.5 * gate * (1.0 + curve)
+        share = _share(gate)
+        steep = 1.5957691216057308 * (1.0 + 0.134145 * gate * gate)
+        by_gate = share * (1.0 + gate * (1.0 - share) * steep) * up
+        by_up = gate * share
     else:
         low = tl.minimum(gate, limit)
         within = tl.minimum(tl.maximum(up, -limit), limit)

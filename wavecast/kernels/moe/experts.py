@@ -267,9 +267,7 @@ SHAPES = (
     layer(256, 7168, 2048, 8, 4096),
     layer(128, 4096, 1536, 8, 16),
     layer(128, 4096, 1536, 8, 4096),
-    layer(
-        128, 2880, 2880, 4, 1024, activation="clamped_swiglu", bias=True, interleaved=True
-    ),
+    layer(128, 2880, 2880, 4, 1024, activation="clamped_swiglu", bias=True, interleaved=True),
     layer(8, 4096, 14336, 2, 64),
     layer(8, 4096, 14336, 2, 4096),
 )
@@ -288,5 +286,6 @@ OPERATORS = (
         shapes=SHAPES,
         spaces=(products.UP, products.PRODUCT, products.COMBINE),
         tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
+        gradient=Gradient(_setup, _gradient),
     ),
 )

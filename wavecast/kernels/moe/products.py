@@ -272,7 +272,9 @@ def _up_fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def _up_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    return seconds(problem, settings, device, 2 * settings["BLOCK_N"], 2 * problem["n"], _size(problem))
+    return seconds(
+        problem, settings, device, 2 * settings["BLOCK_N"], 2 * problem["n"], _size(problem)
+    )
 
 
 def _product_fits(problem: Problem, settings: Settings, device: Device) -> bool:

@@ -65,11 +65,12 @@ def product(
     *,
     shared: int,
     along: bool,
+    dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """[slots, n]: rows `slot // shared` of x times the expert's w, [n, k] (`along`) or [k, n]. Rows
+    """[slots, n] in `dtype` (None: that of x): rows `slot // shared` of x times the expert's w, [n, k] (`along`) or [k, n]. Rows
     of slots without an expert are left as they are."""
     k, n = (w.shape[2], w.shape[1]) if along else (w.shape[1], w.shape[2])
-    y = torch.empty((order.slots, n), dtype=x.dtype, device=x.device)
+    y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
     flags = {"along": along, "bias": bias is not None}
     launch(
         products.moe_product_kernel,
