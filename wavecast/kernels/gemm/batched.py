@@ -9,7 +9,7 @@ import torch
 from wavecast.kernels import checks
 from wavecast.kernels.gemm.matmul import result_dtype
 from wavecast.kernels.gemm.product import NAMES, Epilogue, product
-from wavecast.kernels.gemm.space import REST, SUM, TILES
+from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
@@ -145,6 +145,7 @@ _THOROUGH = (
     {"batch": 2, "m": 16, "n": 64, "k": 72, "dtype": "int8", "shared": "a"},
     {"batch": 2, "m": 7, "n": 64, "k": 72, "dtype": "bfloat16", "layout": "TT", "out": "float32"},
     {"batch": 2, "m": 17, "n": 40, "k": 72, "dtype": "float32", "precision": "tf32"},
+    {"batch": 3, "m": 1, "n": 40, "k": 300, "dtype": "float32", "shared": "b"},
 )
 _SHAPES = (
     {"batch": 128, "m": 512, "n": 512, "k": 128, "dtype": "bfloat16"},
@@ -163,7 +164,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(TILES, SUM, REST),
+        spaces=(TILES, SUM, REST, VECTOR),
         gradient=Gradient(_setup, _gradient),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
     ),

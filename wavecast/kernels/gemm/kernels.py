@@ -165,6 +165,43 @@ def matmul_kernel(
 
 
 @triton.jit
+def matmul_vector_kernel(
+    a_ptr, b_ptr, out_ptr, N, K, a_batch, a_step, b_batch, b_step, b_column,
+    bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
+    scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
+    ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, N_DIVISOR: tl.constexpr,
+    K_DIVISOR: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """One row of A: vector instructions, which need no tiles in the LDS, keep up with memory."""
+    batch = tl.program_id(1)
+    columns = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    place = tl.arange(0, BLOCK_K)
+    column = columns if N_DIVISOR % BLOCK_N == 0 else tl.minimum(columns, N - 1)
+    from_a = a_ptr + batch * a_batch + place * a_step
+    from_b = b_ptr + batch * b_batch + column[:, None] * b_column + place[None, :] * b_step
+    total = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
+    for step in range(tl.cdiv(K, BLOCK_K)):
+        if K_DIVISOR % BLOCK_K == 0:
+            a = tl.load(from_a)
+            b = tl.load(from_b)
+        else:
+            left = place < K - step * BLOCK_K
+            a = tl.load(from_a, mask=left, other=0.0)
+            b = tl.load(from_b, mask=left[None, :], other=0.0)
+        total += b.to(tl.float32) * a.to(tl.float32)[None, :]
+        from_a += BLOCK_K * a_step
+        from_b += BLOCK_K * b_step
+    result = finished(
+        tl.sum(total, axis=1)[None, :], tl.arange(0, 1), columns, 1, N,
+        bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
+        scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
+        ACTIVATION, LIMIT,
+    )  # fmt: skip
+    to = out_ptr + batch * N + columns[None, :]
+    tl.store(to, result.to(out_ptr.dtype.element_ty), mask=(columns < N)[None, :])
+
+
+@triton.jit
 def matmul_rest_kernel(
     part_ptr, out_ptr, M, N, K,
     bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
@@ -237,4 +274,9 @@ def matmul_sum_kernel(
     tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-__all__ = ["matmul_kernel", "matmul_rest_kernel", "matmul_sum_kernel"]
+__all__ = [
+    "matmul_kernel",
+    "matmul_rest_kernel",
+    "matmul_sum_kernel",
+    "matmul_vector_kernel",
+]

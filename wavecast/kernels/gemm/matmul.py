@@ -14,7 +14,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, slope
 from wavecast.kernels.gemm.product import NAMES, PRECISIONS, Epilogue, product
-from wavecast.kernels.gemm.space import REST, SUM, TILES
+from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
@@ -446,7 +446,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(TILES, SUM, REST),
+        spaces=(TILES, SUM, REST, VECTOR),
         gradient=Gradient(_setup, _gradient),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
         notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",

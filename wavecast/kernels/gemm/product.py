@@ -11,8 +11,13 @@ import triton
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu, tiles
 from wavecast.kernels.choice import launch
-from wavecast.kernels.gemm.kernels import matmul_kernel, matmul_rest_kernel, matmul_sum_kernel
-from wavecast.kernels.gemm.space import REST, SUM, TILES
+from wavecast.kernels.gemm.kernels import (
+    matmul_kernel,
+    matmul_rest_kernel,
+    matmul_sum_kernel,
+    matmul_vector_kernel,
+)
+from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.space import Settings
 
 NAMES: Final = {
@@ -37,7 +42,9 @@ _NATIVE_FP8: Final = {
 }
 """What matrix instructions take; the others are widened to bfloat16, which holds all their values.
 NVIDIA's take the formats without `uz`, and its compiler knows no others."""
-_DIVISOR: Final = 512
+VECTORS: Final = ("fp32", "fp16", "bf16")
+"""Operands that vector instructions multiply where there is one row of them."""
+_DIVISOR: Final = 4096
 _CUT: Final = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PROGRAMS", "GROUP")
 _PART: Final = 3
 """Where the workspace stands among the arguments of `matmul_kernel`."""
@@ -94,6 +101,9 @@ def product(
     a_rows = a.stride(2) != 1 and a.stride(1) == 1
     b_columns = b.stride(1) != 1 and b.stride(2) == 1
     shared = epilogue.arguments()
+    if m == 1 and kept == "ieee" and NAMES[a.dtype] in VECTORS and not wide:
+        _vector(a, b, out, epilogue, limit)
+        return
     arguments: list[Any] = [
         *(a, b, out, torch.empty(1, dtype=_sums(a.dtype), device=a.device), m, n, k),
         *(a.stride(0) if a.shape[0] > 1 else 0, a.stride(1), a.stride(2)),
@@ -167,6 +177,38 @@ def product(
             **cut,
             **finish,
         )
+
+
+def _vector(
+    a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, epilogue: Epilogue, limit: float
+) -> None:
+    """A product with one row of A."""
+    batch, _, n = out.shape
+    k = a.shape[2]
+    launch(
+        matmul_vector_kernel,
+        lambda settings: (triton.cdiv(n, settings["BLOCK_N"]), batch),
+        (
+            *(a, b, out, n, k, a.stride(0) if a.shape[0] > 1 else 0, a.stride(2)),
+            *(b.stride(0) if b.shape[0] > 1 else 0, b.stride(1), b.stride(2)),
+            *epilogue.arguments(),
+        ),
+        VECTOR,
+        {
+            "n": n,
+            "k": k,
+            "batch": batch,
+            "dtype": NAMES[a.dtype],
+            "types": f"{_short(a)} {_short(b)} {_short(out)}",
+            "rows": b.stride(1) != 1 and b.stride(2) == 1,
+            "epilogue": epilogue.name,
+            "aligned": _aligned(b),
+        },
+        ACTIVATION=epilogue.activation,
+        LIMIT=limit,
+        N_DIVISOR=_divisor(n),
+        K_DIVISOR=_divisor(k),
+    )
 
 
 def _count(settings: Settings, m: int, n: int) -> int:

@@ -25,8 +25,8 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     few = problem["m"] <= _FEW
     steps, warps, stages, largest = _usual(few, device)
     return {
-        "BLOCK_M": _blocks(problem["m"], 16 if few else 32, largest),
-        "BLOCK_N": _blocks(problem["n"], 16 if few else 32, 128 if few else largest),
+        "BLOCK_M": _blocks(problem["m"], 16 if few else 64, largest),
+        "BLOCK_N": _blocks(problem["n"], 16 if few else 64, 128 if few else largest),
         "BLOCK_K": tuple(bytes_ // size for bytes_ in steps),
         "SPLIT_K": _splits(problem),
         "PROGRAMS": _programs(problem, few, device),
@@ -223,6 +223,51 @@ def _rest_seconds(problem: Problem, settings: Settings, device: Device) -> float
     )
 
 
+def _vector_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    if problem["rows"]:  # B is contiguous along N
+        return {
+            "BLOCK_N": (32, 64, 128, 256),
+            "BLOCK_K": (8, 16, 32, 64),
+            "num_warps": (1, 2, 4),
+            "num_stages": (1,),
+        }
+    return {
+        "BLOCK_N": (2, 4, 8, 16),
+        "BLOCK_K": (256, 512, 1024, 2048),
+        "num_warps": (1, 2, 4),
+        "num_stages": (1,),
+    }
+
+
+def _vector_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    elements = settings["BLOCK_N"] * settings["BLOCK_K"]
+    per_lane = elements / (settings["num_warps"] * device.limits().wave_lanes)
+    return 8 <= per_lane <= (32 if problem["aligned"] else 16)
+
+
+def _vector_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    columns, depth = settings["BLOCK_N"], settings["BLOCK_K"]
+    size = _BYTES[problem["dtype"]]
+    steps = triton.cdiv(problem["k"], depth)
+    workgroups = triton.cdiv(problem["n"], columns) * problem["batch"]
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=workgroups,
+        read=1.0 * problem["batch"] * problem["n"] * problem["k"] * size,
+        written=1.0 * problem["batch"] * problem["n"] * size,
+        elements=columns * depth,
+        operations=4.0 * steps,
+        held=2.0,
+    )
+
+
+VECTOR = Space(
+    kernel="matmul_vector_kernel",
+    axes=_vector_axes,
+    fits=_vector_fits,
+    seconds=_vector_seconds,
+)
 TILES = Space(kernel="matmul_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",))
 SUM = Space(kernel="matmul_sum_kernel", axes=_sum_axes, seconds=_sum_seconds, classes=("m",))
 REST = Space(
@@ -236,4 +281,4 @@ REST = Space(
     classes=("m",),
 )
 
-__all__ = ["REST", "SUM", "TILES"]
+__all__ = ["REST", "SUM", "TILES", "VECTOR"]
