@@ -88,6 +88,82 @@ def causal_conv1d_kernel(
 
 
 @triton.jit
+def eighths(x):
+    """The eight elements of the last dimension."""
+    x = tl.reshape(x, (x.shape[0], x.shape[1], 2, 2, 2))
+    even, odd = tl.split(x)
+    a, c = tl.split(even)
+    b, d = tl.split(odd)
+    x0, x4 = tl.split(a)
+    x2, x6 = tl.split(c)
+    x1, x5 = tl.split(b)
+    x3, x7 = tl.split(d)
+    return x0, x1, x2, x3, x4, x5, x6, x7
+
+
+@triton.jit
+def causal_conv1d_vector_kernel(
+    x_ptr, weight_ptr, bias_ptr, state_ptr, y_ptr, next_ptr, channels, length,
+    x_batch, x_channel, state_batch, state_channel, state_step, y_batch, y_channel,
+    W: tl.constexpr, BIAS: tl.constexpr, STATE: tl.constexpr, SILU: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_T: tl.constexpr,
+):  # fmt: skip
+    """`causal_conv1d_kernel` for times that are adjacent in memory, channels at multiples of eight
+    elements and W up to nine: a lane loads eight times and the eight before, whole vectors both,
+    and shifts in its registers."""
+    tiles = tl.cdiv(length, BLOCK_T)
+    number = tl.program_id(0)
+    tile = number % tiles
+    batch = number // tiles
+    channel = (tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D))[:, None]
+    known = channel < channels
+    wide = batch
+    if WIDE:
+        wide, channel = batch.to(tl.int64), channel.to(tl.int64)
+    x_ptr += wide * x_batch
+    y_ptr += wide * y_batch
+    if STATE:
+        state_ptr += wide * state_batch
+    group = tile * (BLOCK_T // 8) + tl.arange(0, BLOCK_T // 8)
+    at = group[None, :, None] * 8 + tl.arange(0, 8)[None, None, :]
+    row, some = channel[:, :, None], known[:, :, None]
+    now = tl.load(x_ptr + row * x_channel + at, mask=some & (at < length), other=0.0)
+    before = tl.load(
+        x_ptr + row * x_channel + at - 8, mask=some & (at >= 8) & (at < length + 8), other=0.0
+    )
+    if STATE:
+        place = state_ptr + row * state_channel + (at - 8 + (W - 1)) * state_step
+        kept = tl.load(place, mask=some & (at < 8) & (at - 8 > -W), other=0.0)
+        before = tl.where(at < 8, kept, before)
+    seen = eighths(before) + eighths(now)
+    base = tl.zeros((BLOCK_D, BLOCK_T // 8), tl.float32)
+    if BIAS:
+        base += tl.load(bias_ptr + channel, mask=known, other=0.0).to(tl.float32)
+    sums = ()
+    for place in tl.static_range(8):
+        total = base
+        for tap in tl.static_range(W):
+            weight = tl.load(weight_ptr + channel * W + tap, mask=known, other=0.0).to(tl.float32)
+            total += seen[8 + place + tap - (W - 1)].to(tl.float32) * weight
+        if SILU:
+            total = total * tl.sigmoid(total)
+        sums = sums + (total.to(y_ptr.dtype.element_ty),)  # noqa: RUF005 -- Triton
+    even = tl.join(tl.join(sums[0], sums[4]), tl.join(sums[2], sums[6]))
+    odd = tl.join(tl.join(sums[1], sums[5]), tl.join(sums[3], sums[7]))
+    y = tl.reshape(tl.join(even, odd), (BLOCK_D, BLOCK_T // 8, 8))
+    tl.store(y_ptr + row * y_channel + at, y, mask=some & (at < length))
+    if tile == tiles - 1:
+        for tap in tl.static_range(W - 1):
+            end = tl.zeros((1, 1), tl.int32) + (length - (W - 1) + tap)
+            last = inputs_at(
+                x_ptr, state_ptr, channel, end, known, length,
+                x_channel, 1, state_channel, state_step, W, STATE,
+            )  # fmt: skip
+            to_next = next_ptr + (wide * channels + channel) * (W - 1) + tap
+            tl.store(to_next, last.to(next_ptr.dtype.element_ty), mask=known)
+
+
+@triton.jit
 def causal_conv1d_update_kernel(
     x_ptr, weight_ptr, bias_ptr, state_ptr, y_ptr, count, channels,
     state_batch, state_channel, state_step,
@@ -268,6 +344,27 @@ def causal_conv1d(
         tiles = triton.cdiv(length, settings["BLOCK_T"])
         return batch * tiles, triton.cdiv(channels, settings["BLOCK_D"])
 
+    aligned = x.stride(2) == 1 and not length % 8 and x.stride(0) % 8 == x.stride(1) % 8 == 0
+    if aligned and taps <= 9:
+        whole = not length % 16 and x.stride(0) % 16 == x.stride(1) % 16 == 0
+        launch(
+            causal_conv1d_vector_kernel,
+            grid,
+            (
+                *(x, weight.contiguous(), _contiguous(bias), state, y, after, channels, length),
+                *x.stride()[:2],
+                *held.stride(),
+                *y.stride()[:2],
+            ),
+            VECTOR,
+            {**problem, "whole": whole},
+            W=taps,
+            BIAS=bias is not None,
+            STATE=state is not None,
+            SILU=activation == "silu",
+            WIDE=checks.wide(x, y, state),
+        )
+        return y, after
     launch(
         causal_conv1d_kernel,
         grid,
@@ -649,6 +746,13 @@ FORWARD = Space(
     seconds=_seconds,
     classes=("batch", "length"),
 )
+VECTOR = Space(
+    kernel="causal_conv1d_vector_kernel",
+    axes=_axes,
+    fits=_fits,
+    seconds=_seconds,
+    classes=("batch", "length"),
+)
 BACKWARD = Space(
     kernel="causal_conv1d_backward_kernel",
     axes=_axes,
@@ -769,6 +873,17 @@ _THOROUGH: tuple[dict[str, Any], ...] = (
         "layout": "last",
         "activation": "none",
     },
+    {"batch": 2, "channels": 5, "length": 1040, "taps": 4, "dtype": "float16"},
+    {
+        "batch": 1,
+        "channels": 3,
+        "length": 152,
+        "taps": 9,
+        "dtype": "float32",
+        "state": False,
+        "bias": False,
+        "activation": "none",
+    },
     {"batch": 1, "channels": 7, "length": 300, "taps": 1, "dtype": "float16", "state": False},
 )
 _UPDATES: tuple[dict[str, Any], ...] = (
@@ -801,7 +916,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(FORWARD,),
+        spaces=(FORWARD, VECTOR),
         tolerance=_TOLERANCE,
         gradient=Gradient(_setup, _gradient),
     ),

@@ -17,7 +17,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.conv.combine import activated, combine
-from wavecast.kernels.conv.geometry import Geometry, empty, is_last, strides
+from wavecast.kernels.conv.geometry import Geometry, empty, formatted, is_last, strides
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of, xcds
 
@@ -30,35 +30,44 @@ _LEAST_POSITIONS = 256
 @triton.jit
 def depthwise_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, images, channels,
-    x_image, x_plane, x_row, x_pixel, x_channel, y_image, y_pixel, y_channel,
+    x_image, x_plane, x_row, x_pixel, x_channel,
+    y_image, y_plane, y_row, y_pixel, y_channel,
     x_d, x_h, x_w, y_d, y_h, y_w, pad_d, pad_h, pad_w,
     T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     STRIDE_D: tl.constexpr, STRIDE_H: tl.constexpr, STRIDE_W: tl.constexpr,
     DILATION_D: tl.constexpr, DILATION_H: tl.constexpr, DILATION_W: tl.constexpr,
-    MULTIPLE: tl.constexpr, TRANSPOSED: tl.constexpr, CHANNEL_STEP: tl.constexpr,
+    MULTIPLE: tl.constexpr, TRANSPOSED: tl.constexpr, LAST: tl.constexpr,
     BIAS: tl.constexpr, ACTIVATION: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
-    BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """MULTIPLE filters per channel; `channels` are those of `y_ptr`. `weight_ptr` is
-    [T * R * S, filters]."""
-    rows = images * y_d * y_h * y_w
-    tiles = tl.cdiv(rows, BLOCK_P)
-    number, across = tile_of(tl.program_id(0), tiles, tl.cdiv(channels, BLOCK_C), 1, XCDS)
-    row = number * BLOCK_P + tl.arange(0, BLOCK_P)
-    channel = across * BLOCK_C + tl.arange(0, BLOCK_C)
-    pixels = y_d * y_h * y_w
-    image = row // pixels
-    place = row % pixels
+    """A tile is ROWS rows of an image by BLOCK of a row's elements: of all its channels if LAST,
+    else of one channel. MULTIPLE filters per channel; `channels` are those of `y_ptr`.
+    `weight_ptr` is [T * R * S, filters]."""
+    tiles_h = tl.cdiv(y_h, ROWS)
+    if LAST:
+        outer = images * y_d
+        across = tl.cdiv(y_w * channels, BLOCK)
+    else:
+        outer = images * channels * y_d
+        across = tl.cdiv(y_w, BLOCK)
+    tile, part = tile_of(tl.program_id(0), outer * tiles_h, across, 1, XCDS)
+    h = (tile % tiles_h * ROWS + tl.arange(0, ROWS))[:, None]
+    plane = tile // tiles_h
+    d = plane % y_d
+    place = part * BLOCK + tl.arange(0, BLOCK)
+    if LAST:
+        image = plane // y_d
+        w = (place // channels)[None, :]
+        channel = place % channels
+    else:
+        image = plane // y_d // channels
+        w = place[None, :]
+        channel = plane // y_d % channels
     if WIDE:
         image = image.to(tl.int64)
-    w = place % y_w
-    h = place // y_w % y_h
-    d = place // (y_w * y_h)
-    EVEN: tl.constexpr = CHANNEL_STEP % BLOCK_C == 0
-    known = channel < channels
-    inside = row < rows
     filters = channels * MULTIPLE if TRANSPOSED else channels
-    total = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
+    inside = (h < y_h) & (w < y_w)
+    total = tl.zeros((ROWS, BLOCK), tl.float32)
     for tap in tl.static_range(T * R * S):
         tap_w = tap % S
         tap_h = tap // S % R
@@ -81,29 +90,35 @@ def depthwise_kernel(
             from_d = d * STRIDE_D - pad_d + tap_d * DILATION_D
             valid = inside & (from_w >= 0) & (from_h >= 0) & (from_d >= 0)
         valid = valid & (from_w < x_w) & (from_h < x_h) & (from_d < x_d)
-        from_row = image * x_image + from_d * x_plane + from_h * x_row + from_w * x_pixel
-        some = valid[:, None] if EVEN else valid[:, None] & known[None, :]
+        x_base = x_ptr + image * x_image + from_d * x_plane
         for turn in tl.static_range(MULTIPLE if TRANSPOSED else 1):
             if TRANSPOSED:
                 of_x, of_weight = channel * MULTIPLE + turn, channel * MULTIPLE + turn
             else:
                 of_x, of_weight = channel // MULTIPLE, channel
-            x = tl.load(
-                x_ptr + from_row[:, None] + (of_x * x_channel)[None, :], mask=some, other=0.0
-            )
-            weight = tl.load(weight_ptr + tap * filters + of_weight, mask=known, other=0.0)
-            total += x.to(tl.float32) * weight.to(tl.float32)[None, :]
+            weight = tl.load(weight_ptr + tap * filters + of_weight).to(tl.float32)
+            if LAST:
+                from_x = from_h * x_row + (from_w * x_pixel + (of_x * x_channel)[None, :])
+                x = tl.load(x_base + from_x, mask=valid, other=0.0).to(tl.float32)
+                total += x * weight[None, :]
+            else:
+                from_x = from_h * x_row + from_w * x_pixel
+                x = tl.load(x_base + of_x * x_channel + from_x, mask=valid, other=0.0)
+                total += x.to(tl.float32) * weight
     if BIAS:
-        bias = tl.load(bias_ptr + channel, mask=known, other=0.0)
-        total += bias.to(tl.float32)[None, :]
+        bias = tl.load(bias_ptr + channel).to(tl.float32)
+        if LAST:
+            total += bias[None, :]
+        else:
+            total += bias
     total = activated(total, ACTIVATION)
-    to_row = image * y_image + place * y_pixel
-    some = inside[:, None] if EVEN else inside[:, None] & known[None, :]
-    tl.store(
-        y_ptr + to_row[:, None] + (channel * y_channel)[None, :],
-        total.to(y_ptr.dtype.element_ty),
-        mask=some,
-    )
+    y_base = y_ptr + image * y_image + d * y_plane
+    if LAST:
+        to = h * y_row + (w * y_pixel + (channel * y_channel)[None, :])
+    else:
+        y_base += channel * y_channel
+        to = h * y_row + w * y_pixel
+    tl.store(y_base + to, total.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -170,8 +185,7 @@ def convolve(
     device = gpu.launching()
     x_size, y_size = (g.out, g.size) if transposed else (g.size, g.out)
     channels = g.channels if transposed else g.filters
-    x_last = is_last(x)
-    x = x if x_last else x.contiguous()
+    x, x_last = formatted(x, last), last
     y = empty((g.batch, channels, *y_size[3 - g.dims :]), last, x.dtype, x.device)
     taps = math.prod(g.taps)
     by_tap = weight.reshape(g.filters, taps).t().contiguous()
@@ -192,9 +206,13 @@ def convolve(
         "read": float(x.numel() * x.element_size()),
     }
 
+    rows, width = y_size[1], y_size[2] * (channels if last else 1)
+    outer = g.batch * y_size[0] * (1 if last else channels)
+    problem |= {"rows": rows, "width": width, "outer": outer}
+
     def grid(settings: Settings) -> tuple[int, ...]:
-        down = triton.cdiv(problem["positions"], settings["BLOCK_P"])
-        return (down * triton.cdiv(channels, settings["BLOCK_C"]),)
+        down = outer * triton.cdiv(rows, settings["ROWS"])
+        return (down * triton.cdiv(width, settings["BLOCK"]),)
 
     of_x = strides(x_last, x.shape[1], x_size)
     of_y = strides(last, channels, y_size)
@@ -203,13 +221,13 @@ def convolve(
         grid,
         (
             *(x, by_tap, bias, y, g.batch, channels, *of_x),
-            *(of_y[0], of_y[3], of_y[4], *x_size, *y_size, *g.padding),
+            *(*of_y, *x_size, *y_size, *g.padding),
         ),
         DEPTHWISE,
         problem,
         **_constants(g),
         TRANSPOSED=transposed,
-        CHANNEL_STEP=math.gcd(channels, 256),
+        LAST=last,
         BIAS=bias is not None,
         ACTIVATION=activation,
         WIDE=checks.wide(x, y),
@@ -272,13 +290,11 @@ def _constants(g: Geometry) -> dict[str, int]:
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    wide = min(256, triton.next_power_of_2(problem["channels"]))
-    last = problem["x_last"] or problem["y_last"]
+    width = triton.next_power_of_2(problem["width"])
+    rows = triton.next_power_of_2(problem["rows"])
     return {
-        "BLOCK_P": (16, 32, 64, 128) if last else (256, 512, 1024),
-        "BLOCK_C": tuple(n for n in (16, 32, 64, 128, 256) if n <= wide) or (wide,)
-        if last
-        else (1,),
+        "ROWS": tuple(n for n in (1, 2, 4, 8, 16) if n <= rows),
+        "BLOCK": tuple(n for n in (64, 128, 256, 512, 1024, 2048) if n <= width) or (width,),
         "num_warps": (1, 2, 4),
         "num_stages": (1,),
     }
@@ -286,22 +302,26 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     lanes = 64 if device.target.startswith("gfx9") else 32
-    each = settings["BLOCK_P"] * settings["BLOCK_C"] / (settings["num_warps"] * lanes)
-    return 1 <= each <= 32
+    each = settings["ROWS"] * settings["BLOCK"] / (settings["num_warps"] * lanes)
+    return each <= 16 and (each >= 1 or settings["num_warps"] == 1)
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, columns = settings["BLOCK_P"], settings["BLOCK_C"]
-    down = triton.cdiv(problem["positions"], rows)
-    across = triton.cdiv(problem["channels"], columns)
-    vector = max(1, min(columns, 16 // problem["bytes"]))
+    """Every tile fetches what its filters reach beyond it; within, the vector cache has it."""
+    rows, columns = settings["ROWS"], settings["BLOCK"]
+    down = problem["outer"] * triton.cdiv(problem["rows"], rows)
+    across = triton.cdiv(problem["width"], columns)
+    vector = 16 // problem["bytes"] if problem["y_last"] else 1
+    _, high, wide = (int(n) for n in problem["filter"].split("x"))
+    pixel = problem["channels"] if problem["y_last"] else 1
+    again = (1 + (high - 1) / rows) * (1 + (wide - 1) * pixel / columns / 2)
     return estimates.streaming(
         device,
         settings,
         workgroups=down * across,
-        read=problem["read"],
+        read=problem["read"] * again,
         written=problem["positions"] * problem["channels"] * problem["bytes"],
-        elements=rows * columns,
+        elements=max(rows * columns, settings["num_warps"] * 64),
         operations=problem["taps"] * (2.0 + 12.0 / vector) + 20.0 / vector,
         held=3.0,
     )
@@ -325,18 +345,36 @@ def _weight_seconds(problem: Problem, settings: Settings, device: Device) -> flo
     )
 
 
+def _weight_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    wide = min(256, triton.next_power_of_2(problem["channels"]))
+    last = problem["x_last"] or problem["y_last"]
+    channels = tuple(n for n in (64, 128, 256) if n <= wide) or (wide,)
+    return {
+        "BLOCK_P": (8, 16, 32, 64, 128) if last else (256, 512, 1024),
+        "BLOCK_C": channels if last else (1,),
+        "num_warps": (1, 2, 4),
+        "num_stages": (1,),
+    }
+
+
+def _weight_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    lanes = 64 if device.target.startswith("gfx9") else 32
+    each = settings["BLOCK_P"] * settings["BLOCK_C"] / (settings["num_warps"] * lanes)
+    return 1 <= each <= 32
+
+
 DEPTHWISE = Space(
     kernel="depthwise_kernel",
     axes=_axes,
     fits=_fits,
     seconds=_seconds,
-    classes=("positions",),
+    classes=("positions", "outer"),
     ignored=("read",),
 )
 DEPTHWISE_WEIGHT = Space(
     kernel="depthwise_weight_kernel",
-    axes=_axes,
-    fits=_fits,
+    axes=_weight_axes,
+    fits=_weight_fits,
     seconds=_weight_seconds,
     classes=("positions", "part", "splits"),
 )
