@@ -141,6 +141,40 @@ def codes_of(
 
 
 @triton.jit
+def values_of(code, KIND: tl.constexpr):
+    """The float32 values of fp8 codes (uint8), with NaN and infinities, which Triton's conversions
+    by arithmetic lose. Their lower 16 bits are 0."""
+    SHIFT: tl.constexpr = 20 if KIND == "e4m3fn" or KIND == "e4m3fnuz" else 21
+    if KIND == "e4m3fn":
+        POWER: tl.constexpr = 247 << 23
+    elif KIND == "e4m3fnuz":
+        POWER: tl.constexpr = 246 << 23
+    elif KIND == "e5m2":
+        POWER: tl.constexpr = 239 << 23
+    else:
+        POWER: tl.constexpr = 238 << 23
+    wide = code.to(tl.uint32)
+    size = wide & 0x7F
+    power = tl.full((1,) * len(code.shape), POWER, tl.uint32).to(tl.float32, bitcast=True)
+    bits = ((size << SHIFT).to(tl.float32, bitcast=True) * power).to(tl.uint32, bitcast=True)
+    if KIND == "e4m3fn":
+        bits = tl.where(size == 0x7F, 0x7FC00000, bits)
+    elif KIND == "e5m2":
+        bits = tl.where(size >= 0x7C, (size << SHIFT) | 0x7F800000, bits)
+    bits = bits | ((wide & 0x80) << 24)
+    if KIND == "e4m3fnuz" or KIND == "e5m2fnuz":
+        bits = tl.where(wide == 0x80, 0x7FC00000, bits)
+    return bits.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def half_of(value):
+    """float32 values whose lower 16 bits are 0 as bfloat16."""
+    bits = value.to(tl.uint32, bitcast=True) >> 16
+    return bits.to(tl.uint16).to(tl.bfloat16, bitcast=True)
+
+
+@triton.jit
 def integers_of(value):
     """float32 values from -127 to 127 rounded to int8, ties to even; those beyond saturate."""
     held = tl.minimum(tl.maximum(value, -127.0), 127.0)
@@ -161,8 +195,10 @@ __all__ = [
     "codes_of",
     "constants",
     "fp8_name",
+    "half_of",
     "integers_of",
     "native",
     "sizes_of",
     "straddling",
+    "values_of",
 ]

@@ -14,6 +14,7 @@ from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Tolerance
+from wavecast.kernels.quantise.formats import values_of
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
@@ -38,7 +39,8 @@ def widened_mx(codes, scale, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl
         held = (size * tiny).to(tl.uint32, bitcast=True) | ((code >> 3) << 31)
         value = held.to(tl.float32, bitcast=True)
     else:
-        value = codes.to(tl.float32)
+        KNOWN: tl.constexpr = "e4m3fn" if KIND == "e4m3" else KIND
+        value = values_of(codes.to(tl.uint8, bitcast=True), KNOWN)
     bits = scale.to(tl.uint32) << 23
     bits = tl.where(scale == 0, 0x400000, bits)
     bits = tl.where(scale == 255, 0x7FC00000, bits)

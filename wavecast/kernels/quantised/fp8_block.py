@@ -15,7 +15,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import FP8, Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
-from wavecast.kernels.quantise.formats import native
+from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
@@ -31,8 +31,8 @@ _PART: Final = 3
 def matmul_fp8_block_kernel(
     a_ptr, b_ptr, out_ptr, part_ptr, a_scale_ptr, b_scale_ptr, M, N, K,
     a_row, b_column, a_scale_row, a_scale_step, b_scale_column, b_scale_step,
-    K_EVEN: tl.constexpr, WIDEN: tl.constexpr, TIMES: tl.constexpr, WIDE: tl.constexpr,
-    XCDS: tl.constexpr,
+    KIND: tl.constexpr, K_EVEN: tl.constexpr, WIDEN: tl.constexpr, TIMES: tl.constexpr,
+    WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some blocks of K, which goes to
@@ -73,8 +73,8 @@ def matmul_fp8_block_kernel(
         scale = tl.load(from_a_scale + step * a_scale_step)
         scale = scale * (tl.load(from_b_scale + step * b_scale_step) * TIMES)
         if WIDEN:
-            a = a.to(tl.bfloat16)
-            b = b.to(tl.bfloat16)
+            a = half_of(values_of(a.to(tl.uint8, bitcast=True), KIND))
+            b = half_of(values_of(b.to(tl.uint8, bitcast=True), KIND))
         total += tl.dot(a, b, out_dtype=tl.float32) * scale[:, None]
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]
@@ -152,6 +152,7 @@ def matmul_fp8_block(
             "widened": widened,
         },
         K_EVEN=k % _BLOCK == 0,
+        KIND=kind,
         WIDEN=widened,
         TIMES=times,
         WIDE=wide,

@@ -297,19 +297,17 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     per_group = triton.cdiv(problem["m"], max(1, problem["groups"]))
     return {
         "BLOCK_M": parts.blocks(2 * per_group, 16, 256),
-        "BLOCK_N": parts.blocks(problem["n"], 32, 256),
-        "BLOCK_K": (32, 64) if amd else (64,),
+        "BLOCK_N": parts.blocks(problem["n"], 32, parts.columns_at_most(device)),
         "GROUP": (8,),
         "num_warps": (4, 8) if problem["m"] * problem["n"] >= 4096 else (1, 2),
         "num_stages": (2,) if amd else (3,),
-        "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
+        **parts.packed(device),
     }
 
 
 def _outer_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     found = dict(_axes(problem, device))
     found["BLOCK_M"] = parts.blocks(problem["m"], 32, 256)
-    found["BLOCK_K"] = (32, 64)
     return found
 
 
@@ -317,6 +315,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
     staged = (rows + columns) * depth * 2 * parts.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
+        return False
+    if rows * columns > 8192 * settings["num_warps"]:
         return False
     return parts.shared_out(settings, device, rows, columns, 1)
 

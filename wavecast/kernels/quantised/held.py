@@ -12,7 +12,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
-from wavecast.kernels.quantise.formats import FP8, native
+from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
 from wavecast.kernels.space import Problem, Settings, Space
 
 ROWS: Final = 32
@@ -23,8 +23,10 @@ _HALVED: Final = {("gfx942", torch.float8_e4m3fn): torch.float8_e4m3fnuz}
 
 
 @triton.jit
-def recode_kernel(from_ptr, to_ptr, count, HALVED: tl.constexpr, WIDE: tl.constexpr,
-                  BLOCK: tl.constexpr):  # fmt: skip
+def recode_kernel(
+    from_ptr, to_ptr, count, KIND: tl.constexpr, HALVED: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     """Other codes for fp8 values: bfloat16, or with HALVED e4m3fnuz for e4m3fn, where only -0 and
     NaN have other codes."""
     first = tl.program_id(0)
@@ -32,14 +34,13 @@ def recode_kernel(from_ptr, to_ptr, count, HALVED: tl.constexpr, WIDE: tl.conste
         first = first.to(tl.int64)
     at = first * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
+    code = tl.load(from_ptr + at, mask=inside, other=0)
     if HALVED:
-        code = tl.load(from_ptr + at, mask=inside, other=0)
         size = code & 0x7F
         code = tl.where(size == 0, 0, code)
         tl.store(to_ptr + at, tl.where(size == 0x7F, 0x80, code).to(tl.uint8), mask=inside)
     else:
-        value = tl.load(from_ptr + at, mask=inside, other=0.0)
-        tl.store(to_ptr + at, value.to(tl.bfloat16), mask=inside)
+        tl.store(to_ptr + at, half_of(values_of(code, KIND)), mask=inside)
 
 
 def multiplied(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, float]:
@@ -56,12 +57,13 @@ def multiplied(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, flo
         recode_kernel,
         lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
         (
-            operand.view(torch.uint8) if raw else operand,
+            operand.view(torch.uint8),
             found.view(torch.uint8) if raw else found,
             count,
         ),
         RECODE,
         {"count": count, "kind": FP8[operand.dtype], "halved": raw},
+        KIND=FP8[operand.dtype],
         HALVED=raw,
         WIDE=checks.wide(operand),
     )

@@ -170,13 +170,13 @@ def matmul_mx(
             "a": a_kind,
             "b": b_kind,
             "native": native,
-            "even": k % 256 == 0,
+            "even": k % 512 == 0,
             "wide": wide,
         },
         A_KIND=a_kind,
         B_KIND=b_kind,
         NATIVE=native,
-        K_EVEN=k % 256 == 0,
+        K_EVEN=k % 512 == 0,
         WIDE=wide,
         XCDS=tiles.xcds(device),
     )
@@ -224,18 +224,19 @@ def _check(
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    amd = device.target.startswith("gfx")
-    native = problem["native"]
     few = problem["m"] <= parts.SKINNY
+    depths = ((256, 512) if few else (128, 256)) if problem["native"] else (64, 128)
+    most = 256 if problem["native"] else parts.columns_at_most(device)
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 256),
-        "BLOCK_N": (16, 32, 64, 128) if few else (64, 128, 256),
-        "BLOCK_K": (128, 256) if native else (32, 64) if problem["a"] == "bf16" else (64, 128),
+        "BLOCK_N": (16, 32, 64, 128) if few else parts.blocks(problem["n"], 64, most),
+        "BLOCK_K": depths,
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8) if few else (4, 8),
-        "num_stages": (2,) if amd else (3,),
+        "num_stages": (2,) if device.target.startswith("gfx") else (3,),
         "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
+        **(parts.packed(device) if problem["a"] == "bf16" else {}),
     }
 
 

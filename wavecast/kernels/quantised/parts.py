@@ -118,6 +118,21 @@ def shared_out(settings: Settings, device: Device, rows: int, columns: int, held
     return rows * columns * held / (waves * limits.wave_lanes) <= most
 
 
+def packed(device: Device) -> Mapping[str, Sequence[Any]]:
+    """Axes of bfloat16 and float16 products by AMD's generation: before gfx950 short steps, whose
+    operands are read from the LDS by 16 bytes, take less time than long ones."""
+    if device.target in ("gfx90a", "gfx942"):
+        return {"BLOCK_K": (32,), "matrix_instr_nonkdim": (16,), "kpack": (2,)}
+    if device.limits().wave_lanes == 64:
+        return {"BLOCK_K": (32, 64), "matrix_instr_nonkdim": (16,)}
+    return {"BLOCK_K": (32, 64), "matrix_instr_nonkdim": (0,)}
+
+
+def columns_at_most(device: Device) -> int:
+    """Columns of a tile of bfloat16 or float16: where operands wait in registers, 128."""
+    return 128 if device.target in ("gfx90a", "gfx942") else 256
+
+
 def skinny(
     problem: Problem, settings: Settings, device: Device, bytes_: float, depth: int = 128
 ) -> float:
@@ -129,7 +144,7 @@ def skinny(
     count = down * triton.cdiv(problem["n"], columns) * settings["SPLIT_K"]
     idle = max(1.0, 3.0 * chip.units / count) ** 0.6
     narrow = 1.0 + 0.12 * math.log2(columns / 16)
-    waves = 1.0 + 0.03 * abs(math.log2(rows * columns / settings["num_warps"] / 256))
+    waves = 1.0 + 0.03 * abs(math.log2(rows * columns / settings["num_warps"] / 128))
     step = 1.0 + 0.1 * math.log2(128 / depth)
     again = 5e-6 if settings["SPLIT_K"] > 1 else 0.0
     return bytes_ * down / chip.hbm * idle * narrow * waves * step + again
@@ -143,6 +158,8 @@ __all__ = [
     "add_parts",
     "blocks",
     "buffers",
+    "columns_at_most",
+    "packed",
     "shared_out",
     "skinny",
     "splits",

@@ -1,0 +1,102 @@
+"""Quantisation: refused arguments, strides, empty tensors, extreme values on machine code."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+from wavecast import ops  # noqa: E402
+from wavecast.integrations.triton import device  # noqa: E402
+from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.kernels.quantise.equal import same_codes  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def _extremes() -> torch.Tensor:
+    """Rows of zeros, tiny and huge values, ties, NaN and infinity."""
+    x = torch.zeros(6, 64)
+    x[1] = torch.linspace(-1e-37, 1e-37, 64)
+    x[2] = torch.linspace(-3e38, 3e38, 64)
+    x[3] = torch.arange(64) / 2.0 - 16.0
+    x[4] = 1.0
+    x[4, 3] = float("nan")
+    x[5] = -2.0
+    x[5, 9] = float("inf")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        ("quantise_fp8_token", "gfx942"),
+        ("quantise_fp8_group", "gfx1100"),
+        ("quantise_mxfp4", "gfx90a"),
+        ("quantise_mxfp8", "gfx950"),
+    ],
+)
+def test_extreme_values(name: str, arch: str) -> None:
+    operator = ops.operator(name)
+    x = _extremes()
+    with device(arch):
+        got = operator.call(x)
+    assert not same_codes(got, operator.reference(x), {})
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2])
+def test_every_code_comes_back(dtype: torch.dtype) -> None:
+    """Values that a format holds are quantised to themselves, where the scale is one."""
+    codes = torch.arange(256, dtype=torch.uint8).view(dtype)
+    values = codes.float()
+    held = values[values.isfinite()]
+    most = torch.finfo(dtype).max
+    assert float(held.abs().max()) == most
+    with device("gfx942"):
+        got, scale = ops.operator("quantise_fp8_token").call(held[None], dtype)
+    assert float(scale) == 1.0
+    assert torch.equal(got.float()[0], held)
+
+
+def test_strides_and_dimensions() -> None:
+    wide = torch.randn(4, 3, 96).transpose(0, 1)[..., ::2]
+    operator = ops.operator("quantise_int8_token")
+    with device("gfx942"):
+        codes, scale = operator.call(wide)
+    assert codes.shape == (3, 4, 48)
+    assert scale.shape == (3, 4, 1)
+    assert not same_codes((codes, scale), operator.reference(wide), {})
+
+
+def test_empty_tensors_launch_nothing() -> None:
+    for shape in ((0, 64), (3, 0)):
+        x = torch.empty(shape)
+        for name in ("quantise_fp8_token", "quantise_fp8_group", "quantise_mxfp4"):
+            operator = ops.operator(name)
+            got = operator.call(x)
+            expected = operator.reference(x)
+            assert [one.shape for one in got] == [one.shape for one in expected]
+
+
+def test_mx_values_come_back() -> None:
+    x = torch.randn(5, 96)
+    codes, scale = ops.operator("quantise_mxfp4").reference(x)
+    back = ops.operator("dequantise_mx").reference(codes, scale, torch.float32)
+    largest = x.reshape(5, 3, 32).abs().amax(-1).repeat_interleave(32, -1)
+    assert bool(((back - x).abs() <= largest / 4).all())
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("quantise_fp8_token", {"x": torch.ones(2, 3).double()}, "x is float64"),
+        ("quantise_fp8_token", {"x": torch.ones(2, 3), "dtype": torch.int8}, "no fp8 dtype int8"),
+        ("quantise_fp8_group", {"x": torch.ones(2, 3), "group": 100}, "groups of 100"),
+        ("quantise_int8_token", {"x": torch.tensor(1.0)}, "x is a scalar"),
+        ("quantise_mxfp4", {"x": torch.ones(2, 33)}, "an odd number"),
+        ("quantise_mxfp8", {"x": torch.ones(2, 3), "dtype": torch.float8_e4m3fnuz}, "no MX dtype"),
+    ],
+)
+def test_bad_arguments(name: str, given: dict, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ops.operator(name).call(**given)
