@@ -23,9 +23,9 @@ _RATES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 _BY_ILP = "amdgpu-sched-strategy=iterative-ilp"
 """The order of instructions by LLVM that keeps pipelined loops within their registers."""
 _FIXED_REGISTERS = 44.0
-_FRAGMENT = 48.0
+_FRAGMENT = {"gfx1100": 96.0, "": 48.0}
 """Registers of keys or values that the compiler reads from LDS ahead of their products, at most."""
-_MOST_REGISTERS = {"gfx9": 490.0, "gfx1": 236.0, "sm": 236.0}
+_MOST_REGISTERS = {"gfx9": 490.0, "gfx1": 240.0, "sm": 240.0}
 """Per lane, by the beginning of a target; configurations estimated beyond come last."""
 _FILE = {"gfx9": 512.0, "gfx1": 1536.0, "sm": 512.0}
 """Registers per lane of a SIMD, for all its waves."""
@@ -198,7 +198,7 @@ def _registers(
         + rows * accumulated / threads
         + twice * rows * held * words / threads
         + scores * rows * columns / threads
-        + min(fragment, _FRAGMENT)
+        + min(fragment, _by_target(_FRAGMENT, device))
         + (columns * (head + head_v) * words / threads if staged else 0.0)
         + (16.0 if "dropout" in problem["flags"] else 0.0)
     )
@@ -209,7 +209,8 @@ def _lds(problem: Problem, settings: Settings, device: Device, rows: int, column
     stages = settings["num_stages"]
     buffers = stages if device.target == "gfx950" or device.target.startswith("sm") else 1
     held = rows * head * size if device.target.startswith("sm") else 0
-    return buffers * columns * head * size * 1.06 + held
+    padding = 1.06 if device.target == "gfx950" else 1.0
+    return buffers * columns * head * size * padding + held
 
 
 def _operations(problem: Problem) -> float:
@@ -325,7 +326,7 @@ def _seconds(
     power = 2.6 - 1.6 / per_simd + (0.5 if pipelined else 0.0)
     clocks = (matrix**power + vector**power + lds**power) ** (1 / power)
     wait = _STEP + (0.0 if pipelined else chip.latency["l2"] * chip.clock)
-    wait *= min(1.0, chip.simds / warps) / per_simd
+    wait /= resident
     spans = widths * tile.rows * clocks * max(1.0, chip.simds / warps / resident)
     spans = spans + widths / tile.columns * wait + _START / resident
     count = heads * problem["batch"]
