@@ -104,23 +104,37 @@ def paged_attention_kernel(
         values = value_ptr + head * value_head
         token = tl.arange(0, BLOCK_N)
         entries = cache_entries(table, low, end, BLOCK_N, BLOCK_SIZE)
+        entries_ahead = cache_entries(table, low + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+        if CHUNK == PADDED:
+            # keys are loaded a tile ahead
+            rows = cache_rows(keys, entries, low, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
+            k_ahead = cache_tile(rows, place, low + token < end, HEAD, PADDED)
         for at in range(low, end, BLOCK_N):
             kept = at + token < end
-            rows = cache_rows(keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
-            if CHUNK == PADDED:
-                k = cache_tile(rows, place, kept, HEAD, PADDED)
-                score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
-            else:
-                score = chunked_scores(
-                    from_q, inside, rows, kept, tl.minimum(at, 0),
-                    HEAD, PADDED, CHUNK, BLOCK_N, QUERIES * GROUP, kind,
-                )  # fmt: skip
-            score *= factor
+            ahead = at + BLOCK_N
             rows = cache_rows(
                 values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE
             )
-            v = cache_tile(rows, place, kept, HEAD, PADDED)
-            entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            if CHUNK == PADDED:
+                k = k_ahead
+                v = cache_tile(rows, place, kept, HEAD, PADDED)
+                rows = cache_rows(
+                    keys, entries_ahead, ahead, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
+                )
+                k_ahead = cache_tile(rows, place, ahead + token < end, HEAD, PADDED)
+                score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
+            else:
+                key_rows = cache_rows(
+                    keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
+                )
+                score = chunked_scores(
+                    from_q, inside, key_rows, kept, tl.minimum(at, 0),
+                    HEAD, PADDED, CHUNK, BLOCK_N, QUERIES * GROUP, kind,
+                )  # fmt: skip
+                v = cache_tile(rows, place, kept, HEAD, PADDED)
+            entries = entries_ahead
+            entries_ahead = cache_entries(table, ahead + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            score *= factor
             if CAPPED:
                 score = capped(score, soft_cap) * 1.4426950408889634
             distance = at + token[None, :] - position[:, None]
@@ -303,8 +317,10 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    walk = _walk(problem, settings)
-    return walk.fits(device) and walk.rows >= 16 * settings["num_warps"] // 2
+    # with more than 16 rows a wave, too few waves fit to hide their waits
+    walk, waves = _walk(problem, settings), settings["num_warps"]
+    most = 16 * min(waves, 8) if problem["group"] <= 128 else problem["group"]
+    return walk.fits(device) and 8 * waves <= walk.rows <= most
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
