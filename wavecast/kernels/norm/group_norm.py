@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
@@ -31,42 +32,51 @@ _WHOLE_GROUP = 65536
 
 @triton.jit
 def silu_of(z):
-    return z / (1.0 + tl.exp(-z))
+    return libdevice.fast_dividef(z, 1.0 + tl.exp(-z))
 
 
 @triton.jit
 def silu_slope(z):
-    part = 1.0 / (1.0 + tl.exp(-z))
+    part = libdevice.fast_dividef(1.0, 1.0 + tl.exp(-z))
     return part * (1.0 + z * (1.0 - part))
 
 
 @triton.jit
 def group_norm_whole_kernel(
-    x_ptr, weight_ptr, bias_ptr, y_ptr, mean_ptr, scale_ptr, groups, positions, eps,
-    BLOCK: tl.constexpr, WIDTH: tl.constexpr, SILU: tl.constexpr, WIDE: tl.constexpr,
+    x_ptr, weight_ptr, bias_ptr, y_ptr, mean_ptr, scale_ptr, groups, positions, eps, nought,
+    BLOCK: tl.constexpr, WIDTH: tl.constexpr, BITS: tl.constexpr, SILU: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
-    """One group [WIDTH channels, positions] per program, all held at once."""
+    """One group [WIDTH channels, positions] per program, all held at once.
+
+    Sums are of differences to the mean of the first channel: at most WIDTH times the variance
+    cancels. `nought` is 0, which the compiler does not know: so it holds the elements as they are,
+    not the float32 it made of them for the sums, and half the registers suffice.
+    """
     number = tl.program_id(0)
     size = WIDTH * positions
     first = (tl.cast(number, tl.int64) if WIDE else number) * size
     place = tl.arange(0, BLOCK)
     inside = place < positions
-    total = tl.zeros((BLOCK,), tl.float32)
-    held = ()
-    for channel in tl.static_range(WIDTH):
+    x = tl.load(x_ptr + first + place, mask=inside, other=0.0)
+    middle = tl.sum(x.to(tl.float32), axis=0) / positions
+    total = tl.where(inside, x.to(tl.float32) - middle, 0.0)
+    squares = total * total
+    held = (x.to(BITS, bitcast=True),)
+    for channel in tl.static_range(1, WIDTH):
         x = tl.load(x_ptr + first + channel * positions + place, mask=inside, other=0.0)
-        total += x.to(tl.float32)
-        held = held + (x,)  # noqa: RUF005 - Triton's tuples
-    mean = tl.sum(total, axis=0) / size
-    squares = tl.zeros((BLOCK,), tl.float32)
-    for channel in tl.static_range(WIDTH):
-        x = held[channel].to(tl.float32) - mean
-        squares += tl.where(inside, x * x, 0.0)
-    scale = tl.rsqrt(tl.sum(squares, axis=0) / size + eps)
+        apart = tl.where(inside, x.to(tl.float32) - middle, 0.0)
+        total += apart
+        squares += apart * apart
+        held = held + (x.to(BITS, bitcast=True),)  # noqa: RUF005 - Triton's tuples
+    apart = tl.sum(total, axis=0) / size
+    mean = middle + apart
+    scale = tl.rsqrt(tl.sum(squares, axis=0) / size - apart * apart + eps)
     own = number % groups * WIDTH
     for channel in tl.static_range(WIDTH):
-        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, mean, scale)
-        y = held[channel].to(tl.float32) * factor + shift
+        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, scale)
+        x = (held[channel] ^ nought.to(BITS)).to(x_ptr.dtype.element_ty, bitcast=True)
+        y = (x.to(tl.float32) - mean) * factor + shift
         if SILU:
             y = silu_of(y)
         to = y_ptr + first + channel * positions + place
@@ -76,14 +86,14 @@ def group_norm_whole_kernel(
 
 
 @triton.jit
-def affine(weight_ptr, bias_ptr, channel, inside, mean, scale):
-    """(factor, shift) of channels: y = x · factor + shift."""
+def affine(weight_ptr, bias_ptr, channel, inside, scale):
+    """(factor, shift) of channels: y = (x - mean) · factor + shift."""
     factor = scale
     if weight_ptr is not None:
         factor *= tl.load(weight_ptr + channel, mask=inside, other=0.0).to(tl.float32)
-    shift = -mean * factor
+    shift = tl.zeros_like(factor)
     if bias_ptr is not None:
-        shift += tl.load(bias_ptr + channel, mask=inside, other=0.0).to(tl.float32)
+        shift = tl.load(bias_ptr + channel, mask=inside, other=0.0).to(tl.float32)
     return factor, shift
 
 
@@ -144,7 +154,7 @@ def group_norm_join_kernel(
     channel = tl.arange(0, CHANNELS)[None, :]
     size = width * positions
     from_group = number // groups * spans * groups * width + number % groups * width
-    mean = 0.0
+    mean = tl.full((), 0.0, tl.float32)
     for start in range(0, spans, SPANS):
         at = start + tl.arange(0, SPANS)[:, None]
         inside = (at < spans) & (channel < width)
@@ -152,7 +162,7 @@ def group_norm_join_kernel(
         count = tl.minimum(positions - at * span, span).to(tl.float32)
         means = tl.load(means_ptr + place, mask=inside, other=0.0)
         mean += tl.sum(tl.sum(means * (count / size), axis=1), axis=0)
-    squares = 0.0
+    squares = tl.full((), 0.0, tl.float32)
     for start in range(0, spans, SPANS):
         at = start + tl.arange(0, SPANS)[:, None]
         inside = (at < spans) & (channel < width)
@@ -178,14 +188,14 @@ def group_norm_apply_kernel(
     group = image * groups + channel // width
     mean = tl.load(mean_ptr + group, mask=real, other=0.0)
     scale = tl.load(scale_ptr + group, mask=real, other=0.0)
-    factor, shift = affine(weight_ptr, bias_ptr, channel, real, mean, scale)
+    factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
     from_image = image * channels * positions + channel[:, None] * channel_stride
     for start in range(first, last, BLOCK):
         place = start + tl.arange(0, BLOCK)[None, :]
         inside = real[:, None] & (place < last)
         at = from_image + place * position_stride
         x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        y = x * factor[:, None] + shift[:, None]
+        y = (x - mean[:, None]) * factor[:, None] + shift[:, None]
         if SILU:
             y = silu_of(y)
         tl.store(y_ptr + at, y.to(y_ptr.dtype.element_ty), mask=inside)
@@ -205,7 +215,7 @@ def group_norm_sums_kernel(
     group = image * groups + channel // width
     mean = tl.load(mean_ptr + group, mask=real, other=0.0)
     scale = tl.load(scale_ptr + group, mask=real, other=0.0)
-    factor, shift = affine(weight_ptr, bias_ptr, channel, real, mean, scale)
+    factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
     from_image = image * channels * positions + channel[:, None] * channel_stride
     plain = tl.zeros((CHANNELS, BLOCK), tl.float32)
     along = tl.zeros((CHANNELS, BLOCK), tl.float32)
@@ -215,10 +225,11 @@ def group_norm_sums_kernel(
         at = from_image + place * position_stride
         x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        x -= mean[:, None]
         if SILU:
             dy *= silu_slope(x * factor[:, None] + shift[:, None])
         plain += dy
-        along += dy * (x - mean[:, None])
+        along += dy * x
     to = (image * tl.cdiv(positions, span) + first // span) * channels + channel
     tl.store(plain_ptr + to, tl.sum(plain, axis=1), mask=real)
     tl.store(along_ptr + to, tl.sum(along, axis=1) * scale, mask=real)
@@ -237,7 +248,7 @@ def group_norm_slopes_kernel(
     group = image * groups + channel // width
     mean = tl.load(mean_ptr + group, mask=real, other=0.0)
     scale = tl.load(scale_ptr + group, mask=real, other=0.0)
-    factor, shift = affine(weight_ptr, bias_ptr, channel, real, mean, scale)
+    factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
     plain = tl.load(plain_ptr + group, mask=real, other=0.0) * scale
     along = tl.load(along_ptr + group, mask=real, other=0.0) * scale * scale
     from_image = image * channels * positions + channel[:, None] * channel_stride
@@ -247,9 +258,10 @@ def group_norm_slopes_kernel(
         at = from_image + place * position_stride
         x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        x -= mean[:, None]
         if SILU:
             dy *= silu_slope(x * factor[:, None] + shift[:, None])
-        dx = dy * factor[:, None] - plain[:, None] - (x - mean[:, None]) * along[:, None]
+        dx = dy * factor[:, None] - plain[:, None] - x * along[:, None]
         tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=inside)
 
 
@@ -286,10 +298,11 @@ def group_norm(
         launch(
             group_norm_whole_kernel,
             lambda _: (shape.images * groups,),
-            (source, weight, bias, y, means, scales, groups, shape.positions, eps),
+            (source, weight, bias, y, means, scales, groups, shape.positions, eps, 0),
             WHOLE,
             shape.problem(silu=silu, parameters=parameters),
             WIDTH=shape.width,
+            BITS=tl.int32 if shape.bytes == 4 else tl.int16,
             SILU=silu,
             WIDE=checks.wide(source),
         )
