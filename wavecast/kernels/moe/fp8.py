@@ -15,13 +15,14 @@ import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
+from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.moe import activations, experts, products, steps
 from wavecast.kernels.moe.activations import activate
 from wavecast.kernels.operator import Operator, Tolerance
-from wavecast.kernels.quantise.group import quantise_fp8_group, quantise_fp8_group_reference
+from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
+from wavecast.kernels.quantise.group import quantise_fp8_group_reference
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of, xcds
 from wavecast.model.bounds import Work
@@ -34,18 +35,85 @@ _WIDENED: Final = 2
 
 
 @triton.jit
-def _operand(code, WAY: tl.constexpr):
-    """What the matrix pipes multiply for e4m3fn codes (uint8); half the value for _HALVED."""
+def _widened(code):
+    """float16 values of e4m3fn codes."""
+    bits = code.to(tl.uint16)
+    half = ((bits & 0x80) << 8) | ((bits & 0x7F) << 7)
+    return half.to(tl.float16, bitcast=True) * 256.0
+
+
+@triton.jit
+def _weights(code, WAY: tl.constexpr, ROWS: tl.constexpr):
+    """What the matrix pipes multiply for codes of weights, half the value for _HALVED: codes
+    [128, ROWS], or [ROWS, 32] of four in a word, which are changed four, or two, at once."""
     if WAY == 0:
         value = code.to(tl.float8e4nv, bitcast=True)
+    elif code.dtype == tl.uint8:
+        if WAY == 1:
+            value = tl.where(code == 0x80, 0, code).to(tl.uint8).to(tl.float8e4b8, bitcast=True)
+        else:
+            value = _widened(code)
     elif WAY == 1:
-        cleared = tl.where(code == 0x80, 0, code).to(tl.uint8)
-        value = cleared.to(tl.float8e4b8, bitcast=True)
+        # The sign stays where another bit of the code is set.
+        other = (code & 0x7F7F7F7F) + 0x7F7F7F7F
+        code = code & (other | 0x7F7F7F7F)
+        even = tl.join(code.to(tl.uint8), (code >> 16).to(tl.uint8))
+        odd = tl.join((code >> 8).to(tl.uint8), (code >> 24).to(tl.uint8))
+        codes = tl.reshape(tl.join(even, odd), (ROWS, 128))
+        value = tl.trans(codes.to(tl.float8e4b8, bitcast=True))
     else:
-        bits = code.to(tl.uint16)
-        half = ((bits & 0x80) << 8) | ((bits & 0x7F) << 7)
-        value = half.to(tl.float16, bitcast=True) * 256.0
+        # Codes in the upper bytes of halves: float16 but for the sign, a bit too far up.
+        above = code & 0x7F007F00
+        below = code & 0x007F007F
+        odd = (code ^ above ^ (code & 0x00FF00FF)) | (above >> 1)
+        even = ((code & 0x00800080) << 8) | (below << 7)
+        even = tl.join(even.to(tl.uint16), (even >> 16).to(tl.uint16))
+        odd = tl.join(odd.to(tl.uint16), (odd >> 16).to(tl.uint16))
+        halves = tl.reshape(tl.join(even, odd), (ROWS, 128)).to(tl.float16, bitcast=True)
+        value = tl.trans(halves * 256.0)
     return value
+
+
+@triton.jit
+def _activations(stored, WAY: tl.constexpr):
+    """What the matrix pipes multiply for what `moe_round_kernel` stored."""
+    if WAY == 0:
+        value = stored.to(tl.float8e4nv, bitcast=True)
+    elif WAY == 1:
+        value = stored.to(tl.float8e4b8, bitcast=True)
+    else:
+        value = stored
+    return value
+
+
+@triton.jit
+def moe_round_kernel(
+    x_ptr, rounded_ptr, scale_ptr, count, columns, across, stride, least,
+    WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr, KIND: tl.constexpr,
+    MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
+):  # fmt: skip
+    """Groups of 128 columns with their scales, as `quantise_fp8_group` has them; codes that
+    `_weights` has to change are changed here."""
+    group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
+    row = group // across
+    column = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
+    if WIDE:
+        row = row.to(tl.int64)
+    inside = (group < count)[:, None] & (column < columns)
+    x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
+    largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
+    largest = largest.to(tl.float32, bitcast=True)
+    most = tl.full((GROUPS,), MOST, tl.float32)
+    tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=group < count)
+    factor = tl.div_rn(most, largest)
+    code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
+    if WAY == 1:
+        stored = tl.where(code == 0x80, 0, code).to(tl.uint8)
+    elif WAY == 2:
+        stored = _widened(code)
+    else:
+        stored = code
+    tl.store(rounded_ptr + row[:, None] * columns + column, stored, mask=inside)
 
 
 @triton.jit
@@ -61,6 +129,7 @@ def moe_up_fp8_kernel(
     DEEP: tl.constexpr = (K + 127) // 128
     UNIFORM: tl.constexpr = N % 128 == 0
     TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0
+    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1
     number = tl.program_id(0)
     down = tl.load(used_ptr) // BLOCK_M
     if number >= down * across:
@@ -74,13 +143,16 @@ def moe_up_fp8_kernel(
     if WIDE:
         slot = slot.to(tl.int64)
         token = token.to(tl.int64)
-    w_ptr += expert * (2 * N * K)
+    w_ptr += expert * (2 * N * K // UNIT)
     w_scale_ptr += expert * (((2 * N + 127) // 128) * DEEP)
     safe = at if N % BLOCK_N == 0 else tl.minimum(at, N - 1)
     place = tl.arange(0, 128)
     from_x = token[:, None] * K + place[None, :]
-    from_gate = safe[None, :] * K + place[:, None]
-    from_up = from_gate + N * K
+    if UNIT == 4:
+        from_gate = safe[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
+    else:
+        from_gate = safe[None, :] * K + place[:, None]
+    from_up = from_gate + N * (K // UNIT)
     if UNIFORM:
         gate_scales = w_scale_ptr + (column * BLOCK_N // 128) * DEEP
         up_scales = gate_scales + (N // 128) * DEEP
@@ -93,8 +165,8 @@ def moe_up_fp8_kernel(
         start = step * 128
         if K % 128 == 0:
             x = tl.load(x_ptr + from_x + start)
-            w = tl.load(w_ptr + from_gate + start)
-            v = tl.load(w_ptr + from_up + start)
+            w = tl.load(w_ptr + from_gate + start // UNIT)
+            v = tl.load(w_ptr + from_up + start // UNIT)
         else:
             valid = place < K - start
             x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
@@ -103,13 +175,13 @@ def moe_up_fp8_kernel(
         scale = tl.load(x_scale_ptr + token * DEEP + step) * TIMES
         gate_scale = tl.load(gate_scales + step)
         up_scale = tl.load(up_scales + step)
-        a = _operand(x, WAY)
-        one = tl.dot(a, _operand(w, WAY), out_dtype=tl.float32)
+        a = _activations(x, WAY)
+        one = tl.dot(a, _weights(w, WAY, BLOCK_N), out_dtype=tl.float32)
         if UNIFORM:
             gate += one * (scale * gate_scale)[:, None]
         else:
             gate += one * (scale[:, None] * gate_scale[None, :])
-        two = tl.dot(a, _operand(v, WAY), out_dtype=tl.float32)
+        two = tl.dot(a, _weights(v, WAY, BLOCK_N), out_dtype=tl.float32)
         if UNIFORM:
             up += two * (scale * up_scale)[:, None]
         else:
@@ -129,6 +201,7 @@ def moe_product_fp8_kernel(
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     DEEP: tl.constexpr = (K + 127) // 128
     TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0
+    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1
     number = tl.program_id(0)
     down = tl.load(used_ptr) // BLOCK_M
     if number >= down * across:
@@ -142,26 +215,30 @@ def moe_product_fp8_kernel(
     if WIDE:
         slot = slot.to(tl.int64)
         row = row.to(tl.int64)
-    w_ptr += expert * (N * K)
+    w_ptr += expert * (N * K // UNIT)
     w_scales = w_scale_ptr + expert * (((N + 127) // 128) * DEEP)
     w_scales += (column * BLOCK_N // 128) * DEEP
     safe = at if N % BLOCK_N == 0 else tl.minimum(at, N - 1)
     place = tl.arange(0, 128)
     from_x = row[:, None] * K + place[None, :]
-    from_w = safe[None, :] * K + place[:, None]
+    if UNIT == 4:
+        from_w = safe[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
+    else:
+        from_w = safe[None, :] * K + place[:, None]
     y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(0, DEEP):
         start = step * 128
         if K % 128 == 0:
             x = tl.load(x_ptr + from_x + start)
-            w = tl.load(w_ptr + from_w + start)
+            w = tl.load(w_ptr + from_w + start // UNIT)
         else:
             valid = place < K - start
             x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
             w = tl.load(w_ptr + from_w + start, mask=valid[:, None], other=0)
         scale = tl.load(x_scale_ptr + row * DEEP + step)
         scale = scale * (tl.load(w_scales + step) * TIMES)
-        y += tl.dot(_operand(x, WAY), _operand(w, WAY), out_dtype=tl.float32) * scale[:, None]
+        one = tl.dot(_activations(x, WAY), _weights(w, WAY, BLOCK_N), out_dtype=tl.float32)
+        y += one * scale[:, None]
     to = y_ptr + slot[:, None] * N + at[None, :]
     mask = (slot < slots)[:, None] & inside[None, :]
     tl.store(to, y.to(y_ptr.dtype.element_ty), mask=mask)
@@ -196,16 +273,16 @@ def moe_experts_fp8(
     device = gpu.launching()
     way = way_of(device)
     count, model, inter = w2.shape
-    order = steps.Order.of(experts, count, w1.dtype)
+    order = steps.Order.of(experts, count, w1.dtype, 128 if way == _WIDENED else 256)
     y = torch.empty((order.slots, inter), dtype=hidden.dtype, device=hidden.device)
-    x, x_scale = quantise_fp8_group(hidden)
+    x, x_scale = _round(hidden, way, device)
     shared = {"WAY": way, "XCDS": xcds(device)}
     launch(
         moe_up_fp8_kernel,
         order.grid(inter),
         (
-            *(x.view(torch.uint8), x_scale, order.rows, order.owners, order.used),
-            *(w1.contiguous().view(torch.uint8), scale1.contiguous(), y),
+            *(x, x_scale, order.rows, order.owners, order.used),
+            *(_codes(w1, way), scale1.contiguous(), y),
             *(order.slots, order.top_k, alpha, limit),
         ),
         UP,
@@ -217,13 +294,13 @@ def moe_experts_fp8(
         **shared,
     )
     each = torch.empty((order.slots, model), dtype=hidden.dtype, device=hidden.device)
-    x, x_scale = quantise_fp8_group(y)
+    x, x_scale = _round(y, way, device)
     launch(
         moe_product_fp8_kernel,
         order.grid(model),
         (
-            *(x.view(torch.uint8), x_scale, order.rows, order.owners, order.used),
-            *(w2.contiguous().view(torch.uint8), scale2.contiguous(), each, order.slots),
+            *(x, x_scale, order.rows, order.owners, order.used),
+            *(_codes(w2, way), scale2.contiguous(), each, order.slots),
         ),
         PRODUCT,
         problem(order, model, inter, way),
@@ -233,6 +310,35 @@ def moe_experts_fp8(
         **shared,
     )
     return steps.combine(each, order, weights.contiguous(), hidden.dtype)
+
+
+def _round(x: torch.Tensor, way: int, device: Device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups."""
+    rows, columns = x.shape
+    across = triton.cdiv(columns, _SQUARE)
+    kind = torch.float16 if way == _WIDENED else torch.uint8
+    rounded = torch.empty((rows, columns), dtype=kind, device=x.device)
+    scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
+    x = x if x.stride(1) == 1 else x.contiguous()
+    launch(
+        moe_round_kernel,
+        lambda settings: (triton.cdiv(rows * across, settings["GROUPS"]),),
+        (x, rounded, scale, rows * across, columns, across, x.stride(0), LEAST),
+        ROUND,
+        {"groups": rows * across, "bytes": x.element_size(), "way": way},
+        WAY=way,
+        WIDE=checks.wide(x, rounded),
+        **constants("e4m3fn", device),
+    )
+    return rounded, scale
+
+
+def _codes(w: torch.Tensor, way: int) -> torch.Tensor:
+    """Codes of weights; where they are changed, four in a word if steps of 128 leave no rest."""
+    w = w.contiguous()
+    if way == _DIRECT or w.shape[-1] % _SQUARE:
+        return w.view(torch.uint8)
+    return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
 
 
 def way_of(device: Device) -> int:
@@ -331,13 +437,16 @@ def problem(order: steps.Order, n: int, k: int, way: int, **flags: Any) -> dict[
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    rows = problem["block"]
+    rows, way = problem["block"], problem["way"]
+    # Every wave changes the codes that it multiplies: the fewer, the less work.
+    waves = (2, 4) if rows < 64 else (4,) if way != _DIRECT and rows < 256 else (4, 8)
+    stages = (2,) if device.target.startswith("gfx") else (2, 3)
     kept = {
         "BLOCK_M": (rows,),
         "BLOCK_N": (32, 64, 128),
         "GROUP": (4,),
-        "num_warps": (4, 8) if rows >= 64 else (2, 4),
-        "num_stages": (2,) if device.target.startswith("gfx") else (3,),
+        "num_warps": waves,
+        "num_stages": (1,) if way == _WIDENED and rows >= 64 else stages,
     }
     if device.target.startswith("gfx9"):
         kept["matrix_instr_nonkdim"] = (16,)
@@ -381,6 +490,27 @@ def _seconds(factor: int) -> Any:
     return seconds
 
 
+def _round_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    return {"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)}
+
+
+def _round_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    elements = problem["groups"] * _SQUARE
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
+        read=elements * problem["bytes"],
+        written=elements * (2 if problem["way"] == _WIDENED else 1),
+        elements=settings["GROUPS"] * _SQUARE,
+        operations=16.0 if problem["way"] == _DIRECT else 32.0,
+        held=3.0,
+    )
+
+
+ROUND = Space(
+    kernel="moe_round_kernel", axes=_round_axes, seconds=_round_seconds, classes=("groups",)
+)
 UP = Space(
     kernel="moe_up_fp8_kernel", axes=_axes, fits=_fits(2), seconds=_seconds(2), classes=("slots",)
 )
@@ -453,7 +583,7 @@ OPERATORS = (
             | {"dtype": "float16", "activation": "gelu_tanh"},
         ),
         shapes=experts.SHAPES[:4] + experts.SHAPES[5:],
-        spaces=(UP, PRODUCT, products.COMBINE),
+        spaces=(ROUND, UP, PRODUCT, products.COMBINE),
         tolerance=Tolerance(ulps=3.0, accumulated=5e-3),
         exact=("hidden", "weights", "w1", "w2", "scale1", "scale2"),
         notes="A NaN among the weights counts as a finite number where a GPU lacks e4m3fn.",

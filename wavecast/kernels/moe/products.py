@@ -164,7 +164,7 @@ def moe_combine_kernel(
     tl.store(to, y.to(y_ptr.dtype.element_ty), mask=valid[:, None] & inside)
 
 
-def block_of(slots: int, count: int, dtype: torch.dtype, device: Device) -> int:
+def block_of(slots: int, count: int, dtype: torch.dtype, device: Device, most: int = 256) -> int:
     """Rows of a block: of an element of weights, reading it once per block and multiplying it by
     every row, padding included, takes least, if as many blocks are needed as can be."""
     chip = Chip.of(device)
@@ -175,7 +175,7 @@ def block_of(slots: int, count: int, dtype: torch.dtype, device: Device) -> int:
         return blocks(slots, count, block) * (size / chip.hbm + multiplied)
 
     gfx9 = device.target.startswith("gfx9")
-    most = (128 if gfx9 else 32) if size == 4 else (256 if gfx9 else 128)
+    most = min(most, (128 if gfx9 else 32) if size == 4 else (256 if gfx9 else 128))
     return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=taken)
 
 

@@ -28,9 +28,11 @@ class Order:
     count: int
 
     @staticmethod
-    def of(experts: torch.Tensor, count: int, dtype: torch.dtype) -> Order:
-        """By expert, in blocks that suit the number of slots."""
-        block = products.block_of(experts.numel(), count, dtype, gpu.launching())
+    def of(
+        experts: torch.Tensor, count: int, dtype: torch.dtype, most: int = 256
+    ) -> Order:
+        """By expert, in blocks of at most `most` rows that suit the number of slots."""
+        block = products.block_of(experts.numel(), count, dtype, gpu.launching(), most)
         rows, owners, starts = moe_align(experts, count, block)
         return Order(experts.contiguous(), rows, owners, starts, block, count)
 
