@@ -1,14 +1,16 @@
 """Kernels that find which tokens of a row of logits pass top-k, top-p and min-p, without sorting.
 
 Logits are compared as integers of the same order (`ordered`), so that a threshold is found bit by
-bit, exactly. To have few to look at, one pass keeps the largest of each of `BLOCK` columns: the
-k-th largest of these is no greater than the k-th largest of all. The tokens above it, mostly few
-more than k, are gathered in their order; everything after that works on them.
+bit, exactly. To have few to look at, one pass keeps the largest of each of some thousand columns:
+the k-th largest of these is no greater than the k-th largest of all (`summary_kernel`). The tokens
+above it, mostly few more than k, are counted and gathered in their order by as many programs as a
+row has parts (`count_kernel`, `gather_kernel`); everything after that works on them
+(`choose_kernel`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import triton
@@ -20,8 +22,12 @@ from wavecast.kernels.space import Problem, Settings, Space
 
 _LOG2_E = tl.constexpr(1.4426950408889634)
 _LEAST = tl.constexpr(-(2**31))
-_TURN = 2e-6
-"""Seconds a program waits for one block of logits: blocks of a row are one after another."""
+_SPLIT = 8192
+"""Tokens of a row that a program takes."""
+_BEST = 8192
+"""Columns of a row whose largest are kept."""
+MOST = 1 << 21
+"""The largest vocabulary: beyond it the columns do not fit into registers."""
 
 
 @triton.jit
@@ -51,57 +57,107 @@ def wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K: tl.constexpr):
 
 
 @triton.jit
-def gather_kernel(
-    logits_ptr, temperature_ptr, k_ptr, p_ptr, values_ptr, tokens_ptr, counts_ptr, sums_ptr,
-    vocabulary, stride,
-    FILTER_K: tl.constexpr, FILTER_P: tl.constexpr, BLOCK: tl.constexpr,
+def summary_kernel(
+    logits_ptr, temperature_ptr, k_ptr, best_ptr, sums_ptr, vocabulary, stride,
+    FILTER_K: tl.constexpr, SPLIT: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """The tokens of a row that may pass, in their order: `values_ptr` and `tokens_ptr`
-    [rows, vocabulary], how many in `counts_ptr` [rows]; in `sums_ptr` [rows, 2] the largest logit
-    and the sum of all weights."""
-    row = tl.program_id(0).to(tl.int64)
-    along = tl.arange(0, BLOCK)
-    logits_ptr += row * stride
-    values_ptr += row * vocabulary
-    tokens_ptr += row * vocabulary
+    """Of each part of `SPLIT` tokens of a row: the largest logits of `COLUMNS` columns, in
+    `best_ptr` [rows, parts, COLUMNS]; the largest of all and the sum of weights, in `sums_ptr`
+    [rows, parts, 2]."""
+    parts = tl.cdiv(vocabulary, SPLIT)
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    start = tl.program_id(0) % parts * SPLIT
+    down = tl.arange(0, SPLIT // COLUMNS)[:, None]
+    across = tl.arange(0, COLUMNS)[None, :]
+    along = down * COLUMNS + across
+    slope, _, _ = wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
+    place = logits_ptr + row * stride + start + along
+    inside = along < vocabulary - start
+    x = tl.load(place, mask=inside, other=float("-inf")).to(tl.float32)
+    best = tl.max(x, axis=0)
+    top = tl.max(best, axis=0)
+    base = tl.where(top == float("-inf"), 0.0, top)
+    shares = tl.where(inside, weight(x, base, slope), 0.0)
+    total = tl.sum(tl.sum(shares, axis=0), axis=0)
+    tl.store(best_ptr + tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), best)
+    tl.store(sums_ptr + 2 * tl.program_id(0), top)
+    tl.store(sums_ptr + 2 * tl.program_id(0) + 1, total)
+
+
+@triton.jit
+def count_kernel(
+    logits_ptr, temperature_ptr, k_ptr, p_ptr, best_ptr, sums_ptr, bounds_ptr, counts_ptr,
+    vocabulary, stride,
+    FILTER_K: tl.constexpr, FILTER_P: tl.constexpr,
+    SPLIT: tl.constexpr, COLUMNS: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """How many tokens of each part may pass, in `counts_ptr` [rows, parts]. In `bounds_ptr`
+    [rows, 3]: the bound they reach, as `ordered` (its bits), the largest logit of the row and the
+    sum of all weights. Each program of a row finds the bound for itself. `PARTS`: the parts,
+    rounded up to a power of two."""
+    parts = tl.cdiv(vocabulary, SPLIT)
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
     slope, count, _ = wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
-    best = tl.full((BLOCK,), float("-inf"), tl.float32)
-    total = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, vocabulary, BLOCK):
-        inside = along < vocabulary - start
-        x = tl.load(logits_ptr + start + along, mask=inside, other=float("-inf")).to(tl.float32)
-        higher = tl.maximum(best, x)
-        base = tl.where(higher == float("-inf"), 0.0, higher)
-        total = total * weight(best, base, slope) + tl.where(inside, weight(x, base, slope), 0.0)
-        best = higher
-    top = tl.max(best)
-    everything = tl.sum(total * weight(best, top, slope))
-    tl.store(sums_ptr + 2 * row, top)
-    tl.store(sums_ptr + 2 * row + 1, everything)
-    cut = _LEAST
-    if count < vocabulary:
-        keys = ordered(best)
-        for bit in range(32):
-            higher_cut = cut ^ (1 << (31 - bit))
-            if tl.sum((keys >= higher_cut).to(tl.int32)) >= count:
-                cut = higher_cut
-    elif FILTER_P:
+    each = tl.arange(0, PARTS)
+    there = each < parts
+    tops = tl.load(sums_ptr + (row * parts + each) * 2, mask=there, other=float("-inf"))
+    sums = tl.load(sums_ptr + (row * parts + each) * 2 + 1, mask=there, other=0.0)
+    top = tl.max(tops, axis=0)
+    total = tl.sum(tl.where(tops > float("-inf"), sums * weight(tops, top, slope), 0.0), axis=0)
+    along = tl.arange(0, PARTS * COLUMNS)
+    known = along < parts * COLUMNS
+    best = tl.load(best_ptr + row * parts * COLUMNS + along, mask=known, other=float("-inf"))
+    # With all to be kept, no bound has enough above it, and the least remains.
+    bound = tl.full((), _LEAST, tl.int32)
+    keys = ordered(best)
+    for bit in range(32):
+        higher = bound ^ (1 << (31 - bit))
+        enough = tl.sum((known & (keys >= higher)).to(tl.int32), axis=0) >= count
+        bound = tl.where(enough & (count < vocabulary), higher, bound)
+    if FILTER_P:
         # Tokens of less than (1 - p) / vocabulary each are less than 1 - p together.
         spare = 1.0 - tl.load(p_ptr + row).to(tl.float32)
-        if (spare > 0.0) & (slope > 0.0):
-            cut = ordered(top + (tl.log2(everything * spare / vocabulary) - 0.01) / slope)
-    found = 0
-    for start in range(0, vocabulary, BLOCK):
-        inside = along < vocabulary - start
-        x = tl.load(logits_ptr + start + along, mask=inside, other=float("-inf")).to(tl.float32)
-        taken = inside & (ordered(x) >= cut)
-        here = tl.sum(taken.to(tl.int32))
-        if here > 0:  # pyright: ignore[reportOperatorIssue]
-            place = found + tl.cumsum(taken.to(tl.int32)) - 1
-            tl.store(values_ptr + place, x, mask=taken)
-            tl.store(tokens_ptr + place, start + along, mask=taken)
-        found += here  # pyright: ignore[reportOperatorIssue]
-    tl.store(counts_ptr + row, found)
+        free = (spare > 0.0) & (slope > 0.0) & (count == vocabulary)
+        reach = tl.log2(tl.where(free, total * spare / vocabulary, 1.0)) - 0.01
+        bound = tl.where(free, ordered(top + reach / tl.where(free, slope, 1.0)), bound)
+    start = part * SPLIT
+    own = tl.arange(0, SPLIT)
+    inside = own < vocabulary - start
+    x = tl.load(logits_ptr + row * stride + start + own, mask=inside, other=float("-inf"))
+    taken = inside & (ordered(x.to(tl.float32)) >= bound)
+    tl.store(counts_ptr + tl.program_id(0), tl.sum(taken.to(tl.int32), axis=0))
+    if part == 0:
+        tl.store(bounds_ptr + 3 * row, bound.to(tl.float32, bitcast=True))
+        tl.store(bounds_ptr + 3 * row + 1, top)
+        tl.store(bounds_ptr + 3 * row + 2, total)
+
+
+@triton.jit
+def gather_kernel(
+    logits_ptr, bounds_ptr, counts_ptr, values_ptr, tokens_ptr, found_ptr, vocabulary, stride,
+    SPLIT: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """The tokens of a row that may pass, in their order: `values_ptr` and `tokens_ptr`
+    [rows, vocabulary], and how many in `found_ptr` [rows]."""
+    parts = tl.cdiv(vocabulary, SPLIT)
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    each = tl.arange(0, PARTS)
+    counts = tl.load(counts_ptr + row * parts + each, mask=each < parts, other=0)
+    before = tl.sum(tl.where(each < part, counts, 0), axis=0)
+    bound = tl.load(bounds_ptr + 3 * row).to(tl.int32, bitcast=True)
+    start = part * SPLIT
+    own = tl.arange(0, SPLIT)
+    inside = own < vocabulary - start
+    x = tl.load(logits_ptr + row * stride + start + own, mask=inside, other=float("-inf"))
+    x = x.to(tl.float32)
+    taken = inside & (ordered(x) >= bound)
+    place = before + tl.cumsum(taken.to(tl.int32), axis=0) - 1
+    tl.store(values_ptr + row * vocabulary + place, x, mask=taken)
+    tl.store(tokens_ptr + row * vocabulary + place, start + own, mask=taken)
+    if part == 0:
+        tl.store(found_ptr + row, tl.sum(counts, axis=0))
 
 
 @triton.jit
@@ -132,7 +188,7 @@ def weighed(held, values_ptr, found, cut, top, slope, BLOCK: tl.constexpr):
 
 @triton.jit(do_not_specialize=["seed"])
 def choose_kernel(
-    values_ptr, tokens_ptr, counts_ptr, sums_ptr, temperature_ptr, k_ptr, p_ptr, min_ptr,
+    values_ptr, tokens_ptr, found_ptr, bounds_ptr, temperature_ptr, k_ptr, p_ptr, min_ptr,
     cuts_ptr, chosen_ptr, vocabulary, seed,
     FILTER_K: tl.constexpr, FILTER_P: tl.constexpr, FILTER_MIN: tl.constexpr,
     CHOOSE: tl.constexpr, BLOCK: tl.constexpr,
@@ -144,9 +200,9 @@ def choose_kernel(
     values_ptr += row * vocabulary
     tokens_ptr += row * vocabulary
     slope, count, greedy = wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
-    found = tl.load(counts_ptr + row)
-    top = tl.load(sums_ptr + 2 * row)
-    total = tl.load(sums_ptr + 2 * row + 1)
+    found = tl.load(found_ptr + row)
+    top = tl.load(bounds_ptr + 3 * row + 1)
+    total = tl.load(bounds_ptr + 3 * row + 2)
     held = tl.load(values_ptr + along, mask=along < found, other=float("-inf"))
     cut = _LEAST
     if count < vocabulary:
@@ -212,27 +268,43 @@ def mask_kernel(
     tl.store(to, tl.where(kept, x, float("-inf")).to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def _gather_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    del device
-    columns = max(256, min(8192, triton.next_power_of_2(problem["vocabulary"])))
-    blocks = tuple(block for block in (1024, 2048, 4096, 8192) if block <= columns)
-    return {"BLOCK": blocks or (columns,), "num_warps": (8, 16), "num_stages": (1,)}
+def split(vocabulary: int) -> dict[str, int]:
+    """`SPLIT`, `COLUMNS` and `PARTS` of the kernels for a vocabulary."""
+    tokens = max(512, min(_SPLIT, triton.next_power_of_2(vocabulary)))
+    parts = triton.next_power_of_2(triton.cdiv(vocabulary, tokens))
+    return {"SPLIT": tokens, "COLUMNS": max(32, min(512, _BEST // parts)), "PARTS": parts}
 
 
-def _gather_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, vocabulary = problem["rows"], problem["vocabulary"]
-    turns = triton.cdiv(vocabulary, settings["BLOCK"])
-    size = rows * vocabulary * problem["bytes"]
-    return 2 * turns * _TURN + estimates.streaming(
-        device,
-        settings,
-        workgroups=rows,
-        read=2 * size,
-        written=0.0,
-        elements=settings["BLOCK"],
-        operations=40.0 * turns,
-        held=4.0,
-    )
+def _part_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    del problem, device
+    return {"num_warps": (4, 8, 16), "num_stages": (1,)}
+
+
+def _part_seconds(operations: float, passes: int) -> Callable[..., float]:
+    """`operations` per token of a part, and as many again for each of `passes` over the largest."""
+
+    def seconds(problem: Problem, settings: Settings, device: Device) -> float:
+        rows, vocabulary = problem["rows"], problem["vocabulary"]
+        shape = split(vocabulary)
+        elements = max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"] if passes else 0)
+        return estimates.streaming(
+            device,
+            settings,
+            workgroups=rows * triton.cdiv(vocabulary, shape["SPLIT"]),
+            read=rows * vocabulary * problem["bytes"],
+            written=0.0,
+            elements=elements,
+            operations=operations + 3.0 * passes,
+            held=3.0,
+        )
+
+    return seconds
+
+
+def _part_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    shape = split(problem["vocabulary"])
+    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
+    return max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"]) <= 32 * lanes
 
 
 def _choose_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -265,12 +337,19 @@ def _mask_seconds(problem: Problem, settings: Settings, device: Device) -> float
     )
 
 
-GATHER = Space(
-    kernel="gather_kernel",
-    axes=_gather_axes,
-    seconds=_gather_seconds,
-    classes=("rows", "vocabulary"),
-)
+def _part_space(kernel: str, operations: float, passes: int = 0) -> Space:
+    return Space(
+        kernel=kernel,
+        axes=_part_axes,
+        fits=_part_fits,
+        seconds=_part_seconds(operations, passes),
+        classes=("rows", "vocabulary"),
+    )
+
+
+SUMMARY = _part_space("summary_kernel", 14.0)
+COUNT = _part_space("count_kernel", 6.0, 32)
+GATHER = _part_space("gather_kernel", 20.0)
 CHOOSE = Space(
     kernel="choose_kernel",
     axes=_choose_axes,
@@ -281,4 +360,17 @@ MASK = Space(
     kernel="mask_kernel", axes=_mask_axes, seconds=_mask_seconds, classes=("rows", "vocabulary")
 )
 
-__all__ = ["CHOOSE", "GATHER", "MASK", "choose_kernel", "gather_kernel", "mask_kernel"]
+__all__ = [
+    "CHOOSE",
+    "COUNT",
+    "GATHER",
+    "MASK",
+    "MOST",
+    "SUMMARY",
+    "choose_kernel",
+    "count_kernel",
+    "gather_kernel",
+    "mask_kernel",
+    "split",
+    "summary_kernel",
+]

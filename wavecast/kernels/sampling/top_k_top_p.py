@@ -12,14 +12,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.pointwise.elementwise import rows_of
-from wavecast.kernels.sampling.filters import (
-    CHOOSE,
-    GATHER,
-    MASK,
-    choose_kernel,
-    gather_kernel,
-    mask_kernel,
-)
+from wavecast.kernels.sampling import filters
 from wavecast.kernels.space import Settings
 from wavecast.model.bounds import Work
 
@@ -81,7 +74,13 @@ def top_k_top_p_mask(
         return (rows * triton.cdiv(vocabulary, settings["BLOCK"]),)
 
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": logits.element_size()}
-    launch(mask_kernel, grid, (flat, cuts, out, vocabulary, flat.stride(0)), MASK, problem)
+    launch(
+        filters.mask_kernel,
+        grid,
+        (flat, cuts, out, vocabulary, flat.stride(0)),
+        filters.MASK,
+        problem,
+    )
     return out
 
 
@@ -99,35 +98,71 @@ def _select(
     flat = rows_of(logits)
     rows, vocabulary = flat.shape
     device = flat.device
-    values = torch.empty((rows, vocabulary), dtype=torch.float32, device=device)
-    tokens = torch.empty((rows, vocabulary), dtype=torch.int32, device=device)
-    counts = torch.empty((rows,), dtype=torch.int32, device=device)
-    sums = torch.empty((rows, 2), dtype=torch.float32, device=device)
+    shape = filters.split(vocabulary)
+    parts = triton.cdiv(vocabulary, shape["SPLIT"])
+
+    def empty(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty(sizes, dtype=dtype, device=device)
+
+    best = empty(rows, parts, shape["COLUMNS"], dtype=torch.float32)
+    sums = empty(rows, parts, 2, dtype=torch.float32)
+    bounds = empty(rows, 3, dtype=torch.float32)
+    counts = empty(rows, parts, dtype=torch.int32)
+    values = empty(rows, vocabulary, dtype=torch.float32)
+    tokens = empty(rows, vocabulary, dtype=torch.int32)
+    found = empty(rows, dtype=torch.int32)
     heat = temperature.contiguous()
     k, p, least = (heat if one is None else one.contiguous() for one in (top_k, top_p, min_p))
-    filters = {"FILTER_K": top_k is not None, "FILTER_P": top_p is not None}
-    problem = {"rows": rows, "vocabulary": vocabulary, "bytes": flat.element_size(), **filters}
+    by_k, by_p = {"FILTER_K": top_k is not None}, {"FILTER_P": top_p is not None}
+    problem = {"rows": rows, "vocabulary": vocabulary, "bytes": flat.element_size(), **by_k, **by_p}
+    lies = vocabulary, flat.stride(0)
+    columns = {name: shape[name] for name in ("SPLIT", "COLUMNS")}
+
+    def grid(_: Settings) -> tuple[int, ...]:
+        return (rows * parts,)
+
     launch(
-        gather_kernel,
-        lambda _: (rows,),
-        (flat, heat, k, p, values, tokens, counts, sums, vocabulary, flat.stride(0)),
-        GATHER,
+        filters.summary_kernel,
+        grid,
+        (flat, heat, k, best, sums, *lies),
+        filters.SUMMARY,
         problem,
-        **filters,
+        **by_k,
+        **columns,
     )
     launch(
-        choose_kernel,
+        filters.count_kernel,
+        grid,
+        (flat, heat, k, p, best, sums, bounds, counts, *lies),
+        filters.COUNT,
+        problem,
+        **by_k,
+        **by_p,
+        **shape,
+    )
+    launch(
+        filters.gather_kernel,
+        grid,
+        (flat, bounds, counts, values, tokens, found, *lies),
+        filters.GATHER,
+        problem,
+        SPLIT=shape["SPLIT"],
+        PARTS=shape["PARTS"],
+    )
+    launch(
+        filters.choose_kernel,
         lambda _: (rows,),
         (
-            *(values, tokens, counts, sums, heat, k, p, least),
-            *(counts if cuts is None else cuts, counts if chosen is None else chosen),
+            *(values, tokens, found, bounds, heat, k, p, least),
+            *(found if cuts is None else cuts, found if chosen is None else chosen),
             *(vocabulary, seed),
         ),
-        CHOOSE,
+        filters.CHOOSE,
         {**problem, "min": min_p is not None, "choose": chosen is not None},
         FILTER_MIN=min_p is not None,
         CHOOSE=chosen is not None,
-        **filters,
+        **by_k,
+        **by_p,
     )
 
 
@@ -206,6 +241,8 @@ def _check(
     checks.shape_is(operator, "logits", logits, (-1, -1))
     rows, vocabulary = logits.shape
     checks.require(vocabulary > 0, operator, "the vocabulary is empty")
+    message = f"a vocabulary of {vocabulary}; it takes {filters.MOST} at most"
+    checks.require(vocabulary <= filters.MOST, operator, message)
     given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     for name, tensor in given.items():
         if tensor is not None:
@@ -216,9 +253,9 @@ def _check(
 
 
 def _inputs(
-    make: Make, rows: int, vocabulary: int, dtype: str, filters: str = "kp", k: int = 50
+    make: Make, rows: int, vocabulary: int, dtype: str, given: str = "kp", k: int = 50
 ) -> dict[str, Any]:
-    """`filters` are those that are given: k, p, m. Some rows go without, one is greedy."""
+    """`given` are the filters there are: k, p, m. Some rows go without, one is greedy."""
     heat = make.uniform((rows,), "float32", 0.5, 1.5)
     ks = make.integers((rows,), 1, min(k, vocabulary) + 1, "int32")
     ps = make.uniform((rows,), "float32", 0.5, 0.99)
@@ -229,9 +266,9 @@ def _inputs(
     return {
         "logits": make.normal((rows, vocabulary), dtype, 3.0),
         "temperature": heat,
-        "top_k": ks if "k" in filters else None,
-        "top_p": ps if "p" in filters else None,
-        "min_p": make.uniform((rows,), "float32", 0.0, 0.1) if "m" in filters else None,
+        "top_k": ks if "k" in given else None,
+        "top_p": ps if "p" in given else None,
+        "min_p": make.uniform((rows,), "float32", 0.0, 0.1) if "m" in given else None,
     }
 
 
@@ -250,14 +287,14 @@ def _work(writes: bool) -> Any:
 
 _CASES = (
     {"rows": 4, "vocabulary": 300, "dtype": "float32"},
-    {"rows": 3, "vocabulary": 5003, "dtype": "bfloat16", "filters": "kpm"},
-    {"rows": 4, "vocabulary": 2500, "dtype": "float32", "filters": "p"},
+    {"rows": 3, "vocabulary": 5003, "dtype": "bfloat16", "given": "kpm"},
+    {"rows": 4, "vocabulary": 2500, "dtype": "float32", "given": "p"},
 )
 _THOROUGH = (
-    {"rows": 5, "vocabulary": 1100, "dtype": "float16", "filters": "k", "k": 1},
-    {"rows": 3, "vocabulary": 20011, "dtype": "float32", "filters": "kp", "k": 15000},
-    {"rows": 3, "vocabulary": 9000, "dtype": "float32", "filters": ""},
-    {"rows": 4, "vocabulary": 777, "dtype": "float32", "filters": "m"},
+    {"rows": 5, "vocabulary": 1100, "dtype": "float16", "given": "k", "k": 1},
+    {"rows": 3, "vocabulary": 20011, "dtype": "float32", "given": "kp", "k": 15000},
+    {"rows": 3, "vocabulary": 9000, "dtype": "float32", "given": ""},
+    {"rows": 4, "vocabulary": 777, "dtype": "float32", "given": "m"},
 )
 _SHAPES = ({"rows": 64, "vocabulary": 128256, "dtype": "float32"},)
 
@@ -272,9 +309,9 @@ OPERATORS = (
         cases=_CASES,
         thorough=({**_CASES[0], "seed": 2**40 + 1}, *_THOROUGH),
         shapes=_SHAPES,
-        spaces=(GATHER, CHOOSE),
+        spaces=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE),
         exact=("logits", "temperature", "top_p", "min_p"),
-        notes="Fast where filters leave few tokens; a row is one program's work.",
+        notes="Fast where filters leave few tokens: the last kernel takes a row per program.",
     ),
     Operator(
         name="top_k_top_p_mask",
@@ -286,7 +323,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(GATHER, CHOOSE, MASK),
+        spaces=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE, filters.MASK),
         exact=("logits", "temperature", "top_p", "min_p"),
     ),
 )
