@@ -97,7 +97,7 @@ def _over_queries(
         if LEFT:
             seen = seen & (distance <= left)
         s = products(
-            k, k_ptr + first * none, j, k_row, keys, q, q_ptr, row, q_row, queries,
+            k, k_ptr + first * none, j, k_row, keys, tl.trans(q), q_ptr, row, q_row, queries,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, bent = _probabilities(
@@ -111,7 +111,7 @@ def _over_queries(
             dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
         if KEYS:
             dp = products(
-                v, v_ptr + first * none, j, v_row, keys, dout, dout_ptr, row, dout_row, queries,
+                v, v_ptr + first * none, j, v_row, keys, tl.trans(dout), dout_ptr, row, dout_row, queries,
                 HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
             )  # fmt: skip
             if DROPOUT:
@@ -280,7 +280,7 @@ def _over_keys(
         k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
         v = 0.0
         if not CHUNK:
-            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
+            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED, 0, True)
         distance = i[:, None] - j[None, :]
         seen = (j < keys)[None, :]
         if RIGHT:
@@ -288,7 +288,7 @@ def _over_keys(
         if LEFT:
             seen = seen & (distance <= left)
         s = products(
-            q, q_ptr + first * none, place, q_row, queries, k, k_ptr, j, k_row, keys,
+            q, q_ptr + first * none, place, q_row, queries, tl.trans(k), k_ptr, j, k_row, keys,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, bent = _probabilities(

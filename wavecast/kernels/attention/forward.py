@@ -38,7 +38,7 @@ def _walk(
         j = first + tl.arange(0, BLOCK_N)
         k = 0.0
         if not CHUNK:
-            k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
+            k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED, 0, True)
         v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
         s = products(
             q, q_ptr + first * none, q_place, q_row, queries, k, k_ptr, j, k_row, keys,

@@ -92,17 +92,25 @@ def capped(products, scale, soft_cap):
 @triton.jit
 def tile(
     pointer, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
-    FROM: tl.constexpr = 0,
+    FROM: tl.constexpr = 0, ACROSS: tl.constexpr = False,
 ):  # fmt: skip
-    """`DIM` elements from the `FROM`-th of rows of a tensor, zeros outside of it."""
+    """`DIM` elements from the `FROM`-th of rows of a tensor, zeros outside of it; `ACROSS`: rows
+    along the second dimension of the tile."""
     d = FROM + tl.arange(0, DIM)
-    at = pointer + row[:, None] * step + d[None, :]
+    if ACROSS:
+        at = pointer + row[None, :] * step + d[:, None]
+        there = (row < length)[None, :]
+        within = (d < HEAD)[:, None]
+    else:
+        at = pointer + row[:, None] * step + d[None, :]
+        there = (row < length)[:, None]
+        within = (d < HEAD)[None, :]
     if MASKED and HEAD < FROM + DIM:
-        return tl.load(at, mask=(row < length)[:, None] & (d < HEAD)[None, :], other=0.0)
+        return tl.load(at, mask=there & within, other=0.0)
     elif MASKED:
-        return tl.load(at, mask=(row < length)[:, None], other=0.0)
+        return tl.load(at, mask=there, other=0.0)
     elif HEAD < FROM + DIM:
-        return tl.load(at, mask=(d < HEAD)[None, :], other=0.0)
+        return tl.load(at, mask=within, other=0.0)
     else:
         return tl.load(at)
 
@@ -113,17 +121,17 @@ def products(
     HEAD: tl.constexpr, DIM: tl.constexpr, CHUNK: tl.constexpr, MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """held · otherᵀ. With `CHUNK`, both are read again, so many elements of a head at a time: where
+    """held · other, which lies across. With `CHUNK`, both are read again, so many elements of a head at a time: where
     registers are few, neither fits beside the accumulators."""
     if CHUNK:
         found = tl.zeros((held_row.shape[0], row.shape[0]), tl.float32)
         for part in tl.static_range(DIM // CHUNK):
             a = tile(held_ptr, held_row, held_step, held_length, HEAD, CHUNK, True, part * CHUNK)
-            b = tile(other_ptr, row, step, length, HEAD, CHUNK, MASKED, part * CHUNK)
-            found = tl.dot(a, tl.trans(b), found, input_precision=PRECISION)
+            b = tile(other_ptr, row, step, length, HEAD, CHUNK, MASKED, part * CHUNK, True)
+            found = tl.dot(a, b, found, input_precision=PRECISION)
         return found
     else:
-        return tl.dot(held, tl.trans(other), input_precision=PRECISION)
+        return tl.dot(held, other, input_precision=PRECISION)
 
 
 @triton.jit

@@ -107,7 +107,8 @@ def _forward_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any
     elif device.target.startswith("gfx1"):
         blocks = {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (16, 32, 64), "EDGE": (32, 16)}
     else:
-        blocks = {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (32, 64, 128), "EDGE": (64, 32)}
+        edges = (64, 32) if device.target == "gfx950" else (32, 64)
+        blocks = {"BLOCK_M": (16, 32, 64, 128), "BLOCK_N": (32, 64, 128), "EDGE": edges}
     return {**blocks, **_axes(problem, device)}
 
 
@@ -168,7 +169,7 @@ def _fits(tiles: _Tiles, problem: Problem, settings: Settings, device: Device) -
     pipelined = gfx942 and settings["num_stages"] > 1 and shape == 32
     if gfx942:
         both = settings["kpack"] == 2, settings["llvm_fn_attrs"] != ""
-        if both != (pipelined, pipelined):
+        if both != (pipelined, pipelined) or (settings["num_stages"] > 1) != pipelined:
             return False
     return settings.get("waves_per_eu", 0) == (2 if pipelined else 0)
 
@@ -183,9 +184,10 @@ def _registers(
     accumulated: float,
     held: float,
     scores: float,
+    fragments: float = 1,
 ) -> float:
     """Per lane, of a workgroup with `accumulated` and `held` elements per row and so many tiles of
-    `scores`."""
+    `scores` and of `fragments` of the others."""
     threads = settings["num_warps"] * device.wave_lanes
     words, twice = _size(problem) / 4, _twice(problem, device)
     head, head_v = _heads(problem)
@@ -198,7 +200,7 @@ def _registers(
         + rows * accumulated / threads
         + twice * rows * held * words / threads
         + scores * rows * columns / threads
-        + min(fragment, _by_target(_FRAGMENT, device))
+        + fragments * min(fragment, _by_target(_FRAGMENT, device))
         + (columns * (head + head_v) * words / threads if staged else 0.0)
         + (16.0 if "dropout" in problem["flags"] else 0.0)
     )
@@ -252,7 +254,7 @@ def _backward_kv_tile(problem: Problem, settings: Settings, device: Device) -> _
         _registers(
             problem, settings, device, rows=rows, columns=columns,
             accumulated=max(head, head_v) if split else head + head_v,
-            held=head + head_v, scores=2,
+            held=head + head_v, scores=3, fragments=2,
         ),
         _lds(problem, settings, device, rows, columns),
         size * (head + head_v),
