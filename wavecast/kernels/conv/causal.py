@@ -680,7 +680,10 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     times = settings.get("BLOCK_T", problem.get("times", 1))
     least = min(problem["channels"] * problem["length"], settings["num_warps"] * lanes)
     each = settings["BLOCK_D"] * times
-    return least <= each <= 32 * settings["num_warps"] * lanes or settings["num_warps"] == 1
+    most = 8 if problem["last"] else 16
+    if each > most * settings["num_warps"] * lanes and "times" not in problem:
+        return False
+    return least <= each or settings["num_warps"] == 1
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
