@@ -23,7 +23,7 @@ from wavecast.model.bounds import Work
 @triton.jit
 def stored(x, inverse, LOW: tl.constexpr, HIGH: tl.constexpr, kind: tl.constexpr):
     """Values times `inverse` in the dtype of a cache: 8 bits saturate, integers round to even."""
-    if kind.primitive_bitwidth == 8:
+    if kind.primitive_bitwidth == 8:  # pyright: ignore[reportAttributeAccessIssue]
         wide = x.to(tl.float32) * inverse
         bounded = tl.minimum(tl.maximum(wide, LOW), HIGH)
         if kind == tl.int8:

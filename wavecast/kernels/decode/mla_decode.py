@@ -2,6 +2,9 @@
 attention with the up-projections absorbed): all heads share one key per token, whose first part is
 the value too."""
 
+# Names bound under a constexpr are bound where they are used.
+# pyright: reportPossiblyUnboundVariable=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -124,7 +127,7 @@ def mla_decode_kernel(
             score = tl.dot(q_rope, tl.trans(widened(k, q_rope.dtype)), out_dtype=tl.float32)
             # zero, which the compiler must not know: it would keep all queries in registers
             again = tl.minimum(at, 0)
-            for first in tl.static_range(0, LATENT, CHUNK):
+            for first in tl.static_range(0, LATENT, CHUNK):  # pyright: ignore[reportGeneralTypeIssues]
                 here = first + place[None, :]
                 part = tl.load(from_q + again + here, mask=inside[:, None], other=0.0)
                 k = tl.load(rows[:, None] + here, mask=kept[:, None], other=0.0)

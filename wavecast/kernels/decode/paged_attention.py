@@ -1,5 +1,8 @@
 """Attention of several new tokens per sequence over a paged cache: prefill, decode, or both."""
 
+# Names bound under a constexpr are bound where they are used.
+# pyright: reportPossiblyUnboundVariable=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +62,7 @@ def paged_attention_kernel(
         number = first + tl.arange(0, 256)
         begun = tl.load(start_ptr + number, mask=number < sequences, other=0).to(tl.int32)
         begun = (begun // QUERIES + number <= program) & (number < sequences)
-        sequence += tl.sum(begun.to(tl.int32), axis=0)
+        sequence += tl.sum(begun.to(tl.int32), axis=0)  # pyright: ignore[reportOperatorIssue]
     begin = tl.load(start_ptr + sequence).to(tl.int32)
     queries = tl.load(start_ptr + sequence + 1).to(tl.int32) - begin
     # the last tokens, which see most, come first
@@ -99,7 +102,7 @@ def paged_attention_kernel(
             slope = tl.load(slope_ptr + own, mask=inside, other=0.0).to(tl.float32)
             slope *= 1.4426950408889634
         found = tl.zeros((QUERIES * GROUP, PADDED), tl.float32)
-        table = table_ptr + sequence.to(tl.int64) * table_stride
+        table = table_ptr + sequence.to(tl.int64) * table_stride  # pyright: ignore[reportAttributeAccessIssue]
         keys = key_ptr + head * key_head
         values = value_ptr + head * value_head
         token = tl.arange(0, BLOCK_N)
@@ -150,7 +153,7 @@ def paged_attention_kernel(
             shrink = tl.exp2(most - base)
             total = total * shrink + tl.sum(weight, axis=1)
             found = found * shrink[:, None]
-            found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)
+            found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)  # pyright: ignore[reportArgumentType]
             most = peak
         norm = 1.0 / tl.where(total > 0, total, 1.0)
         if V_SCALED:

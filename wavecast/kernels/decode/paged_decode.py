@@ -1,5 +1,8 @@
 """Attention of one new token per sequence over a paged cache of keys and values."""
 
+# Names bound under a constexpr are bound where they are used.
+# pyright: reportPossiblyUnboundVariable=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -130,7 +133,7 @@ def paged_decode_kernel(
         shrink = tl.exp2(most - peak)
         total = total * shrink + tl.sum(weight, axis=1)
         found = found * shrink[:, None]
-        found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)
+        found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)  # pyright: ignore[reportArgumentType]
         most = peak
     if V_SCALED:
         found *= tl.load(v_scale_ptr + head * v_step)

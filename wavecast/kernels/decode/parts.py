@@ -102,7 +102,7 @@ def chunked_scores(
     """q·k of a tile of keys, CHUNK elements at a time, with the queries read again: for targets
     whose registers do not hold them. `again` is zero, which the compiler must not know."""
     score = tl.zeros((ROWS, BLOCK_N), tl.float32)
-    for first in tl.static_range(0, PADDED, CHUNK):
+    for first in tl.static_range(0, PADDED, CHUNK):  # pyright: ignore[reportGeneralTypeIssues]
         place = first + tl.arange(0, CHUNK)
         mask = inside[:, None] & (place < HEAD)[None, :]
         q = tl.load(from_q[:, None] + again + place[None, :], mask=mask, other=0.0)
@@ -135,14 +135,14 @@ def decode_reduce_kernel(
     from_row = part_ptr + row.to(tl.int64)[:, None] * (SPLITS * HEAD) + place[None, :]
     kept = valid[:, None] & (place < HEAD)[None, :]
     for start in range(0, SPLITS, AT_ONCE):
-        for step in tl.static_range(0, AT_ONCE):
+        for step in tl.static_range(0, AT_ONCE):  # pyright: ignore[reportGeneralTypeIssues]
             number = start + step
             here = valid & (number < SPLITS)
             peak = tl.load(stat_ptr + row * SPLITS + number, mask=here, other=float("-inf"))
             weight = tl.exp2(peak - most)[:, None]
             part = tl.load(from_row + number * HEAD, mask=kept & (weight > 0), other=0.0)
             found += part * weight
-    found = found / tl.where(total > 0, total, 1.0)[:, None]
+    found = found / tl.where(total > 0, total, 1.0)[:, None]  # pyright: ignore[reportOperatorIssue]
     to_row = out_ptr + row.to(tl.int64)[:, None] * row_stride + place[None, :]
     tl.store(to_row, found.to(out_ptr.dtype.element_ty), mask=kept)
 
