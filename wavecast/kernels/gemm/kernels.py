@@ -51,7 +51,12 @@ def part_of_tile(
             a = a.to(tl.bfloat16)
             b = b.to(tl.bfloat16)
         total = tl.dot(
-            a, b, total, input_precision=PRECISION, max_num_imprecise_acc=128, out_dtype=SUM
+            a,
+            b,
+            total,
+            input_precision=PRECISION,
+            max_num_imprecise_acc=min(BLOCK_K, 128),
+            out_dtype=SUM,
         )
         from_a += BLOCK_K * a_step
         from_b += BLOCK_K * b_step
@@ -87,7 +92,9 @@ def matmul_kernel(
     left over in the last round they take equal numbers of steps, as parts of two tiles at most,
     which go to `part_ptr` [PROGRAMS, 2, BLOCK_M, BLOCK_N] for `matmul_rest_kernel` to add up.
     """
-    SUM: tl.constexpr = tl.int32 if a_ptr.dtype.element_ty == tl.int8 else tl.float32
+    SUM: tl.constexpr = (  # pyright: ignore[reportAssignmentType]
+        tl.int32 if a_ptr.dtype.element_ty == tl.int8 else tl.float32
+    )
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
     steps = tl.cdiv(K, BLOCK_K)
@@ -192,7 +199,7 @@ def matmul_vector_kernel(
         from_a += BLOCK_K * a_step
         from_b += BLOCK_K * b_step
     result = finished(
-        tl.sum(total, axis=1)[None, :], tl.arange(0, 1), columns, 1, N,
+        tl.expand_dims(tl.sum(total, axis=1), 0), tl.arange(0, 1), columns, 1, N,
         bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
         scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
         ACTIVATION, LIMIT,
@@ -263,7 +270,7 @@ def matmul_sum_kernel(
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]
     total = tl.load(part_ptr + at, mask=inside, other=0)
-    for part in tl.static_range(1, SPLITS):
+    for part in tl.static_range(1, SPLITS):  # pyright: ignore[reportGeneralTypeIssues]
         total += tl.load(part_ptr + part * M * N + at, mask=inside, other=0)
     total = finished(
         total, rows, columns, M, N,

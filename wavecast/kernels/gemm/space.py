@@ -110,6 +110,8 @@ def _registers(problem: Problem, settings: Settings, device: Device) -> float:
     size = _BYTES[problem["dtype"]]
     # elements that are loaded one by one take a register each
     loaded = (rows + columns) * depth * (size / 4 if problem["aligned"] else 1.0) / threads
+    if _copies(device) and problem["aligned"]:
+        loaded = 0.0
     across = 1 if settings["num_warps"] == 1 else 2
     taken = (rows + columns) / across * min(depth, 32) * size / 4 / device.limits().wave_lanes
     if problem["precision"] == "bf16x3":
@@ -118,9 +120,9 @@ def _registers(problem: Problem, settings: Settings, device: Device) -> float:
 
 
 def _staged(problem: Problem, settings: Settings, device: Device) -> int:
-    """Bytes of LDS. Before gfx950 AMD's compiler keeps a step less there than there are stages."""
+    """Bytes of LDS: a step less than there are stages where the newest waits in registers."""
     stages = settings["num_stages"]
-    if device.target.startswith("gfx") and device.target != "gfx950":
+    if not _copies(device):
         stages = max(1, stages - 1)
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
     return (rows + columns) * depth * _BYTES[problem["dtype"]] * stages
@@ -161,6 +163,11 @@ def _shared_rest(problem: Problem, settings: Settings, device: Device, whole: fl
     return whole * rounds / triton.cdiv(count, programs) + adding
 
 
+def _copies(device: Device) -> bool:
+    """Whether loads go to the LDS without registers on the way, so that stages can be many."""
+    return device.target == "gfx950" or not device.target.startswith("gfx")
+
+
 def _resident(problem: Problem, settings: Settings, device: Device) -> int:
     """About how many workgroups share a compute unit."""
     limits = device.limits()
@@ -176,8 +183,8 @@ def _exposure(problem: Problem, settings: Settings, device: Device) -> float:
     only others, or its own steps ahead, can hide. Fitted to predictions of compiled kernels, whose
     waits the formula of `estimates.tile`, made for libraries' kernels, does not know."""
     resident = _resident(problem, settings, device)
-    ahead = settings["num_stages"] - 1 if device.target == "gfx950" else 1
-    wait = 0.35 if device.target == "gfx950" else 0.5
+    ahead = settings["num_stages"] - 1 if _copies(device) else 1
+    wait = 0.35 if _copies(device) else 0.5
     slower = 1.03 if settings["num_warps"] > 4 else 1.0
     if problem["m"] > _FEW and settings["BLOCK_N"] > settings["BLOCK_M"]:
         slower *= 1.03
