@@ -43,6 +43,12 @@ def recode_kernel(
         tl.store(to_ptr + at, half_of(values_of(code, KIND)), mask=inside)
 
 
+def early(rows: int, device: Device) -> bool:
+    """Whether operands are recoded before a product of that many rows: also of few on RDNA, whose
+    lanes hold every operand twice and have no registers left to widen it."""
+    return rows > ROWS or device.limits().wave_lanes == 32
+
+
 def multiplied(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, float]:
     """An fp8 operand of two dimensions as a device multiplies it, and what one of its values is
     in those: itself, e4m3fnuz, or bfloat16."""
@@ -90,4 +96,4 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
 
 RECODE = Space(kernel="recode_kernel", axes=_axes, seconds=_seconds, classes=("count",))
 
-__all__ = ["RECODE", "ROWS", "multiplied"]
+__all__ = ["RECODE", "ROWS", "early", "multiplied"]
