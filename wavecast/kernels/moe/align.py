@@ -96,14 +96,14 @@ def moe_place_kernel(
     for ahead in range(program, block, programs):
         tl.store(order_ptr + used + ahead, expert * 0 + slots, mask=used + ahead < ends)
     behind = tl.max(ends, axis=0)
-    for first_row in range(program * FILL, rows, programs * FILL):
+    for first_row in range(program * FILL, rows, programs * FILL):  # pyright: ignore[reportArgumentType]
         row = first_row + tl.arange(0, FILL)
         tl.store(order_ptr + row, row * 0 + slots, mask=(row >= behind) & (row < rows))
-    for first_block in range(program * STEP, rows // block, programs * STEP):
+    for first_block in range(program * STEP, rows // block, programs * STEP):  # pyright: ignore[reportArgumentType]
         place = first_block + tl.arange(0, STEP)
         row = place[:, None] * block
         owned = (row >= starts[None, :]) & (row < ends[None, :])
-        owner = tl.sum(tl.where(owned, expert[None, :] + 1, 0), axis=1) - 1
+        owner = tl.sum(tl.where(owned, expert[None, :] + 1, 0), axis=1) - 1  # pyright: ignore[reportOperatorIssue]
         tl.store(owners_ptr + place, owner, mask=place < rows // block)
     at = starts + before
     for start in range(first, last, STEP):
@@ -128,7 +128,7 @@ def moe_align(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Slots in the order of their experts, padded per expert to multiples of `block`.
 
-    `experts` is [tokens, top_k] of int32 with numbers below `count`; slots of others (-1, or experts
+    `experts` is [tokens, top_k] of int32 with numbers below `count`; slots of others (-1, or those
     of another GPU) are left out. Returns, as int32,
 
     - [rows]: slots (`token * top_k + choice`) by expert and, within one, in their order; padding is

@@ -88,23 +88,29 @@ def _activations(stored, WAY: tl.constexpr):
 
 @triton.jit
 def moe_round_kernel(
-    x_ptr, rounded_ptr, scale_ptr, count, columns, across, stride, least,
-    WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr, KIND: tl.constexpr,
+    x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, experts,
+    ROUTED: tl.constexpr, WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
+    KIND: tl.constexpr,
     MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
     """Groups of 128 columns with their scales, as `quantise_fp8_group` has them; codes that
-    `_weights` has to change are changed here."""
+    `_weights` has to change are changed here. Rows of slots without an expert, which hold nothing,
+    are left out (ROUTED)."""
     group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
     row = group // across
     column = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
     if WIDE:
         row = row.to(tl.int64)
-    inside = (group < count)[:, None] & (column < columns)
+    real = group < count
+    if ROUTED:
+        expert = tl.load(experts_ptr + row, mask=real, other=-1)
+        real = real & (expert >= 0) & (expert < experts)
+    inside = real[:, None] & (column < columns)
     x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
     largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
     largest = largest.to(tl.float32, bitcast=True)
     most = tl.full((GROUPS,), MOST, tl.float32)
-    tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=group < count)
+    tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=real)
     factor = tl.div_rn(most, largest)
     code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
     if WAY == 1:
@@ -128,8 +134,8 @@ def moe_up_fp8_kernel(
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     DEEP: tl.constexpr = (K + 127) // 128
     UNIFORM: tl.constexpr = N % 128 == 0
-    TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0
-    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1
+    TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0  # pyright: ignore[reportAssignmentType]
+    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1  # pyright: ignore[reportAssignmentType]
     number = tl.program_id(0)
     down = tl.load(used_ptr) // BLOCK_M
     if number >= down * across:
@@ -137,7 +143,8 @@ def moe_up_fp8_kernel(
     line, column = tile_of(number, down, across, GROUP, XCDS)
     expert = tl.load(owners_ptr + line).to(tl.int64)
     slot = tl.load(order_ptr + line * BLOCK_M + tl.arange(0, BLOCK_M))
-    token = tl.where(slot < slots, slot // top_k, 0)
+    first = tl.load(order_ptr + line * BLOCK_M)  # no block begins with padding
+    token = tl.where(slot < slots, slot, first) // top_k
     at = column * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = at < N
     if WIDE:
@@ -161,7 +168,7 @@ def moe_up_fp8_kernel(
         up_scales = w_scale_ptr + ((safe + N) // 128) * DEEP
     gate = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     up = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for step in range(0, DEEP):
+    for step in range(DEEP):
         start = step * 128
         if K % 128 == 0:
             x = tl.load(x_ptr + from_x + start)
@@ -200,8 +207,8 @@ def moe_product_fp8_kernel(
     """y[slot] = x[slot] · wᵀ, in steps of 128 of K; tiles divide blocks of 128 columns."""
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     DEEP: tl.constexpr = (K + 127) // 128
-    TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0
-    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1
+    TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0  # pyright: ignore[reportAssignmentType]
+    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1  # pyright: ignore[reportAssignmentType]
     number = tl.program_id(0)
     down = tl.load(used_ptr) // BLOCK_M
     if number >= down * across:
@@ -209,7 +216,8 @@ def moe_product_fp8_kernel(
     line, column = tile_of(number, down, across, GROUP, XCDS)
     expert = tl.load(owners_ptr + line).to(tl.int64)
     slot = tl.load(order_ptr + line * BLOCK_M + tl.arange(0, BLOCK_M))
-    row = tl.where(slot < slots, slot, 0)
+    first = tl.load(order_ptr + line * BLOCK_M)  # no block begins with padding
+    row = tl.where(slot < slots, slot, first)
     at = column * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = at < N
     if WIDE:
@@ -226,7 +234,7 @@ def moe_product_fp8_kernel(
     else:
         from_w = safe[None, :] * K + place[:, None]
     y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for step in range(0, DEEP):
+    for step in range(DEEP):
         start = step * 128
         if K % 128 == 0:
             x = tl.load(x_ptr + from_x + start)
@@ -275,7 +283,7 @@ def moe_experts_fp8(
     count, model, inter = w2.shape
     order = steps.Order.of(experts, count, w1.dtype, 128 if way == _WIDENED else 256)
     y = torch.empty((order.slots, inter), dtype=hidden.dtype, device=hidden.device)
-    x, x_scale = _round(hidden, way, device)
+    x, x_scale = _round(hidden, None, order.count, way, device)
     shared = {"WAY": way, "XCDS": xcds(device)}
     launch(
         moe_up_fp8_kernel,
@@ -294,7 +302,7 @@ def moe_experts_fp8(
         **shared,
     )
     each = torch.empty((order.slots, model), dtype=hidden.dtype, device=hidden.device)
-    x, x_scale = _round(y, way, device)
+    x, x_scale = _round(y, order.experts, order.count, way, device)
     launch(
         moe_product_fp8_kernel,
         order.grid(model),
@@ -312,8 +320,11 @@ def moe_experts_fp8(
     return steps.combine(each, order, weights.contiguous(), hidden.dtype)
 
 
-def _round(x: torch.Tensor, way: int, device: Device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups."""
+def _round(
+    x: torch.Tensor, experts: torch.Tensor | None, count: int, way: int, device: Device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups; those of
+    `experts` that are none of the `count` are left out."""
     rows, columns = x.shape
     across = triton.cdiv(columns, _SQUARE)
     kind = torch.float16 if way == _WIDENED else torch.uint8
@@ -323,9 +334,18 @@ def _round(x: torch.Tensor, way: int, device: Device) -> tuple[torch.Tensor, tor
     launch(
         moe_round_kernel,
         lambda settings: (triton.cdiv(rows * across, settings["GROUPS"]),),
-        (x, rounded, scale, rows * across, columns, across, x.stride(0), LEAST),
+        (
+            *(x, rounded, scale, rounded if experts is None else experts),
+            *(rows * across, columns, across, x.stride(0), LEAST, count),
+        ),
         ROUND,
-        {"groups": rows * across, "bytes": x.element_size(), "way": way},
+        {
+            "groups": rows * across,
+            "bytes": x.element_size(),
+            "way": way,
+            "routed": experts is not None,
+        },
+        ROUTED=experts is not None,
         WAY=way,
         WIDE=checks.wide(x, rounded),
         **constants("e4m3fn", device),

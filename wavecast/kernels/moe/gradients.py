@@ -80,13 +80,13 @@ def moe_weight_gradient_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """dw[expert] = Σ a[slot // a_shared]ᵀ · b[slot // b_shared] over the expert's slots, [M, N]; and
-    dbias[expert] = Σ a, times the slot's weight (WEIGHTED)."""
+    """dw[expert] = Σ a[slot // a_shared]ᵀ · b[slot // b_shared] over the expert's slots, [M, N];
+    and dbias[expert] = Σ a, times the slot's weight (WEIGHTED)."""
     down: tl.constexpr = (M + BLOCK_M - 1) // BLOCK_M
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     number = tl.program_id(0)
     expert = number // (down * across)
-    line, column = tile_of(number % (down * across), down, across, GROUP, 1)
+    line, column = tile_of(number % (down * across), down, across, GROUP, 1)  # pyright: ignore[reportArgumentType]
     first = tl.load(starts_ptr + expert)
     last = tl.load(starts_ptr + expert + 1)
     row = line * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -125,7 +125,7 @@ def moe_weight_gradient_kernel(
 def _row_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     whole = min(2048, max(64, triton.next_power_of_2(problem["columns"])))
     return {
-        "BLOCK": tuple(size for size in (512, 1024, 2048) if size < whole) + (whole,),
+        "BLOCK": (*(size for size in (512, 1024, 2048) if size < whole), whole),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
     }

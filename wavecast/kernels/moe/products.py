@@ -48,7 +48,8 @@ def moe_up_kernel(
     line, column = tile_of(number, down, across, GROUP, XCDS)
     expert = tl.load(owners_ptr + line).to(tl.int64)
     slot = tl.load(order_ptr + line * BLOCK_M + tl.arange(0, BLOCK_M))
-    token = tl.where(slot < slots, slot // top_k, 0)
+    first = tl.load(order_ptr + line * BLOCK_M)  # no block begins with padding
+    token = tl.where(slot < slots, slot, first) // top_k
     at = column * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = at < N
     if WIDE:
@@ -102,7 +103,8 @@ def moe_product_kernel(
     line, column = tile_of(number, down, across, GROUP, XCDS)
     expert = tl.load(owners_ptr + line).to(tl.int64)
     slot = tl.load(order_ptr + line * BLOCK_M + tl.arange(0, BLOCK_M))
-    row = tl.where(slot < slots, slot // shared, 0)
+    first = tl.load(order_ptr + line * BLOCK_M)  # no block begins with padding
+    row = tl.where(slot < slots, slot, first) // shared
     at = column * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = at < N
     if WIDE:
@@ -116,7 +118,7 @@ def moe_product_kernel(
         from_w = safe[None, :] * K + place[:, None]
     else:
         from_w = safe[None, :] + place[:, None] * N
-    step: tl.constexpr = 1 if ALONG else N
+    step: tl.constexpr = 1 if ALONG else N  # pyright: ignore[reportAssignmentType]
     y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if K % BLOCK_K == 0:
@@ -146,7 +148,7 @@ def moe_combine_kernel(
     valid = token < tokens
     inside = (at < columns)[None, :]
     y = tl.zeros((ROWS, BLOCK), tl.float32)
-    for choice in tl.static_range(TOP_K):
+    for choice in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         slot = token * TOP_K + choice
         expert = tl.load(experts_ptr + slot, mask=valid, other=-1)
         known = (expert >= 0) & (expert < count)
@@ -257,7 +259,7 @@ def seconds(
         columns=columns,
         depth=settings["BLOCK_K"],
         groups=groups,
-        **formats,
+        **formats,  # pyright: ignore[reportArgumentType]
     )
     reading = hit * n * problem["k"] * size / Chip.of(device).hbm
     return alone + _WAITING.get(_resident(settings, device, columns, size), 0.0) * reading

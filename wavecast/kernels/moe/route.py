@@ -31,8 +31,8 @@ def _scores(logits, valid, SIGMOID: tl.constexpr):
         scores = tl.sigmoid(logits)
     else:
         safe = tl.where(valid, logits, -float("inf"))
-        power = tl.exp(safe - tl.max(safe, axis=1)[:, None])
-        scores = power / tl.sum(tl.where(valid, power, 0.0), axis=1)[:, None]
+        power = tl.exp(safe - tl.max(safe, axis=1)[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        scores = power / tl.sum(tl.where(valid, power, 0.0), axis=1)[:, None]  # pyright: ignore[reportArgumentType]
     return tl.where(valid, scores, 0.0)
 
 
@@ -80,28 +80,28 @@ def moe_route_kernel(
             biased = ranked
         numbers = tl.arange(0, 64)[None, :]
         group_keys = tl.full((ROWS, 64), _TAKEN, tl.int32)
-        for group in tl.static_range(GROUPS):
+        for group in tl.static_range(GROUPS):  # pyright: ignore[reportGeneralTypeIssues]
             mine = (expert >= group * size) & (expert < (group + 1) * size)
             sums = _ordered(_best_two(biased, mine))
             group_keys = tl.where(numbers == group, sums[:, None], group_keys)
         kept = tl.zeros((ROWS, EXPERTS), tl.int1)
-        for _ in tl.static_range(TOP_GROUPS):
+        for _ in tl.static_range(TOP_GROUPS):  # pyright: ignore[reportGeneralTypeIssues]
             best = tl.max(group_keys, axis=1)
-            group = tl.min(tl.where(group_keys == best[:, None], numbers, 64), axis=1)
-            group_keys = tl.where(numbers == group[:, None], _TAKEN, group_keys)
-            kept = kept | (expert // size == group[:, None])
+            group = tl.min(tl.where(group_keys == best[:, None], numbers, 64), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            group_keys = tl.where(numbers == group[:, None], _TAKEN, group_keys)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            kept = kept | (expert // size == group[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
         keys = tl.where(kept, keys, _TAKEN)
     choice = tl.arange(0, CHOICES)[None, :]
     chosen = tl.zeros((ROWS, CHOICES), tl.int32)
     weights = tl.zeros((ROWS, CHOICES), tl.float32)
-    for number in tl.static_range(TOP_K):
+    for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         best = tl.max(keys, axis=1)
-        where = tl.min(tl.where(keys == best[:, None], expert, EXPERTS), axis=1)
-        taken = expert == where[:, None]
+        where = tl.min(tl.where(keys == best[:, None], expert, EXPERTS), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        taken = expert == where[:, None]  # pyright: ignore[reportArgumentType, reportCallIssue]
         score = tl.sum(tl.where(taken, scores, 0.0), axis=1)
         keys = tl.where(taken, _TAKEN, keys)
-        chosen = tl.where(choice == number, where[:, None], chosen)
-        weights = tl.where(choice == number, score[:, None], weights)
+        chosen = tl.where(choice == number, where[:, None], chosen)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        weights = tl.where(choice == number, score[:, None], weights)  # pyright: ignore[reportArgumentType]
     if RENORMALISE:
         weights = weights / (tl.sum(weights, axis=1) + tiny)[:, None]
     to = row[:, None] * TOP_K + choice
@@ -124,7 +124,7 @@ def moe_route_backward_kernel(
     scores = _scores(logits.to(tl.float32), expert < count, SIGMOID)
     slope = tl.zeros((ROWS, EXPERTS), tl.float32)
     chosen = tl.zeros((ROWS, EXPERTS), tl.float32)
-    for number in tl.static_range(TOP_K):
+    for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         at = row * TOP_K + number
         which = tl.load(experts_ptr + at, mask=row < tokens, other=-1)
         one = tl.load(slope_ptr + at, mask=row < tokens, other=0.0).to(tl.float32)
@@ -133,12 +133,12 @@ def moe_route_backward_kernel(
         chosen = tl.where(taken, 1.0, chosen)
     if RENORMALISE:
         total = (tl.sum(scores * chosen, axis=1) + tiny)[:, None]
-        along = tl.sum(slope * scores, axis=1)[:, None] / total
+        along = tl.sum(slope * scores, axis=1)[:, None] / total  # pyright: ignore[reportArgumentType]
         slope = tl.where(chosen > 0, (slope - along) / total, 0.0)
     if SIGMOID:
         result = slope * scores * (1.0 - scores)
     else:
-        result = scores * (slope - tl.sum(slope * scores, axis=1)[:, None])
+        result = scores * (slope - tl.sum(slope * scores, axis=1)[:, None])  # pyright: ignore[reportArgumentType]
     to = result_ptr + line[:, None] * count + expert
     tl.store(to, result.to(result_ptr.dtype.element_ty), mask=valid)
 
@@ -156,8 +156,8 @@ def moe_route(
     """The `top_k` experts of every token, by scores of a router's logits.
 
     `logits` is [tokens, experts] of float32, float16 or bfloat16. Scores are their `softmax` or
-    their `sigmoid`; `bias` [experts] is added to them where experts are chosen, and only there. With
-    `groups` the experts are as many groups of neighbours: those are left that belong to the
+    their `sigmoid`; `bias` [experts] is added to them where experts are chosen, and only there.
+    With `groups` the experts are as many groups of neighbours: those are left that belong to the
     `top_groups` groups with the largest sum of their two largest (biased) scores.
 
     Returns weights [tokens, top_k] of float32, the scores of the chosen experts, with `renormalise`

@@ -28,9 +28,7 @@ class Order:
     count: int
 
     @staticmethod
-    def of(
-        experts: torch.Tensor, count: int, dtype: torch.dtype, most: int = 256
-    ) -> Order:
+    def of(experts: torch.Tensor, count: int, dtype: torch.dtype, most: int = 256) -> Order:
         """By expert, in blocks of at most `most` rows that suit the number of slots."""
         block = products.block_of(experts.numel(), count, dtype, gpu.launching(), most)
         rows, owners, starts = moe_align(experts, count, block)
@@ -69,8 +67,8 @@ def product(
     along: bool,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """[slots, n] in `dtype` (None: that of x): rows `slot // shared` of x times the expert's w, [n, k] (`along`) or [k, n]. Rows
-    of slots without an expert are left as they are."""
+    """[slots, n] in `dtype` (None: that of x): rows `slot // shared` of x times the expert's w,
+    [n, k] (`along`) or [k, n]. Rows of slots without an expert are left as they are."""
     k, n = (w.shape[2], w.shape[1]) if along else (w.shape[1], w.shape[2])
     y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
     flags = {"along": along, "bias": bias is not None}
