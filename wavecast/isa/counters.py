@@ -32,7 +32,8 @@ LIMITS: Final[dict[str, dict[str, int]]] = {
         "tensorcnt": 63,
     },
 }
-"""Generation -> counter -> the most it counts."""
+"""Generation -> counter -> the most it counts; an instruction that would count further is not
+issued before (AMD, rocm-systems pull request 10926 on rocjitsu's wait check)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,10 @@ STRAIGHT = {
     "a wait too weak by one": (
         "gfx942", (LOAD, "global_load_dword v3, v0, s[0:1]", "s_waitcnt vmcnt(2)", USE),
         ((3, "vmcnt", 1),)),
+    "a counter that is full but for one": (
+        "gfx942", (LOAD, *["global_load_dword v3, v0, s[0:1]"] * 62, USE), ((63, "vmcnt", 62),)),
+    "a counter that is full: issue waited for the oldest": (
+        "gfx942", (LOAD, *["global_load_dword v3, v0, s[0:1]"] * 63, USE), NO_WAIT),
     "CDNA counts stores with loads": ("gfx90a", (LOAD, STORE, USE), ((2, "vmcnt", 1),)),
     "RDNA 3 counts stores apart": (
         "gfx1100", (LOAD_B32, "global_store_b32 v0, v5, s[0:1]", "s_waitcnt vmcnt(1)", USE),

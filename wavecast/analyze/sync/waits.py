@@ -122,6 +122,8 @@ class _Walk:
                 event = self.flow.effects[number][operation]
                 open_ = ~self.settled.get(operation, 0)
                 distance = self.state.issued[number] - score
+                if not queue.unordered and distance >= self.flow.limits[queue.counter]:
+                    continue  # issue waits while a counter is full, so the oldest has completed
                 read = reads & event.writes & open_
                 written = overwrites & event.writes & open_ & ~read
                 held = decoded.writes & event.holds & open_
