@@ -16,6 +16,8 @@ _BYTES: Final = {"fp32": 4, "xf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1
 _PARTS_AT_MOST: Final = 2**28
 """Bytes of sums that the parts of a split K may take."""
 _GROUP: Final = 8
+_SECOND_LAUNCH: Final = 3e-6
+"""Seconds of the kernel that adds up parts beyond what `estimates.tile` says of the sums."""
 _FEW: Final = 64
 """Rows up to which a product waits for memory: tiles as tall as it, and many of them."""
 
@@ -143,6 +145,8 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         splits=settings["SPLIT_K"],
     )
     found *= _exposure(problem, settings, device)
+    if settings["SPLIT_K"] > 1:
+        found += _SECOND_LAUNCH
     return _shared_rest(problem, settings, device, found) if settings["PROGRAMS"] else found
 
 
@@ -188,6 +192,12 @@ def _exposure(problem: Problem, settings: Settings, device: Device) -> float:
     slower = 1.03 if settings["num_warps"] > 4 else 1.0
     if problem["m"] > _FEW and settings["BLOCK_N"] > settings["BLOCK_M"]:
         slower *= 1.03
+    if problem["m"] <= _FEW:
+        # memory waits for the compute units that have one workgroup more
+        count = triton.cdiv(problem["m"], settings["BLOCK_M"]) * settings["SPLIT_K"]
+        count *= triton.cdiv(problem["n"], settings["BLOCK_N"]) * problem["batch"]
+        units = device.compute_units
+        slower *= triton.cdiv(count, units) * units / count
     return (1.0 + wait / (resident * ahead)) * slower
 
 
