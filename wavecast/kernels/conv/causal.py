@@ -1,5 +1,8 @@
 """Causal convolutions along time, one short filter per channel, as state space models have them."""
 
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -575,15 +578,17 @@ def causal_conv1d_backward_reference(
     windows = [whole[:, :, tap : tap + length] for tap in range(taps)]
     slope = dy.to(kind)
     if activation == "silu":
-        total = sum(window * wide[:, tap, None] for tap, window in enumerate(windows))
+        total = torch.zeros_like(slope)
+        for tap, window in enumerate(windows):
+            total = total + window * wide[:, tap, None]
         total = total if bias is None else total + bias.to(kind)[:, None]
         gate = torch.sigmoid(total)
         slope = slope * gate * (1 + total * (1 - gate))
     dw = torch.stack([(window * slope).sum((0, 2)) for window in windows], 1)
     pad = torch.nn.functional.pad
-    gradient = sum(
-        pad(slope * wide[:, tap, None], (tap, taps - 1 - tap)) for tap in range(taps)
-    ) + pad(dnext.to(kind), (length, 0))
+    gradient = pad(dnext.to(kind), (length, 0))
+    for tap in range(taps):
+        gradient = gradient + pad(slope * wide[:, tap, None], (tap, taps - 1 - tap))
     gradient = gradient.to(x.dtype)
     return (
         gradient[:, :, taps - 1 :].contiguous(),

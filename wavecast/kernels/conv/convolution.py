@@ -345,9 +345,9 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
         )
     elif bias is not None and ctx.needs_input_grad[2]:
         db = _bias_gradient(dy)
-    if bias is None or not ctx.needs_input_grad[2]:
-        db = None
-    return dx, dw, db if db is None else db.to(bias.dtype), None, None, None, None, None
+    if bias is None or db is None or not ctx.needs_input_grad[2]:
+        return dx, dw, None, None, None, None, None, None
+    return dx, dw, db.to(bias.dtype), None, None, None, None, None
 
 
 def _numbers(text: str) -> list[int]:

@@ -3,6 +3,9 @@
 A tile is positions by channels; memory decides, in either memory format.
 """
 
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import math

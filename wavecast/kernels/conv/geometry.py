@@ -156,6 +156,13 @@ def _triple(values: Sequence[int], missing: int) -> Triple:
 
 
 __all__ = [
-    *("ACTIVATIONS", "Geometry", "Triple", "empty", "formatted", "geometry", "is_last"),
-    *("keeps_last", "strides"),
+    "ACTIVATIONS",
+    "Geometry",
+    "Triple",
+    "empty",
+    "formatted",
+    "geometry",
+    "is_last",
+    "keeps_last",
+    "strides",
 ]

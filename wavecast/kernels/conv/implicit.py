@@ -5,6 +5,9 @@ with channels innermost. The gradient of the input is one as well, with the filt
 with a stride, each of its phases (positions modulo the stride) sees its own taps only.
 """
 
+# pyright: reportGeneralTypeIssues=false, reportAssignmentType=false
+# pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import math

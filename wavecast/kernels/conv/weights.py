@@ -4,6 +4,8 @@ Rows are filters, columns input channels, of one tap or (where those are few) of
 taps. Positions are cut into parts, whose sums are added up in a fixed order.
 """
 
+# pyright: reportAssignmentType=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import math
