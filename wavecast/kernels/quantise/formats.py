@@ -117,14 +117,14 @@ def codes_of(
         SHIFT: tl.constexpr = 23 - MANTISSA
         LOWEST: tl.constexpr = (128 - BIAS) << 23
         MAGIC: tl.constexpr = (151 - BIAS - MANTISSA) << 23
-        TOP: tl.constexpr = 3 if KIND == "e2m1" else 7
+        TOP: tl.constexpr = 3 if KIND == "e2m1" else 7  # pyright: ignore[reportAssignmentType]
         bits = value.to(tl.uint32, bitcast=True)
         sign = (bits >> 31) << TOP
         size = bits & 0x7FFFFFFF
         most = tl.full((1,), MOST, tl.float32).to(tl.uint32, bitcast=True)
         held = tl.minimum(size, most)
         normal = (
-            held - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((held >> SHIFT) & 1)
+            held - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((held >> SHIFT) & 1)  # pyright: ignore[reportOperatorIssue]
         ) >> SHIFT
         magic = tl.full((1,), MAGIC, tl.uint32).to(tl.float32, bitcast=True)
         small = (held.to(tl.float32, bitcast=True) + magic).to(tl.uint32, bitcast=True) - MAGIC
@@ -144,15 +144,15 @@ def codes_of(
 def values_of(code, KIND: tl.constexpr):
     """The float32 values of fp8 codes (uint8), with NaN and infinities, which Triton's conversions
     by arithmetic lose. Their lower 16 bits are 0."""
-    SHIFT: tl.constexpr = 20 if KIND == "e4m3fn" or KIND == "e4m3fnuz" else 21
+    SHIFT: tl.constexpr = 20 if KIND == "e4m3fn" or KIND == "e4m3fnuz" else 21  # pyright: ignore[reportAssignmentType]
     if KIND == "e4m3fn":
-        POWER: tl.constexpr = 247 << 23
+        POWER: tl.constexpr = 247 << 23  # pyright: ignore[reportAssignmentType]
     elif KIND == "e4m3fnuz":
-        POWER: tl.constexpr = 246 << 23
+        POWER: tl.constexpr = 246 << 23  # pyright: ignore[reportAssignmentType]
     elif KIND == "e5m2":
-        POWER: tl.constexpr = 239 << 23
+        POWER: tl.constexpr = 239 << 23  # pyright: ignore[reportAssignmentType]
     else:
-        POWER: tl.constexpr = 238 << 23
+        POWER: tl.constexpr = 238 << 23  # pyright: ignore[reportAssignmentType]
     wide = code.to(tl.uint32)
     size = wide & 0x7F
     power = tl.full((1,) * len(code.shape), POWER, tl.uint32).to(tl.float32, bitcast=True)

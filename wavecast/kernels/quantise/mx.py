@@ -51,7 +51,7 @@ def quantise_mx_kernel(
     column = block[:, None] * 32 + tl.arange(0, 32)[None, :]
     inside = (group < count)[:, None] & (column < columns)
     x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
-    exponent = (tl.max(sizes_of(x), axis=1) >> 23).to(tl.int32)
+    exponent = (tl.max(sizes_of(x), axis=1) >> 23).to(tl.int32)  # pyright: ignore[reportOperatorIssue]
     scale = tl.where(exponent == 255, 255, tl.maximum(exponent - LARGEST, 0))
     tl.store(scale_ptr + group, scale.to(tl.uint8), mask=group < count)
     factor = ((254 - scale) << 23).to(tl.float32, bitcast=True)[:, None]

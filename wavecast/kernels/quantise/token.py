@@ -65,10 +65,10 @@ def quantise_token_kernel(
     factor = tl.div_rn(most, largest)[:, None]
     if WHOLE:
         if KIND == "int8":
-            code = integers_of(x * factor)
+            code = integers_of(x * factor)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
-            code = codes_of(x * factor, KIND, MANTISSA, BIAS, MOST, NATIVE)
-        tl.store(to_row, code, mask=inside)
+            code = codes_of(x * factor, KIND, MANTISSA, BIAS, MOST, NATIVE)  # pyright: ignore[reportPossiblyUnboundVariable]
+        tl.store(to_row, code, mask=inside)  # pyright: ignore[reportPossiblyUnboundVariable]
     else:
         for start in range(0, columns, BLOCK):
             inside = valid[:, None] & (start + place < columns)[None, :]

@@ -39,7 +39,7 @@ def widened_mx(codes, scale, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl
         held = (size * tiny).to(tl.uint32, bitcast=True) | ((code >> 3) << 31)
         value = held.to(tl.float32, bitcast=True)
     else:
-        KNOWN: tl.constexpr = "e4m3fn" if KIND == "e4m3" else KIND
+        KNOWN: tl.constexpr = "e4m3fn" if KIND == "e4m3" else KIND  # pyright: ignore[reportAssignmentType]
         value = values_of(codes.to(tl.uint8, bitcast=True), KNOWN)
     bits = scale.to(tl.uint32) << 23
     bits = tl.where(scale == 0, 0x400000, bits)
@@ -54,7 +54,7 @@ def dequantise_mx_kernel(
     codes_ptr, scale_ptr, out_ptr, rows, columns, across,
     KIND: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    PACKED: tl.constexpr = 2 if KIND == "e2m1" else 1
+    PACKED: tl.constexpr = 2 if KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     if WIDE:
         row = row.to(tl.int64)

@@ -45,8 +45,8 @@ def matmul_mx_kernel(
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
     `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; of kind `bf16` they have no scales."""
-    A_PACKED: tl.constexpr = 2 if A_KIND == "e2m1" else 1
-    B_PACKED: tl.constexpr = 2 if B_KIND == "e2m1" else 1
+    A_PACKED: tl.constexpr = 2 if A_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
+    B_PACKED: tl.constexpr = 2 if B_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
     tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
@@ -94,12 +94,12 @@ def matmul_mx_kernel(
             else:
                 b_scale = tl.load(at, mask=(start + block * 32 < K)[None, :], other=0)
         if NATIVE:
-            total = tl.dot_scaled(a, a_scale, A_KIND, b.T, b_scale, B_KIND, total)
+            total = tl.dot_scaled(a, a_scale, A_KIND, b.T, b_scale, B_KIND, total)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
             if A_KIND != "bf16":
-                a = widened_mx(a, a_scale, A_KIND, BLOCK_M, BLOCK_K)
+                a = widened_mx(a, a_scale, A_KIND, BLOCK_M, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
             if B_KIND != "bf16":
-                b = widened_mx(b, b_scale, B_KIND, BLOCK_N, BLOCK_K)
+                b = widened_mx(b, b_scale, B_KIND, BLOCK_N, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
             total = tl.dot(a, b.T, total, out_dtype=tl.float32)
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]

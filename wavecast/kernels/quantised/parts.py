@@ -40,7 +40,7 @@ def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.co
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
     total = tl.load(part_ptr + at, mask=inside, other=0.0)
-    for part in tl.static_range(1, PARTS):
+    for part in tl.static_range(1, PARTS):  # pyright: ignore[reportGeneralTypeIssues]
         total += tl.load(part_ptr + part * count + at, mask=inside, other=0.0)
     tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
 
