@@ -290,7 +290,7 @@ def moe_experts_fp8(
         order.grid(inter),
         (
             *(x, x_scale, order.rows, order.owners, order.used),
-            *(_codes(w1, way), scale1.contiguous(), y),
+            *(_codes(w1, way, device), scale1.contiguous(), y),
             *(order.slots, order.top_k, alpha, limit),
         ),
         UP,
@@ -308,7 +308,7 @@ def moe_experts_fp8(
         order.grid(model),
         (
             *(x, x_scale, order.rows, order.owners, order.used),
-            *(_codes(w2, way), scale2.contiguous(), each, order.slots),
+            *(_codes(w2, way, device), scale2.contiguous(), each, order.slots),
         ),
         PRODUCT,
         problem(order, model, inter, way),
@@ -353,10 +353,11 @@ def _round(
     return rounded, scale
 
 
-def _codes(w: torch.Tensor, way: int) -> torch.Tensor:
-    """Codes of weights; where they are changed, four in a word if steps of 128 leave no rest."""
+def _codes(w: torch.Tensor, way: int, device: Device) -> torch.Tensor:
+    """Codes of weights; where CDNA changes them, four in a word if steps of 128 leave no rest (with
+    words, RDNA3 spills)."""
     w = w.contiguous()
-    if way == _DIRECT or w.shape[-1] % _SQUARE:
+    if way == _DIRECT or w.shape[-1] % _SQUARE or not device.target.startswith("gfx9"):
         return w.view(torch.uint8)
     return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
 
@@ -459,14 +460,17 @@ def problem(order: steps.Order, n: int, k: int, way: int, **flags: Any) -> dict[
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     rows, way = problem["block"], problem["way"]
     # Every wave changes the codes that it multiplies: the fewer, the less work.
-    waves = (2, 4) if rows < 64 else (4,) if way != _DIRECT and rows < 256 else (4, 8)
-    stages = (2,) if device.target.startswith("gfx") else (2, 3)
+    amd = device.target.startswith("gfx")
+    words = way != _DIRECT and device.target.startswith("gfx9")
+    few = (2, 4) if amd else (4,)
+    waves = few if rows < 64 else (4,) if words and rows < 256 else (4, 8)
+    stages = (2,) if amd else (2, 3)
     kept = {
         "BLOCK_M": (rows,),
         "BLOCK_N": (32, 64, 128),
         "GROUP": (4,),
         "num_warps": waves,
-        "num_stages": (1,) if way == _WIDENED and rows >= 64 else stages,
+        "num_stages": (1,) if words and way == _WIDENED and rows >= 64 else stages,
     }
     if device.target.startswith("gfx9"):
         kept["matrix_instr_nonkdim"] = (16,)
