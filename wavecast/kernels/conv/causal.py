@@ -667,8 +667,8 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     if problem["last"]:
         wide = triton.next_power_of_2(problem["channels"])
         return {
-            "BLOCK_D": tuple(n for n in (64, 128, 256) if n <= wide) or (wide,),
-            "BLOCK_T": tuple(n for n in (8, 16, 32, 64) if n <= times) or (times,),
+            "BLOCK_D": tuple(n for n in (128, 256) if n <= wide) or (wide,),
+            "BLOCK_T": tuple(n for n in (4, 8) if n <= times) or (times,),
             "num_warps": (1, 2, 4),
             "num_stages": (1,),
         }

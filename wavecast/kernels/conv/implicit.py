@@ -29,6 +29,7 @@ from wavecast.kernels.conv.ranking import (
     SIZES,
     best_splits,
     product_seconds,
+    stages,
     tile_fits,
 )
 from wavecast.kernels.space import Problem, Settings, Space
@@ -375,7 +376,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "BLOCK_K": _depths(problem["depth"], size),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (1, 2) if device.target.startswith("gfx") else (2, 3),
+        "num_stages": stages(device),
     }
 
 

@@ -100,6 +100,14 @@ def _resident(
     return float(max(1, min(by_registers, by_lds, 4)))
 
 
+def stages(device: Device) -> tuple[int, ...]:
+    """Steps that are on their way at once. RDNA gets one: with two, code of Triton 3.9 for gfx1100
+    stores to the LDS what another wave still reads (tiles of 16 x 16 on two waves)."""
+    if not device.target.startswith("gfx"):
+        return 2, 3
+    return (1, 2) if device.target.startswith("gfx9") else (1,)
+
+
 def tile_fits(
     settings: Settings, device: Device, size: int, rows: int, columns: int, depth: int
 ) -> bool:
@@ -114,9 +122,9 @@ def tile_fits(
         return False
     if device.target in ("gfx90a", "gfx942") and depth * size > 128 and rows * columns > 4096:
         return False  # one workgroup would fill the LDS
-    stages = settings["num_stages"] + device.target.startswith("sm_")
+    held = settings["num_stages"] + device.target.startswith("sm_")
     most = device.limits().lds_max_per_workgroup
-    return lds_bytes(rows, columns, depth, size, stages) <= most
+    return lds_bytes(rows, columns, depth, size, held) <= most
 
 
 def best_splits(space: Space, problem: dict[str, Any], device: Device, count: int) -> int:
@@ -147,4 +155,4 @@ def _seconds(space: Space, problem: Problem, device: Device, count: int) -> floa
     return best + (combine.seconds(count, splits, device) if splits > 1 else 0.0)
 
 
-__all__ = ["DTYPES", "SIZES", "best_splits", "product_seconds", "tile_fits"]
+__all__ = ["DTYPES", "SIZES", "best_splits", "product_seconds", "stages", "tile_fits"]
