@@ -253,6 +253,9 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
             return False
     if staged > device.limits().lds_max_per_workgroup:
         return False
+    if problem["native"] and rows * columns == 256:
+        # scaled matrix instructions: two waves that do the same share the loads
+        return settings["num_warps"] == 2 and parts.splits_fit(problem, settings["SPLIT_K"], depth)
     if not parts.shared_out(settings, device, rows, columns, held):
         return False
     return parts.splits_fit(problem, settings["SPLIT_K"], depth)
