@@ -7,6 +7,10 @@ those of a group in a fixed order (Chan et al., 1983), and a third normalises. T
 does the same with sums of gradients.
 """
 
+# What pyright does not know of Triton: loops that are unrolled, functions that return tuples.
+# pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false
+# pyright: reportOptionalMemberAccess=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
