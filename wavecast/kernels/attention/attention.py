@@ -72,9 +72,9 @@ def attention_reference(
     rows = torch.arange(lse.numel(), device=q.device).reshape(lse.shape)
     sinks, alibi = (None if one is None else one.to(kind) for one in (sinks, alibi))
     for batch in range(call.batch):
-        tensors = (tensor[batch].to(kind) for tensor in (q, k, v))
+        one = [tensor[batch].to(kind) for tensor in (q, k, v)]
         out[batch], lse[batch] = reference.forward(
-            *tensors, sinks, alibi, rows[batch], call.options()
+            one[0], one[1], one[2], sinks, alibi, rows[batch], call.options()
         )
     return out.to(q.dtype), lse
 
@@ -141,7 +141,9 @@ def attention_backward_reference(
         found = reference.backward(
             dout[batch].to(kind),
             torch.zeros_like(rows[batch], dtype=kind) if dlse is None else dlse[batch].to(kind),
-            *(tensor[batch].to(kind) for tensor in (q, k, v)),
+            q[batch].to(kind),
+            k[batch].to(kind),
+            v[batch].to(kind),
             sinks_,
             alibi_,
             rows[batch],
@@ -265,22 +267,99 @@ _CASES = (
 )
 _THOROUGH = (
     {"b": 1, "s": 70, "t": 150, "hq": 4, "hkv": 2, "d": 128, "dtype": "bfloat16", "causal": True},
-    {"b": 1, "s": 70, "t": 150, "hq": 2, "hkv": 1, "d": 192, "dv": 128, "dtype": "bfloat16", "causal": True},
+    {
+        "b": 1,
+        "s": 70,
+        "t": 150,
+        "hq": 2,
+        "hkv": 1,
+        "d": 192,
+        "dv": 128,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
     {"b": 1, "s": 130, "t": 130, "hq": 2, "hkv": 1, "d": 32, "dtype": "float16", "alibi": True},
-    {"b": 1, "s": 130, "t": 130, "hq": 2, "hkv": 1, "d": 32, "dtype": "float16", "causal": True, "soft_cap": 20.0},
+    {
+        "b": 1,
+        "s": 130,
+        "t": 130,
+        "hq": 2,
+        "hkv": 1,
+        "d": 32,
+        "dtype": "float16",
+        "causal": True,
+        "soft_cap": 20.0,
+    },
     {"b": 1, "s": 100, "t": 130, "hq": 2, "hkv": 1, "d": 32, "dtype": "bfloat16", "dropout": 0.25},
-    {"b": 1, "s": 100, "t": 230, "hq": 2, "hkv": 1, "d": 32, "dtype": "bfloat16", "left": 30, "right": 20},
+    {
+        "b": 1,
+        "s": 100,
+        "t": 230,
+        "hq": 2,
+        "hkv": 1,
+        "d": 32,
+        "dtype": "bfloat16",
+        "left": 30,
+        "right": 20,
+    },
     {"b": 1, "s": 50, "t": 70, "hq": 1, "hkv": 1, "d": 96, "dtype": "float32", "causal": True},
     {"b": 1, "s": 70, "t": 90, "hq": 1, "hkv": 1, "d": 256, "dtype": "bfloat16"},
-)  # fmt: skip
+)
 _SHAPES = (
-    {"b": 1, "s": 8192, "t": 8192, "hq": 32, "hkv": 8, "d": 128, "dtype": "bfloat16", "causal": True},
-    {"b": 1, "s": 16384, "t": 16384, "hq": 64, "hkv": 8, "d": 128, "dtype": "bfloat16", "causal": True},
-    {"b": 4, "s": 4096, "t": 4096, "hq": 32, "hkv": 8, "d": 128, "dtype": "bfloat16", "causal": True},
-    {"b": 1, "s": 8192, "t": 8192, "hq": 128, "hkv": 8, "d": 128, "dtype": "bfloat16", "causal": True},
-    {"b": 1, "s": 8192, "t": 8192, "hq": 64, "hkv": 8, "d": 64, "dtype": "bfloat16", "causal": True, "left": 127, "sinks": True},
+    {
+        "b": 1,
+        "s": 8192,
+        "t": 8192,
+        "hq": 32,
+        "hkv": 8,
+        "d": 128,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
+    {
+        "b": 1,
+        "s": 16384,
+        "t": 16384,
+        "hq": 64,
+        "hkv": 8,
+        "d": 128,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
+    {
+        "b": 4,
+        "s": 4096,
+        "t": 4096,
+        "hq": 32,
+        "hkv": 8,
+        "d": 128,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
+    {
+        "b": 1,
+        "s": 8192,
+        "t": 8192,
+        "hq": 128,
+        "hkv": 8,
+        "d": 128,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
+    {
+        "b": 1,
+        "s": 8192,
+        "t": 8192,
+        "hq": 64,
+        "hkv": 8,
+        "d": 64,
+        "dtype": "bfloat16",
+        "causal": True,
+        "left": 127,
+        "sinks": True,
+    },
     {"b": 4, "s": 2048, "t": 2048, "hq": 32, "hkv": 32, "d": 64, "dtype": "bfloat16"},
-)  # fmt: skip
+)
 
 
 def _backward_work(**sizes: Any) -> Work:

@@ -1,3 +1,6 @@
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
+# pyright: reportAssignmentType=false, reportPossiblyUnbound=false
+# (arguments of Triton functions become constants as they are compiled)
 """The backward kernels: gradients of keys and values walk over queries, those of queries over keys.
 
 Every program owns the rows it writes, so that sums have a fixed order. With P the probabilities and
@@ -111,7 +114,8 @@ def _over_queries(
             dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
         if KEYS:
             dp = products(
-                v, v_ptr + first * none, j, v_row, keys, tl.trans(dout), dout_ptr, row, dout_row, queries,
+                v, v_ptr + first * none, j, v_row, keys, tl.trans(dout), dout_ptr, row, dout_row,
+                queries,
                 HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
             )  # fmt: skip
             if DROPOUT:
@@ -125,8 +129,8 @@ def _over_queries(
 
 @triton.jit
 def _gradients_of_block(
-    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
-    dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
+    v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
     soft_cap, threshold, keep, seed, none,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, CAP: tl.constexpr,
@@ -236,8 +240,9 @@ def attention_backward_kv_kernel(
     j = first + tl.arange(0, BLOCK_N)
     if not SPLIT:
         dk, dv = _gradients_of_block(
-            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
-            dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
+            v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left,
+            right, scale,
             soft_cap, threshold, keep, seed, none,
             HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
             BLOCK_M, BLOCK_N, EDGE, CHUNK, True, True,
@@ -246,8 +251,9 @@ def attention_backward_kv_kernel(
         _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
     elif tl.program_id(1) == 0:
         dk, _ = _gradients_of_block(
-            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
-            dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
+            v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left,
+            right, scale,
             soft_cap, threshold, keep, seed, none,
             HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
             BLOCK_M, BLOCK_N, EDGE, CHUNK, True, False,
@@ -255,8 +261,9 @@ def attention_backward_kv_kernel(
         _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
     else:
         _, dv = _gradients_of_block(
-            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
-            dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
+            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
+            v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left,
+            right, scale,
             soft_cap, threshold, keep, seed, none,
             HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
             BLOCK_M, BLOCK_N, EDGE, CHUNK, False, True,

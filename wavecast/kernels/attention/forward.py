@@ -1,3 +1,6 @@
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
+# pyright: reportAssignmentType=false, reportPossiblyUnbound=false
+# (arguments of Triton functions become constants as they are compiled)
 """The forward kernel: one block of queries of one head walks over the keys it sees."""
 
 from __future__ import annotations
@@ -142,7 +145,8 @@ def attention_kernel(
         acc, total, most, q, q_ptr, q_row, row, queries, k_ptr, v_ptr, k_row, v_row,
         full_lo, full_hi,
         i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place + row,
-            none, HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, False, LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
+            none, HEAD, HEAD_V, BLOCK_N, DIM, DIM_V, False, LEFT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT,
             CHUNK,
     )  # fmt: skip
     acc, total, most = _walk(

@@ -1,3 +1,5 @@
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
+# (arguments of Triton functions become constants as they are compiled)
 """Pieces that the forward and the backward kernels share: which program does what, which keys a
 query sees, what a product becomes as a logit, which probabilities dropout keeps."""
 
@@ -121,8 +123,8 @@ def products(
     HEAD: tl.constexpr, DIM: tl.constexpr, CHUNK: tl.constexpr, MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """held · other, which lies across. With `CHUNK`, both are read again, so many elements of a head at a time: where
-    registers are few, neither fits beside the accumulators."""
+    """held · other, which lies across. With `CHUNK`, both are read again, so many elements of a
+    head at a time: where registers are few, neither fits beside the accumulators."""
     if CHUNK:
         found = tl.zeros((held_row.shape[0], row.shape[0]), tl.float32)
         for part in tl.static_range(DIM // CHUNK):

@@ -281,17 +281,69 @@ def _backward_work(**sizes: Any) -> Work:
 
 _CASES = (
     {"q": (3, 5), "k": (4, 7), "hq": 2, "hkv": 1, "d": 8, "dtype": "float32", "sinks": True},
-    {"q": (70, 1, 90), "k": (100, 40, 90), "hq": 2, "hkv": 1, "d": 32, "dtype": "bfloat16", "causal": True},
-    {"q": (50, 0, 80), "k": (60, 10, 30), "hq": 2, "hkv": 2, "d": 24, "dtype": "float16", "causal": True, "left": 33, "sinks": True},
-)  # fmt: skip
+    {
+        "q": (70, 1, 90),
+        "k": (100, 40, 90),
+        "hq": 2,
+        "hkv": 1,
+        "d": 32,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
+    {
+        "q": (50, 0, 80),
+        "k": (60, 10, 30),
+        "hq": 2,
+        "hkv": 2,
+        "d": 24,
+        "dtype": "float16",
+        "causal": True,
+        "left": 33,
+        "sinks": True,
+    },
+)
 _THOROUGH = (
-    {"q": (40, 60), "k": (90, 50), "hq": 2, "hkv": 1, "d": 32, "dtype": "bfloat16", "alibi": True, "soft_cap": 20.0},
-    {"q": (40, 60), "k": (90, 50), "hq": 2, "hkv": 1, "d": 32, "dtype": "bfloat16", "dropout": 0.25},
-    {"q": (40, 0), "k": (0, 50), "hq": 1, "hkv": 1, "d": 48, "dv": 32, "dtype": "float32", "right": 5},
-)  # fmt: skip
+    {
+        "q": (40, 60),
+        "k": (90, 50),
+        "hq": 2,
+        "hkv": 1,
+        "d": 32,
+        "dtype": "bfloat16",
+        "alibi": True,
+        "soft_cap": 20.0,
+    },
+    {
+        "q": (40, 60),
+        "k": (90, 50),
+        "hq": 2,
+        "hkv": 1,
+        "d": 32,
+        "dtype": "bfloat16",
+        "dropout": 0.25,
+    },
+    {
+        "q": (40, 0),
+        "k": (0, 50),
+        "hq": 1,
+        "hkv": 1,
+        "d": 48,
+        "dv": 32,
+        "dtype": "float32",
+        "right": 5,
+    },
+)
 _SHAPES = (
-    {"q": (4096, 2048, 1024, 512) * 2, "k": (4096, 2048, 1024, 512) * 2, "hq": 32, "hkv": 8, "d": 128, "dtype": "bfloat16", "causal": True},
-)  # fmt: skip
+    {
+        "q": (4096, 2048, 1024, 512) * 2,
+        "k": (4096, 2048, 1024, 512) * 2,
+        "hq": 32,
+        "hkv": 8,
+        "d": 128,
+        "dtype": "bfloat16",
+        "causal": True,
+    },
+)
 
 OPERATORS = (
     Operator(
