@@ -1,5 +1,6 @@
 # pyright: reportArgumentType=false, reportGeneralTypeIssues=false
-# pyright: reportAssignmentType=false, reportPossiblyUnboundVariable=false, reportOperatorIssue=false
+# pyright: reportAssignmentType=false, reportPossiblyUnboundVariable=false
+# pyright: reportOperatorIssue=false
 # (arguments of Triton functions become constants as they are compiled)
 """The backward kernels: gradients of keys and values walk over queries, those of queries over keys.
 

@@ -1,5 +1,6 @@
 # pyright: reportArgumentType=false, reportGeneralTypeIssues=false
-# pyright: reportAssignmentType=false, reportPossiblyUnboundVariable=false, reportOperatorIssue=false
+# pyright: reportAssignmentType=false, reportPossiblyUnboundVariable=false
+# pyright: reportOperatorIssue=false
 # (arguments of Triton functions become constants as they are compiled)
 """The forward kernel: one block of queries of one head walks over the keys it sees."""
 
