@@ -18,7 +18,10 @@ dtypes, flags."""
 Settings = Mapping[str, Any]
 """A configuration: the kernel's own constants, `num_warps`, `num_stages`, `waves_per_eu` …"""
 
-AMD_ONLY = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"})
+AMD_ONLY = frozenset(
+    {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"}
+    | {"llvm_fn_attrs", "allow_flush_denorm"}
+)
 """Compiler options that only Triton's AMD backend has."""
 
 

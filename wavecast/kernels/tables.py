@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from wavecast import arch
 from wavecast.arch import Device
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.space import Problem, Space
@@ -42,8 +43,16 @@ class Entry:
 
 
 def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configuration | None:
-    """The table's configuration for a problem, None where it has none for this kernel text."""
+    """The table's configuration for a problem, None where it has none for this kernel text.
+
+    A device without a table takes that of the usual device of its target, where both have as many
+    compute units: what then differs is memory and clock.
+    """
     rows = table(device.id)
+    if not rows:
+        usual = arch.load(device.target)
+        if usual.compute_units == device.compute_units:
+            rows = table(usual.id)
     if not rows:
         return None
     entry = rows.get((space.kernel, _frozen(dict(space.key(problem)))))

@@ -3,6 +3,7 @@ configuration, what that takes and how long."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +22,14 @@ Call = tuple[str, Sizes, str]
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """One kernel of an operator. `registers` and `spills` are vector registers per lane, `waves`
-    those resident per SIMD; `configuration` says how it was launched and `source` who chose that
-    (`table`, `formula`, or "" for a kernel without choice). Seconds are None where `why_not` says
-    why there is no prediction."""
+    """One kernel of an operator, launched `count` times.
+
+    `registers` and `spills` are vector registers per lane, `waves` those resident per SIMD;
+    `configuration` says how it was launched and `source` who chose that (`table`, `formula`, or ""
+    for a kernel without choice). Seconds are those of one launch, from the code (`fidelity`
+    `static`) or, where its loops depend on data, from an executed sample (`executed`); None where
+    `why_not` says why there is no prediction.
+    """
 
     kernel: str
     configuration: str
@@ -37,7 +42,9 @@ class KernelFacts:
     low: float | None
     high: float | None
     limiter: str
+    fidelity: str = ""
     why_not: str = ""
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Surveyed:
     @property
     def seconds(self) -> float | None:
         """Predicted seconds of all kernels, one after the other; None where one is not known."""
-        times = [kernel.seconds for kernel in self.kernels if kernel.seconds is not None]
+        times = [one.seconds * one.count for one in self.kernels if one.seconds is not None]
         return sum(times) if times and len(times) == len(self.kernels) else None
 
     @property
@@ -92,10 +99,18 @@ def surveyed(call: Call) -> Surveyed:
     roof = model.roofline(work, device)
     floor = roof.sustained_seconds or roof.floor_seconds
     try:
+        inputs = operator.inputs(Make(values=False), **sizes)
         with capture(device) as launches, choice.watched() as decisions:
-            operator.call(**operator.inputs(Make(values=False), **sizes))
+            operator.call(**inputs)
         given = Given(flops_hint=dict(work.flops or {}))
         explained = [explain_launch(launch, device, given) for launch in launches]
+        unknown = {one.code.kernel for one in explained if one.predicted.prediction is None}
+        if unknown and device.target.startswith("gfx"):
+            wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
+            with capture(device, kernels=wanted, sample=True) as sampled:
+                operator.call(**inputs)
+            again = [explain_launch(launch, device, given) for launch in sampled]
+            explained = [one for one in explained if one.code.kernel not in unknown] + again
     except WavecastError as error:
         return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
     chosen = {decision.space.kernel: decision for decision in decisions}
@@ -105,7 +120,8 @@ def surveyed(call: Call) -> Surveyed:
 
 def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFacts:
     analysis, found = explained.analysis, explained.predicted.prediction
-    times: dict[str, Any] = {"seconds": None, "low": None, "high": None, "limiter": ""}
+    times: dict[str, Any] = {"seconds": None, "low": None, "high": None}
+    times |= {"limiter": "", "fidelity": ""}
     if found is not None:
         times = {name: getattr(found, name) for name in times}
     return KernelFacts(
@@ -117,6 +133,7 @@ def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFa
         analysis.lds_bytes,
         analysis.occupancy.resident_waves,
         why_not="" if found else explained.predicted.why_not,
+        count=explained.launch.count if explained.launch else 1,
         **times,
     )
 

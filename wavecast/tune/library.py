@@ -121,7 +121,7 @@ def trial(
     for launch in launches:
         found = estimate(launch, (), device)
         spills = max(spills, found.resources.spills)
-        seconds += found.prediction.seconds if found.prediction else math.inf
+        seconds += found.prediction.seconds * launch.count if found.prediction else math.inf
     chosen = {decision.space.kernel: decision.configuration for decision in decisions}
     return Trial(chosen, seconds, spills, tuple(decisions))
 

@@ -10,6 +10,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts, facts_of
 from wavecast.integrations.triton.recorder import Configurations, Recorder
+from wavecast.kernels import gpu
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -21,13 +22,16 @@ def capture(
     *,
     kernels: str = "",
     configs: Configurations = "first",
+    sample: bool = False,
 ) -> Iterator[list[Launch]]:
     """Record Triton launches of the block instead of running them.
 
-    The list yielded grows by one per distinct launch. Tensors may live on the CPU, and code that
-    says `device="cuda"` gets CPU tensors where PyTorch has no GPU. Raises UnknownName for an
-    unknown `arch`, CompileError for a kernel that does not compile, UsageError inside another
-    capture.
+    The list yielded grows by one per distinct launch. With `sample` some workgroups of every new
+    launch for an AMD GPU are executed, for predictions, in the memory its arguments have then.
+
+    Tensors may live on the CPU, and code that says `device="cuda"` gets CPU tensors where PyTorch
+    has no GPU. Raises UnknownName for an unknown `arch`, CompileError for a kernel that does not
+    compile, UsageError inside another capture.
     """
     from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
     from wavecast.integrations.triton.hooks import Hooks
@@ -36,6 +40,10 @@ def capture(
     recorder = Recorder(facts.target, kernels=kernels, configurations=configs, strict=True)
     real = has_gpu()
     hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=False)
+    if sample and facts.is_amd:
+        from wavecast.integrations.triton.sampling import sampler
+
+        hooks.sampler = sampler([gpu.known(facts.name, facts.target).id], recorder.note)
     hooks.install()
     try:
         with contextlib.nullcontext() if real else emulated_cuda(facts, recorder.note):
