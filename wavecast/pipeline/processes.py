@@ -11,7 +11,9 @@ from typing import Final, TypeVar
 Call = TypeVar("Call")
 Result = TypeVar("Result")
 
-_TASKS_PER_PROCESS: Final = 16
+_PER_PROCESS: Final = 16
+"""Calls after which processes are replaced. `ProcessPoolExecutor` can do that by itself, but hangs
+then (CPython issue 115634)."""
 
 
 def spread(
@@ -21,10 +23,16 @@ def spread(
     died. What it raises is raised. Function, calls and results are pickled."""
     waiting = list(calls)
     while waiting:
+        batch, waiting = waiting[: _PER_PROCESS * jobs], waiting[_PER_PROCESS * jobs :]
+        yield from _batch(function, batch, jobs)
+
+
+def _batch(
+    function: Callable[[Call], Result], waiting: list[Call], jobs: int
+) -> Iterator[tuple[Call, Result | None]]:
+    while waiting:
         unfinished: list[Call] = []
-        with ProcessPoolExecutor(
-            jobs, mp_context=get_context("spawn"), max_tasks_per_child=_TASKS_PER_PROCESS
-        ) as pool:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             running: dict[Future[Result], Call] = {
                 pool.submit(function, call): call for call in waiting
             }
