@@ -1,0 +1,73 @@
+"""`wavecast compare` over a store with known runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("scipy", reason="needs SciPy")
+
+from tests.bench.compare.test_compare import record
+from wavecast.bench.records import Run
+from wavecast.bench.store.sqlite import open_store
+from wavecast.cli.compare import command
+from wavecast.errors import NothingAnalysed, StoreError, UnknownName
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "bench.sqlite"
+    sides = {"main": (1e-4, 0.0), "same": (1e-4, 0.0), "slow": (1.2e-4, 8.0)}
+    with open_store(path) as kept:
+        for number, (label, (seconds, spills)) in enumerate(sides.items()):
+            kept.begin(Run(f"run{number}", f"2026-01-0{number + 1}", label=label))
+            one = record(seconds=seconds, seed=number, exact={"spills": spills})
+            kept.add(f"run{number}", replace(one, digest=label))
+        kept.begin(Run("run9", "2026-01-09", label="empty"))
+    return path
+
+
+def run(store: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(command, [*arguments, "--store", str(store)], standalone_mode=False)
+
+
+def test_what_became_worse(store: Path) -> None:
+    found = run(store, "main", "slow", "--fail")
+    assert found.exception is None or isinstance(found.exception, SystemExit)
+    assert "SLOWER" in found.output
+    assert "WORSE" in found.output
+    assert "other-code" in found.output
+    assert found.exit_code == 1
+    assert run(store, "main", "slow").exit_code == 0
+
+
+def test_nothing_changed(store: Path) -> None:
+    found = run(store, "main", "same", "--fail")
+    assert found.exit_code == 0
+    assert found.output.splitlines()[-1] == "2 SAME"
+    assert "matmul" in run(store, "main", "same", "--all").output
+    assert run(store, "main", "same", "--format", "markdown").output == "No figure changed.\n"
+
+
+def test_json(store: Path) -> None:
+    document = json.loads(run(store, "main", "slow", "--format", "json", "--kpi", "spills").output)
+    assert document["schema"] == "wavecast.compare/1"
+    (one,) = document["compared"]
+    assert (one["kpi"], one["verdict"], one["before"], one["after"]) == ("spills", "WORSE", 0, 8)
+
+
+def test_markdown(store: Path) -> None:
+    text = run(store, "main", "slow", "--format", "markdown").output
+    assert "| **SLOWER** |" in text
+    assert text.startswith("| subject | device |")
+
+
+def test_what_is_not_there(store: Path, tmp_path: Path) -> None:
+    assert isinstance(run(store, "main", "nope").exception, UnknownName)
+    assert isinstance(run(store, "main", "slow", "--kpi", "spils").exception, UnknownName)
+    assert isinstance(run(store, "main", "empty").exception, NothingAnalysed)
+    assert isinstance(run(tmp_path / "none", "a", "b").exception, StoreError)
