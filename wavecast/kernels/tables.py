@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -102,8 +103,24 @@ def store(device: str, entries: Iterable[Entry], folder: Path | None = None) -> 
 
 
 def source(kernel: Any) -> str:
-    """What names the text of a `triton.jit` function and of all it calls."""
-    return str(kernel.cache_key)[:16]
+    """What names the text of a `triton.jit` function, of the ones it calls and of the constants
+    they use, wherever in their files they stand (Triton's own key holds line numbers)."""
+    texts: dict[str, str] = {}
+    waiting = [kernel]
+    while waiting:
+        function = waiting.pop()
+        name = f"{function.fn.__module__}.{function.fn.__qualname__}"
+        if name in texts:
+            continue
+        texts[name] = function.src
+        for used in function.fn.__code__.co_names:
+            value = function.fn.__globals__.get(used)
+            if hasattr(value, "src") and hasattr(value, "fn"):
+                waiting.append(value)
+            elif hasattr(value, "value") or isinstance(value, (int, float, str)):
+                texts[f"{name} {used}"] = repr(getattr(value, "value", value))
+    told = "\n".join(f"{name}\n{texts[name]}" for name in sorted(texts))
+    return sha256(told.encode()).hexdigest()[:16]
 
 
 def _frozen(problem: Mapping[str, Any]) -> str:
