@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Measure operators and functions over axes, on a GPU or without one.",
     ),
     "compare": ("wavecast.cli.compare", "What changed between runs, and how sure that is."),
+    "gate": (
+        "wavecast.cli.gate",
+        "Kernels under guard against their committed baseline; red when one became worse.",
+    ),
     "validate": (
         "wavecast.cli.validate",
         "Score predictions against measurements.",

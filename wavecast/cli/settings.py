@@ -18,9 +18,12 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     ),
     "arch": ("arch_file", "format"),
     "rules": ("format",),
+    "gate": (),
 }  # fmt: skip
 """Verb -> the options a settings file may set."""
 
+_OWN = frozenset({"gate"})
+"""Verbs that read and check their table themselves."""
 _REPEATED = frozenset({"arch_file"})
 """Options that are given once per value; a list for any other is joined by commas."""
 
@@ -61,6 +64,8 @@ def _verb_table(
 ) -> None:
     if verb not in SETTINGS:
         raise UnknownName(f"setting in {path}", verb, _known())
+    if verb in _OWN:
+        return
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in SETTINGS[verb]:

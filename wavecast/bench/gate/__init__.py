@@ -1,1 +1,1 @@
-"""Thresholds against a committed baseline."""
+"""Kernels under guard: measured, and compared with a committed baseline."""

@@ -1,0 +1,144 @@
+"""The committed figures: one JSON file, one line per figure, in alphabetical order."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast.bench.kpis import KPIS
+from wavecast.bench.records import Record
+from wavecast.errors import InputError
+
+VERSION: Final = 1
+"""Of the file's schema. A file of a newer one is refused, not guessed at."""
+_SCHEMA: Final = "wavecast.baseline/"
+_DIGITS: Final = 7
+
+Key = tuple[str, str]
+"""(subject, device): `Subject.key` and the id of a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The figures of one subject on one device by KPI. `code` is the digest of its machine code,
+    `compiler` what it was compiled with, `timing` how times were had (`Conditions.timing`)."""
+
+    figures: Mapping[str, float]
+    code: str = ""
+    compiler: str = ""
+    timing: str = ""
+
+    @classmethod
+    def of(cls, record: Record) -> Entry:
+        """What a baseline keeps of a record."""
+        figures = {name: _rounded(figure.value) for name, figure in record.figures.items()}
+        triton = record.environment.triton
+        return cls(
+            figures=figures,
+            code=record.digest,
+            compiler=f"Triton {triton}" if triton else "",
+            timing=record.conditions.timing,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """All entries by subject and device."""
+
+    entries: Mapping[Key, Entry] = field(default_factory=dict)
+
+
+def read(path: Path) -> Baseline:
+    """A baseline file. Raises InputError for one that is missing, empty, damaged or newer."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(
+            f"no baseline at {path}", hint="wavecast gate --update makes it; commit it"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not text.strip():
+        raise InputError(f"the baseline {path} is empty", hint="wavecast gate --update")
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        hint = "it has conflict markers of a merge" if "<<<<<<<" in text else ""
+        raise InputError(f"{path}:{error.lineno}: {error.msg}", hint=hint) from None
+    _check_version(document, path)
+    found: dict[Key, Entry] = {}
+    try:
+        for subject, devices in document["subjects"].items():
+            for device, entry in devices.items():
+                found[subject, device] = _entry(entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} is no baseline: {error!r}", hint="wavecast gate --update writes it anew"
+        ) from None
+    if not found:
+        raise InputError(f"the baseline {path} holds nothing", hint="wavecast gate --update")
+    return Baseline(found)
+
+
+def write(baseline: Baseline, path: Path) -> None:
+    """Write a baseline whole or not at all. Raises InputError where that cannot be done."""
+    subjects: dict[str, dict[str, Any]] = {}
+    for (subject, device), entry in baseline.entries.items():
+        more = {"code": entry.code, "compiler": entry.compiler, "timing": entry.timing}
+        subjects.setdefault(subject, {})[device] = {
+            "figures": {name: _plain(value) for name, value in entry.figures.items()},
+            **{name: value for name, value in more.items() if value},
+        }
+    document = {"schema": f"{_SCHEMA}{VERSION}", "subjects": subjects}
+    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _check_version(document: Any, path: Path) -> None:
+    schema = document.get("schema") if isinstance(document, dict) else None
+    version = str(schema).removeprefix(_SCHEMA)
+    if not str(schema).startswith(_SCHEMA) or not version.isdigit():
+        raise InputError(f"{path} is no baseline of wavecast gate")
+    if int(version) > VERSION:
+        raise InputError(
+            f"{path} is a baseline of version {version}, this wavecast knows {VERSION}",
+            hint="it was written by a newer wavecast: upgrade",
+        )
+
+
+def _entry(given: Mapping[str, Any]) -> Entry:
+    figures = {name: float(value) for name, value in given["figures"].items()}
+    for name, value in figures.items():
+        if name not in KPIS:
+            raise ValueError(f"unknown KPI {name!r}")
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is not finite")
+    return Entry(
+        figures=figures,
+        code=str(given.get("code", "")),
+        compiler=str(given.get("compiler", "")),
+        timing=str(given.get("timing", "")),
+    )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}") if not float(value).is_integer() else float(value)
+
+
+def _plain(value: float) -> float | int:
+    """Counts without a decimal point."""
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+__all__ = ["VERSION", "Baseline", "Entry", "Key", "read", "write"]

@@ -1,0 +1,197 @@
+"""Measurements against a baseline, and the baseline that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.bench.gate.baseline import Baseline, Entry, Key
+from wavecast.bench.gate.guards import NOWHERE, Guard, family
+from wavecast.bench.gate.measuring import Taken
+from wavecast.bench.gate.thresholds import passes, worse
+from wavecast.bench.gate.verdict import BREAKING, Judged, Status, Verdict
+from wavecast.bench.kpis import KPIS, Kpi
+from wavecast.bench.records import Record
+
+Scope = Callable[[Key], bool]
+"""Whether an entry of the baseline was to be measured."""
+
+_ORDER: Final = (*BREAKING, Status.NEW, Status.BETTER, Status.SAME)
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A record the baseline has no entry of."""
+
+    key: Key
+    entry: Entry
+
+
+def everything(_: Key) -> bool:
+    """The scope of a gate over all of its settings."""
+    return True
+
+
+def scope_of(guards: Sequence[Guard]) -> Scope:
+    """The scope of a gate over some guards only: entries of their families on their devices."""
+    wanted = {(family(guard.kind, guard.name), device) for guard in guards for device in guard.devices}  # noqa: E501  # fmt: skip
+
+    def inside(key: Key) -> bool:
+        kind, name = key[0].split(" ")[:2]
+        return (family(kind, name), key[1]) in wanted
+
+    return inside
+
+
+def judge(
+    baseline: Baseline,
+    taken: Sequence[Taken],
+    scope: Scope = everything,
+    *,
+    strict: bool = False,
+) -> Verdict:
+    """What is worse, wrong, gone, new or better than the baseline."""
+    found: list[Judged] = []
+    new: list[_New] = []
+    measured: set[Key] = set()
+    failed: set[tuple[tuple[str, str], str]] = set()
+    for one in taken:
+        for record in one.records:
+            key = (record.subject.key, one.device)
+            measured.add(key)
+            before = baseline.entries.get(key)
+            if before is None and not record.refused:
+                new.append(_New(key, Entry.of(record)))
+            found += _record(before, record, one)
+        if one.failed:
+            shown = f"{one.guard.kind} {one.guard.shown}"
+            found.append(Judged(shown, one.device, "", Status.FAILED, reason=one.failed))
+            failed.add((family(one.guard.kind, one.guard.name), one.device))
+    gone = [key for key in baseline.entries if scope(key) and key not in measured]
+    for key in gone:
+        kind, name = key[0].split(" ")[:2]
+        if (family(kind, name), key[1]) not in failed:  # that it failed is said already
+            found.append(Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new)))
+    found.sort(key=lambda one: _ORDER.index(one.status))
+    return Verdict(tuple(found), strict, _notes(baseline, taken))
+
+
+def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everything) -> Baseline:
+    """The baseline with what was measured. Entries of what failed, or is wrong, stay as they were;
+    others of the scope that were not measured are dropped."""
+    keep = {(family(one.guard.kind, one.guard.name), one.device) for one in taken if one.failed}
+    found: dict[Key, Entry] = {}
+    wrong = {
+        (record.subject.key, one.device)
+        for one in taken
+        for record in one.records
+        if record.refused
+    }
+    for key, entry in baseline.entries.items():
+        kind, name = key[0].split(" ")[:2]
+        if not scope(key) or key in wrong or (family(kind, name), key[1]) in keep:
+            found[key] = entry
+    for one in taken:
+        for record in one.records:
+            if not record.refused:
+                found[record.subject.key, one.device] = Entry.of(record)
+    return Baseline(found)
+
+
+def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judged]:
+    subject, device = record.subject.key, taken.device
+    place = taken.places.get(subject, NOWHERE)
+    if record.refused:
+        yield Judged(subject, device, "", Status.WRONG, reason=record.refused, place=place)
+        return
+    if before is None:
+        reason = "not in the baseline"
+        yield Judged(subject, device, "", Status.NEW, reason=reason, place=place)
+    after = {name: figure.value for name, figure in record.figures.items()}
+    comparable = before is None or before.timing == record.conditions.timing
+    if not comparable:
+        assert before is not None
+        timing = f"times are {record.conditions.timing}, the baseline's {before.timing}"
+        yield Judged(subject, device, "", Status.WRONG, reason=timing, place=place)
+    for name, kpi in KPIS.items():
+        threshold = taken.guard.thresholds.of(name)
+        if threshold is None or (kpi.unit == "s" and not comparable):
+            continue
+        old = before.figures.get(name) if before else None
+        value = after.get(name)
+        if value is None:
+            if old is not None:
+                why = f"no longer had: {'; '.join(record.notes) or 'nobody says why'}"
+                yield Judged(subject, device, name, Status.LOST, old, None, None, why, place)
+            continue
+        limit = threshold.allowed(kpi, old)
+        status = Status.SAME
+        reason = ""
+        if not passes(kpi, value, limit):
+            status = Status.WORSE
+            reason = _why(kpi, old, value, threshold.limit, record, before)
+        elif before is None:
+            continue  # the subject is new, which is said
+        elif old is None:
+            status = Status.NEW
+            reason = "the baseline does not have the figure"
+        elif worse(kpi, old, value) < 0:
+            status = Status.BETTER
+        yield Judged(subject, device, name, status, old, value, limit, reason, place)
+
+
+def _why(
+    kpi: Kpi,
+    old: float | None,
+    value: float,
+    limit: float | None,
+    record: Record,
+    before: Entry | None,
+) -> str:
+    """One line: what the figure is, by how much it changed, and what else is known of why."""
+    said = [kpi.meaning]
+    if limit is not None and not passes(kpi, value, limit):
+        said.append("beyond the limit of its own")
+    elif old:
+        said.append(f"{value / old - 1:+.1%}")
+    compiler = f"Triton {record.environment.triton}"
+    if before is not None and before.compiler and before.compiler != compiler:
+        said.append(f"compiled with {compiler}, the baseline with {before.compiler}")
+    elif before is not None and before.code and before.code == record.digest:
+        said.append("the machine code is that of the baseline")
+    if kpi.name == "check_reports":
+        said += [note for note in record.notes if note.startswith("check: ")][:2]
+    return "; ".join(said)
+
+
+def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
+    """Why an entry of the baseline has no measurement, as far as one can tell."""
+    old = baseline.entries[key]
+    here = [one for one in new if one.key[1] == key[1]]
+    same_code = [one for one in here if old.code and one.entry.code == old.code]
+    same_figures = [one for one in here if dict(one.entry.figures) == dict(old.figures)]
+    hint = "if that is meant: --update"
+    if same_code:
+        return f"renamed? {same_code[0].key[0]} has the same machine code; {hint}"
+    if same_figures:
+        return f"renamed? {same_figures[0].key[0]} has the same figures; {hint}"
+    return f"in the baseline, and no longer measured; {hint}"
+
+
+def _notes(baseline: Baseline, taken: Sequence[Taken]) -> tuple[str, ...]:
+    records: Mapping[Key, Record] = {
+        (record.subject.key, one.device): record for one in taken for record in one.records
+    }
+    changed = {
+        f"compiled with Triton {record.environment.triton}, the baseline with {entry.compiler}"
+        for key, record in records.items()
+        if (entry := baseline.entries.get(key)) is not None
+        and entry.compiler
+        and entry.compiler != f"Triton {record.environment.triton}"
+    }
+    executed = {note for record in records.values() for note in record.notes if note.startswith("not executed")}  # noqa: E501  # fmt: skip
+    return (*sorted(changed), *sorted(executed))
+
+
+__all__ = ["Scope", "everything", "judge", "scope_of", "updated"]

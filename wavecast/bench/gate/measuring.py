@@ -1,0 +1,219 @@
+"""The records of one guard on its devices, with where their kernels are written."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wavecast import arch
+from wavecast.arch import Device
+from wavecast.bench.gate.guards import NOWHERE, Guard, Place
+from wavecast.bench.gate.scripts import script_records
+from wavecast.bench.measure import offline
+from wavecast.bench.measure.environment import emulated_environment
+from wavecast.bench.measure.workload import Workload, workload
+from wavecast.bench.records import Environment, Figure, Record
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.errors import CaptureError, NothingAnalysed, WavecastError
+from wavecast.kernels.operator import Tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What measuring a guard on a device gave: its records, or why there are none. `places` says
+    where the kernel of each record is written, by the key of its subject."""
+
+    guard: Guard
+    device: str
+    records: tuple[Record, ...] = ()
+    failed: str = ""
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+
+def measure(guard: Guard, root: Path) -> list[Taken]:
+    """A guard on all of its devices. What fails is told in the result. What kernels and scripts
+    print goes to stderr."""
+    devices = [arch.load(name) for name in guard.devices]
+    with contextlib.redirect_stdout(sys.stderr):
+        if guard.kind == "kernel":
+            return _of_script(guard, devices, root)
+        return [_of_call(guard, device, root) for device in devices]
+
+
+def _of_script(guard: Guard, devices: Sequence[Device], root: Path) -> list[Taken]:
+    try:
+        found = script_records(guard, devices, root)
+    except WavecastError as error:
+        return [Taken(guard, device.id, failed=str(error)) for device in devices]
+    taken = []
+    for device in devices:
+        mine = found[device.id]
+        places = {
+            record.subject.key: place_of(launch, root)
+            for record, launch in zip(mine.records, mine.launches, strict=True)
+        }
+        taken.append(Taken(guard, device.id, tuple(mine.records), mine.failed, places))
+    return taken
+
+
+def _of_call(guard: Guard, device: Device, root: Path) -> Taken:
+    try:
+        with explained(guard.shown):
+            made = workload(guard.name, guard.axes)
+            launches = _captured(made, device)
+            environment = emulated_environment(device, root)
+            records = _records(guard, made, launches, device, environment)
+    except WavecastError as error:
+        return Taken(guard, device.id, failed=str(error))
+    by_kernel = {launch.code.kernel: place_of(launch, root) for launch in reversed(launches)}
+    first = next(iter(reversed(by_kernel.values())), NOWHERE)
+    places = {
+        record.subject.key: by_kernel.get(record.subject.part.partition(" ")[0], first)
+        for record in records
+    }
+    return Taken(guard, device.id, tuple(records), places=places)
+
+
+def _captured(made: Workload, device: Device) -> list[Launch]:
+    from wavecast.integrations.triton import capture
+
+    with capture(device) as launches:
+        made.prepared(0, values=False)()
+    if not launches:
+        raise NothingAnalysed(f"{made.subject.key} launches no Triton kernel")
+    return launches
+
+
+def _records(
+    guard: Guard,
+    made: Workload,
+    launches: Sequence[Launch],
+    device: Device,
+    environment: Environment,
+) -> list[Record]:
+    work = made.work()
+    if not (guard.execute or guard.checks):
+        return offline.of_launches(made.subject, launches, device, environment, work=work)
+    if device.vendor != "amd":
+        found = offline.of_launches(made.subject, launches, device, environment, work=work)
+        note = f"not executed: {device.name} runs no AMD machine code"
+        return [replace(found[0], notes=(*found[0].notes, note)), *found[1:]]
+    executed = _executed(guard, made, device)
+    found = offline.of_launches(made.subject, launches, device, environment, executed.traces, work)
+    figures = {**found[0].figures, **executed.figures}
+    whole = replace(
+        found[0],
+        figures=figures,
+        refused=f"wrong result: {executed.wrong}" if executed.wrong else "",
+        notes=(*found[0].notes, *executed.notes),
+    )
+    return [whole, *found[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Executed:
+    """What running a call gave; `wrong` says why its result is, "" where it is right."""
+
+    traces: Sequence[Any] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    wrong: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def _executed(guard: Guard, made: Workload, device: Device) -> _Executed:
+    from wavecast.emulate.check.collected import Reports
+    from wavecast.integrations.triton import device as emulated
+
+    reports = Reports()
+    checks = reports if guard.checks else False
+    try:
+        with emulated(device, trace=guard.execute, check=checks) as hooks:
+            got = made.prepared(1)()
+        if guard.kind == "operator":
+            error, problems = made.problems(device.target, check=False)
+            wrong = problems[0] if problems else ""
+        else:
+            error, wrong = _against_reference(guard, got, device)
+    except Unsupported as unsupported:
+        return _Executed(notes=(f"not executed: {unsupported}",))
+    except (ExecutionError, AssertionError) as broken:
+        return _Executed(wrong=f"{type(broken).__name__}: {one_line(broken)}")
+    figures = {}
+    if error is not None:
+        figures["numerical_error"] = Figure(min(error, 1e300), "executed")
+    notes = []
+    if guard.checks:
+        figures["check_reports"] = Figure(float(len(reports.errors)), "executed")
+        notes = [f"check: {report.kind.rule}: {report.message}" for report in reports.errors]
+    return _Executed(hooks.traces, figures, wrong, tuple(notes))
+
+
+def _against_reference(guard: Guard, got: Any, device: Device) -> tuple[float | None, str]:
+    """(largest error as a multiple of the tolerance, what is wrong) of a function's result; (None,
+    "") without a reference. Both make their inputs from the same seed."""
+    if not guard.reference:
+        return None, ""
+    from wavecast.integrations.torch import verify
+    from wavecast.integrations.triton import device as emulated
+
+    with emulated(device):
+        right = workload(guard.reference, guard.axes).prepared(1)()
+    found, expected = tensors(got), tensors(right)
+    if not expected:
+        raise CaptureError(f"{guard.reference} gives no tensor to compare with")
+    if len(found) != len(expected):
+        return None, f"{len(found)} results, expected {len(expected)}"
+    tolerance = Tolerance(guard.ulps, guard.accumulated)
+    pairs = list(zip(found, expected, strict=True))
+    errors = [verify.excess(one, other, tolerance) for one, other in pairs]
+    wrong = [verify.difference(one, other, tolerance) for one, other in pairs]
+    return max(errors), next(
+        (f"result {place}: {text}" for place, text in enumerate(wrong) if text), ""
+    )
+
+
+def tensors(value: Any) -> list[Any]:
+    """The tensors of a result, in order."""
+    if hasattr(value, "data_ptr"):
+        return [value]
+    if isinstance(value, Mapping):
+        return [one for key in value for one in tensors(value[key])]
+    if isinstance(value, (list, tuple)):
+        return [one for part in value for one in tensors(part)]
+    return []
+
+
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """An error of the user's code as a CaptureError."""
+    try:
+        yield
+    except WavecastError:
+        raise
+    except Exception as error:
+        raise CaptureError(f"{what}: {type(error).__name__}: {one_line(error)}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, in at most 200 characters."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else text[:200] + " …"
+
+
+def place_of(launch: Launch, root: Path) -> Place:
+    """Where a kernel is written, below the project's folder where it lies there."""
+    code = launch.code
+    if not code.source:
+        return NOWHERE
+    path = Path(code.source)
+    with contextlib.suppress(ValueError):
+        path = path.resolve().relative_to(root.resolve())
+    return Place(path.as_posix(), code.source_line)
+
+
+__all__ = ["Taken", "explained", "measure", "one_line", "place_of", "tensors"]

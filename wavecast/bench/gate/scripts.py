@@ -1,0 +1,163 @@
+"""The kernels a script launches, each launch a subject of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wavecast.arch import Device
+from wavecast.bench.gate.guards import Guard
+from wavecast.bench.measure import offline
+from wavecast.bench.measure.environment import emulated_environment
+from wavecast.bench.records import Figure, Record, Scalar, Subject
+from wavecast.compile.codeobject import Argument, Launch
+from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.errors import NothingAnalysed, WavecastError
+
+
+@dataclass(slots=True)
+class OnDevice:
+    """The records of a script on a device, one per launch; `failed` says what else went wrong."""
+
+    records: list[Record] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
+    failed: str = ""
+
+
+def script_records(guard: Guard, devices: Sequence[Device], root: Path) -> dict[str, OnDevice]:
+    """What a script launches, by device. Raises WavecastError when it launches nothing at all."""
+    from wavecast.integrations.triton import capture_script
+
+    captured = capture_script(
+        root / guard.name,
+        guard.arguments,
+        devices,
+        kernels=guard.kernels,
+        timeout=guard.timeout,
+        quiet=True,
+    )
+    found: dict[str, OnDevice] = {}
+    for device in devices:
+        mine = found[device.id] = OnDevice()
+        problems = [
+            f"{failure.kernel}: {failure.message}"
+            for failure in captured.failures
+            if failure.target == device.target
+        ]
+        launches = captured.launches.get(device.target, ())
+        executed = _executed(guard, device, root)
+        environment = emulated_environment(device, root)
+        for subject, launch in zip(subjects(guard, launches), launches, strict=True):
+            try:
+                record = _record(subject, launch, device, environment, executed, guard)
+            except WavecastError as error:
+                problems.append(f"{subject.key}: {error}")
+                continue
+            mine.records.append(record)
+            mine.launches.append(launch)
+        if not launches and not problems:
+            problems.append(str(NothingAnalysed(f"{guard.name} launches no kernel")))
+        mine.failed = "; ".join(problems)
+    return found
+
+
+def subjects(guard: Guard, launches: Sequence[Launch]) -> list[Subject]:
+    """One subject per launch: `script.py:kernel` at the shapes and dtypes of its tensors. Launches
+    that are the same in these are numbered in their order."""
+    found: list[Subject] = []
+    seen: dict[str, int] = {}
+    for launch in launches:
+        given: dict[str, Scalar] = {
+            argument.name: _shown(argument)
+            for argument in launch.arguments
+            if argument.kind in ("tensor", "descriptor")
+        }
+        if guard.arguments:
+            given["args"] = " ".join(guard.arguments)
+        subject = Subject("kernel", f"{guard.name}:{launch.code.kernel}", given)
+        number = seen[subject.key] = seen.get(subject.key, 0) + 1
+        found.append(replace(subject, part=f"#{number}") if number > 1 else subject)
+    return found
+
+
+def _shown(argument: Argument) -> str:
+    """`64x128:bfloat16`."""
+    return f"{'x'.join(map(str, argument.shape))}:{argument.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Executed:
+    """What running a script gave. `ran` says whether it was run at all."""
+
+    ran: bool = False
+    traces: Sequence[Any] = ()
+    reports: Sequence[Any] = ()
+    wrong: str = ""
+    note: str = ""
+
+
+def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
+    """The script with its launches executed; a script that raises or exits with an error found its
+    results wrong."""
+    if not (guard.execute or guard.checks):
+        return _Executed()
+    if device.vendor != "amd":
+        return _Executed(note=f"not executed: {device.name} runs no AMD machine code")
+    from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.trace.mode import TraceMode
+    from wavecast.integrations.triton import run_script
+
+    reports, tracing = Reports(), TraceMode()
+    with _restored():
+        try:
+            ended = run_script(
+                root / guard.name,
+                guard.arguments,
+                device.id,
+                kernels=guard.kernels,
+                check=reports if guard.checks else False,
+                trace=tracing if guard.execute else False,
+            )
+        except Unsupported as error:
+            return _Executed(note=f"not executed: {error}")
+        except ExecutionError as error:
+            return _Executed(ran=True, wrong=str(error))
+    wrong = ""
+    if ended.code:
+        last = (ended.traceback.strip().splitlines() or [f"exit code {ended.code}"])[-1]
+        wrong = last[:300]
+    return _Executed(True, tracing.traces, reports.errors, wrong)
+
+
+def _record(
+    subject: Subject, launch: Launch, device: Device, environment: Any, executed: _Executed,
+    guard: Guard,
+) -> Record:  # fmt: skip
+    digest, grid = launch.code.digest, launch.grid
+    traces = [one for one in executed.traces if (one.digest, one.grid) == (digest, grid)]
+    record = offline.of_launches(subject, [launch], device, environment, traces)[0]
+    notes = (executed.note,) if executed.note else ()
+    figures = dict(record.figures)
+    if executed.ran and guard.checks:
+        mine = [one for one in executed.reports if one.kernel == launch.code.kernel]
+        figures["check_reports"] = Figure(float(len(mine)), "executed")
+        notes += tuple(f"check: {one.kind.rule}: {one.message}" for one in mine)
+    refused = f"wrong result: {executed.wrong}" if executed.wrong else ""
+    return replace(record, figures=figures, refused=refused, notes=(*record.notes, *notes))
+
+
+@contextlib.contextmanager
+def _restored() -> Iterator[None]:
+    """Undo what running a script as `__main__` leaves in this process."""
+    main, arguments, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    try:
+        yield
+    finally:
+        sys.modules["__main__"], sys.argv, sys.path[:] = main, arguments, path
+
+
+__all__ = ["OnDevice", "script_records", "subjects"]

@@ -1,0 +1,148 @@
+"""Everything under guard, measured in one run: here, or spread over processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from wavecast.bench.gate.guards import Guard
+from wavecast.bench.gate.measuring import Taken, measure
+from wavecast.bench.measure.environment import now
+from wavecast.bench.records import Run
+from wavecast.bench.store.sqlite import open_store
+from wavecast.pipeline.processes import spread
+
+Progress = Callable[[str], None]
+
+_PAYS: Final = 8
+"""Measurements a process should have, so that starting it pays: importing PyTorch and Triton takes
+about as long as ten warm ones."""
+_ROUNDS: Final = 2
+"""Batches per process: more than one, so that none waits long for the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Guards measured one after another in one process. `folders` go first into `sys.path`."""
+
+    guards: tuple[Guard, ...]
+    root: str
+    folders: tuple[str, ...]
+    run: str = ""
+    store: str = ""
+
+
+@dataclass(slots=True)
+class Session:
+    """What was measured; `interrupted` says that it was ended (Ctrl-C) before its end."""
+
+    taken: list[Taken] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def session(
+    guards: Sequence[Guard],
+    root: Path,
+    folders: Sequence[Path],
+    *,
+    jobs: int | None = None,
+    run: Run | None = None,
+    store: Path | None = None,
+    progress: Progress = lambda _: None,
+) -> Session:
+    """Measure all guards. With one job all is done in this process; by default there are as many
+    as there are processors, if that much is to be measured. With `run` and `store` every record is
+    kept as it comes. Raises StoreError when that cannot be done."""
+    single = [one for guard in guards for one in _by_device(guard)]
+    if jobs is None:
+        jobs = max(1, min(os.cpu_count() or 1, len(single) // _PAYS))
+    if run is not None and store is not None:
+        with open_store(store) as opened:
+            opened.begin(run)
+    place = Batch(
+        guards=(),
+        root=str(root),
+        folders=tuple(map(str, folders)),
+        run=run.id if run else "",
+        store=str(store) if store else "",
+    )
+    found = Session()
+    try:
+        _measured(place, single, jobs, found, progress)
+    except KeyboardInterrupt:
+        found.interrupted = True
+    _complete(single, found)
+    if run is not None and store is not None and not found.interrupted:
+        with open_store(store) as opened:
+            opened.finish(run.id, now())
+    return found
+
+
+def _measured(
+    place: Batch, single: Sequence[Guard], jobs: int, found: Session, progress: Progress
+) -> None:
+    done = 0
+    if jobs == 1:
+        for guard in single:
+            progress(f"{done}/{len(single)} {guard.shown} on {', '.join(guard.devices)}")
+            found.taken += measured(replace(place, guards=(guard,)))
+            done += 1
+        return
+    count = min(len(single), jobs * _ROUNDS)
+    batches = [replace(place, guards=tuple(single[start::count])) for start in range(count)]
+    progress(f"0/{len(single)}")
+    while batches:
+        alone: list[Batch] = []
+        for batch, taken in spread(measured, batches, jobs):
+            if taken is None and len(batch.guards) > 1:  # one of them took the process down
+                alone += [replace(batch, guards=(guard,)) for guard in batch.guards]
+                continue
+            died = [Taken(batch.guards[0], device, failed="the process that measured it died")
+                    for device in batch.guards[0].devices]  # fmt: skip
+            found.taken += died if taken is None else taken
+            done += len(batch.guards)
+            progress(f"{done}/{len(single)}")
+        batches = alone
+
+
+def measured(batch: Batch) -> list[Taken]:
+    """The guards of a batch, in this process."""
+    missing = [folder for folder in batch.folders if folder not in sys.path]
+    sys.path[:0] = missing
+    found: list[Taken] = []
+    store = open_store(batch.store) if batch.store else None
+    try:
+        for guard in batch.guards:
+            for taken in measure(guard, Path(batch.root)):
+                found.append(taken)
+                for record in taken.records if store else ():
+                    store.add(batch.run, record)
+    finally:
+        if store:
+            store.close()
+    return found
+
+
+def _by_device(guard: Guard) -> list[Guard]:
+    """A guard per device; a script runs once for all of its devices."""
+    if guard.kind == "kernel":
+        return [guard]
+    return [replace(guard, devices=(device,)) for device in guard.devices]
+
+
+def _complete(single: Sequence[Guard], found: Session) -> None:
+    """Put results into the order of the guards, and say what was not measured."""
+    known = {(taken.guard.key, taken.device): taken for taken in found.taken}
+    found.taken = [
+        known.get((guard.key, device))
+        or Taken(guard, device, failed="interrupted before it was measured")
+        for guard in single
+        for device in guard.devices
+    ]
+
+
+__all__ = ["Batch", "Session", "measured", "session"]

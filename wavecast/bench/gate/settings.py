@@ -1,0 +1,249 @@
+"""`[tool.wavecast.gate]` of a project: what is under guard, on which devices, how strictly."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast import arch
+from wavecast.bench.gate.guards import Guard, GuardKind
+from wavecast.bench.gate.thresholds import Thresholds, parse
+from wavecast.bench.measure import axes
+from wavecast.bench.records import Scalar
+from wavecast.errors import InputError, UnknownName, UsageError
+
+BASELINE: Final = "wavecast-baseline.json"
+TABLE: Final = "[tool.wavecast.gate]"
+_KEYS: Final = (
+    *("arch", "baseline", "checks", "execute", "strict", "path", "thresholds", "subjects"),
+)
+_COMMON: Final = ("arch", "checks", "execute", "thresholds")
+_OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
+    "operator": ("axes",),
+    "function": ("axes", "reference", "ulps", "accumulated"),
+    "script": ("args", "kernels", "timeout"),
+}
+_KINDS: Final[Mapping[str, GuardKind]] = {
+    "operator": "operator",
+    "function": "callable",
+    "script": "kernel",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a project's gate is about. `root` is the folder of the pyproject.toml, `path` the
+    folders its functions are imported from, `baseline` the committed figures; `strict` makes an
+    error of what is new."""
+
+    root: Path
+    guards: tuple[Guard, ...]
+    baseline: Path
+    path: tuple[Path, ...]
+    strict: bool = False
+
+    def chosen(self, names: Sequence[str]) -> tuple[Guard, ...]:
+        """The guards with these names or patterns (`rms_*`), all for none. Raises UnknownName."""
+        if not names:
+            return self.guards
+        found: dict[int, Guard] = {}
+        for name in names:
+            mine = {
+                place: guard
+                for place, guard in enumerate(self.guards)
+                if fnmatchcase(guard.name, name)
+            }
+            if not mine:
+                raise UnknownName(
+                    f"subject of {TABLE}", name, [guard.name for guard in self.guards]
+                )
+            found |= mine
+        return tuple(found[place] for place in sorted(found))
+
+
+def read(start: Path) -> Settings:
+    """The settings of the project around a folder: of the nearest pyproject.toml.
+
+    Raises InputError where there is none or it is no TOML, UsageError for a table that is missing
+    or wrong, UnknownName for a key or name there is not.
+    """
+    for folder in (start, *start.parents):
+        path = folder / "pyproject.toml"
+        if path.is_file():
+            break
+    else:
+        raise InputError(f"no pyproject.toml in {start} or above", hint=f"it holds {TABLE}")
+    try:
+        document = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    shared = _table(_table(document.get("tool", {}), path).get("wavecast", {}), path)
+    if "gate" not in shared:
+        raise UsageError(f"{path} has no {TABLE}", hint="it says what is under guard: docs/ci.md")
+    return of_table(_table(shared["gate"], path), path.parent, shared.get("arch"))
+
+
+def of_table(table: Mapping[str, Any], root: Path, usual: Any = None) -> Settings:
+    """The settings of a table; `usual` is what `arch` says for all verbs."""
+    table = {key.replace("-", "_"): value for key, value in table.items()}
+    for key in table:
+        if key not in _KEYS:
+            raise UnknownName(f"setting in {TABLE}", key, _KEYS)
+    entries = table.get("subjects", [])
+    if not isinstance(entries, list) or not entries:
+        raise UsageError(f"{TABLE} names no subjects", hint='subjects = ["rms_norm", "bench.py"]')
+    defaults = {
+        "arch": table.get("arch", usual),
+        "checks": table.get("checks", False),
+        "execute": table.get("execute", False),
+    }
+    thresholds = parse(
+        _mapping(table.get("thresholds", {}), "thresholds"), f"{TABLE} thresholds", Thresholds()
+    )
+    guards = [guard for entry in entries for guard in _guards(entry, defaults, thresholds, root)]
+    _check_repeats(guards)
+    return Settings(
+        root=root,
+        guards=tuple(guards),
+        baseline=root / _text(table.get("baseline", BASELINE), "baseline"),
+        path=(root, *(root / folder for folder in _texts(table.get("path", []), "path"))),
+        strict=_flag(table.get("strict", False), "strict"),
+    )
+
+
+def _guards(
+    entry: Any, defaults: Mapping[str, Any], thresholds: Thresholds, root: Path
+) -> Iterator[Guard]:
+    """The guards of one subject, one per point of its axes."""
+    given = {_kind_of(entry): entry} if isinstance(entry, str) else entry
+    given = {key.replace("-", "_"): value for key, value in _mapping(given, "subjects").items()}
+    kinds = [kind for kind in _OF_KIND if kind in given]
+    if len(kinds) != 1:
+        raise UsageError(f"{TABLE}: a subject names one operator, function or script")
+    kind = kinds[0]
+    name = _text(given[kind], kind)
+    where = f"{TABLE} {name}"
+    for key in given:
+        known = (kind, *_COMMON, *_OF_KIND[kind])
+        if key not in known:
+            raise UnknownName(f"setting in {where}", key, known)
+    given = {**defaults, **given}
+    if not name or any(character.isspace() for character in name):
+        raise UsageError(f"{where}: {name!r} cannot be a name: no spaces")
+    if kind == "script" and not (root / name).is_file():
+        raise InputError(f"{where}: no such script: {root / name}")
+    if kind == "function" and ":" not in name:
+        raise UsageError(f"{where}: a function is named module:function")
+    own = parse(_mapping(given.get("thresholds", {}), where), f"{where} thresholds", thresholds)
+    pattern = _text(given.get("kernels", ""), f"{where} kernels")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"{where}: kernels = {pattern!r}: {error}") from None
+    for point in axes.points(_axes(_mapping(given.get("axes", {}), where), where)):
+        yield Guard(
+            kind=_KINDS[kind],
+            name=name,
+            devices=_devices(given["arch"], where),
+            axes=point,
+            arguments=_texts(given.get("args", []), f"{where} args"),
+            kernels=pattern,
+            timeout=_number(given.get("timeout"), f"{where} timeout"),
+            reference=_text(given.get("reference", ""), f"{where} reference"),
+            ulps=_number(given.get("ulps"), f"{where} ulps") or 1.0,
+            accumulated=_number(given.get("accumulated"), f"{where} accumulated") or 2e-6,
+            execute=_flag(given["execute"], f"{where} execute"),
+            checks=_flag(given["checks"], f"{where} checks"),
+            thresholds=own,
+        )
+
+
+def _kind_of(name: str) -> str:
+    return "script" if name.endswith(".py") else "function" if ":" in name else "operator"
+
+
+def _axes(given: Mapping[str, Any], where: str) -> dict[str, tuple[Scalar, ...]]:
+    """Values of axes: one, a list of them, or a text as on the command line (`2^4..2^12`)."""
+    found: dict[str, tuple[Scalar, ...]] = {}
+    for name, value in given.items():
+        values: list[Scalar] = []
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str):
+                values += axes.parse([f"{name}={one}"])[name]
+            elif isinstance(one, (bool, int, float)):
+                values.append(one)
+            else:
+                raise UsageError(f"{where}: axis {name} cannot be {one!r}")
+        if not values:
+            raise UsageError(f"{where}: axis {name} has no values")
+        found[name] = tuple(values)
+    return found
+
+
+def _devices(given: Any, where: str) -> tuple[str, ...]:
+    if given is None:
+        raise UsageError(f"{where}: no arch is named", hint='arch = ["gfx942", "gfx1100"]')
+    names = given.split(",") if isinstance(given, str) else _texts(given, f"{where} arch")
+    found = {arch.load(name.strip()).id: None for name in names if name.strip()}
+    if not found:
+        raise UsageError(f"{where}: no arch is named", hint='arch = ["gfx942", "gfx1100"]')
+    return tuple(found)
+
+
+def _check_repeats(guards: Sequence[Guard]) -> None:
+    seen: set[tuple[Any, ...]] = set()
+    for guard in guards:
+        point = tuple(sorted(guard.axes.items()))
+        for device in guard.devices:
+            key = (guard.kind, guard.name, point, guard.arguments, device)
+            if key in seen:
+                raise UsageError(f"{TABLE} names {guard.shown} on {device} twice")
+            seen.add(key)
+
+
+def _table(value: Any, path: Path) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{path}: {TABLE} must be a table")
+    return value
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where} must be a table")
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where} must be a text")
+    return value
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UsageError(f"{where} must be a list of texts")
+    return tuple(value)
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where} is true or false")
+    return value
+
+
+def _number(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise UsageError(f"{where} must be a positive number")
+    return float(value)
+
+
+__all__ = ["BASELINE", "TABLE", "Settings", "of_table", "read"]

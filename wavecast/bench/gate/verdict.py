@@ -1,0 +1,72 @@
+"""What a gate says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wavecast.bench.gate.guards import NOWHERE, Place
+
+
+class Status(StrEnum):
+    """Of one figure or record. The first five break the gate, NEW where it is strict."""
+
+    WORSE = "WORSE"
+    """Worse than its threshold allows."""
+    WRONG = "WRONG"
+    """The result is wrong, or the figures cannot be true: nothing is derived from them."""
+    FAILED = "FAILED"
+    """It could not be measured: it does not compile, raises, or was interrupted."""
+    GONE = "GONE"
+    """The baseline has it, and it was not measured; it vanished or was renamed."""
+    LOST = "LOST"
+    """A figure of the baseline that is no longer had."""
+    NEW = "NEW"
+    """The baseline does not have it."""
+    BETTER = "BETTER"
+    SAME = "SAME"
+    """The same, or worse by no more than allowed."""
+
+
+BREAKING = (Status.WORSE, Status.WRONG, Status.FAILED, Status.GONE, Status.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One figure of a subject on a device, or the subject as a whole (`kpi` is ""). `limit` is the
+    worst value that would have passed, `place` where the kernel is written, `reason` one line."""
+
+    subject: str
+    device: str
+    kpi: str
+    status: Status
+    before: float | None = None
+    after: float | None = None
+    limit: float | None = None
+    reason: str = ""
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Everything a gate judged, what breaks it first. `notes` are lines for the reader."""
+
+    judged: tuple[Judged, ...]
+    strict: bool = False
+    notes: tuple[str, ...] = ()
+
+    def breaks(self, one: Judged) -> bool:
+        """Whether this makes the gate red."""
+        return one.status in BREAKING or (self.strict and one.status is Status.NEW)
+
+    @property
+    def broken(self) -> tuple[Judged, ...]:
+        """What makes the gate red."""
+        return tuple(one for one in self.judged if self.breaks(one))
+
+    def of(self, status: Status) -> tuple[Judged, ...]:
+        """All of a status."""
+        return tuple(one for one in self.judged if one.status is status)
+
+
+__all__ = ["BREAKING", "Judged", "Status", "Verdict"]

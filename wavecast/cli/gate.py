@@ -1,0 +1,177 @@
+"""`wavecast gate`: kernels under guard against their committed baseline."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wavecast.cli import streams
+from wavecast.errors import NothingAnalysed
+
+if TYPE_CHECKING:
+    from wavecast.bench.gate.guards import Guard
+    from wavecast.bench.gate.verdict import Verdict
+
+OUTPUT = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(
+    "gate",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Examples:
+
+    wavecast gate --update
+
+    wavecast gate
+
+    wavecast gate 'rms_*' --arch gfx942 --junit gate.xml --sarif gate.sarif
+
+    The settings are in [tool.wavecast.gate] of pyproject.toml: see docs/ci.md.
+    """,
+)
+@click.argument("subjects", nargs=-1, metavar="[SUBJECT]...")
+@click.option("--arch", default="", metavar="GPU[,GPU…]", help="Only these of the GPUs.")
+@click.option("--baseline", type=OUTPUT, help="The committed figures.  "
+              "[default: wavecast-baseline.json beside pyproject.toml]")  # fmt: skip
+@click.option("--update", is_flag=True, help="Write the baseline anew, from what was measured.")
+@click.option("--strict", is_flag=True, help="What the baseline does not have is an error, too.")
+@click.option("--jobs", type=click.IntRange(min=1), default=None,
+              help="Processes; by default as many as pay.")  # fmt: skip
+@click.option("--store", type=OUTPUT, help="Keep the records in this store of measurements.")
+@click.option("--label", default="", help="What to call the run there.")
+@click.option("--summary", type=OUTPUT, help="Append Markdown to this file.  "
+              "[default: $GITHUB_STEP_SUMMARY]")  # fmt: skip
+@click.option("--junit", type=OUTPUT, help="Write a JUnit report.")
+@click.option("--sarif", type=OUTPUT, help="Write a SARIF log.")
+@click.option("--annotations/--no-annotations", default=None,
+              help="GitHub annotations.  [default: when GITHUB_ACTIONS is set]")  # fmt: skip
+@click.option("-f", "--format", "form", type=click.Choice(["text", "json", "markdown"]),
+              default="text", show_default=True)  # fmt: skip
+def command(
+    subjects: tuple[str, ...],
+    arch: str,
+    baseline: Path | None,
+    update: bool,
+    strict: bool,
+    jobs: int | None,
+    store: Path | None,
+    label: str,
+    summary: Path | None,
+    junit: Path | None,
+    sarif: Path | None,
+    annotations: bool | None,
+    form: str,
+) -> int:
+    """Measure the kernels that [tool.wavecast.gate] names, with no GPU, and compare with the
+    committed baseline.
+
+    SUBJECTs are names or patterns of them; without any, all are measured. Exit codes: 0 nothing
+    became worse than its threshold allows, 1 something did, is wrong, failed or vanished, 2 bad
+    input, 3 nothing was measured.
+    """
+    from wavecast.bench.gate import baseline as files
+    from wavecast.bench.gate import judge, settings
+    from wavecast.bench.gate.session import session
+    from wavecast.bench.measure.environment import new_run
+
+    chosen = settings.read(Path.cwd())
+    guards = chosen.chosen(subjects)
+    guards = _on(guards, arch) if arch else guards
+    path = baseline or chosen.baseline
+    known = files.Baseline() if update and not path.exists() else files.read(path)
+    scope = judge.scope_of(guards) if subjects or arch else judge.everything
+    run = new_run(label) if store else None
+    with streams.progress() as progress:
+        found = session(
+            guards, chosen.root, chosen.path, jobs=jobs, run=run, store=store, progress=progress
+        )
+    if not any(one.records for one in found.taken):
+        for one in found.taken:
+            click.echo(f"failed: {one.guard.shown} on {one.device}: {one.failed}", err=True)
+        raise NothingAnalysed("nothing was measured")
+    verdict = judge.judge(known, found.taken, scope, strict=strict or chosen.strict)
+    if update:
+        return _update(path, judge.updated(known, found.taken, scope), verdict, found)
+    _write(verdict, summary, junit, sarif)
+    _show(verdict, form)
+    if annotations if annotations is not None else bool(os.environ.get("GITHUB_ACTIONS")):
+        for line in report_files().annotations(verdict):
+            click.echo(line, err=form != "text")
+    return int(bool(verdict.broken))
+
+
+def report_files() -> Any:
+    """The module that writes verdicts for machines."""
+    from wavecast.report import gate_files
+
+    return gate_files
+
+
+def _on(guards: Sequence[Guard], selectors: str) -> tuple[Guard, ...]:
+    """The guards with only those of their devices that are asked for."""
+    from dataclasses import replace
+
+    from wavecast import arch
+    from wavecast.errors import UsageError
+
+    wanted = {arch.load(name.strip()).id for name in selectors.split(",") if name.strip()}
+    found = [
+        replace(guard, devices=tuple(one for one in guard.devices if one in wanted))
+        for guard in guards
+    ]
+    if not any(guard.devices for guard in found):
+        known = ", ".join(sorted({one for guard in guards for one in guard.devices}))
+        raise UsageError(f"the gate is not about {selectors}", hint=f"it is about {known}")
+    return tuple(guard for guard in found if guard.devices)
+
+
+def _update(path: Path, new: Any, verdict: Verdict, found: Any) -> int:
+    """Write the baseline and say what changed in it. What failed or is wrong keeps its entry and
+    makes the exit code 1."""
+    from wavecast.bench.gate import baseline as files
+    from wavecast.bench.gate.verdict import Status
+    from wavecast.report import gate
+
+    files.write(new, path)
+    changed = [one for one in verdict.judged if one.status is not Status.SAME]
+    for one in changed:
+        click.echo(gate.line(one))
+    click.echo(f"{path}: {len(new.entries)} subjects × devices, {len(changed)} changes")
+    bad = [one for one in changed if one.status in (Status.WRONG, Status.FAILED)]
+    return int(bool(bad) or found.interrupted)
+
+
+def _write(verdict: Verdict, summary: Path | None, junit: Path | None, sarif: Path | None) -> None:
+    from wavecast.report import gate
+
+    stated = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary is None and stated:
+        summary = Path(stated)
+    if summary is not None:
+        with streams.writing(summary, "a") as file:
+            file.write(gate.markdown(verdict))
+    if junit is not None:
+        with streams.writing(junit) as file:
+            file.write(report_files().junit(verdict) + "\n")
+    if sarif is not None:
+        with streams.writing(sarif) as file:
+            json.dump(report_files().sarif_log(verdict), file, indent=2, ensure_ascii=False)
+            file.write("\n")
+
+
+def _show(verdict: Verdict, form: str) -> None:
+    from wavecast.report import gate
+
+    if form == "json":
+        streams.as_document(sys.stdout)
+        click.echo(json.dumps(report_files().document(verdict), indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        click.echo(gate.markdown(verdict), nl=False)
+    else:
+        gate.render(verdict, streams.console(None if sys.stdout.isatty() else 200))

@@ -1,0 +1,125 @@
+"""Verdicts of a gate: text for a terminal, Markdown for the summary of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from wavecast.bench.gate.verdict import Judged, Status, Verdict
+from wavecast.bench.kpis import KPIS
+from wavecast.report.units import count, plural, seconds, significant, size
+
+_STYLES = {Status.NEW: "yellow", Status.BETTER: "green"}
+_COLUMNS = ("subject", "device", "figure", "before", "after", "limit", "status", "reason")
+_NUMBERS = frozenset({"before", "after", "limit"})
+
+
+def render(verdict: Verdict, console: Console) -> None:
+    """What broke, then what is new, then one line that counts everything."""
+    broken = verdict.broken
+    shown = [*broken, *(one for one in verdict.of(Status.NEW) if one not in broken)]
+    if shown:
+        table = Table(box=None, pad_edge=False)
+        for name in _COLUMNS:
+            justify = "right" if name in _NUMBERS else "left"
+            table.add_column(name, justify=justify, overflow="fold")
+        for one in shown:
+            style = "red" if verdict.breaks(one) else _STYLES.get(one.status, "")
+            cells = [escape(cell) for cell in _cells(one)]
+            cells[6] = f"[{style}]{cells[6]}[/]" if style else cells[6]
+            table.add_row(*cells)
+        console.print(table)
+    for note in verdict.notes:
+        console.print(f"note: {note}", markup=False)
+    style = "red" if broken else "green"
+    console.print(f"[{style}]{headline(verdict)}[/]")
+
+
+def headline(verdict: Verdict) -> str:
+    """The outcome in one line."""
+    broken = verdict.broken
+    figures = [one for one in verdict.judged if one.kpi]
+    subjects = {(one.subject, one.device) for one in verdict.judged}
+    if broken:
+        where = {(one.subject, one.device) for one in broken}
+        text = f"gate: {plural(len(broken), 'regression')} in {len(where)} of {len(subjects)}"
+    else:
+        text = f"gate: ok, {len(figures)} figures of {len(subjects)}"
+    text += " subjects × devices"
+    better, new = len(verdict.of(Status.BETTER)), len(verdict.of(Status.NEW))
+    if better:
+        text += f"; {better} better than the baseline, which --update keeps"
+    if new:
+        text += f"; {new} new, which --update takes in"
+    return text
+
+
+def markdown(verdict: Verdict) -> str:
+    """The same for the summary of a build."""
+    icon = "❌" if verdict.broken else "✅"
+    lines = [f"### {icon} {headline(verdict)}"]
+    for title, rows in (
+        ("", verdict.broken),
+        ("New", [one for one in verdict.of(Status.NEW) if not verdict.breaks(one)]),
+        ("Better", verdict.of(Status.BETTER)),
+    ):
+        if not rows:
+            continue
+        if title:
+            lines += ["", f"<details><summary>{title}: {len(rows)}</summary>"]
+        lines += ["", *_markdown_table(rows)]
+        if title:
+            lines += ["", "</details>"]
+    if verdict.notes:
+        lines += ["", *(f"- {note}" for note in verdict.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(rows: Sequence[Judged]) -> list[str]:
+    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---|---|---|---:|---:|---:|---|---|"]
+    for one in rows:
+        cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in _cells(one)]
+        cells[6] = f"**{cells[6]}**"
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def line(one: Judged) -> str:
+    """A verdict in one line: `vgprs of operator rms_norm rows=64 on mi300x: 23 → 64, limit 25;
+    …`."""
+    what = f"{one.kpi} of {one.subject}" if one.kpi else one.subject
+    text = f"{what} on {one.device}: {one.status}"
+    if one.before is not None and one.after is not None:
+        text += f", {value(one.kpi, one.before)} → {value(one.kpi, one.after)}"
+    elif one.after is not None:
+        text += f", {value(one.kpi, one.after)}"
+    if one.limit is not None:
+        text += f", limit {value(one.kpi, one.limit)}"
+    return text + (f": {one.reason}" if one.reason else "")
+
+
+def value(name: str, number: float | None) -> str:
+    """A figure with its unit; counts in full, so that small changes show."""
+    if number is None:
+        return ""
+    match KPIS[name].unit:
+        case "s":
+            return seconds(number)
+        case "B":
+            return size(number) if number >= 1 << 20 else f"{count(number)} B"
+    return count(number) if number.is_integer() else significant(number, 4)
+
+
+def _cells(one: Judged) -> list[str]:
+    numbers = [value(one.kpi, number) if one.kpi else "" for number in _numbers(one)]
+    return [one.subject, one.device, one.kpi, *numbers, str(one.status), one.reason]
+
+
+def _numbers(one: Judged) -> tuple[float | None, float | None, float | None]:
+    return one.before, one.after, one.limit
+
+
+__all__ = ["headline", "line", "markdown", "render", "value"]

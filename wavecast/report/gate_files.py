@@ -1,0 +1,145 @@
+"""Verdicts of a gate for machines: JSON, JUnit, SARIF, annotations of GitHub."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from wavecast.bench.gate.verdict import Judged, Status, Verdict
+from wavecast.bench.kpis import KPIS
+from wavecast.report import sarif
+from wavecast.report.gate import headline, line
+
+SCHEMA: Final = "wavecast.gate/1"
+_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no place for (section 2.2 of its recommendation)."""
+_MEANINGS: Final = {
+    Status.WRONG: "The result is wrong, or the figures cannot be true.",
+    Status.FAILED: "The kernel could not be measured.",
+    Status.GONE: "The baseline has the kernel, and it was not measured.",
+    Status.NEW: "The baseline does not have the kernel.",
+}
+
+
+def document(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as JSON-ready values: what breaks the gate, what is new, what is better, and how
+    many figures were the same."""
+    return {
+        "schema": SCHEMA,
+        "ok": not verdict.broken,
+        "headline": headline(verdict),
+        "judged": [
+            {**asdict(one), "status": str(one.status), "breaks": verdict.breaks(one)}
+            for one in verdict.judged
+            if one.status is not Status.SAME
+        ],
+        "same": len(verdict.of(Status.SAME)),
+        "notes": list(verdict.notes),
+    }
+
+
+def junit(verdict: Verdict) -> str:
+    """One test case per figure and per subject that has none, a suite per device. The format is the
+    one Jenkins, GitLab and GitHub's reporters read: testsuites, testsuite, testcase, failure."""
+    root = ElementTree.Element("testsuites", name="wavecast gate")
+    totals = [0, 0]
+    for device in dict.fromkeys(one.device for one in verdict.judged):
+        mine = [one for one in verdict.judged if one.device == device]
+        broken = sum(verdict.breaks(one) for one in mine)
+        totals = [totals[0] + len(mine), totals[1] + broken]
+        suite = ElementTree.SubElement(
+            root, "testsuite", name=device, tests=str(len(mine)), failures=str(broken),
+            errors="0", skipped="0",
+        )  # fmt: skip
+        for one in mine:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=_clean(f"{device}.{one.subject}"),
+                name=one.kpi or str(one.status),
+            )  # fmt: skip
+            if one.place.file:
+                case.set("file", _clean(one.place.file))
+                case.set("line", str(one.place.line))
+            if verdict.breaks(one):
+                text = _clean(line(one))
+                failure = ElementTree.SubElement(case, "failure", message=text, type=one.status)
+                failure.text = text
+            elif one.status is not Status.SAME:
+                ElementTree.SubElement(case, "system-out").text = _clean(line(one))
+    root.set("tests", str(totals[0]))
+    root.set("failures", str(totals[1]))
+    ElementTree.indent(root, " ")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(
+        root, encoding="unicode"
+    )
+
+
+def sarif_log(verdict: Verdict) -> dict[str, Any]:
+    """What breaks the gate as results of one run; the rule is the KPI, or the status where no
+    figure is at fault."""
+    broken = verdict.broken
+    names = sorted({_rule(one) for one in broken})
+    rules = []
+    for name in names:
+        status = next(one.status for one in broken if _rule(one) == name)
+        kpi = KPIS.get(name.removeprefix("gate-").replace("-", "_"))
+        text = f"Worse than the baseline allows: {kpi.meaning}." if kpi else _MEANINGS[status]
+        rules.append({"id": name, "shortDescription": {"text": text}})
+    results = [
+        {
+            "ruleId": _rule(one),
+            "ruleIndex": names.index(_rule(one)),
+            "level": "error",
+            "message": {"text": line(one)},
+            "locations": [_location(one)],
+            "partialFingerprints": {"wavecast/1": f"{one.subject}:{one.device}:{_rule(one)}"},
+            "properties": {
+                "device": one.device,
+                "before": one.before,
+                "after": one.after,
+                "limit": one.limit,
+            },
+        }
+        for one in broken
+    ]
+    return sarif.run(rules, results)
+
+
+def annotations(verdict: Verdict) -> list[str]:
+    """Workflow commands that show what broke at its line in a pull request. Properties and text
+    are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
+    found = []
+    for one in verdict.broken:
+        properties = {"title": f"wavecast gate: {one.kpi or one.status}"}
+        if one.place.file and not one.place.file.startswith("/"):
+            properties = {"file": one.place.file, **properties}
+            if one.place.line:
+                properties["line"] = str(one.place.line)
+        shown = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
+        found.append(f"::error {shown}::{_data(line(one))}")
+    return found
+
+
+def _rule(one: Judged) -> str:
+    return f"gate-{(one.kpi or str(one.status).lower()).replace('_', '-')}"
+
+
+def _location(one: Judged) -> dict[str, Any]:
+    logical = {"name": one.subject, "kind": "function"}
+    return {**sarif.place(one.place.file, one.place.line, 0), "logicalLocations": [logical]}
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("?", text)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+__all__ = ["SCHEMA", "annotations", "document", "junit", "sarif_log"]
