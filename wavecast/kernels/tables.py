@@ -8,12 +8,13 @@ another kernel text than the one here does not count.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from wavecast import arch
@@ -43,6 +44,11 @@ class Entry:
         return self.kernel, _frozen(self.problem)
 
 
+def shipped() -> Path:
+    """The folder of the tables that come with the package."""
+    return Path(str(resources.files("wavecast.kernels"))) / "tables"
+
+
 def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configuration | None:
     """The table's configuration for a problem, None where it has none for this kernel text.
 
@@ -65,7 +71,7 @@ def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configu
 @cache
 def table(device: str) -> Mapping[tuple[str, str], Entry]:
     """The shipped table of a device, empty where there is none."""
-    path = resources.files("wavecast.kernels") / "tables" / f"{device}.json"
+    path = shipped() / f"{device}.json"
     if not path.is_file():
         return {}
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -80,7 +86,7 @@ def table(device: str) -> Mapping[tuple[str, str], Entry]:
 def store(device: str, entries: Iterable[Entry], folder: Path | None = None) -> Path:
     """Write a table anew: the given entries, and those before for other kernels and problems whose
     kernel text is that of one given or was not tuned now."""
-    folder = folder or Path(str(resources.files("wavecast.kernels") / "tables"))
+    folder = folder or shipped()
     folder.mkdir(exist_ok=True)
     added = {entry.key: entry for entry in entries}
     texts = {entry.kernel: entry.source for entry in added.values()}
@@ -113,8 +119,7 @@ def source(kernel: Any) -> str:
         if name in texts:
             continue
         texts[name] = function.src
-        for used in function.fn.__code__.co_names:
-            value = function.fn.__globals__.get(used)
+        for used, value in _used(function.fn):
             if hasattr(value, "src") and hasattr(value, "fn"):
                 waiting.append(value)
             elif hasattr(value, "value") or isinstance(value, (int, float, str)):
@@ -123,8 +128,18 @@ def source(kernel: Any) -> str:
     return sha256(told.encode()).hexdigest()[:16]
 
 
+def _used(function: Any) -> Iterator[tuple[str, Any]]:
+    """The globals a function names, and what it names of modules of this package."""
+    names = function.__code__.co_names
+    for name in names:
+        value = function.__globals__.get(name)
+        yield name, value
+        if isinstance(value, ModuleType) and value.__name__.startswith("wavecast."):
+            yield from ((f"{name}.{one}", getattr(value, one, None)) for one in names)
+
+
 def _frozen(problem: Mapping[str, Any]) -> str:
     return json.dumps(problem, sort_keys=True)
 
 
-__all__ = ["SCHEMA", "Entry", "find", "source", "store", "table"]
+__all__ = ["SCHEMA", "Entry", "find", "shipped", "source", "store", "table"]

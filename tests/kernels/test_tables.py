@@ -1,0 +1,119 @@
+"""Shipped configurations: found for what they were made for, and not for anything else."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+import wavecast.kernels  # noqa: E402
+from wavecast import arch, ops  # noqa: E402
+from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.kernels import choice, tables  # noqa: E402
+from wavecast.kernels.configuration import Configuration  # noqa: E402
+from wavecast.kernels.norm.rows import norm_rows_kernel  # noqa: E402
+
+pytestmark = pytest.mark.torch
+SHIPPED = tables.shipped()
+
+
+def _kernels() -> dict[str, str]:
+    """The text of every kernel of the package, by name."""
+    from triton.runtime.jit import JITFunction
+
+    found = {}
+    for module in pkgutil.walk_packages(wavecast.kernels.__path__, "wavecast.kernels."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, JITFunction):
+                found[name] = tables.source(value)
+    return found
+
+
+def test_shipped_entries_are_of_the_kernels_there_are() -> None:
+    known = _kernels()
+    for path in sorted(SHIPPED.glob("*.json")):
+        assert arch.load(path.stem).id == path.stem
+        stale = {
+            entry.kernel
+            for entry in tables.table(path.stem).values()
+            if known.get(entry.kernel) != entry.source
+        }
+        assert not stale, (
+            f"{path.name}: {', '.join(sorted(stale))} changed since: tune the operators again "
+            "(wavecast ops NAME --arch … --tune), or remove the entries"
+        )
+
+
+def test_tuned_configurations_are_not_slower_than_the_formulas() -> None:
+    for path in sorted(SHIPPED.glob("*.json")):
+        for entry in tables.table(path.stem).values():
+            assert entry.formula_seconds is None or entry.seconds <= entry.formula_seconds
+
+
+@pytest.fixture
+def decision() -> choice.Decision:
+    """What the formula decides for a norm on gfx942."""
+    choice.forget()
+    with capture("gfx942"), choice.watched() as seen:
+        ops.rms_norm(torch.empty(5, 333), torch.empty(333))
+    choice.forget()
+    return seen[0]
+
+
+def _stored(decision: choice.Decision, folder: Path, **changed: object) -> Configuration:
+    better = Configuration.of({**decision.configuration.settings, "num_warps": 16})
+    row = {
+        "kernel": decision.space.kernel,
+        "source": decision.text,
+        "problem": dict(decision.space.key(decision.problem)),
+        "configuration": better,
+        "seconds": 1e-6,
+        "formula_seconds": 2e-6,
+    }
+    tables.store("mi300x", [tables.Entry(**{**row, **changed})], folder)  # type: ignore[arg-type]
+    return better
+
+
+@pytest.fixture
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "shipped", lambda: tmp_path)
+    tables.table.cache_clear()
+    yield
+    tables.table.cache_clear()
+
+
+@pytest.mark.usefixtures("_folder")
+def test_an_entry_is_found_for_its_class(decision: choice.Decision, tmp_path: Path) -> None:
+    better = _stored(decision, tmp_path)
+    space, problem = decision.space, decision.problem
+    assert tables.find(norm_rows_kernel, space, problem, arch.load("mi300x")) == better
+    more = {**problem, "rows": 7}  # of the same class: up to eight rows
+    assert tables.find(norm_rows_kernel, space, more, arch.load("mi300x")) == better
+    assert tables.find(norm_rows_kernel, space, {**problem, "rows": 9}, arch.load("mi300x")) is None
+    # As many units of the same kind; then fewer of them; then another kind.
+    assert tables.find(norm_rows_kernel, space, problem, arch.load("mi325x")) == better
+    assert tables.find(norm_rows_kernel, space, problem, arch.load("mi308x")) is None
+    assert tables.find(norm_rows_kernel, space, problem, arch.load("mi355x")) is None
+
+
+@pytest.mark.usefixtures("_folder")
+def test_an_entry_of_another_text_does_not_count(decision: choice.Decision, tmp_path: Path) -> None:
+    _stored(decision, tmp_path / "tables", source="0" * 16)
+    device = arch.load("mi300x")
+    assert tables.find(norm_rows_kernel, decision.space, decision.problem, device) is None
+    _stored(decision, tmp_path)
+    assert len(tables.table("mi300x")) == 1
+
+
+@pytest.mark.usefixtures("_folder")
+def test_launches_take_what_the_table_says(decision: choice.Decision, tmp_path: Path) -> None:
+    better = _stored(decision, tmp_path)
+    with capture("gfx942") as launches, choice.watched() as seen:
+        ops.rms_norm(torch.empty(5, 333), torch.empty(333))
+    choice.forget()
+    assert (seen[0].source, seen[0].configuration) == ("table", better)
+    assert launches[0].code.workgroup_size == 16 * 64
