@@ -10,6 +10,7 @@
         kernel[grid](x, y, n)  # executed: results are in the tensors
     saxpy = wavecast.load("saxpy.hip", arch="gfx942")["saxpy"]
     saxpy(grid, block, 2.0, x, y, n)  # executed on numpy arrays or tensors
+    milliseconds = wavecast.testing.do_bench(lambda: kernel[grid](x, y, n))
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from wavecast import testing
     from wavecast.api import estimate, explain
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
@@ -34,10 +36,12 @@ _LAZY = {
     "load": "wavecast.integrations.module",
 }
 
-__all__ = ["__version__", "capture", "device", "estimate", "explain", "load"]
+__all__ = ["__version__", "capture", "device", "estimate", "explain", "load", "testing"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "testing":
+        return import_module("wavecast.testing")
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'wavecast' has no attribute {name!r}")

@@ -31,6 +31,7 @@ FLOORS = {
     "cli": 14,
     "api": 14,
     "ops": 14,
+    "testing": 14,
 }
 TOP = {"__init__": 99, "__main__": 99}
 

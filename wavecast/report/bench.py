@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wavecast.bench.kpis import KPIS
+from wavecast.bench.measure.sampling import half_width
 from wavecast.bench.measure.session import Outcome
 from wavecast.bench.records import Figure, Record
 from wavecast.report.units import seconds, si, size
@@ -32,15 +33,25 @@ def render(outcome: Outcome, console: Console) -> None:
     """What a session measured, one line per record, then what failed."""
     if outcome.records:
         console.print(table(outcome.records))
+    for line in problems(outcome):
+        console.print(line, markup=False, soft_wrap=not console.is_terminal)
+
+
+def problems(outcome: Outcome) -> list[str]:
+    """What is refused, noted, failed and interrupted, in lines. A note that several records share
+    is one line."""
+    lines = [f"refused: {record.subject.key}: {record.refused}" for record in outcome.records if record.refused]  # noqa: E501  # fmt: skip
+    noted: dict[str, dict[str, None]] = {}
     for record in outcome.records:
-        if record.refused:
-            console.print(f"refused: {record.subject.key}: {record.refused}")
         for note in record.notes:
-            console.print(f"note: {record.subject.key}: {note}")
-    for failed in outcome.failed:
-        console.print(f"failed: {failed.subject} on {failed.device}: {failed.why}")
+            noted.setdefault(note, {})[record.subject.key] = None
+    for note, keys in noted.items():
+        first, *others = keys
+        lines.append(f"note: {first}{f' and {len(others)} more' if others else ''}: {note}")
+    lines += [f"failed: {one.subject} on {one.device}: {one.why}" for one in outcome.failed]
     if outcome.interrupted:
-        console.print("interrupted: what was measured until then is kept")
+        lines.append("interrupted: what was measured until then is kept")
+    return lines
 
 
 def table(records: Sequence[Record]) -> Table:
@@ -55,18 +66,23 @@ def table(records: Sequence[Record]) -> Table:
     for record in records:
         key = f"  {record.subject.part}" if record.subject.part else record.subject.key
         cells = [figure(name, record.figures.get(name)) for name in names]
-        found.add_row(key, record.environment.device, *cells, _share(record))
+        place = record.environment.device or record.environment.board or record.environment.target
+        found.add_row(key, place, *cells, _share(record))
     return found
 
 
 def figure(name: str, value: Figure | None) -> str:
-    """One figure with its unit; times with the half width of their interval."""
+    """One figure with its unit; times with the half width of their interval: of the median (95 %)
+    for samples, of a prediction (80 %) else."""
     if value is None:
         return "–"
     match KPIS[name].unit:
         case "s":
             width = ""
-            if value.low is not None and value.high is not None and value.value:
+            if value.samples:
+                reach = half_width(value.samples)
+                width = f" ±{reach:.1%}" if reach < 1 else ""
+            elif value.low is not None and value.high is not None and value.value:
                 width = f" ±{(value.high - value.low) / 2 / value.value:.0%}"
             return seconds(value.value) + width
         case "B":
@@ -81,4 +97,4 @@ def _share(record: Record) -> str:
     return f"{record.floor_seconds / time.value:.0%}"
 
 
-__all__ = ["figure", "render", "table"]
+__all__ = ["figure", "problems", "render", "table"]

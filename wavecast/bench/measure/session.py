@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -59,26 +60,39 @@ def session(
     """Measure everything; each record is in the store before the next is taken. A subject that
     fails is told in the outcome, and the others go on."""
     outcome = Outcome(run)
-    if store is not None:
-        store.begin(run)
-    try:
+    with keeping(outcome, store) as keep:
         for workload in workloads:
             for device in devices:
                 progress(f"{workload.subject.key} on {device.id}")
                 try:
                     for record in measure(workload, device):
-                        if store is not None:
-                            store.add(run.id, record)
-                        outcome.records.append(record)
+                        keep(record)
                 except StoreError:
                     raise
                 except WavecastError as error:
                     outcome.failed.append(Failed(workload.subject.key, device.id, str(error)))
+    return outcome
+
+
+@contextlib.contextmanager
+def keeping(outcome: Outcome, store: Store | None) -> Iterator[Callable[[Record], None]]:
+    """Gives what keeps a record, in the outcome and the store. An interrupt (Ctrl-C) of the block
+    ends it and is told in the outcome; a run is finished in the store when its block is."""
+    run = outcome.run
+    if store is not None:
+        store.begin(run)
+
+    def keep(record: Record) -> None:
+        if store is not None:
+            store.add(run.id, record)
+        outcome.records.append(record)
+
+    try:
+        yield keep
     except KeyboardInterrupt:
         outcome.interrupted = True
     if store is not None and not outcome.interrupted:
         store.finish(run.id, now())
-    return outcome
 
 
-__all__ = ["Failed", "Measure", "Outcome", "offline_measure", "session"]
+__all__ = ["Failed", "Measure", "Outcome", "Progress", "keeping", "offline_measure", "session"]

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from wavecast.bench.records import Scalar, Subject
-from wavecast.errors import InputError, UsageError
+from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
 from wavecast.model.bounds import Work
@@ -24,6 +24,12 @@ class Workload(ABC):
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         """A call with inputs of its own on `device`. Without `values` nothing reads them: they may
         be only allocated."""
+
+    @abstractmethod
+    def verified(self) -> tuple[float | None, tuple[str, ...]]:
+        """(largest error as a multiple of the tolerance, None where there is no reference; what is
+        wrong), run on the local GPU with inputs of its own and outputs full of NaN before. Raises
+        what the call raises."""
 
     @abstractmethod
     def work(self) -> Work | None:
@@ -50,10 +56,17 @@ class OperatorWorkload(Workload):
         self.subject = Subject("operator", operator.name, self.sizes)
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+        from wavecast.integrations.gpu.inputs import MakeThere
         from wavecast.kernels.inputs import Make
 
-        given = self.operator.inputs(Make(seed, device, values=values), **self.sizes)
+        make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
+        given = self.operator.inputs(make, **self.sizes)
         return lambda: self.operator.call(**given)
+
+    def verified(self) -> tuple[float | None, tuple[str, ...]]:
+        from wavecast.integrations.gpu.verifying import operator_problems
+
+        return operator_problems(self.operator, self.sizes)
 
     def work(self) -> Work | None:
         return self.operator.work(**self.sizes)
@@ -72,26 +85,47 @@ class FunctionWorkload(Workload):
     def __init__(self, path: str, axes: Mapping[str, Scalar]) -> None:
         module, _, name = path.partition(":")
         try:
-            self._make = getattr(import_module(module), name)
-        except ImportError as error:
-            raise InputError(f"cannot import {module}: {error}") from None
-        except AttributeError:
-            raise InputError(f"{module} has no function {name!r}") from None
+            found = import_module(module)
+        except Exception as error:
+            raise InputError(f"cannot import {module}: {_told(error)}") from error
+        if not hasattr(found, name):
+            raise InputError(f"{module} has no function {name!r}")
+        self._make = getattr(found, name)
         self._axes = dict(axes)
         self.subject = Subject("callable", path, self._axes)
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         del values, device
-        import torch
+        from wavecast.integrations.gpu.inputs import seed as seeded
 
-        torch.manual_seed(seed)
+        seeded(seed)
         try:
-            made = self._make(**self._axes)
+            inspect.signature(self._make).bind(**self._axes)
         except TypeError as error:
             raise UsageError(f"{self.subject.name}: {error}") from None
+        made = self._watched(lambda: self._make(**self._axes))()
         if not callable(made):
             raise UsageError(f"{self.subject.name} returns {type(made).__name__}, no function")
-        return made
+        return self._watched(made)
+
+    def _watched(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """`call`, whose errors are those of the user's function."""
+
+        def run() -> Any:
+            try:
+                return call()
+            except WavecastError:
+                raise
+            except Exception as error:
+                raise InputError(f"{self.subject.name}: {_told(error)}") from error
+
+        return run
+
+    def verified(self) -> tuple[float | None, tuple[str, ...]]:
+        from wavecast.integrations.gpu.verifying import unwritten
+
+        wrong = unwritten(lambda: self.prepared(1, device="cuda"))
+        return None, (wrong,) if wrong else ()
 
     def work(self) -> Work | None:
         return None
@@ -99,6 +133,11 @@ class FunctionWorkload(Workload):
     def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
         del arch, check
         return None, ()
+
+
+def _told(error: Exception) -> str:
+    """An error of somebody else's code, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def workload(name: str, axes: Mapping[str, Scalar]) -> Workload:

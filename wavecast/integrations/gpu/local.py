@@ -19,12 +19,19 @@ FLUSHED = 1 << 29
 @dataclass(frozen=True, slots=True)
 class LocalGpu:
     """One GPU. `target` is `gfx942` or `sm_90`, `units` its compute units as torch counts them,
-    `library` torch and what it runs on."""
+    `library` torch and what it runs on, `runtime` the latter. `uuid` and `bus` (`0000:3b:00`) tell
+    it from others of its kind, "" where torch does not say; `l2_bytes` is its L2 and `memory_bytes`
+    its memory, 0 likewise."""
 
     name: str
     target: str
     units: int
     library: str
+    runtime: str = ""
+    uuid: str = ""
+    bus: str = ""
+    l2_bytes: int = 0
+    memory_bytes: int = 0
 
     def seconds(self, work: Callable[[], object]) -> float:
         """Median device time of `work`, from events around it, caches flushed before."""
@@ -52,8 +59,8 @@ def local_gpu() -> LocalGpu:
     except ImportError:
         raise MissingTool("measuring needs PyTorch", hint="pip install torch") from None
     if not torch.cuda.is_available():
-        raise NothingAnalysed("no GPU that PyTorch can use", hint="--measure needs CUDA or ROCm")
-    properties = torch.cuda.get_device_properties(0)
+        raise NothingAnalysed("no GPU that PyTorch can use", hint="measuring needs CUDA or ROCm")
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     if torch.version.hip:
         target, runtime = properties.gcnArchName.split(":")[0], f"ROCm {torch.version.hip}"
     else:
@@ -63,4 +70,18 @@ def local_gpu() -> LocalGpu:
         target=target,
         units=properties.multi_processor_count,
         library=f"torch {torch.__version__}, {runtime}",
+        runtime=runtime,
+        uuid=str(getattr(properties, "uuid", "")),
+        bus=_bus(properties),
+        l2_bytes=int(getattr(properties, "L2_cache_size", 0)),
+        memory_bytes=int(getattr(properties, "total_memory", 0)),
     )
+
+
+def _bus(properties: Any) -> str:
+    """`0000:3b:00` as PCI tools write it; torch has it since 2.6."""
+    try:
+        parts = properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id
+    except AttributeError:
+        return ""
+    return f"{parts[0]:04x}:{parts[1]:02x}:{parts[2]:02x}"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,10 +18,11 @@ from wavecast.errors import CaptureError, InputError
 Grid = tuple[int, int, int]
 
 _PROFILED = """
-import runpy, sys
+import os, runpy, sys
 import torch
-script, trace = sys.argv[1:]
-sys.argv = [script]
+script, trace, *arguments = sys.argv[1:]
+sys.argv = [script, *arguments]
+sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
 runpy.run_path(script, run_name="__main__")
 torch.cuda.synchronize()
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
@@ -33,19 +35,23 @@ profiler.export_chrome_trace(trace)
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """Launches of one kernel with one grid: their number and median device time in seconds."""
+    """Launches of one kernel with one grid: their number, their device times in seconds in order
+    (`samples`) and the median of those."""
 
     kernel: str
     grid: Grid
     launches: int
     seconds: float
+    samples: tuple[float, ...] = ()
 
 
-def profile_script(path: Path, timeout: float = 600.0) -> tuple[KernelRun, ...]:
+def profile_script(
+    path: Path, timeout: float = 600.0, *, arguments: Sequence[str] = ()
+) -> tuple[KernelRun, ...]:
     """The kernels a script launches on the local GPU. Raises CaptureError when it fails."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.json"
-        command = [sys.executable, "-c", _PROFILED, str(path), str(trace)]
+        command = [sys.executable, "-c", _PROFILED, str(path), str(trace), *arguments]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, check=False
@@ -73,5 +79,6 @@ def kernel_runs(trace: Path) -> tuple[KernelRun, ...]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{trace.name}: no trace of torch's profiler: {error}") from None
     return tuple(
-        KernelRun(name, grid, len(found), median(found)) for (name, grid), found in times.items()
+        KernelRun(name, grid, len(found), median(found), tuple(found))
+        for (name, grid), found in times.items()
     )

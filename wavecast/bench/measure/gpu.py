@@ -1,0 +1,248 @@
+"""Measuring on the local GPU: device times of calls that take turns, checked before they count.
+
+Cold caches: every call has inputs of its own, so many sets of them that their bytes exceed twice
+L2 and the memory-side cache; where one set is so small that it takes too many, a write of that size
+goes before each call instead. Times come from events around a call, or from replaying a graph of
+the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from statistics import median
+from typing import Any, Final, Literal
+
+from wavecast.arch import Device
+from wavecast.bench.measure import offline, physics
+from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.sampling import Budget, Progress, Sampled, sample
+from wavecast.bench.measure.sensors import Watch
+from wavecast.bench.measure.workload import Workload
+from wavecast.bench.records import Conditions, Figure, Record
+from wavecast.errors import WavecastError
+from wavecast.integrations.gpu import timing
+from wavecast.model.roofline import roofline
+
+Cache = Literal["cold", "warm"]
+Timing = Literal["events", "graph"]
+
+MOST_SETS: Final = 64
+"""More sets of inputs are not made: caches are then flushed by a write."""
+UNKNOWN_CACHE: Final = 256 << 20
+"""Of a GPU nobody described: the largest there is, the memory-side cache of MI300."""
+_SHARE: Final = 0.4
+"""Of the free memory that the inputs of one subject may take."""
+_GRAPH_SECONDS: Final = 200e-6
+_GRAPH_CALLS: Final = 100
+"""A graph repeats calls until it takes so long, that many at most: it takes some microseconds to
+start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to measure. `verify` compares results with the reference before times count; `offline`
+    adds what is known without running: registers, LDS, the prediction."""
+
+    cache: Cache = "cold"
+    timing: Timing = "events"
+    budget: Budget = field(default_factory=Budget)
+    verify: bool = True
+    offline: bool = True
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A workload ready to be timed. `seconds` takes a sample, the mean of `calls` calls."""
+
+    workload: Workload
+    seconds: Callable[[], float]
+    conditions: Conditions
+    calls: int
+    error: float | None = None
+    refused: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+class Turns:
+    """Calls with inputs of their own, one after the other. Results stay until their turn comes
+    again, so that no call writes what the one before has left in a cache."""
+
+    def __init__(self, calls: Sequence[Callable[[], Any]]) -> None:
+        self.calls = list(calls)
+        self._held: list[Any] = [None] * len(self.calls)
+        self._turn = 0
+
+    def __call__(self) -> None:
+        number = self._turn % len(self.calls)
+        self._turn += 1
+        self._held[number] = self.calls[number]()
+
+
+def cache_bytes(here: Here) -> int:
+    """L2 and memory-side cache of the GPU: of `arch` where it is known, else what torch says or,
+    more, the largest there is."""
+    if here.device is None:
+        return max(here.local.l2_bytes, UNKNOWN_CACHE)
+    facts = here.device.facts
+    sizes = [facts.integer(n, "B") for n in ("l2_size", "mall") if here.device.get(n) is not None]
+    return sum(sizes) or max(here.local.l2_bytes, UNKNOWN_CACHE)
+
+
+def prepare(
+    workload: Workload, settings: Settings, here: Here, stopwatch: timing.Stopwatch
+) -> Prepared:
+    """Inputs, a first call that compiles, and the check of results. Raises what the call raises."""
+    error, wrong, notes = _verified(workload) if settings.verify else (None, "", [])
+    before = timing.allocated()
+    calls = [workload.prepared(0, device="cuda")]
+    one = timing.allocated() - before
+    flush = None
+    if settings.cache == "cold":
+        least = 2 * cache_bytes(here)
+        count, flushed = _sets(one, least, timing.free())
+        calls += [workload.prepared(seed, device="cuda") for seed in range(1, count)]
+        if flushed:
+            flush = timing.Flush(least)
+            notes.append(f"caches are flushed before each call by a write of {least >> 20} MiB")
+    turns = Turns(calls)
+    turns()  # compiles
+    timing.synchronise()
+    conditions = Conditions(settings.cache, "events", "random")
+    if settings.timing == "graph":
+        found = _graphed(turns, stopwatch, flush)
+        if isinstance(found, str):
+            notes.append(f"timed by events: {found}")
+        else:
+            replay, repeats = found
+            once = lambda: stopwatch.seconds(replay, flush) / repeats  # noqa: E731
+            conditions = replace(conditions, timing="graph")
+            return Prepared(workload, once, conditions, repeats, error, wrong, notes)
+    once = lambda: stopwatch.seconds(turns, flush)  # noqa: E731
+    return Prepared(workload, once, conditions, 1, error, wrong, notes)
+
+
+def measure(
+    group: Sequence[Prepared],
+    settings: Settings,
+    here: Here,
+    progress: Progress = lambda *_: None,
+) -> tuple[list[Record], bool]:
+    """The records of subjects that take turns, and whether Ctrl-C ended it. Those that were not
+    called yet by then have none."""
+    watch = Watch(here.sensors)
+
+    def looked(number: int, samples: int, width: float) -> None:
+        if samples % 20 == 0:
+            watch.look()
+        progress(number, samples, width)
+
+    found = sample([one.seconds for one in group], settings.budget, looked)
+    sensors, notes = watch.ended()
+    interrupted = any(sampled.stopped == "interrupted" for sampled in found)
+    records = [
+        _record(one, sampled, settings, here, sensors, notes)
+        for one, sampled in zip(group, found, strict=True)
+        if sampled.samples
+    ]
+    return records, interrupted
+
+
+def _verified(workload: Workload) -> tuple[float | None, str, list[str]]:
+    """(error, why the result is wrong, notes)."""
+    try:
+        error, problems = workload.verified()
+    except Exception as failure:
+        if not timing.out_of_memory(failure):
+            raise
+        timing.release()
+        return None, "", ["results were not checked: the reference does not fit in memory"]
+    return error, f"wrong result: {problems[0]}" if problems else "", list(problems)
+
+
+def _sets(one: int, least: int, free: int) -> tuple[int, bool]:
+    """(sets of inputs of `one` byte each, whether a write must flush `least` bytes besides)."""
+    if one <= 0:
+        return 1, True  # calls share their tensors: a function that made them before
+    needed = max(2, ceil(least / one) + 1)
+    fitting = max(1, int(_SHARE * free / one))
+    if needed <= min(fitting, MOST_SETS):
+        return needed, False
+    return 1, True
+
+
+def _graphed(
+    turns: Turns, stopwatch: timing.Stopwatch, flush: timing.Call | None
+) -> tuple[timing.Call, int] | str:
+    """(what replays so many calls, how many), or why there is no graph. With a flush before it
+    a graph holds one call."""
+    if flush is not None:
+        calls = turns.calls[:1]
+    else:
+        once = min(stopwatch.seconds(turns) for _ in range(3))
+        wanted = ceil(_GRAPH_SECONDS / once) if once > 0 else _GRAPH_CALLS
+        rounds = max(1, ceil(min(wanted, _GRAPH_CALLS) / len(turns.calls)))
+        calls = turns.calls * rounds
+    try:
+        return timing.Graph(calls), len(calls)
+    except timing.NotCaptured as error:
+        return str(error)
+
+
+def _record(
+    one: Prepared,
+    sampled: Sampled,
+    settings: Settings,
+    here: Here,
+    sensors: dict[str, float],
+    notes: tuple[str, ...],
+) -> Record:
+    samples, device, work = tuple(sampled.samples), here.device, one.workload.work()
+    roof = roofline(work, device) if work is not None and device is not None else None
+    peak = device.peak_bandwidth() if device is not None else None
+    floor = roof.floor_seconds if roof is not None else None
+    implausible = physics.implausible(
+        samples,
+        floor_seconds=floor,
+        floor_of=roof.bound if roof is not None else "",
+        cold=settings.cache == "cold",
+        least_bytes=work.bytes if work is not None and not work.bytes_at_most else None,
+        peak_bandwidth=float(peak.value) if peak is not None else None,  # type: ignore[arg-type]
+        resolution=physics.TIMER_SECONDS / one.calls,
+    )
+    figures = {"measured_seconds": Figure(median(samples), "measured", samples=samples)}
+    if one.error is not None:
+        figures["numerical_error"] = Figure(min(one.error, 1e300), "measured")
+    digest, more = "", list(one.notes)
+    if settings.offline and device is not None:
+        static, digest, why = _static(one.workload, device, here)
+        figures = {**static, **figures}
+        more += [why] if why else []
+    if not sampled.settled:
+        more.append(f"times had not settled after {sampled.warm_ups} calls of warming up")
+    if sampled.stopped == "interrupted":
+        more.append(f"interrupted after {len(samples)} samples")
+    return Record(
+        subject=one.workload.subject,
+        environment=here.environment,
+        conditions=one.conditions,
+        figures=figures,
+        digest=digest,
+        floor_seconds=floor,
+        refused=one.refused or implausible,
+        notes=(*more, *notes),
+        sensors=sensors,
+    )
+
+
+def _static(workload: Workload, device: Device, here: Here) -> tuple[dict[str, Figure], str, str]:
+    """(figures of the code and the prediction, its digest, why there are none)."""
+    try:
+        found = offline.measure(workload, device, here.environment)[0]
+    except WavecastError as error:
+        return {}, "", f"no prediction: {error}"
+    return dict(found.figures), found.digest, ""
+
+
+__all__ = ["MOST_SETS", "Prepared", "Settings", "Turns", "cache_bytes", "measure", "prepare"]

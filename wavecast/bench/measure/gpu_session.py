@@ -1,0 +1,100 @@
+"""One invocation that measures on the local GPU: subjects in groups that take turns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from wavecast.bench.measure import gpu
+from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.session import Failed, Outcome, Progress, keeping
+from wavecast.bench.measure.workload import Workload
+from wavecast.bench.records import Record, Run
+from wavecast.bench.store.base import Store
+from wavecast.errors import StoreError
+from wavecast.integrations.gpu import timing
+
+GROUP: Final = 8
+"""Subjects that take turns. More would lie so far apart that each finds the GPU as the others left
+it."""
+
+Sampling = Callable[[str, int, float], None]
+"""(subject, samples so far, relative half width of the interval of its median)."""
+
+
+def gpu_session(
+    run: Run,
+    workloads: Sequence[Workload],
+    here: Here,
+    settings: gpu.Settings,
+    store: Store | None = None,
+    progress: Progress = lambda _: None,
+    sampling: Sampling = lambda *_: None,
+) -> Outcome:
+    """Measure everything on this machine's GPU. Subjects are prepared until there are `GROUP` or
+    the memory is full, take turns, and are in the store before the next group. A subject that
+    fails is told in the outcome, and the others go on. Ctrl-C keeps what has samples."""
+    outcome = Outcome(run)
+    place = here.environment.device or here.environment.board
+    stopwatch = timing.Stopwatch()
+    pending = deque(workloads)
+    with keeping(outcome, store) as keep:
+        while pending:
+            group: list[gpu.Prepared] = []
+            while pending and len(group) < GROUP:
+                workload = pending[0]
+                progress(f"{workload.subject.key} on {place}")
+                try:
+                    group.append(gpu.prepare(workload, settings, here, stopwatch))
+                except Exception as error:  # of any library: CUDA, the compiler, the user's code
+                    timing.release()
+                    if timing.out_of_memory(error) and group:
+                        break  # it is the first of the next group
+                    outcome.failed.append(_failed(workload, place, error))
+                pending.popleft()
+            found, interrupted = _measured(group, settings, here, outcome, sampling)
+            for record in found:
+                keep(record)
+            group.clear()
+            timing.release()
+            if interrupted:
+                raise KeyboardInterrupt
+    return outcome
+
+
+def _measured(
+    group: Sequence[gpu.Prepared],
+    settings: gpu.Settings,
+    here: Here,
+    outcome: Outcome,
+    sampling: Sampling,
+) -> tuple[list[Record], bool]:
+    """A group's records; of one that cannot be measured together, one by one."""
+    keys = [one.workload.subject.key for one in group]
+    try:
+        return gpu.measure(
+            group, settings, here, lambda number, *rest: sampling(keys[number], *rest)
+        )
+    except StoreError:
+        raise
+    except Exception as error:
+        if len(group) == 1:
+            place = here.environment.device or here.environment.board
+            outcome.failed.append(_failed(group[0].workload, place, error))
+            return [], False
+    records: list[Record] = []
+    for one in group:
+        found, interrupted = _measured([one], settings, here, outcome, sampling)
+        records += found
+        if interrupted:
+            return records, True
+    return records, False
+
+
+def _failed(workload: Workload, place: str, error: Exception) -> Failed:
+    text = " ".join(str(error).split()) or "no message"
+    return Failed(workload.subject.key, place, text[:400])
+
+
+__all__ = ["GROUP", "gpu_session"]

@@ -1,0 +1,186 @@
+"""Measuring the kernels a script launches: predicted for GPUs that are not there, or timed by
+torch's profiler on the local one.
+
+A launch is told from others of its kernel by its grid and its scalar arguments; constants are not
+among them, for they are what is tuned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from wavecast.arch import Device
+from wavecast.bench.measure import offline, physics
+from wavecast.bench.measure.environment import emulated_environment
+from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.session import Failed, Outcome, Progress, keeping
+from wavecast.bench.records import Conditions, Figure, Record, Run, Scalar, Subject
+from wavecast.bench.store.base import Store
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import NothingAnalysed, StoreError, WavecastError
+from wavecast.integrations.gpu import KernelRun, profile_script
+from wavecast.integrations.triton import Capture, capture_script
+
+PROFILED = Conditions(timing="profiler", inputs="given")
+"""Caches are as the script leaves them; data is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script, its arguments, and a regular expression of the kernels to measure ("": all)."""
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+    kernels: str = ""
+    quiet: bool = True
+
+
+def script_session(
+    run: Run,
+    scripts: Sequence[Script],
+    devices: Sequence[Device],
+    store: Store | None = None,
+    progress: Progress = lambda _: None,
+    here: Here | None = None,
+) -> Outcome:
+    """Measure the kernels of scripts on `devices`, or with `here` on the local GPU. A script or
+    kernel that fails is told in the outcome, and the others go on."""
+    outcome = Outcome(run)
+    with keeping(outcome, store) as keep:
+        for script in scripts:
+            try:
+                if here is not None:
+                    progress(f"{script.path.name} on {here.environment.board}")
+                    for record in measured(script, here, outcome):
+                        keep(record)
+                else:
+                    for record in predicted(script, devices, outcome, progress):
+                        keep(record)
+            except StoreError:
+                raise
+            except WavecastError as error:
+                places = ", ".join(device.id for device in devices) or "local GPU"
+                outcome.failed.append(Failed(str(script.path), places, str(error)))
+    return outcome
+
+
+def predicted(
+    script: Script, devices: Sequence[Device], outcome: Outcome, progress: Progress
+) -> Iterator[Record]:
+    """Records of a script's launches, device by device."""
+    progress(f"{script.path.name}: launches")
+    capture = _captured(script, devices, outcome)
+    for device in devices:
+        launches = capture.launches.get(device.target, ())
+        for subject, launch in subjects(launches):
+            progress(f"{subject.key} on {device.id}")
+            yield from _of_launch(subject, launch, device, outcome)
+
+
+def measured(script: Script, here: Here, outcome: Outcome) -> Iterator[Record]:
+    """Records of the Triton kernels a script launches on the local GPU: times by torch's profiler,
+    the rest from the launches as they are captured for the GPU. Raises NothingAnalysed when the
+    profiler saw none of them."""
+    device = here.device
+    runs = profile_script(script.path, arguments=script.arguments)
+    launched: Sequence[tuple[Subject, Launch]] = ()
+    if device is not None:
+        capture = _captured(script, [device], outcome)
+        launched = subjects(capture.launches.get(device.target, ()))
+    found = False
+    for one in runs:
+        mine = [pair for pair in launched if _same(pair[1], one)]
+        if device is not None and not mine:
+            continue  # not the script's own: a kernel of torch, or one that -k leaves out
+        found = True
+        yield _timed(one, mine, here, outcome)
+    if not found:
+        raise NothingAnalysed(f"{script.path.name} launched no Triton kernel the profiler saw")
+
+
+def subjects(launches: Sequence[Launch]) -> list[tuple[Subject, Launch]]:
+    """Launches with what they are called in records; those that grid and scalars do not tell apart
+    are numbered in order of their first appearance."""
+    named = [(launch.code.kernel, _axes(launch)) for launch in launches]
+    counts = Counter((name, str(axes)) for name, axes in named)
+    seen: Counter[tuple[str, str]] = Counter()
+    found = []
+    for launch, (name, axes) in zip(launches, named, strict=True):
+        key = name, str(axes)
+        seen[key] += 1
+        numbered = {**axes, "launch": seen[key]} if counts[key] > 1 else axes
+        found.append((Subject("kernel", name, numbered), launch))
+    return found
+
+
+def _axes(launch: Launch) -> Mapping[str, Scalar]:
+    axes: dict[str, Scalar] = {"grid": "x".join(map(str, launch.grid))}
+    for argument in launch.arguments:
+        if argument.kind == "scalar" and isinstance(argument.value, (bool, int, float)):
+            value = argument.value
+            axes[argument.name] = value if math.isfinite(value) else str(value)
+    tensors = (one for one in launch.arguments if one.kind not in ("scalar", "constant"))
+    dtypes = dict.fromkeys(tensor.dtype for tensor in tensors if tensor.dtype)
+    if dtypes:
+        axes["dtypes"] = ",".join(dtypes)
+    return axes
+
+
+def _captured(script: Script, devices: Sequence[Device], outcome: Outcome) -> Capture:
+    capture = capture_script(
+        script.path, script.arguments, devices, kernels=script.kernels, quiet=script.quiet
+    )
+    for failure in capture.failures:
+        name = failure.kernel or str(script.path)
+        outcome.failed.append(Failed(f"kernel {name}", failure.target, failure.message))
+    return capture
+
+
+def _of_launch(
+    subject: Subject, launch: Launch, device: Device, outcome: Outcome
+) -> Iterator[Record]:
+    environment = emulated_environment(device)
+    try:
+        yield from offline.of_launches(subject, [launch], device, environment)
+    except WavecastError as error:
+        outcome.failed.append(Failed(subject.key, device.id, str(error)))
+
+
+def _same(launch: Launch, run: KernelRun) -> bool:
+    return launch.code.kernel == run.kernel and launch.grid == run.grid
+
+
+def _timed(
+    run: KernelRun, mine: Sequence[tuple[Subject, Launch]], here: Here, outcome: Outcome
+) -> Record:
+    """The record of a profiled kernel; what is known of its launch only where it is one."""
+    samples = run.samples or (run.seconds,)
+    figures = {"measured_seconds": Figure(median(samples), "measured", samples=samples)}
+    environment, notes = here.environment, [f"{run.launches} launches in the script"]
+    base: Record | None = None
+    subject = Subject("kernel", run.kernel, {"grid": "x".join(map(str, run.grid))})
+    if len(mine) == 1 and here.device is not None:
+        subject = mine[0][0]
+        base = next(_of_launch(*mine[0], here.device, outcome), None)
+    elif len(mine) > 1:
+        notes.append(f"{len(mine)} different launches have this grid: their times are together")
+    notes.append(here.sensors.absent or "clocks were not watched: the script has its own process")
+    refused = physics.implausible(samples, cold=False, resolution=0.0)
+    return Record(
+        subject=subject,
+        environment=environment,
+        conditions=PROFILED,
+        figures={**(base.figures if base is not None else {}), **figures},
+        digest=base.digest if base is not None else "",
+        floor_seconds=base.floor_seconds if base is not None else None,
+        refused=refused,
+        notes=(*(base.notes if base is not None else ()), *notes),
+    )
+
+
+__all__ = ["PROFILED", "Script", "measured", "predicted", "script_session", "subjects"]

@@ -1,0 +1,115 @@
+"""Whether what a call leaves in its outputs is right: fresh inputs, and outputs full of NaN before.
+
+Memory that `torch.empty` and its like return while a call is verified is filled with ones bit by
+bit (NaN in every float format but fp8 e4m3fnuz, where it is -240; -1 in integers), and so are freed
+blocks of the sizes the outputs had, for allocations that happen below Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from wavecast.integrations.gpu.inputs import MakeThere
+from wavecast.integrations.torch import verify
+from wavecast.kernels.operator import Operator, Sizes
+
+POISON = 0xFF
+
+_MAKERS = frozenset(
+    {torch.empty, torch.empty_like, torch.empty_strided}
+    | {torch.Tensor.new_empty, torch.Tensor.new_empty_strided}
+)
+
+
+class Filled(TorchFunctionMode):
+    """Fills new memory with one byte."""
+
+    def __init__(self, byte: int) -> None:
+        super().__init__()
+        self._byte = byte
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple = (),
+        kwargs: dict | None = None,
+    ) -> Any:
+        del types
+        given = kwargs or {}
+        made = func(*args, **given)
+        if func in _MAKERS and given.get("out") is None and made.device.type != "meta":
+            with torch._C.DisableTorchFunction():
+                made.untyped_storage().fill_(self._byte)
+        return made
+
+
+def operator_problems(
+    operator: Operator, sizes: Sizes, place: str = "cuda", seed: int = 1
+) -> tuple[float | None, tuple[str, ...]]:
+    """(largest error as a multiple of the tolerance, None for operators with a comparison of their
+    own; what is wrong) of a call on inputs of its own, the reference computed in float64 on the
+    same device. Raises what the call raises, torch's OutOfMemoryError among it."""
+    given = operator.inputs(MakeThere(seed, place), **sizes)
+    wide = verify.widened(operator, given)
+    expected = _on_host(verify.results(operator.reference, wide, operator.mutates))
+    del wide
+    _poison_freed(expected.values(), place)
+    with Filled(POISON):
+        got = _on_host(verify.results(operator.call, given, operator.mutates))
+    problems = verify.compared(operator, got, expected, sizes)
+    error = None
+    if operator.compare is None and list(got) == list(expected):
+        errors = (verify.excess(got[name], expected[name], operator.tolerance) for name in got)
+        error = max(errors, default=0.0)
+    return error, tuple(problems)
+
+
+def unwritten(made: Callable[[], Callable[[], Any]]) -> str:
+    """What a function without a reference leaves unwritten in the tensors it returns, "" for
+    nothing: values that are NaN over memory full of NaN, and are not over zeros. `made` gives the
+    same call, with the same inputs, each time."""
+    results = []
+    for byte in (0, POISON):
+        call = made()
+        with Filled(byte):
+            results.append([tensor.detach().clone() for tensor in _tensors(call())])
+    for number, (zeros, ones) in enumerate(zip(*results, strict=True)):
+        if zeros.shape != ones.shape or not zeros.is_floating_point():
+            continue
+        count = int((ones.isnan() & ~zeros.isnan()).sum())
+        if count:
+            return f"{count} of {ones.numel()} values of result {number} are never written"
+    return ""
+
+
+def _poison_freed(expected: Iterable[torch.Tensor], place: str) -> None:
+    """Blocks of the outputs' sizes, in float64 down to 8 bits, are filled and given back: the
+    allocator hands them out again."""
+    for tensor in expected:
+        blocks = []
+        for width in (1, 2, 4, 8):
+            blocks.append(torch.empty(tensor.numel() * width, dtype=torch.uint8, device=place))
+            blocks[-1].fill_(POISON)
+        del blocks
+
+
+def _on_host(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+
+
+def _tensors(result: Any) -> list[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, (list, tuple)):
+        return [tensor for one in result for tensor in _tensors(one)]
+    if isinstance(result, dict):
+        return [tensor for one in result.values() for tensor in _tensors(one)]
+    return []
+
+
+__all__ = ["POISON", "Filled", "operator_problems", "unwritten"]
