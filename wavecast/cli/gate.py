@@ -101,7 +101,7 @@ def command(
     _write(verdict, summary, junit, sarif)
     _show(verdict, form)
     if annotations if annotations is not None else bool(os.environ.get("GITHUB_ACTIONS")):
-        for line in report_files().annotations(verdict):
+        for line in report_files().workflow_commands(verdict):
             click.echo(line, err=form != "text")
     return int(bool(verdict.broken))
 

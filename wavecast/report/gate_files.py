@@ -106,7 +106,7 @@ def sarif_log(verdict: Verdict) -> dict[str, Any]:
     return sarif.run(rules, results)
 
 
-def annotations(verdict: Verdict) -> list[str]:
+def workflow_commands(verdict: Verdict) -> list[str]:
     """Workflow commands that show what broke at its line in a pull request. Properties and text
     are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
     found = []
@@ -142,4 +142,4 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-__all__ = ["SCHEMA", "annotations", "document", "junit", "sarif_log"]
+__all__ = ["SCHEMA", "document", "junit", "sarif_log", "workflow_commands"]

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The figures of one subject on one device by KPI. `code` is the digest of its machine code,
+    """The figures of one subject on one device by KPI. `code` names its machine code (`codes`),
     `compiler` what it was compiled with, `timing` how times were had (`Conditions.timing`)."""
 
     figures: Mapping[str, float]
@@ -34,13 +34,13 @@ class Entry:
     timing: str = ""
 
     @classmethod
-    def of(cls, record: Record) -> Entry:
+    def of(cls, record: Record, code: str) -> Entry:
         """What a baseline keeps of a record."""
         figures = {name: _rounded(figure.value) for name, figure in record.figures.items()}
         triton = record.environment.triton
         return cls(
             figures=figures,
-            code=record.digest,
+            code=code,
             compiler=f"Triton {triton}" if triton else "",
             timing=record.conditions.timing,
         )

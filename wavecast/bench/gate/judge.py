@@ -62,7 +62,7 @@ def judge(
             measured.add(key)
             before = baseline.entries.get(key)
             if before is None and not record.refused:
-                new.append(_New(key, Entry.of(record)))
+                new.append(_New(key, Entry.of(record, one.codes.get(key[0], ""))))
             found += _record(before, record, one)
         if one.failed:
             shown = f"{one.guard.kind} {one.guard.shown}"
@@ -95,13 +95,14 @@ def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everythin
     for one in taken:
         for record in one.records:
             if not record.refused:
-                found[record.subject.key, one.device] = Entry.of(record)
+                subject = record.subject.key
+                found[subject, one.device] = Entry.of(record, one.codes.get(subject, ""))
     return Baseline(found)
 
 
 def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judged]:
     subject, device = record.subject.key, taken.device
-    place = taken.places.get(subject, NOWHERE)
+    place, code = taken.places.get(subject, NOWHERE), taken.codes.get(subject, "")
     if record.refused:
         yield Judged(subject, device, "", Status.WRONG, reason=record.refused, place=place)
         return
@@ -130,7 +131,7 @@ def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judg
         reason = ""
         if not passes(kpi, value, limit):
             status = Status.WORSE
-            reason = _why(kpi, old, value, threshold.limit, record, before)
+            reason = _why(kpi, old, value, threshold.limit, record, before, code)
         elif before is None:
             continue  # the subject is new, which is said
         elif old is None:
@@ -148,6 +149,7 @@ def _why(
     limit: float | None,
     record: Record,
     before: Entry | None,
+    code: str,
 ) -> str:
     """One line: what the figure is, by how much it changed, and what else is known of why."""
     said = [kpi.meaning]
@@ -158,7 +160,7 @@ def _why(
     compiler = f"Triton {record.environment.triton}"
     if before is not None and before.compiler and before.compiler != compiler:
         said.append(f"compiled with {compiler}, the baseline with {before.compiler}")
-    elif before is not None and before.code and before.code == record.digest:
+    elif before is not None and before.code and before.code == code:
         said.append("the machine code is that of the baseline")
     if kpi.name == "check_reports":
         said += [note for note in record.notes if note.startswith("check: ")][:2]

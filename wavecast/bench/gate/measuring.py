@@ -11,6 +11,7 @@ from typing import Any
 
 from wavecast import arch
 from wavecast.arch import Device
+from wavecast.bench.gate.codes import code_of
 from wavecast.bench.gate.guards import NOWHERE, Guard, Place
 from wavecast.bench.gate.scripts import script_records
 from wavecast.bench.measure import offline
@@ -25,14 +26,16 @@ from wavecast.kernels.operator import Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What measuring a guard on a device gave: its records, or why there are none. `places` says
-    where the kernel of each record is written, by the key of its subject."""
+    """What measuring a guard on a device gave: its records, or why there are none. By the key of a
+    record's subject, `places` says where its kernel is written and `codes` names its machine
+    code."""
 
     guard: Guard
     device: str
     records: tuple[Record, ...] = ()
     failed: str = ""
     places: Mapping[str, Place] = field(default_factory=dict)
+    codes: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure(guard: Guard, root: Path) -> list[Taken]:
@@ -53,11 +56,12 @@ def _of_script(guard: Guard, devices: Sequence[Device], root: Path) -> list[Take
     taken = []
     for device in devices:
         mine = found[device.id]
+        keys = [record.subject.key for record in mine.records]
         places = {
-            record.subject.key: place_of(launch, root)
-            for record, launch in zip(mine.records, mine.launches, strict=True)
+            key: place_of(launch, root) for key, launch in zip(keys, mine.launches, strict=True)
         }
-        taken.append(Taken(guard, device.id, tuple(mine.records), mine.failed, places))
+        codes = {key: code_of([launch]) for key, launch in zip(keys, mine.launches, strict=True)}
+        taken.append(Taken(guard, device.id, tuple(mine.records), mine.failed, places, codes))
     return taken
 
 
@@ -70,13 +74,12 @@ def _of_call(guard: Guard, device: Device, root: Path) -> Taken:
             records = _records(guard, made, launches, device, environment)
     except WavecastError as error:
         return Taken(guard, device.id, failed=str(error))
-    by_kernel = {launch.code.kernel: place_of(launch, root) for launch in reversed(launches)}
-    first = next(iter(reversed(by_kernel.values())), NOWHERE)
-    places = {
-        record.subject.key: by_kernel.get(record.subject.part.partition(" ")[0], first)
-        for record in records
-    }
-    return Taken(guard, device.id, tuple(records), places=places)
+    # One record of the whole, then one per launch where there are several.
+    of_records = [launches, *([launch] for launch in launches)][: len(records)]
+    keys = [record.subject.key for record in records]
+    places = {key: place_of(mine[0], root) for key, mine in zip(keys, of_records, strict=True)}
+    codes = {key: code_of(mine) for key, mine in zip(keys, of_records, strict=True)}
+    return Taken(guard, device.id, tuple(records), places=places, codes=codes)
 
 
 def _captured(made: Workload, device: Device) -> list[Launch]:

@@ -101,9 +101,13 @@ def _measured(
             if taken is None and len(batch.guards) > 1:  # one of them took the process down
                 alone += [replace(batch, guards=(guard,)) for guard in batch.guards]
                 continue
-            died = [Taken(batch.guards[0], device, failed="the process that measured it died")
-                    for device in batch.guards[0].devices]  # fmt: skip
-            found.taken += died if taken is None else taken
+            if taken is None:
+                taken = [
+                    Taken(guard, device, failed="the process that measured it died")
+                    for guard in batch.guards
+                    for device in guard.devices
+                ]
+            found.taken += taken
             done += len(batch.guards)
             progress(f"{done}/{len(single)}")
         batches = alone
@@ -119,10 +123,11 @@ def measured(batch: Batch) -> list[Taken]:
         for guard in batch.guards:
             for taken in measure(guard, Path(batch.root)):
                 found.append(taken)
-                for record in taken.records if store else ():
-                    store.add(batch.run, record)
+                if store is not None:
+                    for record in taken.records:
+                        store.add(batch.run, record)
     finally:
-        if store:
+        if store is not None:
             store.close()
     return found
 
