@@ -19,10 +19,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.bench",
         "Measure operators and functions over axes, on a GPU or without one.",
     ),
+    "store": ("wavecast.cli.store", "Measurements on disk: list, export, import, check."),
     "compare": ("wavecast.cli.compare", "What changed between runs, and how sure that is."),
     "gate": (
         "wavecast.cli.gate",
         "Kernels under guard against their committed baseline; red when one became worse.",
+    ),
+    "diff": (
+        "wavecast.cli.diff",
+        "Two versions of a kernel, two commits or two compilers: what changed, and where.",
     ),
     "validate": (
         "wavecast.cli.validate",

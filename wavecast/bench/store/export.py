@@ -1,0 +1,165 @@
+"""Measurements as files for other tools: CSV, JSON, JSON lines, Parquet.
+
+One row per figure (`rows.COLUMNS`). Cells that are lists or objects are JSON text in CSV; in
+Parquet samples and notes are lists. Each format comes back as it was
+(`importers.read_file`).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final
+
+from wavecast.bench.store.rows import COLUMNS, Kind, Measured, Row, rows
+from wavecast.errors import InputError, MissingTool, UnknownName
+
+SCHEMA: Final = "wavecast.measurements/1"
+_BATCH: Final = 10_000
+
+
+def export(path: Path, measured: Measured) -> int:
+    """Write a file in the format its name ends with; returns the number of rows. The file appears
+    whole or not at all.
+
+    Raises UnknownName for another ending, MissingTool without pyarrow, InputError for a number that
+    Parquet cannot hold, OSError.
+    """
+    write = FORMATS.get(path.suffix.lower())
+    if write is None:
+        raise UnknownName("format of exports", path.suffix or path.name, FORMATS)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        counted = write(temporary, rows(measured))
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return counted
+
+
+def cell(value: Any, kind: Kind) -> str:
+    """A cell of a CSV file; `rows` come back by `importers.wavecast`."""
+    if value is None:
+        return ""
+    return value if kind == "text" else _json(value)
+
+
+def _write_csv(path: Path, found: Iterator[Row]) -> int:
+    counted = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in found:
+            writer.writerow([cell(row[name], kind) for name, kind in COLUMNS.items()])
+            counted += 1
+    return counted
+
+
+def _write_lines(path: Path, found: Iterator[Row]) -> int:
+    with path.open("w", encoding="utf-8") as file:
+        return _lines(file, found, "\n")
+
+
+def _write_json(path: Path, found: Iterator[Row]) -> int:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f'{{"schema": "{SCHEMA}", "rows": [\n')
+        counted = _lines(file, found, ",\n", last="\n")
+        file.write("]}\n")
+    return counted
+
+
+def _lines(file: IO[str], found: Iterator[Row], between: str, last: str = "") -> int:
+    counted = 0
+    for row in found:
+        file.write((between if counted else "") + _json(row))
+        counted += 1
+    file.write(last if counted and last else "\n" if counted else "")
+    return counted
+
+
+def _write_parquet(path: Path, found: Iterator[Row]) -> int:
+    arrow, parquet = arrow_modules()
+    types: Mapping[Kind, Any] = {
+        "text": arrow.string(),
+        "flag": arrow.bool_(),
+        "whole": arrow.int64(),
+        "number": arrow.float64(),
+        "object": arrow.string(),
+        "texts": arrow.list_(arrow.string()),
+        "numbers": arrow.list_(arrow.float64()),
+    }
+    schema = arrow.schema(
+        [(name, types[kind]) for name, kind in COLUMNS.items()], metadata={"schema": SCHEMA}
+    )
+    counted = 0
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while batch := list(islice(found, _BATCH)):
+            columns = [
+                arrow.array([_held(row[name], kind) for row in batch], type=types[kind])
+                for name, kind in COLUMNS.items()
+            ]
+            writer.write_table(arrow.table(columns, schema=schema))
+            counted += len(batch)
+    return counted
+
+
+def _held(value: Any, kind: Kind) -> Any:
+    """A cell as Parquet holds it."""
+    if value is None:
+        return None
+    match kind:
+        case "object":
+            return _json(value)
+        case "number":
+            return _exact(value)
+        case "numbers":
+            return [_exact(one) for one in value]
+    return value
+
+
+def _exact(value: float) -> float:
+    if float(value) != value:
+        raise InputError(f"{value} is too long for Parquet", hint="export JSON lines (.jsonl)")
+    return float(value)
+
+
+def arrow_modules() -> tuple[Any, Any]:
+    """(pyarrow, pyarrow.parquet). Raises MissingTool."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingTool(
+            "Parquet needs pyarrow", hint="pip install 'wavecast[validate]'"
+        ) from None
+    return pyarrow, parquet
+
+
+def _json(value: Any) -> str:
+    plain = dict(value) if isinstance(value, Mapping) else value
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, sort_keys=False)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+FORMATS: Final[Mapping[str, Callable[[Path, Iterator[Row]], int]]] = {
+    ".parquet": _write_parquet,
+    ".json": _write_json,
+    ".jsonl": _write_lines,
+    ".csv": _write_csv,
+}
+"""Ending of the file's name -> what writes it."""
+
+__all__ = ["FORMATS", "SCHEMA", "arrow_modules", "cell", "export"]

@@ -1,0 +1,54 @@
+"""Files of other tools that hold kernel times, and our own exports, as runs and records."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.errors import InputError, UnknownName
+
+FORMATS: Final[dict[str, str]] = {
+    "wavecast": "an export: .parquet, .json, .jsonl, .csv",
+    "nvbench": "NVBench: --json or --jsonbin",
+    "pytest-benchmark": "pytest-benchmark: --benchmark-json, .benchmarks/",
+    "google-benchmark": "Google Benchmark: --benchmark_out_format=json",
+    "aiter": "AITER: CSV files of tuned GEMM and MoE kernels",
+    "rocprofv3": "rocprofv3 --kernel-trace --output-format csv",
+    "rocpd": "rocprofv3's SQLite database",
+    "ncu": "Nsight Compute: ncu --csv, details or raw page",
+    "chrome-trace": "torch.profiler: export_chrome_trace, .json or .json.gz",
+}
+"""Name -> what it is. The module of a format has its name, and `recognise(source)`, whether a file
+is of this format, and `read(source, given)`, its runs."""
+
+
+def read_file(path: Path, name: str = "", given: Given | None = None) -> Imported:
+    """The runs of a file of the format `name`, or of the one it is recognised as.
+
+    Raises UnknownName for a format that is none, InputError for a file of no known format or
+    without kernel times, UsageError for a device that contradicts the file.
+    """
+    if name and name not in FORMATS:
+        raise UnknownName("format", name, FORMATS)
+    given = given or Given()
+    source = Source(path)
+    if not name:
+        name = next((known for known in FORMATS if _module(known).recognise(source)), "")
+    if not name:
+        what = f": {source.not_json}" if source.not_json else ""
+        known = "; ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())
+        raise InputError(f"{path} is in no known format{what}", hint=f"known: {known}")
+    try:
+        return _module(name).read(source, given)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(f"{path} is no {name} file: {type(error).__name__}: {error}") from None
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"{__name__}.{name.replace('-', '_')}")
+
+
+__all__ = ["FORMATS", "Given", "Imported", "read_file"]

@@ -1,0 +1,103 @@
+"""NVBench's JSON (github.com/NVIDIA/nvbench, json_printer.cu and its script nvbench_compare.py).
+
+`benchmarks[].states[]` hold `axis_values` and `summaries`; a summary has a `tag` and `data`, values
+with name, type and value, the latter as text where it is a number. Taken are the samples that
+`--jsonbin` keeps beside the file (32-bit floats), else the median of the GPU's cold times, else
+their mean. Seconds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wavecast.bench.records import Scalar, Subject
+from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.bench.store.importers.timings import About, Timing, imported
+from wavecast.errors import InputError
+
+_TIMES: Final = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/mean")
+_SAMPLES: Final = "nv/json/bin:nv/cold/sample_times"
+
+
+def recognise(source: Source) -> bool:
+    """A document with devices and benchmarks that have states."""
+    document = source.json
+    return isinstance(document, dict) and "devices" in document and any(
+        "states" in benchmark for benchmark in document.get("benchmarks") or ()
+    )  # fmt: skip
+
+
+def read(source: Source, given: Given) -> Imported:
+    """Every state that was not skipped."""
+    boards = {device["id"]: device for device in source.json["devices"]}
+    timings: list[Timing] = []
+    notes: list[str] = []
+    for benchmark in source.json["benchmarks"]:
+        for state in benchmark["states"]:
+            where = f"{benchmark['name']} {state.get('name', '')}".strip()
+            if state.get("is_skipped"):
+                notes.append(f"{where}: skipped, {state.get('skip_reason', 'no reason given')}")
+                continue
+            found = _summaries(state)
+            samples = _samples(source, found)
+            value, name = _value(found)
+            if not samples and value is None:
+                notes.append(f"{where}: no GPU time")
+                continue
+            board = boards.get(state["device"], {})
+            version = int(board.get("sm_version", 0))
+            timings.append(
+                Timing(
+                    Subject("callable", benchmark["name"], _axes(state)),
+                    samples,
+                    None if samples else value,
+                    board.get("name", ""),
+                    f"sm_{version // 10}" if version else "",
+                    cache="cold",
+                    notes=() if samples or name == _TIMES[0] else ("mean, no median was kept",),
+                )
+            )
+    return imported(source, "nvbench", timings, given, About(notes=tuple(notes)))
+
+
+def _axes(state: Mapping[str, Any]) -> dict[str, Scalar]:
+    kinds = {"int64": int, "float64": float}
+    return {
+        axis["name"]: kinds.get(axis["type"], str)(axis["value"])
+        for axis in state.get("axis_values") or ()
+    }
+
+
+def _summaries(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        summary["tag"]: {datum["name"]: datum["value"] for datum in summary["data"]}
+        for summary in state.get("summaries") or ()
+    }
+
+
+def _value(summaries: Mapping[str, Mapping[str, Any]]) -> tuple[float | None, str]:
+    for tag in _TIMES:
+        value = summaries.get(tag, {}).get("value")
+        if value is not None:
+            return float(value), tag
+    return None, ""
+
+
+def _samples(source: Source, summaries: Mapping[str, Mapping[str, Any]]) -> tuple[float, ...]:
+    about = summaries.get(_SAMPLES)
+    if about is None:
+        return ()
+    path = source.path.parent / about["filename"]
+    count = int(about["size"])
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{source.path} names its samples: {path}: {error.strerror}") from None
+    if len(content) != 4 * count:
+        raise InputError(f"{path} has {len(content)} bytes, {count} samples have {4 * count}")
+    return struct.unpack(f"<{count}f", content)
+
+
+__all__ = ["read", "recognise"]

@@ -1,0 +1,176 @@
+"""Kernel times of other tools as records of one run."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from statistics import median
+from typing import Final
+
+from wavecast import arch
+from wavecast.bench.measure.environment import now
+from wavecast.bench.records import (
+    Conditions,
+    Environment,
+    Figure,
+    Record,
+    Run,
+    Scalar,
+    Subject,
+)
+from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.errors import InputError, UsageError
+
+HOST_TIME: Final = "host time, not the GPU's, unless the benchmark reports its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of one subject in seconds: samples in their order, or only their median (`value`).
+    `board` is the name the file gives of the GPU, `target` `gfx942` or `sm_90`."""
+
+    subject: Subject
+    samples: tuple[float, ...] = ()
+    value: float | None = None
+    board: str = ""
+    target: str = ""
+    cache: str = ""
+    more: Mapping[str, Scalar] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a file says of all its times. `started` is any ISO 8601 time, local ones count as
+    UTC."""
+
+    started: str = ""
+    commit: str = ""
+    dirty: bool = False
+    host: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def imported(
+    source: Source, name: str, timings: Sequence[Timing], given: Given, about: About = About()
+) -> Imported:
+    """One run of all timings of the tool `name`. Its id follows from the file and what was given,
+    so that a file that is imported twice is known again.
+
+    Raises InputError where there is no time, or one that is no positive number.
+    """
+    if not timings:
+        left_out = f" ({'; '.join(about.notes)})" if about.notes else ""
+        raise InputError(f"{source.path} holds no kernel times{left_out}")
+    commit = given.commit or about.commit
+    identity = (source.digest, name, given.label, given.device, given.commit)
+    run = Run(
+        id=hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12],
+        started=_utc(about.started, source) or now(),
+        label=given.label,
+        command=f"wavecast store import {source.path.name}",
+        commit=commit,
+        dirty=about.dirty,
+    )
+    records = tuple(_record(timing, source, name, given, about, commit) for timing in timings)
+    return Imported(name, ((run, records),), about.notes)
+
+
+def _record(
+    timing: Timing, source: Source, name: str, given: Given, about: About, commit: str
+) -> Record:
+    for seconds in (*timing.samples, *([] if timing.value is None else [timing.value])):
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise InputError(f"{source.path}: {timing.subject.key} took {seconds} s")
+    device, target = _device(timing, given)
+    value = median(timing.samples) if timing.value is None else timing.value
+    return Record(
+        subject=timing.subject,
+        environment=Environment(
+            device=device,
+            target=target,
+            emulated=False,
+            board=timing.board,
+            host=about.host,
+            commit=commit,
+            dirty=about.dirty,
+            more={**timing.more, "file": source.path.name},
+        ),
+        conditions=Conditions(cache=timing.cache, timing=name),
+        figures={"measured_seconds": Figure(value, "imported", samples=timing.samples)},
+        notes=timing.notes,
+    )
+
+
+def _device(timing: Timing, given: Given) -> tuple[str, str]:
+    """(id of the device, target). A target alone names no device: several share it."""
+    named = by_name(timing.board) if timing.board else None
+    stated = arch.load(given.device) if given.device else None
+    if named is not None and stated is not None and named.id != stated.id:
+        raise UsageError(f"the file says {timing.board}, --device {given.device}")
+    found = named or stated
+    if found is None:
+        return "", timing.target
+    if timing.target and found.target != timing.target:
+        raise UsageError(f"the file says {timing.target}, {found.id} is {found.target}")
+    return found.id, found.target
+
+
+@cache
+def by_name(board: str) -> arch.Device | None:
+    """The device that a driver calls so; case and punctuation do not matter."""
+    wanted = _plain(board)
+    for device in arch.devices():
+        if wanted in map(_plain, (device.name, *device.aliases)):
+            return device
+    return None
+
+
+def grouped(times: Iterable[tuple[Timing, float]]) -> list[Timing]:
+    """Single times by subject and GPU, in the order they were first seen."""
+    found: dict[tuple[str, str, str], tuple[Timing, list[float]]] = {}
+    for timing, seconds in times:
+        key = (timing.subject.key, timing.board, timing.target)
+        found.setdefault(key, (timing, []))[1].append(seconds)
+    return [
+        Timing(one.subject, tuple(samples), None, one.board, one.target, one.cache, one.more,
+               one.notes)
+        for one, samples in found.values()
+    ]  # fmt: skip
+
+
+def launch(grid: Sequence[object], group: Sequence[object]) -> dict[str, Scalar]:
+    """The axes of a launch: what tells launches of one kernel apart where nothing else is known.
+    `grid` counts what the tool counts: work-items for ROCm, blocks for CUDA."""
+    return {"grid": _sizes(grid), "workgroup": _sizes(group)}
+
+
+def kernel(name: str, axes: Mapping[str, Scalar]) -> Subject:
+    """A kernel that a profiler saw."""
+    return Subject("kernel", name, axes)
+
+
+def _sizes(sizes: Sequence[object]) -> str:
+    return "x".join(str(size).strip() for size in sizes)
+
+
+def _plain(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def _utc(text: str, source: Source) -> str:
+    if not text:
+        return ""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{source.path}: {text!r} is no date") from None
+    time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return time.isoformat(timespec="microseconds")
+
+
+__all__ = ["HOST_TIME", "About", "Timing", "by_name", "grouped", "imported", "kernel", "launch"]

@@ -1,0 +1,163 @@
+"""Records as flat rows, one per figure, and back: what exports hold.
+
+A row repeats its run, subject, environment and conditions, so that it can be read alone. A run
+without records has one row with an empty `record`, a record without figures one with an empty
+`kpi`: nothing is lost on the way. Columns follow the fields of `records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Final, Literal
+
+from wavecast.bench.records import Conditions, Environment, Figure, Record, Run, Subject
+from wavecast.errors import InputError
+
+Kind = Literal["text", "flag", "whole", "number", "object", "texts", "numbers"]
+Row = dict[str, Any]
+Measured = Iterable[tuple[Run, Iterable[Record]]]
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "str": "text",
+    "Origin": "text",
+    "bool": "flag",
+    "float": "number",
+    "float | None": "number",
+    "tuple[str, ...]": "texts",
+    "tuple[float, ...]": "numbers",
+    "Mapping[str, Scalar]": "object",
+    "Mapping[str, float]": "object",
+}
+_PARTS: Final = {
+    "run_": Run,
+    "subject_": Subject,
+    "environment_": Environment,
+    "conditions_": Conditions,
+    "record_": Record,
+    "": Figure,
+}
+_WHOLE: Final = frozenset({"subject", "environment", "conditions", "figures"})
+"""Fields of a record that have columns of their own."""
+
+
+def _columns() -> dict[str, Kind]:
+    found: dict[str, Kind] = {}
+    for prefix, kind in _PARTS.items():
+        if kind is Record:
+            found["record"] = "whole"
+        if kind is Figure:
+            found["kpi"] = "text"
+        for field in fields(kind):
+            if not (kind is Record and field.name in _WHOLE):
+                found[prefix + field.name] = _KINDS[str(field.type)]
+    return found
+
+
+COLUMNS: Final[Mapping[str, Kind]] = _columns()
+"""Column -> what its cells are. `object` is a JSON object."""
+
+
+def rows(measured: Measured) -> Iterator[Row]:
+    """One row per figure."""
+    for run, records in measured:
+        about_run = _flat("run_", run)
+        number = -1
+        for number, record in enumerate(records):
+            about = {
+                **about_run,
+                "record": number,
+                **_flat("subject_", record.subject),
+                **_flat("environment_", record.environment),
+                **_flat("conditions_", record.conditions),
+                **_flat("record_", record),
+            }
+            if not record.figures:
+                yield _complete(about)
+            for name, figure in record.figures.items():
+                yield _complete({**about, "kpi": name, **_flat("", figure)})
+        if number < 0:
+            yield _complete(about_run)
+
+
+def measured(given: Iterable[Row]) -> list[tuple[Run, list[Record]]]:
+    """What `rows` was called on, in the order of the rows. Raises InputError."""
+    runs: dict[str, Run] = {}
+    found: dict[str, dict[int, tuple[Row, dict[str, Figure]]]] = {}
+    for number, row in enumerate(given, 1):
+        try:
+            run = _part("run_", Run, row)
+            if runs.setdefault(run.id, run) != run:
+                raise ValueError(f"run {run.id} is told differently before")
+            records = found.setdefault(run.id, {})
+            if row["record"] is None:
+                continue
+            _, figures = records.setdefault(int(row["record"]), (row, {}))
+            if row["kpi"] is not None:
+                figures[str(row["kpi"])] = _part("", Figure, row)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"row {number} is no measurement: {_said(error)}") from None
+    return [
+        (run, [_record(row, figures) for _, (row, figures) in sorted(found[run.id].items())])
+        for run in runs.values()
+    ]
+
+
+def _record(row: Row, figures: dict[str, Figure]) -> Record:
+    try:
+        return Record(
+            subject=_part("subject_", Subject, row),
+            environment=_part("environment_", Environment, row),
+            conditions=_part("conditions_", Conditions, row),
+            figures=figures,
+            **_given("record_", Record, row),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"a record is no measurement: {_said(error)}") from None
+
+
+def _flat(prefix: str, value: Any) -> Row:
+    return {
+        prefix + field.name: getattr(value, field.name)
+        for field in fields(value)
+        if prefix + field.name in COLUMNS
+    }
+
+
+def _complete(row: Row) -> Row:
+    return {column: row.get(column) for column in COLUMNS}
+
+
+def _part(prefix: str, kind: type, row: Row) -> Any:
+    return kind(**_given(prefix, kind, row))
+
+
+def _given(prefix: str, kind: type, row: Row) -> Row:
+    found: Row = {}
+    for field in fields(kind):
+        column = prefix + field.name
+        if column in COLUMNS and not (kind is Record and field.name in _WHOLE):
+            found[field.name] = _value(column, str(field.type), row[column])
+    return found
+
+
+def _value(column: str, annotation: str, value: Any) -> Any:
+    if value is None:
+        if annotation.endswith("None"):
+            return None
+        raise ValueError(f"{column} is empty")
+    match COLUMNS[column]:
+        case "texts" | "numbers":
+            return tuple(value)
+        case "object":
+            return dict(value)
+        case "flag":
+            return bool(value)
+    return value
+
+
+def _said(error: Exception) -> str:
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+
+
+__all__ = ["COLUMNS", "Kind", "Measured", "Row", "measured", "rows"]
