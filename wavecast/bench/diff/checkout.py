@@ -1,0 +1,121 @@
+"""A file as it is at a commit: a temporary Git worktree, removed afterwards.
+
+The user's checkout is only read. Git's hooks do not run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import wavecast
+from wavecast.errors import InputError, MissingTool
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A commit checked out in `root`; `path` is the file in it, `top` the user's own checkout."""
+
+    revision: str
+    commit: str
+    root: Path
+    path: Path
+    top: Path
+
+    @property
+    def label(self) -> str:
+        """`main (1a2b3c4d5e)`, or only the beginning of the commit where that was asked for."""
+        short = self.commit[:10]
+        return short if self.commit.startswith(self.revision) else f"{self.revision} ({short})"
+
+    def front(self) -> list[str]:
+        """The folders of packages of the user's checkout, as they are in this one. Not the one
+        wavecast itself runs from."""
+        own = Path(wavecast.__file__).resolve().parent.parent
+        found = []
+        for entry in sys.path:
+            folder = Path(entry).resolve()
+            if entry and folder != own and folder.is_relative_to(self.top) and _has_code(folder):
+                place = self.root / folder.relative_to(self.top)
+                if place.is_dir():
+                    found.append(str(place))
+        return list(dict.fromkeys(found))
+
+    def check_sources(self, files: Iterable[str]) -> None:
+        """Refuse code that comes from the user's checkout. Raises InputError."""
+        own = sorted({file for file in files if self._outside(file)})
+        if not own:
+            return
+        tracked = _git(self.top, "ls-files", "--", *own).stdout.splitlines()
+        if tracked:
+            raise InputError(
+                f"{tracked[0]} was imported from the checkout, not from {self.revision}",
+                hint="an editable installation points there; import it from the script's folder",
+            )
+
+    def _outside(self, file: str) -> bool:
+        place = Path(file)
+        if not place.is_absolute():
+            return False
+        place = place.resolve()
+        return place.is_relative_to(self.top) and not place.is_relative_to(self.root)
+
+
+@contextmanager
+def checked_out(path: Path, revision: str) -> Iterator[Checkout]:
+    """`path` at `revision` in a worktree of its own, gone at the end.
+
+    Raises InputError for a file outside of Git, an unknown revision, or a file not in it.
+    """
+    place = path.resolve()
+    folder = next(parent for parent in place.parents if parent.is_dir())
+    found = _git(folder, "rev-parse", "--show-toplevel")
+    if found.returncode:
+        raise InputError(f"{path} is not in a Git checkout")
+    top = Path(found.stdout.rstrip("\n")).resolve()
+    asked = _git(
+        top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+    )
+    if asked.returncode:
+        raise InputError(f"{revision!r} is no commit of {top}")
+    commit = asked.stdout.strip()
+    root = Path(tempfile.mkdtemp(prefix="wavecast-commit-")).resolve()
+    try:
+        added = _git(top, "worktree", "add", "--detach", "--force", str(root), commit)
+        if added.returncode:
+            raise InputError(f"cannot check out {revision}: {added.stderr.strip()}")
+        there = root / place.relative_to(top)
+        if not there.is_file():
+            raise InputError(f"{place.relative_to(top)} is not in {revision}")
+        yield Checkout(revision, commit, root, there, top)
+    finally:
+        _git(top, "worktree", "remove", "--force", "--force", str(root))
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _has_code(folder: Path) -> bool:
+    """A folder of the project's own packages, not of installed ones."""
+    return not {"site-packages", "dist-packages"} & set(folder.parts)
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MissingTool("git is not installed", hint="--commit needs it") from None
+
+
+__all__ = ["Checkout", "checked_out"]

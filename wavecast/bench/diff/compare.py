@@ -1,0 +1,179 @@
+"""Two sides compared, kernel by kernel and device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from wavecast.bench.diff.figures import counts, deltas, figures, resources
+from wavecast.bench.diff.places import Place, Places
+from wavecast.bench.diff.regions import Weights, regions, responsible
+from wavecast.bench.diff.result import Delta, Diff, KernelDiff, Line
+from wavecast.bench.diff.sides import Side
+from wavecast.bench.diff.spent import basis_of, spent
+from wavecast.pipeline.result import Explanation
+from wavecast.rules.finding import Finding
+
+Pair = tuple[Explanation | None, Explanation | None]
+
+
+def compare(before: Side, after: Side) -> Diff:
+    """What changed between two sides; kernels that only one of them has are entries, too."""
+    found: list[KernelDiff] = []
+    notes: list[str] = []
+    for one, other in _by_device(before, after):
+        pairs = matched(one, other)
+        numbers: dict[str, int] = {}
+        for pair in pairs:
+            first, second = pair
+            known = second or first
+            assert known is not None
+            name = known.code.kernel
+            if first and second and first.code.kernel != name:
+                name = f"{first.code.kernel} → {name}"
+                notes.append(f"{name} are compared: the only kernels left on either side")
+            numbers[name] = numbers.get(name, 0) + 1
+            roots = before.root, after.root
+            found.append(_kernel(name, numbers[name], pair, roots))
+    return Diff(
+        before.label,
+        after.label,
+        tuple(found),
+        before.report.failures,
+        after.report.failures,
+        tuple(dict.fromkeys([*before.report.notes, *after.report.notes, *notes])),
+    )
+
+
+def matched(before: Sequence[Explanation], after: Sequence[Explanation]) -> list[Pair]:
+    """Pairs of kernels of one device: by name, of one name those with equal arguments first, then
+    in order; a single name left over on each side is one kernel, renamed."""
+    names = dict.fromkeys(one.code.kernel for one in (*before, *after))
+    mine = {name: [one for one in before if one.code.kernel == name] for name in names}
+    its = {name: [one for one in after if one.code.kernel == name] for name in names}
+    alone = [name for name in names if not its[name]]
+    new = [name for name in names if not mine[name]]
+    if len(alone) == len(new) == 1:
+        its[alone[0]] = its.pop(new[0])
+        mine.pop(new[0])
+    return [pair for name in mine for pair in _in_order(mine[name], its.get(name, []))]
+
+
+def _in_order(before: list[Explanation], after: list[Explanation]) -> list[Pair]:
+    rest = list(after)
+    pairs: dict[int, Explanation] = {}
+    for number, one in enumerate(before):
+        for other in rest:
+            if _call(one) == _call(other):
+                pairs[number] = other
+                rest = [left for left in rest if left is not other]
+                break
+    found: list[Pair] = []
+    for number, one in enumerate(before):
+        other = pairs.get(number)
+        if other is None and rest:
+            other = rest.pop(0)
+        found.append((one, other))
+    return [*found, *((None, other) for other in rest)]
+
+
+def _call(one: Explanation) -> tuple:
+    """What a launch was called with; memory is numbered anew in every run."""
+    launch = one.launch
+    if launch is None:
+        return ()
+    arguments = tuple(replace(argument, storage=0) for argument in launch.arguments)
+    return launch.grid, launch.block, launch.configuration, repr(arguments)
+
+
+def _by_device(before: Side, after: Side) -> Iterator[tuple[list[Explanation], list[Explanation]]]:
+    ids = dict.fromkeys(
+        one.device.id for side in (before, after) for one in side.report.explanations
+    )
+    for device in ids:
+        sides = [
+            [one for one in side.report.explanations if one.device.id == device]
+            for side in (before, after)
+        ]
+        yield sides[0], sides[1]
+
+
+def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> KernelDiff:
+    before, after = pair
+    one = after or before
+    assert one is not None
+    entry = KernelDiff(
+        name,
+        number,
+        one.device,
+        before,
+        after,
+        figures=deltas(*(figures(side) if side else {} for side in pair)),
+        resources=deltas(*(resources(side) if side else {} for side in pair)),
+    )
+    if before is None or after is None:
+        return entry
+    basis = basis_of(before, after)
+    places = Places(before.code, after.code, roots)
+    weights = spent(before, basis), spent(after, basis)
+    parts = regions(before, after, weights, places)
+    gone, new = _findings(before, after, places)
+    return replace(
+        entry,
+        mix=counts(before.analysis.instructions, after.analysis.instructions),
+        basis=basis,
+        regions=parts,
+        responsible=responsible(parts),
+        lines=_lines(before, after, weights, places),
+        findings_gone=gone,
+        findings_new=new,
+        same_code=before.code.digest == after.code.digest,
+    )
+
+
+def _lines(
+    before: Explanation, after: Explanation, weights: Weights, places: Places
+) -> tuple[Line, ...]:
+    """Source lines by how much they changed, the largest change first."""
+    if not all(weights):
+        return ()
+    totals: tuple[dict[Place, float], dict[Place, float]] = ({}, {})
+    for side, one in enumerate((before, after)):
+        assert one.program is not None
+        known: dict[int, Place | None] = {}
+        for instruction in one.program.instructions:
+            key = id(instruction.location)
+            if key not in known:
+                known[key] = places.of(instruction.location, side)
+            place = known[key] or ("", 0, 0)
+            totals[side][place] = totals[side].get(place, 0.0) + weights[side][instruction.index]
+    found = [
+        Line(*place, places.text(place), Delta("line", totals[0].get(place, 0.0),
+                                               totals[1].get(place, 0.0)))
+        for place in dict.fromkeys([*totals[0], *totals[1]])
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda line: -abs(line.spent.difference)))
+
+
+def _findings(
+    before: Explanation, after: Explanation, places: Places
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Findings gone and new: those of one rule are the same on the same line, then in order."""
+    gone, new = list(before.findings), list(after.findings)
+    for by_line in (True, False):
+        for one in list(gone):
+            key = _finding(one, places, 0, by_line)
+            same = next((o for o in new if _finding(o, places, 1, by_line) == key), None)
+            if same is not None:
+                gone = [left for left in gone if left is not one]
+                new = [left for left in new if left is not same]
+    return tuple(gone), tuple(new)
+
+
+def _finding(finding: Finding, places: Places, side: int, by_line: bool) -> tuple:
+    place = places.of(finding.location, side) if by_line else None
+    return finding.rule, finding.severity, place
+
+
+__all__ = ["compare", "matched"]

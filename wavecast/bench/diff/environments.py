@@ -1,0 +1,192 @@
+"""Other releases of Triton, each in an environment of its own.
+
+An environment is a virtual one of this Python with one release of Triton in it and, behind that,
+the packages of the environment wavecast runs in: PyTorch and the rest are those here. It lies in
+the cache folder, is made once under a lock that its holder's death releases, and counts only once
+it is finished.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from wavecast.compile.cache import default_root
+from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
+
+_RELEASE: Final = re.compile(r"\d+(\.\d+)+(\.post\d+)?")
+_FINISHED: Final = "wavecast-finished"
+_PATHS: Final = "zz_wavecast_parent.pth"
+_CHECK: Final = "import torch, triton; print('triton', triton.__version__)"
+_INSTALL_SECONDS: Final = 3600.0
+_CHECK_SECONDS: Final = 300.0
+
+
+def ordered(release: str) -> tuple[int, ...]:
+    """What releases are ordered by. Raises UsageError for what is no release number."""
+    if not _RELEASE.fullmatch(release):
+        raise UsageError(f"{release!r} is no release of Triton", hint="like 3.8.0")
+    numbers = [int(number) for number in re.findall(r"\d+", release)]
+    return (*numbers, *[0] * (5 - len(numbers)))
+
+
+def offered() -> tuple[str, ...]:
+    """The releases of Triton that pip offers for this Python, oldest first.
+
+    pip is asked as it is configured. Raises MissingTool without pip, InputError when it has no
+    answer.
+    """
+    done = _pip("index", "versions", "triton")
+    match = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+    if done.returncode or match is None:
+        raise InputError(f"pip names no releases of Triton: {_last_line(done.stderr)}")
+    found = [name for name in match[1].split(", ") if _RELEASE.fullmatch(name)]
+    return tuple(sorted(found, key=ordered))
+
+
+def between(releases: Sequence[str], first: str = "", last: str = "") -> tuple[str, ...]:
+    """Those of `releases` (oldest first) from `first` to `last`. Raises UnknownName, UsageError."""
+    for name in filter(None, (first, last)):
+        if name not in releases:
+            raise UnknownName("release of Triton", name, releases)
+    low = ordered(first) if first else ()
+    found = [name for name in releases if low <= ordered(name)]
+    if last:
+        found = [name for name in found if ordered(name) <= ordered(last)]
+    if len(found) < 2:
+        raise UsageError(f"from {first} to {last} there are no two releases of Triton")
+    return tuple(found)
+
+
+def installed() -> str:
+    """The release of Triton in this environment, "" without one."""
+    from wavecast.bench.measure.environment import version
+
+    return version("triton")
+
+
+def python_with(release: str) -> Path:
+    """The interpreter that imports this release of Triton; the environment is made when missing.
+
+    Raises UsageError for what is no release, InputError when it cannot be installed or imported.
+    """
+    ordered(release)
+    if release == installed():
+        return Path(sys.executable)
+    folder = _folder(release)
+    python = folder / "bin" / "python"
+    if not (folder / _FINISHED).is_file():
+        with _lock(folder):
+            if not (folder / _FINISHED).is_file():
+                _make(folder, python, release)
+    return python
+
+
+def _folder(release: str) -> Path:
+    """One per release, Python and environment behind it."""
+    key = "\n".join([sys.version, sys.base_prefix, *_parents()])
+    tag = hashlib.sha256(key.encode()).hexdigest()[:12]
+    return default_root() / "environments" / f"triton-{release}-{tag}"
+
+
+def _parents() -> list[str]:
+    """Folders of packages of this environment, in order of precedence."""
+    places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    places += site.getsitepackages()
+    if site.ENABLE_USER_SITE:
+        places.append(site.getusersitepackages())
+    return [place for place in dict.fromkeys(places) if os.path.isdir(place)]
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    path = folder.with_suffix(f"{folder.suffix}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    except OSError as error:
+        raise InputError(f"cannot make an environment in {path.parent}: {error.strerror}") from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(folder: Path, python: Path, release: str) -> None:
+    """Make the environment anew; what an earlier attempt left behind goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    made = _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], _INSTALL_SECONDS)
+    if made.returncode:
+        raise InputError(f"cannot make an environment in {folder}: {_last_line(made.stderr)}")
+    # Before the packages of this environment are visible there: pip must not touch those.
+    added = _pip(
+        *("--python", str(python), "install", "--no-deps", "--only-binary=:all:"),
+        *("--no-compile", f"triton=={release}"),
+    )
+    if added.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise InputError(f"pip cannot install Triton {release}: {_error_line(added.stderr)}")
+    packages = next((folder / "lib").glob("python*/site-packages"))
+    lines = [f"import site; site.addsitedir({place!r})\n" for place in _parents()]
+    (packages / _PATHS).write_text("".join(lines))
+    _check(folder, python, release)
+    (folder / _FINISHED).write_text(f"triton {release}\n")
+
+
+def _check(folder: Path, python: Path, release: str) -> None:
+    done = _run([str(python), "-P", "-c", _CHECK], _CHECK_SECONDS)
+    if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise InputError(
+            f"Triton {release} does not import beside this PyTorch: {_last_line(done.stderr)}"
+        )
+    found = done.stdout.split()[-1]
+    if found.partition("+")[0] != release:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise InputError(f"an environment for Triton {release} imports {found}")
+
+
+def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    quiet = ("--disable-pip-version-check", "--no-input", "--no-color")
+    done = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS)
+    if done.returncode and "No module named pip" in done.stderr:
+        raise MissingTool("pip is not installed", hint="python -m ensurepip")
+    return done
+
+
+def _run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{' '.join(command[:4])} did not finish in {seconds:.0f} s") from None
+
+
+def _error_line(text: str) -> str:
+    errors = [line for line in text.splitlines() if line.startswith("ERROR: ")]
+    return errors[-1].removeprefix("ERROR: ") if errors else _last_line(text)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
+__all__ = ["between", "installed", "offered", "ordered", "python_with"]

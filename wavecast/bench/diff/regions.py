@@ -1,0 +1,148 @@
+"""Loops of two versions matched, with what each takes and its code side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from wavecast.analyze.result import LoopAnalysis
+from wavecast.bench.diff.assembly import side_by_side
+from wavecast.bench.diff.places import Place, Places
+from wavecast.bench.diff.result import Delta, Region
+from wavecast.isa.instruction import Instruction
+from wavecast.pipeline.result import Explanation
+
+Weights = tuple[Sequence[float], Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """The loops of a version: analyses by index, children by parent, place by index."""
+
+    analyses: dict[int, LoopAnalysis]
+    children: dict[int | None, list[int]]
+    places: dict[int, Place | None]
+
+
+def regions(
+    before: Explanation, after: Explanation, weights: Weights, places: Places
+) -> tuple[Region, ...]:
+    """The code outside of loops, then every loop of either version, outer before inner."""
+    sides = (before, after)
+    loops = tuple(_loops(one, places, side) for side, one in enumerate(sides))
+    found = [_region(sides, weights, (None, None), loops, places)]
+    found += [_region(sides, weights, pair, loops, places) for pair in _matched(loops[0], loops[1])]
+    return tuple(found)
+
+
+def responsible(found: Sequence[Region]) -> Region | None:
+    """The region where most of the change of the whole takes place; where the whole takes as long
+    as before, the one that changed most; None where none did."""
+    changes = [region.spent.difference for region in found]
+    total = sum(changes)
+    largest = max((abs(change) for change in changes), default=0.0)
+    if not largest:
+        return (
+            max(found, key=lambda region: region.changes, default=None)
+            if any(region.changes for region in found)
+            else None
+        )
+    sign = 1.0 if total > 0 else -1.0
+    if abs(total) < 1e-9 * largest:
+        return found[max(range(len(found)), key=lambda i: abs(changes[i]))]
+    return found[max(range(len(found)), key=lambda i: sign * changes[i])]
+
+
+def _loops(one: Explanation, places: Places, side: int) -> _Loops:
+    analyses = {loop.index: loop for loop in one.analysis.loops}
+    children: dict[int | None, list[int]] = {}
+    if one.program is not None:
+        for loop in one.program.loops:
+            children.setdefault(loop.parent, []).append(loop.index)
+    else:  # only depths are known: outer loops stand before inner ones
+        open_: list[LoopAnalysis] = []
+        for loop in one.analysis.loops:
+            while open_ and open_[-1].depth >= loop.depth:
+                open_.pop()
+            children.setdefault(open_[-1].index if open_ else None, []).append(loop.index)
+            open_.append(loop)
+    located = {index: places.of(loop.location, side) for index, loop in analyses.items()}
+    return _Loops(analyses, children, located)
+
+
+def _matched(
+    before: _Loops,
+    after: _Loops,
+    parents: tuple[int | None, int | None] = (None, None),
+) -> Iterable[tuple[int | None, int | None]]:
+    """Pairs of loops at one depth, in matched parents: first those on one source line, then, where
+    as many are left between two that match, in order."""
+    first, second = before.children.get(parents[0], []), after.children.get(parents[1], [])
+    keys = [before.places[i] or i for i in first], [after.places[i] or i for i in second]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        paired = min(i2 - i1, j2 - j1) if tag in ("equal", "replace") else 0
+        for offset in range(paired):
+            pair = first[i1 + offset], second[j1 + offset]
+            yield pair
+            yield from _matched(before, after, pair)
+        for index in first[i1 + paired : i2]:
+            yield from _alone(before, index, 0)
+        for index in second[j1 + paired : j2]:
+            yield from _alone(after, index, 1)
+
+
+def _alone(loops: _Loops, index: int, side: int) -> Iterable[tuple[int | None, int | None]]:
+    yield (index, None) if side == 0 else (None, index)
+    for child in loops.children.get(index, []):
+        yield from _alone(loops, child, side)
+
+
+def _region(
+    sides: tuple[Explanation, Explanation],
+    weights: Weights,
+    pair: tuple[int | None, int | None],
+    loops: tuple[_Loops, ...],
+    places: Places,
+) -> Region:
+    outside = pair == (None, None)
+    code: list[list[Instruction]] = []
+    lines: list[int] = []
+    text = ""
+    for side, (one, index) in enumerate(zip(sides, pair, strict=True)):
+        code.append(_instructions(one, index) if outside or index is not None else [])
+        place = None if index is None else loops[side].places[index]
+        lines.append(place[1 + side] if place else 0)
+        text = (places.text(place) if place else "") or text
+    spent = [
+        sum(weight[i.index] for i in mine) if weight else None
+        for mine, weight in zip(code, weights, strict=True)
+    ]
+    analyses = [
+        None if index is None else loops[side].analyses[index] for side, index in enumerate(pair)
+    ]
+    return Region(
+        loop=not outside,
+        before=analyses[0],
+        after=analyses[1],
+        lines=(lines[0], lines[1]),
+        text=text,
+        spent=Delta("outside of loops" if outside else "loop", spent[0], spent[1]),
+        rows=side_by_side(code[0], code[1]) if all(one.program for one in sides) else (),
+    )
+
+
+def _instructions(one: Explanation, loop: int | None) -> list[Instruction]:
+    """A loop's own instructions (None: those outside of loops), in the order of the program."""
+    program = one.program
+    if program is None:
+        return []
+    return [
+        instruction
+        for block in program.blocks
+        if program.innermost_loop[block.index] == loop
+        for instruction in program.instructions[block.start : block.stop]
+    ]
+
+
+__all__ = ["Weights", "regions", "responsible"]

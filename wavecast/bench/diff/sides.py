@@ -1,0 +1,109 @@
+"""One side of a comparison: the kernels of a file, as it is, at a commit, or under a release of
+Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wavecast.bench.diff import environments
+from wavecast.bench.diff.capturing import Captured, captured
+from wavecast.bench.diff.checkout import checked_out
+from wavecast.errors import UsageError
+from wavecast.pipeline import Options, Selection, explain_launches, explain_path
+from wavecast.pipeline.choosing import best
+from wavecast.pipeline.result import Choice, Report
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The kernels of one side. `label` says which side, `root` is the folder its files lie in."""
+
+    label: str
+    report: Report
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What both sides share: GPUs, the files that describe them, how inputs are treated."""
+
+    selection: Selection
+    options: Options
+    files: Sequence[Path] = ()
+
+
+def of_file(path: Path, asked: Asked, progress: Progress, label: str = "") -> Side:
+    """A file as it is. Raises WavecastError as `explain_path` does."""
+    report = explain_path(path, asked.selection, asked.options, progress)
+    return Side(label or str(path), report, path.resolve().parent)
+
+
+def of_commit(path: Path, revision: str, asked: Asked, progress: Progress) -> Side:
+    """A file at a commit of the checkout it lies in.
+
+    Raises InputError when the commit or the file in it is missing, or when the script's kernels
+    come from the user's checkout all the same.
+    """
+    progress(f"checking out {revision}")
+    with checked_out(path, revision) as tree:
+        if path.suffix == ".py":
+            progress(f"running {path.name} at {revision}")
+            found = captured(
+                tree.path, asked.selection, asked.files, asked.options, front=tree.front()
+            )
+            report = _explained(tree.path, found, asked, progress)
+        else:
+            report = explain_path(tree.path, asked.selection, asked.options, progress)
+        tree.check_sources(_sources(report))
+        return Side(tree.label, report, tree.path.parent)
+
+
+def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Side:
+    """A script under a release of Triton, in an environment of its own.
+
+    Raises UsageError for what is no script, InputError when the release cannot be had.
+    """
+    if path.suffix != ".py":
+        raise UsageError(f"{path} is no script: a release of Triton changes nothing about it")
+    progress(f"preparing Triton {release}")
+    python = environments.python_with(release)
+    progress(f"running {path.name} under Triton {release}")
+    found = captured(path, asked.selection, asked.files, asked.options, python=python)
+    return Side(f"triton {release}", _explained(path, found, asked, progress),
+                path.resolve().parent)  # fmt: skip
+
+
+def _explained(path: Path, found: Captured, asked: Asked, progress: Progress) -> Report:
+    explanations, failures = explain_launches(
+        found.launches, asked.selection, asked.options.given, progress
+    )
+    choices: tuple[Choice, ...] = ()
+    if asked.options.configs == "best":
+        chosen = best(explanations)
+        explanations, choices = chosen.explanations, chosen.choices
+    notes = (*asked.selection.notes, *found.notes)
+    return Report(explanations, (*found.failures, *failures), notes, (str(path),), choices)
+
+
+def _sources(report: Report) -> set[str]:
+    """Every file the code of a report was written in."""
+    files = {one.code.source for one in report.explanations}
+    locations = {
+        id(i.location): i.location
+        for one in report.explanations
+        for i in (one.program.instructions if one.program else ())
+        if i.location is not None
+    }
+    for location in locations.values():
+        place = location
+        while place is not None:
+            files.add(place.file)
+            place = place.inlined_at
+    return files
+
+
+__all__ = ["Asked", "Side", "of_commit", "of_file", "of_release"]

@@ -1,0 +1,32 @@
+"""What each instruction of a kernel takes of its time."""
+
+from __future__ import annotations
+
+from wavecast.bench.diff.result import Basis
+from wavecast.model.launch import timing
+from wavecast.pipeline.result import Explanation
+
+
+def basis_of(before: Explanation, after: Explanation) -> Basis:
+    """Predicted seconds, where both sides have a prediction, else cycles."""
+    predicted = before.predicted.launched is not None and after.predicted.launched is not None
+    return "seconds" if predicted else "cycles"
+
+
+def spent(one: Explanation, basis: Basis) -> tuple[float, ...]:
+    """Per instruction: the seconds of the launch waves of the simulated unit spend at it (all
+    together the predicted time without what comes before and after the work), or the cycles one
+    execution takes its pipe. () where the code is not at hand."""
+    if one.program is None:
+        return ()
+    launched = one.predicted.launched
+    if basis == "cycles" or launched is None:
+        return one.analysis.instruction_cycles
+    simulated = timing(launched)
+    clocks = simulated.unit.stalls.sum(axis=1)
+    total = float(clocks.sum()) or 1.0
+    scale = (simulated.seconds - simulated.launch) / total
+    return tuple((clocks * scale).tolist())
+
+
+__all__ = ["basis_of", "spent"]

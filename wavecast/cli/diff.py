@@ -1,0 +1,314 @@
+"""`wavecast diff`: two versions of a kernel, or one under two compilers; bisection over releases."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import click
+
+from wavecast.cli import streams
+from wavecast.cli.types import Dimensions
+from wavecast.errors import NothingAnalysed, UsageError
+
+if TYPE_CHECKING:
+    from wavecast.bench.diff.result import Diff
+    from wavecast.bench.diff.sides import Asked, Side
+
+FORMATS = ("text", "json", "html")
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """How what was found is shown."""
+
+    form: str
+    path: Path | None
+    rows: int
+
+
+@click.command(
+    "diff",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Examples:
+
+    wavecast diff matmul.py matmul_new.py --arch gfx942,gfx1100
+
+    wavecast diff matmul.py --commit main --fail-on spills,predicted_seconds
+
+    wavecast diff matmul.py --commit v1.0 --commit v1.1 --arch gfx950 -- --batch 4
+
+    wavecast diff matmul.py --triton 3.8.0 --triton 3.9.0
+
+    wavecast diff matmul.py --bisect --kpi spills --from 3.6.0 --to 3.9.0
+    """,
+)
+@click.argument("words", nargs=-1, required=True, metavar="A [B] [-- SCRIPT ARGUMENTS]",
+                type=click.UNPROCESSED)  # fmt: skip
+@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
+              help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
+@click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
+              help="TOML that adds a device or overrides facts of one.")  # fmt: skip
+@click.option("--commit", "commits", multiple=True, metavar="REV",
+              help="A at this commit; once: against A as it is, twice: one to another.")  # fmt: skip
+@click.option("--triton", "releases", multiple=True, metavar="RELEASE",
+              help="A under this release; once: against the one installed, twice: both.")  # fmt: skip
+@click.option("--bisect", "search", is_flag=True,
+              help="Find the release of Triton that made --kpi worse.")  # fmt: skip
+@click.option("--kpi", default="", help="The figure --bisect follows.")
+@click.option("--from", "first", default="", metavar="RELEASE", help="Where --bisect starts.")
+@click.option("--to", "last", default="", metavar="RELEASE", help="Where --bisect ends.")
+@click.option("-k", "--kernels", default="", metavar="REGEX",
+              help="Only kernels whose name matches.")  # fmt: skip
+@click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",
+              show_default=True,
+              help="Autotuned kernels: the first configuration, each, or the fastest.")  # fmt: skip
+@click.option("--grid", type=Dimensions(), help="Workgroups, for code that no script launches.")
+@click.option("--block", type=Dimensions(), help="Threads of a workgroup, for the same.")
+@click.option("--lds", type=click.IntRange(min=0), default=0,
+              help="Dynamic LDS in bytes, for the same.")  # fmt: skip
+@click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
+              help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
+@click.option("--sample", is_flag=True,
+              help="Execute a sample of each launch for its time; slower, closer.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+              help="Stop a script after this time; what was captured is compared.")  # fmt: skip
+@click.option("--show-output", is_flag=True, help="Show on stderr what the script prints.")
+@click.option("--rows", type=click.IntRange(min=0), default=40, show_default=True,
+              help="Lines of assembly shown of each kernel.")  # fmt: skip
+@click.option("--fail-on", default="", metavar="KPI[,KPI…]",
+              help="Exit with 1 when one of these became worse.")  # fmt: skip
+@click.option("--minimum", type=click.FloatRange(min=0), default=0.0, show_default=True,
+              help="The least relative change that --fail-on and --bisect count.")  # fmt: skip
+@click.option("-f", "--format", "form", type=click.Choice(FORMATS), default="text",
+              show_default=True)  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write there instead of standard output.")  # fmt: skip
+def command(
+    words: tuple[str, ...],
+    arch: str,
+    arch_file: tuple[Path, ...],
+    commits: tuple[str, ...],
+    releases: tuple[str, ...],
+    search: bool,
+    kpi: str,
+    first: str,
+    last: str,
+    kernels: str,
+    configs: Literal["first", "all", "best"],
+    grid: tuple[int, int, int] | None,
+    block: tuple[int, int, int] | None,
+    lds: int,
+    compiler_option: tuple[str, ...],
+    sample: bool,
+    timeout: float | None,
+    show_output: bool,
+    rows: int,
+    fail_on: str,
+    minimum: float,
+    form: str,
+    output: Path | None,
+) -> int:
+    """Say what changed between two versions of kernels: registers, spills, LDS, waves, the mix of
+    instructions, findings, the predicted time, which loop is responsible, and its assembly.
+
+    A and B are scripts, HIP files, assembly or code objects. With --commit or --triton there is
+    only A, at two commits or under two releases of Triton; each release gets an environment of its
+    own in the cache folder. Nothing needs a GPU.
+    """
+    from wavecast.bench.diff.figures import compared_kpi
+    from wavecast.bench.diff.sides import Asked
+    from wavecast.pipeline import Options, select
+
+    paths, arguments = _words(words, two=not (commits or releases or search))
+    _check_modes(commits, releases, search, kpi, first, last)
+    failing = [compared_kpi(name.strip()) for name in fail_on.split(",") if name.strip()]
+    options = Options(
+        script_args=arguments,
+        kernels=kernels,
+        configs=configs,
+        timeout=timeout,
+        show_output=show_output,
+        sample=sample,
+        grid=grid,
+        block=block,
+        dynamic_lds=lds,
+        compiler_options=compiler_option,
+    )
+    asked = Asked(select(arch.split(","), arch_file), options, arch_file)
+    shown = _Output(form, output, rows)
+    if search:
+        return _bisect(paths[0], compared_kpi(kpi), first, last, minimum, asked, shown)
+    with streams.progress() as update:
+        before, after = _sides(paths, commits, releases, asked, update)
+    if not before.report.explanations and not after.report.explanations:
+        return _nothing(before, after)
+    return _compared(before, after, failing, minimum, shown)
+
+
+def _words(words: tuple[str, ...], *, two: bool) -> tuple[list[Path], tuple[str, ...]]:
+    """The files, and what goes to the script."""
+    number = 2 if two else 1
+    if len(words) < number or any(word.startswith("-") for word in words[:number]):
+        raise UsageError(
+            "two files are compared: A and B", hint="or A with --commit, --triton or --bisect"
+        )
+    paths = [Path(word) for word in words[:number]]
+    for path in paths:
+        if not path.exists() and two:
+            raise UsageError(f"no such file: {path}")
+    return paths, words[number:]
+
+
+def _check_modes(
+    commits: tuple[str, ...],
+    releases: tuple[str, ...],
+    search: bool,
+    kpi: str,
+    first: str,
+    last: str,
+) -> None:
+    if bool(commits) + bool(releases) + search > 1:
+        raise UsageError("--commit, --triton and --bisect exclude each other")
+    for option, given in (("--commit", commits), ("--triton", releases)):
+        if len(given) > 2:
+            raise UsageError(f"{option} is given once or twice")
+    if search and not kpi:
+        raise UsageError("--bisect needs --kpi", hint="for example --kpi spills")
+    if not search and (kpi or first or last):
+        raise UsageError("--kpi, --from and --to belong to --bisect")
+
+
+def _sides(
+    paths: list[Path],
+    commits: tuple[str, ...],
+    releases: tuple[str, ...],
+    asked: Asked,
+    update: Callable[[str], None],
+) -> tuple[Side, Side]:
+    from wavecast.bench.diff import environments, sides
+
+    path = paths[0]
+    if commits:
+        before = sides.of_commit(path, commits[0], asked, update)
+        if len(commits) == 1:
+            return before, sides.of_file(path, asked, update, f"{path} as it is")
+        return before, sides.of_commit(path, commits[1], asked, update)
+    if releases:
+        both = (*releases, environments.installed())[:2]
+        return (
+            sides.of_release(path, both[0], asked, update),
+            sides.of_release(path, both[1], asked, update),
+        )
+    return sides.of_file(path, asked, update), sides.of_file(paths[1], asked, update)
+
+
+def _compared(before: Side, after: Side, failing: list[Any], minimum: float, shown: _Output) -> int:
+    from wavecast.bench.diff.compare import compare
+    from wavecast.bench.diff.verdict import worse
+
+    found = compare(before, after)
+    _show(found, shown)
+    if not failing:
+        return 0
+    verdict = worse(found, failing, minimum)
+    for line in verdict:
+        click.echo(f"wavecast: worse: {line}", err=True)
+    return 1 if verdict else 0
+
+
+def _show(found: Diff, shown: _Output) -> None:
+    if shown.path is None:
+        _write(found, shown, sys.stdout)
+        return
+    with streams.writing(shown.path) as file:
+        _write(found, shown, file)
+
+
+def _write(found: Diff, shown: _Output, stream: IO[str]) -> None:
+    if shown.form == "text":
+        from wavecast.report import diff_terminal
+
+        diff_terminal.render(found, _console(stream), rows=shown.rows)
+        return
+    streams.as_document(stream)
+    if shown.form == "html":
+        from wavecast.report import diff_html
+
+        stream.write(diff_html.render(found))
+    else:
+        import json
+
+        from wavecast.report import diff
+
+        document = diff.document(found)
+        stream.write(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    stream.flush()
+
+
+def _console(stream: IO[str]) -> Any:
+    return streams.console(None if stream.isatty() else 200, stream)
+
+
+def _nothing(before: Side, after: Side) -> int:
+    """Nothing could be compared: one line per failure on stderr."""
+    from wavecast.report.diff_terminal import failed
+
+    for side in (before, after):
+        for failure in side.report.failures:
+            click.echo(f"wavecast: {side.label}: {' '.join(failed(failure).split())}", err=True)
+    return 2
+
+
+def _bisect(
+    path: Path, kpi: Any, first: str, last: str, minimum: float, asked: Asked, shown: _Output
+) -> int:
+    from wavecast.bench.diff import environments
+    from wavecast.bench.diff.bisect import Probe, bisect
+    from wavecast.bench.diff.compare import compare
+    from wavecast.bench.diff.releases import Releases
+    from wavecast.report import diff
+
+    if shown.form == "html":
+        raise UsageError("--bisect is shown as text or json")
+    releases = environments.between(environments.offered(), first, last)
+    with streams.progress() as update:
+        asking = Releases(path, kpi, asked, update)
+
+        def tell(probe: Probe) -> None:
+            told = probe.failed or ", ".join(f"{n}: {v:.6g}" for n, v in probe.values.items())
+            click.echo(f"triton {probe.release}: {probe.verdict}: {told}", err=True)
+
+        found = bisect(kpi, releases, asking.values, minimum=minimum, shown=tell)
+    around = None
+    if found.first_worse:
+        around = compare(asking.side(found.last_good), asking.side(found.first_worse))
+
+    def write(stream: IO[str]) -> None:
+        if shown.form == "json":
+            import json
+
+            streams.as_document(stream)
+            document = diff.bisect_document(found, around)
+            stream.write(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+            return
+        from wavecast.report import diff_terminal
+
+        console = _console(stream)
+        diff_terminal.render_bisect(found, console)
+        if around is not None:
+            console.print()
+            diff_terminal.render(around, console, rows=shown.rows)
+
+    if shown.path is None:
+        write(sys.stdout)
+    else:
+        with streams.writing(shown.path) as file:
+            write(file)
+    return 1 if found.first_worse else 0
+
+
+__all__ = ["FORMATS", "command"]
