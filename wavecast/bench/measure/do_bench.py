@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wavecast.bench.measure.gpu import cache_bytes
 from wavecast.bench.measure.sampling import Budget, sample
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.integrations.gpu import timing
 from wavecast.integrations.gpu.emulated import emulated_do_bench
-
-if TYPE_CHECKING:
-    import torch
 
 _MODES: Final[dict[str, Callable[[list[float]], Any]]] = {
     "mean": mean,
@@ -29,7 +26,7 @@ def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
     rep: float = 100,
-    grad_to_none: Sequence[torch.Tensor] | None = None,
+    grad_to_none: Sequence[Any] | None = None,
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
@@ -40,7 +37,7 @@ def do_bench(
     is called until its times have settled, for `warmup` milliseconds at most, then for `rep`
     milliseconds of wall time or until the median is known to ± 0.1 %. `return_mode` is `mean`,
     `median`, `min`, `max` or `all`; with `quantiles` those are returned instead, a single one as a
-    number. A single interrupt (Ctrl-C) is raised as it is.
+    number. Ctrl-C is raised as it is.
 
     Inside `wavecast.device` and captures times are predictions (all samples alike). Raises
     UsageError for another mode or quantile, MissingTool without torch, NothingAnalysed without a

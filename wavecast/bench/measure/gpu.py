@@ -60,7 +60,8 @@ class Prepared:
     seconds: Callable[[], float]
     conditions: Conditions
     calls: int
-    error: float | None = None
+    known: dict[str, Figure] = field(default_factory=dict)
+    digest: str = ""
     refused: str = ""
     notes: list[str] = field(default_factory=list)
 
@@ -94,33 +95,37 @@ def prepare(
     workload: Workload, settings: Settings, here: Here, stopwatch: timing.Stopwatch
 ) -> Prepared:
     """Inputs, a first call that compiles, and the check of results. Raises what the call raises."""
-    error, wrong, notes = _verified(workload) if settings.verify else (None, "", [])
+    one = Prepared(workload, lambda: 0.0, Conditions(settings.cache, "events", "random"), 1)
+    if settings.verify:
+        _verify(one)
+    else:
+        one.notes.append("results were not checked")
+    if settings.offline and here.device is not None:
+        _add_offline(one, here.device, here)
     before = timing.allocated()
     calls = [workload.prepared(0, device="cuda")]
-    one = timing.allocated() - before
+    size = timing.allocated() - before
     flush = None
     if settings.cache == "cold":
         least = 2 * cache_bytes(here)
-        count, flushed = _sets(one, least, timing.free())
+        count, flushed = _sets(size, least, timing.free())
         calls += [workload.prepared(seed, device="cuda") for seed in range(1, count)]
         if flushed:
             flush = timing.Flush(least)
-            notes.append(f"caches are flushed before each call by a write of {least >> 20} MiB")
+            one.notes.append(f"caches are flushed before each call by a write of {least >> 20} MiB")
     turns = Turns(calls)
     turns()  # compiles
     timing.synchronise()
-    conditions = Conditions(settings.cache, "events", "random")
+    one.seconds = lambda: stopwatch.seconds(turns, flush)
     if settings.timing == "graph":
         found = _graphed(turns, stopwatch, flush)
         if isinstance(found, str):
-            notes.append(f"timed by events: {found}")
+            one.notes.append(f"timed by events: {found}")
         else:
             replay, repeats = found
-            once = lambda: stopwatch.seconds(replay, flush) / repeats  # noqa: E731
-            conditions = replace(conditions, timing="graph")
-            return Prepared(workload, once, conditions, repeats, error, wrong, notes)
-    once = lambda: stopwatch.seconds(turns, flush)  # noqa: E731
-    return Prepared(workload, once, conditions, 1, error, wrong, notes)
+            one.conditions, one.calls = replace(one.conditions, timing="graph"), repeats
+            one.seconds = lambda: stopwatch.seconds(replay, flush) / repeats
+    return one
 
 
 def measure(
@@ -149,16 +154,32 @@ def measure(
     return records, interrupted
 
 
-def _verified(workload: Workload) -> tuple[float | None, str, list[str]]:
-    """(error, why the result is wrong, notes)."""
+def _verify(one: Prepared) -> None:
+    """Compare results with the reference, and say what is wrong."""
     try:
-        error, problems = workload.verified()
+        error, problems = one.workload.verified()
     except Exception as failure:
         if not timing.out_of_memory(failure):
             raise
         timing.release()
-        return None, "", ["results were not checked: the reference does not fit in memory"]
-    return error, f"wrong result: {problems[0]}" if problems else "", list(problems)
+        one.notes.append("results were not checked: the reference does not fit in memory")
+        return
+    if error is not None:
+        one.known["numerical_error"] = Figure(min(error, 1e300), "measured")
+    if problems:
+        one.refused = f"wrong result: {problems[0]}"
+        one.notes += problems[1:]
+
+
+def _add_offline(one: Prepared, device: Device, here: Here) -> None:
+    """Figures of the code and the prediction, before anything is timed."""
+    try:
+        found = offline.measure(one.workload, device, here.environment)[0]
+    except WavecastError as error:
+        one.notes.append(f"no prediction: {error}")
+        return
+    one.known = {**found.figures, **one.known}
+    one.digest = found.digest
 
 
 def _sets(one: int, least: int, free: int) -> tuple[int, bool]:
@@ -211,14 +232,8 @@ def _record(
         peak_bandwidth=float(peak.value) if peak is not None else None,  # type: ignore[arg-type]
         resolution=physics.TIMER_SECONDS / one.calls,
     )
-    figures = {"measured_seconds": Figure(median(samples), "measured", samples=samples)}
-    if one.error is not None:
-        figures["numerical_error"] = Figure(min(one.error, 1e300), "measured")
-    digest, more = "", list(one.notes)
-    if settings.offline and device is not None:
-        static, digest, why = _static(one.workload, device, here)
-        figures = {**static, **figures}
-        more += [why] if why else []
+    time = Figure(median(samples), "measured", samples=samples)
+    more = list(one.notes)
     if not sampled.settled:
         more.append(f"times had not settled after {sampled.warm_ups} calls of warming up")
     if sampled.stopped == "interrupted":
@@ -227,22 +242,13 @@ def _record(
         subject=one.workload.subject,
         environment=here.environment,
         conditions=one.conditions,
-        figures=figures,
-        digest=digest,
+        figures={**one.known, "measured_seconds": time},
+        digest=one.digest,
         floor_seconds=floor,
         refused=one.refused or implausible,
         notes=(*more, *notes),
         sensors=sensors,
     )
-
-
-def _static(workload: Workload, device: Device, here: Here) -> tuple[dict[str, Figure], str, str]:
-    """(figures of the code and the prediction, its digest, why there are none)."""
-    try:
-        found = offline.measure(workload, device, here.environment)[0]
-    except WavecastError as error:
-        return {}, "", f"no prediction: {error}"
-    return dict(found.figures), found.digest, ""
 
 
 __all__ = ["MOST_SETS", "Prepared", "Settings", "Turns", "cache_bytes", "measure", "prepare"]

@@ -70,8 +70,9 @@ class Stopwatch:
 
 
 class Graph:
-    """Calls captured one after the other; calling it replays them. Results stay allocated, so that
-    no two calls write the same memory. Raises NotCaptured."""
+    """Calls captured one after the other; calling it replays them. It keeps their tensors: inputs
+    because replays read them, results so that no two calls write the same memory. Raises
+    NotCaptured."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         import torch
@@ -85,7 +86,7 @@ class Graph:
         cuda.current_stream().wait_stream(side)
         cuda.synchronize()
         self._graph = cuda.CUDAGraph()
-        self._held: list[Any] = []
+        self._held: list[Any] = list(calls)
         try:
             with _without_collection(), cuda.graph(self._graph):
                 self._held += [call() for call in calls]
