@@ -30,6 +30,15 @@ CASES = [
     ("gfx942", "v_add_f16_e32 v4, 1.0, v2\n\tv_mov_b32_e32 v5, 64", 0x4000003C00),
     ("gfx942", "v_pk_add_f16 v4, v2, 2.0 op_sel_hi:[1,0]\n\tv_mov_b32_e32 v5, 0", 0x40004000),
     ("gfx90a", "v_pk_add_f16 v4, v2, 2.0\n\tv_mov_b32_e32 v5, 0", 0x4000),
+    *((target, f"v_pk_add_f32 v[4:5], v[2:3], 1.0{select}", 0x3F8000003F800000)
+      for target in ("gfx90a", "gfx942", "gfx950")
+      for select in ("", " op_sel_hi:[1,0]", " op_sel:[0,1] op_sel_hi:[1,0]")),
+    ("gfx942", "v_pk_add_f32 v[4:5], v[2:3], 1.0 neg_hi:[0,1]", 0xBF8000003F800000),
+    ("gfx942", "v_pk_fma_f32 v[4:5], 0.5, 4.0, v[2:3] op_sel:[1,0,0]", 0x4000000040000000),
+    ("gfx942", "v_pk_fma_f32 v[4:5], v[2:3], v[2:3], 2 op_sel_hi:[1,1,0]", 0x200000002),
+    ("gfx942", "v_pk_mov_b32 v[4:5], 1.0, -2 op_sel:[1,0]", 0xFFFFFFFE3F800000),
+    ("gfx942", "v_pk_add_f32 v[4:5], v[2:3], s[4:5]", 0x4000000040400000),
+    ("gfx942", "v_pk_add_f32 v[4:5], v[2:3], s[4:5] op_sel_hi:[1,0]", 0x4040000040400000),
     ("gfx942", f"s_mov_b64 s[4:5], 1.0\n{_MOVED}", _f64(1.0)),
     ("gfx942", f"s_mov_b64 s[4:5], -2\n{_MOVED}", -2 & (1 << 64) - 1),
 ]  # fmt: skip
@@ -39,7 +48,8 @@ CASES = [
 def test_constant(target: str, body: str, expected: int) -> None:
     """v[2:3] is zero; the result is v[4:5]."""
     out = np.zeros(128, np.uint32)
-    zero = "\tv_mov_b32_e32 v2, 0\n\tv_mov_b32_e32 v3, 0\n"
+    pair = "\ts_mov_b32 s4, 0x40400000\n\ts_mov_b32 s5, 2.0\n"
+    zero = pair + "\tv_mov_b32_e32 v2, 0\n\tv_mov_b32_e32 v3, 0\n"
     store = "\tv_lshlrev_b32_e32 v1, 1, v1\n\tglobal_store_dwordx2 v1, v[4:5], s[8:9]\n"
     if not target.startswith("gfx9"):
         store = store.replace("dwordx2", "b64")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
@@ -19,14 +20,20 @@ if TYPE_CHECKING:
 
 _FLOAT_TEXT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _FORMATS = {"f16": ("<e", 16), "f32": ("<f", 32), "f64": ("<d", 64)}
+_PAIRS = ("f32x2", "b32x2")
+"""Types of sources of two dwords both of which a constant is."""
 
 
 def constant_bits(operand: Operand, role: OperandRole, bits: int) -> int:
     """The bit pattern of a constant operand at its role's type.
 
     Spelled floats take the operand's format, or the one of its width where it has none; a 32-bit
-    literal of a 64-bit float is its high half; integers are sign-extended.
+    literal of a 64-bit float is its high half; integers are sign-extended. Of a pair of
+    dwords a constant is both, whatever op_sel says: LLVM 24 writes `1.0` for <poison, 1.0>.
     """
+    if role.type in _PAIRS and bits == 64:
+        one = constant_bits(operand, replace(role, type="f32"), 32)
+        return one << 32 | one
     text = operand.text.strip("|").lstrip("-") if operand.absolute else operand.text
     kind = role.type.partition("x")[0]
     if _FLOAT_TEXT.fullmatch(text):
