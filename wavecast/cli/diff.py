@@ -1,4 +1,4 @@
-"""`wavecast diff`: two versions of a kernel, or one under two compilers; bisection over releases."""
+"""`wavecast diff`: two versions of a kernel, or one under two compilers; a search over releases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.types import Dimensions
-from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
     from wavecast.bench.diff.result import Diff
@@ -53,14 +53,26 @@ class _Output:
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
 @click.option("--commit", "commits", multiple=True, metavar="REV",
-              help="A at this commit; once: against A as it is, twice: one to another.")  # fmt: skip
+              help="A at this commit; given once, against A as it is.")  # fmt: skip
 @click.option("--triton", "releases", multiple=True, metavar="RELEASE",
-              help="A under this release; once: against the one installed, twice: both.")  # fmt: skip
+              help="A under this release; given once, against the one installed.")  # fmt: skip
 @click.option("--bisect", "search", is_flag=True,
               help="Find the release of Triton that made --kpi worse.")  # fmt: skip
 @click.option("--kpi", default="", help="The figure --bisect follows.")
-@click.option("--from", "first", default="", metavar="RELEASE", help="Where --bisect starts.")
-@click.option("--to", "last", default="", metavar="RELEASE", help="Where --bisect ends.")
+@click.option(
+    "--from",
+    "first",
+    default="",
+    metavar="RELEASE",
+    help="Where --bisect starts; by default the oldest release supported.",
+)
+@click.option(
+    "--to",
+    "last",
+    default="",
+    metavar="RELEASE",
+    help="Where --bisect ends; by default the newest.",
+)
 @click.option("-k", "--kernels", default="", metavar="REGEX",
               help="Only kernels whose name matches.")  # fmt: skip
 @click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",

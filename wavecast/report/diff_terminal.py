@@ -10,19 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast.bench.diff.bisect import Found, Probe
-from wavecast.bench.diff.figures import is_worse
 from wavecast.bench.diff.result import Basis, Delta, Diff, KernelDiff, Region, Row
 from wavecast.bench.kpis import KPIS
-from wavecast.bench.records import Figure
 from wavecast.pipeline.result import Failure
-from wavecast.report.bench import figure
-from wavecast.report.units import count, cycles, plural, seconds
+from wavecast.report.units import count, cycles, plural, seconds, size
 from wavecast.rules.finding import Finding
 
+FIGURES = ("predicted_seconds", "findings", "code_instructions")
+"""KPIs shown; the others are what `resources` say in more detail."""
 CONTEXT = 2
 """Lines around a change of the assembly."""
 LINES = 6
-"""Source lines shown."""
+"""Source lines shown, as long as they changed by `LEAST` of the one that changed most."""
+LEAST = 0.02
 _STYLES = {"operands": "yellow", "changed": "yellow", "gone": "red", "new": "green"}
 _SIGNS = {"same": " ", "operands": "~", "changed": "|", "gone": "<", "new": ">"}
 
@@ -67,7 +67,12 @@ def change(delta: Delta) -> str:
 
 def figure_text(name: str, value: float | None) -> str:
     """A KPI with its unit."""
-    return figure(name, None if value is None else Figure(value, "static"))
+    match KPIS[name].unit:
+        case "s":
+            return seconds(value)
+        case "B":
+            return size(value)
+    return count(value)
 
 
 def weight(value: float | None, basis: Basis) -> str:
@@ -118,10 +123,11 @@ def _numbers(kernel: KernelDiff, console: Console) -> None:
     for name in ("before", "after", "change"):
         table.add_column(name, justify="right")
     same = []
-    for delta in kernel.figures:
-        if delta.changed:
-            _add(table, delta.name, delta, figure_text(delta.name, delta.before),
-                 figure_text(delta.name, delta.after))  # fmt: skip
+    for name in FIGURES:
+        delta = kernel.figure(name)
+        if delta is not None and delta.changed:
+            before, after = figure_text(name, delta.before), figure_text(name, delta.after)
+            _add(table, name.replace("_", " "), delta, before, after)
     for delta in kernel.resources:
         if delta.changed:
             _add(table, delta.name, delta, count(delta.before), count(delta.after))
@@ -130,26 +136,32 @@ def _numbers(kernel: KernelDiff, console: Console) -> None:
     for delta in kernel.mix:
         if delta.changed:
             name = f"{delta.name} instructions"
-            _add(table, name, delta, count(delta.before), count(delta.after))
+            table.add_row(
+                f"  {name}", count(delta.before), count(delta.after), Text(change(delta), "dim")
+            )
     time = kernel.figure("predicted_seconds")
     if time is not None and not time.changed and time.before is not None:
         same.insert(0, f"predicted {seconds(time.before)}")
     if table.row_count:
-        console.print(_indented(table), highlight=False)
+        console.print(table, highlight=False)
     if same:
         console.print(f"  the same: {', '.join(same)}", highlight=False)
 
 
 def _add(table: Table, name: str, delta: Delta, before: str, after: str) -> None:
-    known = KPIS.get(name)
+    better = "higher" if name.startswith("waves") else "lower"
     style = ""
-    if known is not None and delta.before is not None and delta.after is not None:
-        style = "red" if is_worse(known, delta.before, delta.after) else "green"
+    if delta.before is not None and delta.after is not None:
+        style = "green" if (delta.difference > 0) == (better == "higher") else "red"
     table.add_row(f"  {name}", before, after, Text(change(delta), style))
 
 
 def _where(kernel: KernelDiff, console: Console) -> None:
     region = kernel.responsible
+    if not kernel.listed:
+        console.print("  where it changed is told by loops only: NVIDIA's assembly is not compared")
+        if region is None:
+            return
     if region is None:
         console.print("  no part of the code changed, but for numbers of registers")
         return
@@ -165,7 +177,8 @@ def _where(kernel: KernelDiff, console: Console) -> None:
             f"    {told}: {sign}{its} of {'+' if total > 0 else '−'}{whole}", highlight=False
         )
     _pipes(region, console)
-    moved = [line for line in kernel.lines if line.spent.changed][:LINES]
+    most = max((abs(line.spent.difference) for line in kernel.lines), default=0.0)
+    moved = [line for line in kernel.lines[:LINES] if abs(line.spent.difference) > LEAST * most]
     if moved:
         console.print(f"  source lines by change of {_what(kernel.basis)}:")
     for line in moved:
@@ -203,7 +216,8 @@ def _pipes(region: Region, console: Console) -> None:
     parts.append(f"chain {' → '.join(chains)}")
     trips = [count(trips) for trips in dict.fromkeys(loop.trip_count for loop in loops)]
     limits = " → ".join(dict.fromkeys(loop.limiter or "–" for loop in loops))
-    text = f"    cycles of an iteration: {', '.join(parts)}; limited by {limits}"
+    waves = " → ".join(dict.fromkeys(str(loop.waves_per_simd) for loop in loops))
+    text = f"    cycles of an iteration of {waves} waves: {', '.join(parts)}; limited by {limits}"
     console.print(f"{text}; iterations: {' → '.join(trips)}", highlight=False)
 
 
@@ -221,10 +235,11 @@ def _assembly(region: Region, console: Console, most: int) -> None:
     )
     console.print(f"  its assembly: {told}", highlight=False)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1, 0, 0))
+    width = max(20, (console.width - 19) // 2)
     table.add_column(width=6, justify="right")
-    width = max(20, (console.width - 14) // 2)
     table.add_column(width=width, no_wrap=True, overflow="ellipsis")
     table.add_column(width=1)
+    table.add_column(width=5, justify="right")
     table.add_column(width=width, no_wrap=True, overflow="ellipsis")
     shown = 0
     for item in hunks(region.rows, CONTEXT):
@@ -237,14 +252,14 @@ def _assembly(region: Region, console: Console, most: int) -> None:
             break
         shown += 1
         style = _STYLES.get(item.kind, "dim")
-        number = item.after if item.after is not None else item.before
         table.add_row(
-            str(number),
+            "" if item.before is None else str(item.before),
             Text(item.before_text, style),
             Text(_SIGNS[item.kind], style),
+            "" if item.after is None else str(item.after),
             Text(item.after_text, style),
         )
-    console.print(_indented(table), highlight=False)
+    console.print(table, highlight=False)
 
 
 def _first(rows: Sequence[Row], most: int) -> list[str]:
@@ -269,10 +284,6 @@ def hunks(rows: Sequence[Row], context: int) -> list[Row | int]:
         else:
             found.append(1)
     return found
-
-
-def _indented(table: Table) -> Table:
-    return table
 
 
 def render_bisect(found: Found, console: Console) -> None:

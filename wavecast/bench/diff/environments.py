@@ -19,6 +19,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -55,17 +56,32 @@ def offered() -> tuple[str, ...]:
     return tuple(sorted(found, key=ordered))
 
 
+def oldest_supported() -> tuple[int, ...]:
+    """The oldest release wavecast works with, by its own requirements; () where those are not at
+    hand."""
+    try:
+        required = metadata.requires("wavecast") or []
+    except metadata.PackageNotFoundError:
+        return ()
+    bounds = [re.match(r"triton\b[^;]*>=\s*([\d.]+)", line) for line in required]
+    return next((ordered(bound[1]) for bound in bounds if bound), ())
+
+
 def between(releases: Sequence[str], first: str = "", last: str = "") -> tuple[str, ...]:
-    """Those of `releases` (oldest first) from `first` to `last`. Raises UnknownName, UsageError."""
+    """Those of `releases` (oldest first) from `first` (default: the oldest supported) to `last`.
+
+    Raises UnknownName for one that is not offered, UsageError when fewer than two are left.
+    """
     for name in filter(None, (first, last)):
         if name not in releases:
             raise UnknownName("release of Triton", name, releases)
-    low = ordered(first) if first else ()
+    low = ordered(first) if first else oldest_supported()
     found = [name for name in releases if low <= ordered(name)]
     if last:
         found = [name for name in found if ordered(name) <= ordered(last)]
     if len(found) < 2:
-        raise UsageError(f"from {first} to {last} there are no two releases of Triton")
+        span = f"from {first or 'the oldest supported'} to {last or 'the newest'}"
+        raise UsageError(f"{span} there are no two releases of Triton")
     return tuple(found)
 
 
@@ -189,4 +205,4 @@ def _last_line(text: str) -> str:
     return lines[-1] if lines else "no message"
 
 
-__all__ = ["between", "installed", "offered", "ordered", "python_with"]
+__all__ = ["between", "installed", "offered", "oldest_supported", "ordered", "python_with"]

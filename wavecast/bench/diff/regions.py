@@ -79,8 +79,9 @@ def _matched(
     """Pairs of loops at one depth, in matched parents: first those on one source line, then, where
     as many are left between two that match, in order."""
     first, second = before.children.get(parents[0], []), after.children.get(parents[1], [])
-    keys = [before.places[i] or i for i in first], [after.places[i] or i for i in second]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    mine: list[Place | int] = [before.places[i] or i for i in first]
+    its: list[Place | int] = [after.places[i] or i for i in second]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, mine, its, autojunk=False).get_opcodes():
         paired = min(i2 - i1, j2 - j1) if tag in ("equal", "replace") else 0
         for offset in range(paired):
             pair = first[i1 + offset], second[j1 + offset]
@@ -114,12 +115,12 @@ def _region(
         place = None if index is None else loops[side].places[index]
         lines.append(place[1 + side] if place else 0)
         text = (places.text(place) if place else "") or text
-    spent = [
-        sum(weight[i.index] for i in mine) if weight else None
-        for mine, weight in zip(code, weights, strict=True)
-    ]
     analyses = [
         None if index is None else loops[side].analyses[index] for side, index in enumerate(pair)
+    ]
+    spent = [
+        sum(weight[i.index] for i in mine) if weight else _slowest(loop)
+        for mine, weight, loop in zip(code, weights, analyses, strict=True)
     ]
     return Region(
         loop=not outside,
@@ -130,6 +131,11 @@ def _region(
         spent=Delta("outside of loops" if outside else "loop", spent[0], spent[1]),
         rows=side_by_side(code[0], code[1]) if all(one.program for one in sides) else (),
     )
+
+
+def _slowest(loop: LoopAnalysis | None) -> float | None:
+    """Without its instructions: cycles of an iteration on the pipe that takes longest."""
+    return None if loop is None else max(loop.cycles.values(), default=0.0)
 
 
 def _instructions(one: Explanation, loop: int | None) -> list[Instruction]:

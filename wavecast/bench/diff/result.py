@@ -12,7 +12,9 @@ from wavecast.rules.finding import Finding
 
 Basis = Literal["seconds", "cycles"]
 """What parts of a kernel are weighed by: predicted seconds of the launch, or, where there is no
-prediction on both sides, clock cycles of its own pipe, one wave executing each instruction once."""
+prediction on both sides, clock cycles of its own pipe, one wave executing each instruction once.
+Where the instructions are not at hand (NVIDIA), a loop is weighed by the cycles of an iteration on
+the pipe that takes longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,12 @@ class KernelDiff:
     @property
     def paired(self) -> bool:
         return self.before is not None and self.after is not None
+
+    @property
+    def listed(self) -> bool:
+        """Whether the instructions of both sides are at hand."""
+        sides = (self.before, self.after)
+        return all(side is not None and side.program is not None for side in sides)
 
     def figure(self, name: str) -> Delta | None:
         """A KPI by name, None where neither side has it."""
