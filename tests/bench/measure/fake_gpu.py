@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+import wavecast
 from wavecast import arch
 from wavecast.integrations.devices import facts_of
 from wavecast.integrations.torch_cpu import emulated_cuda
@@ -44,8 +45,14 @@ class FakeGpu:
         self.now += seconds * (1 + 0.01 * float(self.random.standard_normal()))
 
     @contextlib.contextmanager
-    def present(self, monkeypatch: Any, device: str = "h200") -> Iterator[FakeGpu]:
-        with emulated_cuda(facts_of(arch.load(device)), lambda _: None, executing=True):
+    def present(
+        self, monkeypatch: Any, device: str = "h200", *, kernels: bool = False
+    ) -> Iterator[FakeGpu]:
+        """While the block runs, torch has this GPU. With `kernels` Triton's launches are executed
+        on the emulator, by the machine code of `device`."""
+        facts = facts_of(arch.load(device))
+        context: Any = wavecast.device(device) if kernels else None
+        with context or emulated_cuda(facts, lambda _: None, executing=True):
             for name, value in self._replacements().items():
                 monkeypatch.setattr(torch.cuda, name, value)
             try:

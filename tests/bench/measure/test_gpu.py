@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -268,6 +269,27 @@ def test_operators_take_inputs_made_there(name: str) -> None:
     operator = registry.operator(name)
     given = operator.inputs(MakeThere(0, "cpu"), **operator.cases[0])
     operator.reference(**given)
+
+
+def test_an_operator_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its machine code runs on the emulator, its times are the fake clock's."""
+    fake, operator = FakeGpu(), registry.operator("rms_norm")
+
+    def call(**given: Any) -> Any:
+        fake.spend(1e-4, "rms_norm")
+        return operator.call(**given)
+
+    with fake.present(monkeypatch, "mi300x", kernels=True):
+        watched = OperatorWorkload(
+            dataclasses.replace(operator, call=call), {"rows": 4, "columns": 300}
+        )
+        outcome = gpu_session(new_run(), [watched], here(), gpu.Settings(budget=QUICK))
+    record = one(outcome)
+    assert not record.refused
+    assert 0 < record.figures["numerical_error"].value <= 1
+    assert record.environment.device == "mi300x"
+    assert record.environment.runtime.startswith("ROCm")
+    assert record.figures["measured_seconds"].value == pytest.approx(1e-4, rel=0.02)
 
 
 class TestDoBench:

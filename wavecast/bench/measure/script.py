@@ -89,7 +89,7 @@ def measured(script: Script, here: Here, outcome: Outcome) -> Iterator[Record]:
     device = here.device
     runs = profile_script(script.path, arguments=script.arguments)
     launched: Sequence[tuple[Subject, Launch]] = ()
-    if device is not None:
+    if device is not None and runs:
         capture = _captured(script, [device], outcome)
         launched = subjects(capture.launches.get(device.target, ()))
     found = False
