@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.diff",
         "Two versions of a kernel, two commits or two compilers: what changed, and where.",
     ),
+    "history": ("wavecast.cli.history", "Figures over commits, and where they changed."),
     "validate": (
         "wavecast.cli.validate",
         "Score predictions against measurements.",

@@ -39,8 +39,8 @@ def read_file(path: Path, name: str = "", given: Given | None = None) -> Importe
         name = next((known for known in FORMATS if _module(known).recognise(source)), "")
     if not name:
         what = f": {source.not_json}" if source.not_json else ""
-        known = "; ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())
-        raise InputError(f"{path} is in no known format{what}", hint=f"known: {known}")
+        known = f"known: {', '.join(FORMATS)}; see wavecast store import --formats"
+        raise InputError(f"{path} is in no known format{what}", hint=known)
     try:
         return _module(name).read(source, given)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

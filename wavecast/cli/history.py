@@ -1,0 +1,93 @@
+"""`wavecast history`: figures over commits, and where they changed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from wavecast.cli.bench import store_option
+from wavecast.errors import NothingAnalysed, UsageError
+
+
+@click.command(
+    "history",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Examples:
+
+    wavecast history rms_norm --kpi measured_seconds
+
+    wavecast history --device mi300x -o history.html
+    """,
+)
+@click.argument("subject", default="", metavar="[SUBJECT-REGEX]")
+@click.option("--kpi", "kpis", default="", help="Figures, separated by commas.")
+@click.option("--device", "devices", default="", help="Devices, separated by commas.")
+@click.option("--minimum", type=click.FloatRange(min=0), default=0.01, show_default=True,
+              help="The least relative change of a time that counts.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Show figures that did not change, too.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default=None,
+              help="text, or what the name of the output ends with.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write to a file.")  # fmt: skip
+@store_option
+def command(
+    subject: str,
+    kpis: str,
+    devices: str,
+    minimum: float,
+    everything: bool,
+    form: str | None,
+    output: Path | None,
+    path: Path,
+) -> None:
+    """Figures of subjects over runs, in the order of their commits, and where they changed.
+
+    Measured times change where their levels differ by more than noise explains; other figures are
+    exact. HTML is one page with a plot of every figure, which needs nothing else.
+    """
+    from rich.console import Console
+
+    from wavecast.bench.history.series import Wanted, history
+    from wavecast.bench.kpis import kpi
+    from wavecast.bench.store.select import records_of
+    from wavecast.bench.store.sqlite import open_store
+    from wavecast.cli import streams
+    from wavecast.report import history as report
+    from wavecast.report import history_html
+
+    form = form or {".html": "html", ".json": "json"}.get(output.suffix if output else "", "text")
+    if form == "html" and output is None and sys.stdout.isatty():
+        raise UsageError("HTML does not go to a terminal", hint="-o history.html")
+    wanted = Wanted(
+        subject,
+        tuple(kpi(name).name for name in kpis.split(",") if name),
+        tuple(filter(None, devices.split(","))),
+        minimum,
+    )
+    with open_store(path, create=False) as store:
+        runs = store.runs()
+        records = records_of(store, runs)
+    found = history(records, runs, wanted, Path.cwd())
+    if not found.series:
+        raise NothingAnalysed(f"no figure in {path} fits")
+    match form:
+        case "json":
+            text = json.dumps(report.document(found), indent=1, ensure_ascii=False) + "\n"
+        case "html":
+            text = history_html.render(found)
+        case _ if output is None:
+            width = None if sys.stdout.isatty() else 200
+            report.render(found, Console(width=width), everything=everything)
+            return
+        case _:
+            with output.open("w", encoding="utf-8") as file:
+                report.render(found, Console(file=file, width=200), everything=everything)
+            return
+    if output is None:
+        streams.as_document(sys.stdout)
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")

@@ -1,0 +1,236 @@
+"""Histories: terminal text, JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from statistics import median
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.bench.history.series import Change, History, Point, Series
+from wavecast.bench.records import Figure
+from wavecast.report.bench import figure
+from wavecast.report.terminal_text import safe
+from wavecast.report.units import plural, seconds, si, significant, size
+
+SCHEMA: Final = "wavecast.history/1"
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_WIDTH: Final = 40
+
+
+def render(found: History, console: Console, *, everything: bool = False) -> None:
+    """Times, and other figures that changed; all with `everything`. Then every change."""
+    shown = [s for s in found.series if everything or s.changes or s.kpi.unit == "s"]
+    if shown:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("subject", overflow="fold")
+        for name in ("device", "figure"):
+            table.add_column(name, overflow="fold")
+        for name in ("runs", "first", "last"):
+            table.add_column(name, justify="right")
+        table.add_column("over runs", no_wrap=True)
+        table.add_column("changes", justify="right")
+        for series in shown:
+            table.add_row(
+                *(Text(safe(text)) for text in (series.subject.key, where(series))),
+                series.kpi.name,
+                str(len(series.points)),
+                shown_value(series, series.points[0].value),
+                shown_value(series, series.points[-1].value),
+                sparkline([point.value for point in series.points]),
+                str(len(series.changes) or ""),
+            )
+        console.print(table)
+    for series in shown:
+        for change in series.changes:
+            console.print(_line(series, change), soft_wrap=True)
+    hidden = len(found.series) - len(shown)
+    quiet = f" {hidden} that did not are not shown (--all)." if hidden else ""
+    console.print(Text(summary(found) + quiet))
+    for note in found.notes:
+        console.print(Text(f"note: {note}"))
+
+
+def summary(found: History) -> str:
+    """`2 of 12 figures changed over 30 runs.`"""
+    changed = sum(bool(series.changes) for series in found.series)
+    figures = plural(len(found.series), "figure")
+    return f"{changed} of {figures} changed over {plural(found.runs, 'run')}."
+
+
+def about(series: Series) -> str:
+    """What a filter looks in, in lower case."""
+    runs = {point.run.label for point in series.points}
+    return " ".join((series.subject.key, where(series), series.kpi.name, *sorted(runs))).lower()
+
+
+def where(series: Series) -> str:
+    """The device, and how it was measured: `mi300x, cold, events`."""
+    about = series.conditions
+    return ", ".join(filter(None, (series.device, about.cache, about.timing, about.clocks)))
+
+
+def run_name(point: Point) -> str:
+    """`1a2b3c4d+ main`: the commit, + where the checkout had changes, and the label; else the id."""
+    commit = point.run.commit[:8] + ("+" if point.run.dirty else "")
+    return " ".join(filter(None, (commit, point.run.label))) or point.run.id
+
+
+def shown_value(series: Series, value: float) -> str:
+    """With its unit."""
+    return figure(series.kpi.name, Figure(value, "measured"))
+
+
+def tick(series: Series, value: float, step: float) -> str:
+    """A value of an axis whose ticks are `step` apart."""
+    digits = max(3, math.ceil(math.log10(abs(value) / step)) + 1) if value else 1
+    match series.kpi.unit:
+        case "s":
+            return seconds(value) if digits <= 3 else precise_seconds(value, digits)
+        case "B":
+            return size(value)
+    return si(value) if abs(value) >= 10_000 else f"{value:.{digits}g}"
+
+
+def precise_seconds(value: float, digits: int) -> str:
+    """A time with more than three significant digits."""
+    factor, unit = next(
+        ((f, u) for f, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if abs(value) >= f),
+        (1e-9, "ns"),
+    )
+    return f"{significant(value / factor, digits)} {unit}"
+
+
+def level(values: list[float]) -> float:
+    """The median of a level."""
+    return median(values)
+
+
+def point_title(series: Series, point: Point) -> str:
+    """What a dot says: run, value, spread, samples, time."""
+    parts = [run_name(point), shown_value(series, point.value)]
+    if point.low != point.high:
+        low, high = (shown_value(series, value) for value in (point.low, point.high))
+        parts.append(f"{low} … {high}")
+    if point.samples:
+        parts.append(plural(point.samples, "sample"))
+    return "\n".join([*parts, point.run.started[:19].replace("T", " ") + " UTC"])
+
+
+def line(series: Series, change: Change) -> str:
+    """A change in one line, without the subject."""
+    before, after = (shown_value(series, value) for value in (change.before, change.after))
+    kind = " ".join(filter(None, (percent(change), word(series, change))))
+    name = run_name(series.points[change.at])
+    return f"{name}: {before} → {after}, {kind}; {told(series, change)}"
+
+
+def percent(change: Change) -> str:
+    """`+5.1%`, "" from or to zero."""
+    return "" if change.ratio is None else f"{change.ratio - 1:+.1%}"
+
+
+def told(series: Series, change: Change) -> str:
+    """What is known of a change, without its values: `4 commits since 1a2b3c4d, triton 3.8.0 → …`."""
+    last = series.points[change.at - 1]
+    parts = []
+    if change.commits:
+        parts.append(f"{plural(change.commits, 'commit')} since {run_name(last)}")
+    else:
+        parts.append(f"since {run_name(last)}")
+    parts += change.also
+    if change.few:
+        parts.append("few runs: could be outliers")
+    return ", ".join(parts)
+
+
+def word(series: Series, change: Change) -> str:
+    """`slower`, `faster`, `worse`, `better`."""
+    if series.kpi.unit == "s":
+        return "slower" if change.worse else "faster"
+    return "worse" if change.worse else "better"
+
+
+def sparkline(values: list[float]) -> str:
+    """Bars from the least to the largest value; of long series groups of runs, by their largest."""
+    if len(values) > _WIDTH:
+        size = -(-len(values) // _WIDTH)
+        values = [max(values[at : at + size]) for at in range(0, len(values), size)]
+    low, high = min(values), max(values)
+    if high - low <= 1e-3 * abs(high):
+        return _BARS[3] * len(values)
+    return "".join(_BARS[round((value - low) / (high - low) * 7)] for value in values)
+
+
+def document(found: History) -> dict[str, Any]:
+    """The history as JSON-ready values."""
+    return {
+        "schema": SCHEMA,
+        "runs": found.runs,
+        "series": [
+            {
+                "subject": asdict(series.subject),
+                "key": series.subject.key,
+                "device": series.device,
+                "conditions": asdict(series.conditions),
+                "kpi": series.kpi.name,
+                "unit": series.kpi.unit,
+                "points": [
+                    {
+                        **asdict(point.run),
+                        "value": point.value,
+                        "low": point.low,
+                        "high": point.high,
+                        "samples": point.samples,
+                        "digest": point.digest,
+                    }
+                    for point in series.points
+                ],
+                "changes": [
+                    {
+                        **asdict(change),
+                        "run": series.points[change.at].run.id,
+                        "commit": series.points[change.at].run.commit,
+                    }
+                    for change in series.changes
+                ],
+            }
+            for series in found.series
+        ],
+        "notes": list(found.notes),
+    }
+
+
+def _line(series: Series, change: Change) -> Text:
+    before, after = (shown_value(series, value) for value in (change.before, change.after))
+    style = "red" if change.worse else "green"
+    return Text.assemble(
+        (safe(run_name(series.points[change.at])), "bold"),
+        f"  {safe(series.subject.key)}, {safe(where(series))}: {series.kpi.name} ",
+        (f"{before} → {after} {percent(change)} {word(series, change)}".replace("  ", " "), style),
+        f" ({safe(told(series, change))})",
+    )
+
+
+__all__ = [
+    "SCHEMA",
+    "about",
+    "document",
+    "level",
+    "line",
+    "percent",
+    "point_title",
+    "render",
+    "run_name",
+    "shown_value",
+    "sparkline",
+    "summary",
+    "tick",
+    "told",
+    "where",
+    "word",
+]

@@ -1,0 +1,36 @@
+"""A history as one HTML page, with a plot of every figure and a box that filters them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from markupsafe import Markup
+
+from wavecast import __version__
+from wavecast.bench.history.series import History
+from wavecast.report import history, history_plot, html
+
+
+def render(found: History) -> str:
+    """The whole page; it needs nothing from outside. What changed stands first."""
+    script = html.asset("history.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        html.environment()
+        .get_template("history.html.j2")
+        .render(
+            found=found,
+            series=sorted(found.series, key=lambda series: not series.changes),
+            version=__version__,
+            words=history,
+            plot=history_plot.plot,
+            style=Markup(html.asset("style.css")),  # our own files
+            own_style=Markup(html.asset("history.css")),
+            script=Markup(script),
+            script_digest=f"'sha256-{digest}'",
+        )
+    )
+
+
+__all__ = ["render"]
