@@ -105,6 +105,21 @@ def test_barriers_order_what_was_many_operations_ago() -> None:
     assert _kinds(table + few + reads + every + "s_barrier\n" + load) == []
 
 
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
+def test_a_barrier_does_not_wait_for_stores_of_the_turn_before(target: str) -> None:
+    """As LLVM writes loops of two barriers where the code before the loop has waited: the wait of
+    the release fence at the head is gone (llvm/llvm-project#220357)."""
+    store, load = "ds_write_b32 v1, v0\n", "ds_read_b32 v4, v3\n"
+    wait = "s_waitcnt lgkmcnt(0)\n"
+
+    def turns(count: int, head: str) -> list[Kind]:
+        loop = f"{head}s_barrier\n{load}{wait}s_barrier\n{store}"
+        return _kinds(store + wait + _loop(count, loop), target)
+
+    assert turns(3, wait) == turns(1, "") == []
+    assert turns(3, "") == [Kind.LDS_RACE]
+
+
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_what_an_ended_wave_stored_is_there_in_later_turns(turns: int) -> None:
     store = "ds_write_b32 v1, v0\ns_endpgm\n"
