@@ -18,6 +18,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     ),
     "arch": ("arch_file", "format"),
     "rules": ("format",),
+    "bench": ("cache", "timing", "seconds", "samples", "precision", "label"),
     "diff": ("arch", "arch_file", "kernels", "configs", "timeout", "fail_on", "minimum", "rows"),
     "gate": (),
 }  # fmt: skip

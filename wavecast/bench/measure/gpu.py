@@ -176,7 +176,8 @@ def _add_offline(one: Prepared, device: Device, here: Here) -> None:
     try:
         found = offline.measure(one.workload, device, here.environment)[0]
     except WavecastError as error:
-        one.notes.append(f"no prediction: {error}")
+        why = str(error).removeprefix(one.workload.subject.key).strip()
+        one.notes.append(f"no prediction: {why}")
         return
     one.known = {**found.figures, **one.known}
     one.digest = found.digest
