@@ -23,7 +23,7 @@ _WIDTH: Final = 40
 
 
 def render(found: History, console: Console, *, everything: bool = False) -> None:
-    """Times, and other figures that changed; all with `everything`. Then every change."""
+    """Times, and other figures that changed; all with `everything`. Then the changes, by run."""
     shown = [s for s in found.series if everything or s.changes or s.kpi.unit == "s"]
     if shown:
         table = Table(box=None, pad_edge=False)
@@ -45,9 +45,15 @@ def render(found: History, console: Console, *, everything: bool = False) -> Non
                 str(len(series.changes) or ""),
             )
         console.print(table)
+    by_run: dict[str, list[tuple[Series, Change]]] = {}
     for series in shown:
         for change in series.changes:
-            console.print(_line(series, change), soft_wrap=True)
+            by_run.setdefault(series.points[change.at].run.id, []).append((series, change))
+    for run in (run for run in found.order if run in by_run):
+        series, change = by_run[run][0]
+        console.print(Text(safe(run_name(series.points[change.at])), style="bold"))
+        for one in by_run[run]:
+            console.print(_line(*one), soft_wrap=True)
     hidden = len(found.series) - len(shown)
     quiet = f" {hidden} that did not are not shown (--all)." if hidden else ""
     console.print(Text(summary(found) + quiet))
@@ -59,7 +65,7 @@ def summary(found: History) -> str:
     """`2 of 12 figures changed over 30 runs.`"""
     changed = sum(bool(series.changes) for series in found.series)
     figures = plural(len(found.series), "figure")
-    return f"{changed} of {figures} changed over {plural(found.runs, 'run')}."
+    return f"{changed} of {figures} changed over {plural(len(found.order), 'run')}."
 
 
 def about(series: Series) -> str:
@@ -75,7 +81,7 @@ def where(series: Series) -> str:
 
 
 def run_name(point: Point) -> str:
-    """`1a2b3c4d+ main`: the commit, + where the checkout had changes, and the label; else the id."""
+    """`1a2b3c4d+ main`: commit, + where the checkout had changes, and label; else the id."""
     commit = point.run.commit[:8] + ("+" if point.run.dirty else "")
     return " ".join(filter(None, (commit, point.run.label))) or point.run.id
 
@@ -135,14 +141,11 @@ def percent(change: Change) -> str:
 
 
 def told(series: Series, change: Change) -> str:
-    """What is known of a change, without its values: `4 commits since 1a2b3c4d, triton 3.8.0 → …`."""
-    last = series.points[change.at - 1]
-    parts = []
+    """What is known of a change, without its values: `4 commits since 1a2b3c4d, triton 3.8.0 …`."""
+    last = f"since {run_name(series.points[change.at - 1])}"
     if change.commits:
-        parts.append(f"{plural(change.commits, 'commit')} since {run_name(last)}")
-    else:
-        parts.append(f"since {run_name(last)}")
-    parts += change.also
+        last = f"{plural(change.commits, 'commit')} {last}"
+    parts = [last, *change.also]
     if change.few:
         parts.append("few runs: could be outliers")
     return ", ".join(parts)
@@ -170,7 +173,7 @@ def document(found: History) -> dict[str, Any]:
     """The history as JSON-ready values."""
     return {
         "schema": SCHEMA,
-        "runs": found.runs,
+        "runs": list(found.order),
         "series": [
             {
                 "subject": asdict(series.subject),
@@ -208,11 +211,12 @@ def document(found: History) -> dict[str, Any]:
 def _line(series: Series, change: Change) -> Text:
     before, after = (shown_value(series, value) for value in (change.before, change.after))
     style = "red" if change.worse else "green"
+    kind = " ".join(filter(None, (percent(change), word(series, change))))
     return Text.assemble(
-        (safe(run_name(series.points[change.at])), "bold"),
-        f"  {safe(series.subject.key)}, {safe(where(series))}: {series.kpi.name} ",
-        (f"{before} → {after} {percent(change)} {word(series, change)}".replace("  ", " "), style),
-        f" ({safe(told(series, change))})",
+        "  ",
+        (kind, style),
+        f"  {series.kpi.name} {before} → {after}  {safe(series.subject.key)}, "
+        f"{safe(where(series))} ({safe(told(series, change))})",
     )
 
 

@@ -8,7 +8,7 @@ import hashlib
 from markupsafe import Markup
 
 from wavecast import __version__
-from wavecast.bench.history.series import History
+from wavecast.bench.history.series import History, Series
 from wavecast.report import history, history_plot, html
 
 
@@ -21,7 +21,7 @@ def render(found: History) -> str:
         .get_template("history.html.j2")
         .render(
             found=found,
-            series=sorted(found.series, key=lambda series: not series.changes),
+            series=sorted(found.series, key=_place),
             version=__version__,
             words=history,
             plot=history_plot.plot,
@@ -31,6 +31,11 @@ def render(found: History) -> str:
             script_digest=f"'sha256-{digest}'",
         )
     )
+
+
+def _place(series: Series) -> tuple[bool, bool]:
+    """What became worse last, then what changed, then the rest."""
+    return not (series.changes and series.changes[-1].worse), not series.changes
 
 
 __all__ = ["render"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from markupsafe import Markup
@@ -64,8 +65,10 @@ def _grid(frame: Frame, series: Series, low: float, high: float) -> Markup:
     for number in range(math.ceil(low / step), math.floor(high / step) + 1):
         y = n(_y(frame, number * step, low, high))
         parts.append(
-            Markup('<path class="grid" d="M{} {}H{}"/><text x="{}" y="{}" text-anchor="end">{}</text>')
-            .format(n(frame.left), y, n(frame.x(1)), n(frame.left - 6), n(float(y) + 4),
+            Markup(
+                '<path class="grid" d="M{} {}H{}"/>'
+                '<text x="{}" y="{}" text-anchor="end">{}</text>'
+            ).format(n(frame.left), y, n(frame.x(1)), n(frame.left - 6), n(float(y) + 4),
                     words.tick(series, number * step, step))
         )  # fmt: skip
     return Markup("").join(parts)
@@ -94,7 +97,7 @@ def _runs(frame: Frame, points: Sequence[Point]) -> Markup:
 
 def _levels(series: Series) -> list[tuple[int, int]]:
     edges = [0, *(change.at for change in series.changes), len(series.points)]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(pairwise(edges))
 
 
 def _level(frame: Frame, series: Series, first: int, last: int, low: float, high: float) -> Markup:
@@ -126,8 +129,10 @@ def _change(frame: Frame, series: Series, change: Change) -> Markup:
 def _dot(frame: Frame, series: Series, index: int, point: Point, low: float, high: float) -> Markup:
     x = _x(frame, index, len(series.points))
     return Markup(
-        '<g class="run"><title>{}</title><path d="M{} {}V{}"/><circle cx="{}" cy="{}" r="{}"/></g>'
+        '<g class="run{}"><title>{}</title><path d="M{} {}V{}"/>'
+        '<circle cx="{}" cy="{}" r="{}"/></g>'
     ).format(
+        "" if point.samples else " predicted",
         words.point_title(series, point),
         n(x),
         n(_y(frame, point.low, low, high)),

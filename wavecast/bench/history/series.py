@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, NamedTuple
@@ -64,10 +65,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All series, by subject, device and figure; `notes` say what was left out or is uncertain."""
+    """All series, by subject, device and figure; `order` are the ids of the runs in theirs; `notes`
+    say what was left out or is uncertain."""
 
     series: tuple[Series, ...]
-    runs: int
+    order: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -133,7 +135,7 @@ def history(
     names = list(KPIS)
     keys = sorted(found, key=lambda key: (key[:3], str(key.conditions), names.index(key.kpi)))
     series = tuple(_series(key, found[key], by_id, wanted, folder) for key in keys)
-    return History(series, len(order), _notes(refused, strangers, strange, order))
+    return History(series, tuple(by_id), _notes(refused, strangers, strange, order))
 
 
 def device_of(record: Record) -> str:
@@ -190,7 +192,7 @@ def _changes(points: Sequence[Point], kpi: Kpi, minimum: float, folder: Path) ->
         whole = all(float(value).is_integer() for value in values)
         cuts = changes.exact_steps(values, 0.0 if whole else minimum)
     edges = [0, *cuts, len(values)]
-    levels = [median(values[a:b]) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    levels = [median(values[a:b]) for a, b in pairwise(edges) if a < b]
     found = []
     for index, at in enumerate(cuts):
         before, after = levels[index], levels[index + 1]
