@@ -2,7 +2,8 @@
 
 For a class of problems the shipped table answers (`tables`), else the formula of the kernel's
 `Space`: its candidates are compiled in the order of their predicted times until one fits the GPU
-and spills no registers. What was decided is kept for the process, and Triton keeps the compiled
+and spills no registers. Code that the compiler left a race in is passed over (`_racing`). What was
+decided is kept for the process, and Triton keeps the compiled
 code on disk.
 """
 
@@ -15,8 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from wavecast import isa
+from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
-from wavecast.errors import CompileError
+from wavecast.errors import CompileError, ParseError
 from wavecast.kernels import gpu, tables
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.space import AMD_ONLY, Problem, Settings, Space
@@ -187,7 +190,22 @@ def _spills(
     with gpu.trying(candidate):
         compiled = kernel.run(*arguments, grid=grid(settings), warmup=True, **named)
         compiled._init_handles()
+    if _racing(compiled, device):
+        raise CompileError("the compiler lost a wait before a barrier (docs/hardware.md)")
     return int(compiled.n_spills or 0)
+
+
+def _racing(compiled: Any, device: Device) -> bool:
+    """Whether waves may read from LDS what others have not stored yet, by a bug of LLVM
+    (docs/hardware.md); asked of AMD's code only."""
+    text = compiled.asm.get("amdgcn", "")
+    if "s_barrier" not in text:
+        return False
+    try:
+        program = isa.parse(text, device.target).kernels[compiled.name].program
+    except ParseError:
+        return False  # an instruction nobody knows here is not this kernel's fault
+    return bool(unfinished_stores(program))
 
 
 __all__ = ["ATTEMPTS", "Decision", "Grid", "forced", "forget", "launch", "options", "watched"]

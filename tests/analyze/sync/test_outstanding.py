@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.analyze.support import program
 from tests.analyze.sync.test_waits import lines
-from wavecast.analyze.sync import outstanding_at
+from wavecast.analyze.sync import outstanding_at, unfinished_stores
 
 
 def test_a_write_to_lds_without_a_wait() -> None:
@@ -67,3 +69,24 @@ def test_messages_and_write_backs_are_no_accesses() -> None:
 
 def test_programs_without_barriers() -> None:
     assert outstanding_at(program("\tds_write_b32 v0, v1", "gfx942")) == {}
+
+
+STORE_LDS = "\tds_write_b32 v0, v1\n"
+LOAD_LDS = "\tds_read_b32 v2, v0\n"
+WAIT_LDS = "\ts_waitcnt lgkmcnt(0)\n"
+BARRIER = "\ts_barrier\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "barriers"),
+    [
+        (STORE_LDS + WAIT_LDS + BARRIER + LOAD_LDS, []),
+        (STORE_LDS + BARRIER + LOAD_LDS, [1]),
+        (STORE_LDS + BARRIER + WAIT_LDS + LOAD_LDS, [1]),
+        # The first barrier orders nothing that is read before the second one.
+        (STORE_LDS + BARRIER + WAIT_LDS + BARRIER + LOAD_LDS, []),
+        (LOAD_LDS + BARRIER + LOAD_LDS, []),
+    ],
+)
+def test_stores_that_others_may_miss(body: str, barriers: list[int]) -> None:
+    assert list(unfinished_stores(program(body, "gfx942"))) == barriers

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from wavecast.analyze.sync.outstanding import Flow, State
 from wavecast.isa.collector import no_collections
+from wavecast.isa.opcode import MemoryEffect, MemoryKind, Space
 from wavecast.isa.program import Program
 from wavecast.isa.waits import arrives
 
@@ -43,3 +46,37 @@ def outstanding_at(program: Program) -> dict[int, tuple[int, ...]]:
 
 
 __all__ = ["outstanding_at"]
+
+
+def unfinished_stores(program: Program) -> dict[int, tuple[int, ...]]:
+    """Barrier instruction -> the stores to LDS that may be under way there, of barriers after which
+    the code reads LDS before it comes to another one: waves read what was there before.
+
+    Compilers ask for a wait at such barriers, and LLVM has lost some (docs/hardware.md).
+    """
+    instructions = program.instructions
+    stops = {block.start: block.stop for block in program.blocks}
+    starts = sorted(stops)
+    found = {}
+    for barrier, open_ in outstanding_at(program).items():
+        stores = tuple(op for op in open_ if _is(instructions[op].memory, _STORES))
+        if not stores:
+            continue
+        stop = stops[starts[bisect_right(starts, barrier) - 1]]
+        for index in range(barrier + 1, stop):
+            if arrives(instructions[index].decoded.opcode):
+                break
+            if _is(instructions[index].memory, _LOADS):
+                found[barrier] = stores
+                break
+        else:
+            found[barrier] = stores
+    return found
+
+
+_STORES = frozenset({MemoryKind.STORE})
+_LOADS = frozenset({MemoryKind.LOAD, MemoryKind.ATOMIC})
+
+
+def _is(memory: MemoryEffect | None, kinds: frozenset[MemoryKind]) -> bool:
+    return memory is not None and memory.space is Space.LDS and memory.kind in kinds
