@@ -267,7 +267,7 @@ def _console(stream: IO[str]) -> Any:
 
 def _nothing(before: Side, after: Side) -> int:
     """Nothing could be compared: one line per failure on stderr."""
-    from wavecast.report.diff_terminal import failed
+    from wavecast.report.diff_words import failed
 
     for side in (before, after):
         for failure in side.report.failures:

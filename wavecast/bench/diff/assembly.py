@@ -2,19 +2,30 @@
 
 Instructions are matched (`difflib`) by their shape: mnemonic, modifiers and operands with their
 kinds and widths, but no register numbers or labels. Two that match are the same when what they read
-comes from instructions that match, too, or is there at the start under names that map one to one.
+comes from instructions that stand side by side, too, or is there at the start under names that map
+one to one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
-from wavecast.bench.diff.result import Row
+from wavecast.bench.diff.result import Kind, Row
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Access
 
 _FILES = {OperandClass.VGPR: "v", OperandClass.AGPR: "a", OperandClass.SGPR: "s"}
+
+
+class Step(NamedTuple):
+    """A row as positions in both listings."""
+
+    kind: Kind
+    before: int | None
+    after: int | None
+
 
 Value = tuple[int, int]
 """Where a register's content is from: (position of the writer, which of its registers), or
@@ -27,24 +38,38 @@ def side_by_side(before: Sequence[Instruction], after: Sequence[Instruction]) ->
     one, other = (
         [shapes.setdefault(shape(i.decoded), len(shapes)) for i in side] for side in (before, after)
     )
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    codes = matcher.get_opcodes()
-    pairs = {
-        i1 + offset: j1 + offset
-        for tag, i1, i2, j1, _ in codes
-        if tag == "equal"
-        for offset in range(i2 - i1)
-    }
+    steps = list(_steps(before, after, one, other))
+    pairs = {i: j for _, i, j in steps if i is not None and j is not None}
     fed = _same_sources(before, after, pairs)
-    rows: list[Row] = []
-    for tag, i1, i2, j1, j2 in codes:
+    return tuple(
+        _row(
+            "operands" if kind == "same" and i is not None and not fed[i] else kind,
+            None if i is None else before[i],
+            None if j is None else after[j],
+        )
+        for kind, i, j in steps
+    )
+
+
+def _steps(
+    before: Sequence[Instruction],
+    after: Sequence[Instruction],
+    shapes: Sequence[int],
+    others: Sequence[int],
+) -> Iterator[Step]:
+    """Instructions of one shape, which count as the same for now; among what is left between them,
+    those of one mnemonic stand in each other's place."""
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, shapes, others, autojunk=False).get_opcodes():
         if tag == "equal":
-            for offset in range(i2 - i1):
-                kind = "same" if fed[i1 + offset] else "operands"
-                rows.append(_row(kind, before[i1 + offset], after[j1 + offset]))
-        else:
-            rows.extend(_replaced(before[i1:i2], after[j1:j2]))
-    return tuple(rows)
+            yield from (Step("same", i1 + n, j1 + n) for n in range(i2 - i1))
+            continue
+        names = [i.mnemonic for i in before[i1:i2]], [i.mnemonic for i in after[j1:j2]]
+        for inner, k1, k2, m1, m2 in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+            if inner == "equal":
+                yield from (Step("changed", i1 + k1 + n, j1 + m1 + n) for n in range(k2 - k1))
+                continue
+            yield from (Step("gone", i1 + k, None) for k in range(k1, k2))
+            yield from (Step("new", None, j1 + m) for m in range(m1, m2))
 
 
 def shape(decoded: Decoded) -> tuple:
@@ -67,21 +92,7 @@ def _operand_shape(operand: Operand) -> tuple | str:
     return (file, operand.count, operand.half, *modifiers)
 
 
-def _replaced(before: Sequence[Instruction], after: Sequence[Instruction]) -> Iterator[Row]:
-    """Instructions in the place of others: those of one mnemonic stand side by side."""
-    matcher = SequenceMatcher(
-        None, [i.mnemonic for i in before], [i.mnemonic for i in after], autojunk=False
-    )
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag == "equal":
-            pairs = zip(before[i1:i2], after[j1:j2], strict=True)
-            yield from (_row("changed", one, other) for one, other in pairs)
-            continue
-        yield from (_row("gone", one, None) for one in before[i1:i2])
-        yield from (_row("new", None, other) for other in after[j1:j2])
-
-
-def _row(kind, before: Instruction | None, after: Instruction | None) -> Row:
+def _row(kind: Kind, before: Instruction | None, after: Instruction | None) -> Row:
     return Row(
         kind,
         before.index if before else None,
@@ -94,7 +105,7 @@ def _row(kind, before: Instruction | None, after: Instruction | None) -> Row:
 def _same_sources(
     before: Sequence[Instruction], after: Sequence[Instruction], pairs: dict[int, int]
 ) -> dict[int, bool]:
-    """Per matched instruction of `before`, whether all it reads comes from the same places."""
+    """Per paired instruction of `before`, whether all it reads comes from the same places."""
     one, other = _sources(before), _sources(after)
     renamed: dict[int, int] = {}
     named: dict[int, int] = {}

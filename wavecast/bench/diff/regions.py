@@ -113,7 +113,7 @@ def _region(
     for side, (one, index) in enumerate(zip(sides, pair, strict=True)):
         code.append(_instructions(one, index) if outside or index is not None else [])
         place = None if index is None else loops[side].places[index]
-        lines.append(place[1 + side] if place else 0)
+        lines.append((place[1], place[2])[side] if place else 0)
         text = (places.text(place) if place else "") or text
     analyses = [
         None if index is None else loops[side].analyses[index] for side, index in enumerate(pair)

@@ -17,6 +17,9 @@ Where the instructions are not at hand (NVIDIA), a loop is weighed by the cycles
 the pipe that takes longest."""
 
 
+Kind = Literal["same", "operands", "changed", "gone", "new"]
+
+
 @dataclass(frozen=True, slots=True)
 class Delta:
     """A number before and after; None where that side does not have it."""
@@ -44,7 +47,7 @@ class Row:
     and `after` are indices of instructions in their programs.
     """
 
-    kind: Literal["same", "operands", "changed", "gone", "new"]
+    kind: Kind
     before: int | None
     after: int | None
     before_text: str = ""
@@ -140,4 +143,4 @@ class Diff:
     notes: tuple[str, ...] = ()
 
 
-__all__ = ["Basis", "Delta", "Diff", "KernelDiff", "Line", "Region", "Row"]
+__all__ = ["Basis", "Delta", "Diff", "KernelDiff", "Kind", "Line", "Region", "Row"]

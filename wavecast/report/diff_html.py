@@ -1,0 +1,28 @@
+"""Comparisons of two versions of kernels as one HTML file without scripts."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from wavecast import __version__
+from wavecast.bench.diff.result import Diff
+from wavecast.report import diff_words, html, units
+
+
+def render(found: Diff) -> str:
+    """The whole page."""
+    return (
+        html.environment()
+        .get_template("diff.html.j2")
+        .render(
+            found=found,
+            shown=diff_words,
+            units=units,
+            version=__version__,
+            style=Markup(html.asset("style.css")),  # our own files
+            own_style=Markup(html.asset("diff.css")),
+        )
+    )
+
+
+__all__ = ["render"]

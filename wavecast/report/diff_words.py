@@ -1,0 +1,236 @@
+"""What of a comparison is shown, and how it reads; for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from wavecast.bench.diff.bisect import Found
+from wavecast.bench.diff.result import Basis, Delta, KernelDiff, Line, Region, Row
+from wavecast.bench.kpis import KPIS
+from wavecast.pipeline.result import Failure
+from wavecast.report.units import count, cycles, seconds, size
+from wavecast.rules.finding import Finding
+
+FIGURES: Final = ("predicted_seconds", "findings", "code_instructions")
+"""KPIs shown; the others are what `resources` say in more detail."""
+LINES: Final = 6
+"""Source lines shown, as long as they changed by `LEAST` of the one that changed most."""
+LEAST: Final = 0.02
+SIGNS: Final = {"same": " ", "operands": "~", "changed": "|", "gone": "<", "new": ">"}
+
+Direction = Literal["", "good", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRow:
+    """A number that changed, as text; `direction` says whether that is good."""
+
+    name: str
+    before: str
+    after: str
+    change: str
+    direction: Direction
+
+
+def failed(failure: Failure) -> str:
+    """What could not be explained, and why."""
+    hint = f" ({failure.hint})" if failure.hint else ""
+    return f"{failure.kernel} for {failure.target}: {failure.message}{hint}"
+
+
+def title(kernel: KernelDiff) -> str:
+    """`softmax on AMD Instinct MI300X (gfx942)`."""
+    number = f" #{kernel.number}" if kernel.number > 1 else ""
+    return f"{kernel.name}{number} on {kernel.device.name} ({kernel.device.target})"
+
+
+def change(delta: Delta) -> str:
+    """The change in percent, `+3` from zero, "" where a side is unknown."""
+    if delta.before is None or delta.after is None or not delta.changed:
+        return ""
+    if not delta.before:
+        return f"{delta.difference:+.3g}"
+    return f"{delta.difference / delta.before:+.1%}"
+
+
+def direction(name: str, delta: Delta | None) -> Direction:
+    """Whether a change of a KPI or resource is one for the better; more waves are, more of anything
+    else is not."""
+    if delta is None or delta.before is None or delta.after is None or not delta.changed:
+        return ""
+    return "good" if (delta.difference > 0) == name.startswith("waves") else "bad"
+
+
+def figure_text(name: str, value: float | None) -> str:
+    """A KPI with its unit."""
+    match KPIS[name].unit:
+        case "s":
+            return seconds(value)
+        case "B":
+            return size(value)
+    return count(value)
+
+
+def number_rows(kernel: KernelDiff) -> list[NumberRow]:
+    """Predicted time, resources and classes of instructions that changed."""
+    rows = []
+    for name in FIGURES:
+        delta = kernel.figure(name)
+        if delta is not None and delta.changed:
+            both = figure_text(name, delta.before), figure_text(name, delta.after)
+            shown = name.replace("_", " ")
+            rows.append(NumberRow(shown, *both, change(delta), direction(name, delta)))
+    for delta in kernel.resources:
+        if delta.changed:
+            both = count(delta.before), count(delta.after)
+            rows.append(NumberRow(delta.name, *both, change(delta), direction(delta.name, delta)))
+    for delta in kernel.mix:
+        if delta.changed:
+            both = count(delta.before), count(delta.after)
+            rows.append(NumberRow(f"{delta.name} instructions", *both, change(delta), ""))
+    return rows
+
+
+def same_words(kernel: KernelDiff) -> list[str]:
+    """The predicted time and resources that did not change, without zeros."""
+    time = kernel.figure("predicted_seconds")
+    found = []
+    if time is not None and not time.changed and time.before is not None:
+        found.append(f"predicted {seconds(time.before)}")
+    return found + [
+        f"{delta.name} {count(delta.before)}"
+        for delta in kernel.resources
+        if delta.before and not delta.changed
+    ]
+
+
+def weight(value: float | None, basis: Basis) -> str:
+    """What a part of the code takes."""
+    return seconds(value) if basis == "seconds" else f"{cycles(value)} cycles"
+
+
+def signed(value: float, basis: Basis) -> str:
+    """A difference with its sign."""
+    return f"{'+' if value > 0 else '−'}{weight(abs(value), basis)}"
+
+
+def place(region: Region) -> str:
+    """`loop at line 58`, `loop at line 58 → 61`, `code outside of loops`."""
+    if not region.loop:
+        return "code outside of loops"
+    before, after = (str(line) if line else "?" for line in region.lines)
+    if region.before is None:
+        return f"loop at line {after}, new"
+    if region.after is None:
+        return f"loop at line {before}, gone"
+    return f"loop at line {before}" if before == after else f"loop at line {before} → {after}"
+
+
+def line_place(line: Line) -> str:
+    """`matmul.py:60`, with both numbers where they differ, `–` on a side without the line."""
+    if not line.file:
+        return "no source line"
+    if line.before == line.after:
+        return f"{line.file}:{line.after}"
+    return f"{line.file}:{line.before or '–'}→{line.after or '–'}"
+
+
+def moved_lines(kernel: KernelDiff) -> list[Line]:
+    """The source lines whose time changed most."""
+    most = max((abs(line.spent.difference) for line in kernel.lines), default=0.0)
+    return [line for line in kernel.lines[:LINES] if abs(line.spent.difference) > LEAST * most]
+
+
+def pipe_words(region: Region) -> str:
+    """Cycles per iteration on every pipe, before and after; "" outside of loops."""
+    loops = [loop for loop in (region.before, region.after) if loop is not None]
+    if not loops:
+        return ""
+    names = dict.fromkeys(pipe for loop in loops for pipe, n in loop.cycles.items() if n)
+    parts = [f"{name} {_both(cycles(loop.cycles.get(name, 0.0)) for loop in loops)}"
+             for name in names]  # fmt: skip
+    parts.append(f"chain {_both(cycles(loop.critical_path) for loop in loops)}")
+    waves = _both(str(loop.waves_per_simd) for loop in loops)
+    limits = _both(loop.limiter or "–" for loop in loops)
+    trips = _both(count(loop.trip_count) for loop in loops)
+    return (
+        f"cycles of an iteration of {waves} waves: {', '.join(parts)}; limited by {limits}; "
+        f"iterations: {trips}"
+    )
+
+
+def _both(texts: Iterable[str]) -> str:
+    return " → ".join(dict.fromkeys(texts))
+
+
+def finding_text(finding: Finding) -> str:
+    """`register-spills (warning) at line 60: …`."""
+    where = f" at line {finding.location.outermost.line}" if finding.location else ""
+    return f"{finding.rule} ({finding.severity}){where}: {finding.message}"
+
+
+def row_words(region: Region) -> str:
+    """How many rows there are of each kind."""
+    kinds = {kind: sum(row.kind == kind for row in region.rows) for kind in SIGNS}
+    return (
+        f"{kinds['same']} the same but for numbers of registers, {kinds['operands']} fed by others "
+        f"(~), {kinds['changed']} changed (|), {kinds['gone']} gone (<), {kinds['new']} new (>)"
+    )
+
+
+def hunks(rows: Sequence[Row], context: int) -> list[Row | int]:
+    """Changes with `context` rows around them; a number stands for that many rows left out."""
+    near = [False] * len(rows)
+    for index, row in enumerate(rows):
+        if row.kind != "same":
+            for other in range(max(0, index - context), min(len(rows), index + context + 1)):
+                near[other] = True
+    found: list[Row | int] = []
+    left_out = 0
+    for row, kept in zip(rows, near, strict=True):
+        if not kept:
+            left_out += 1
+            continue
+        if left_out:
+            found.append(left_out)
+            left_out = 0
+        found.append(row)
+    return [*found, left_out] if left_out else found
+
+
+def conclusion(found: Found) -> str:
+    """The answer of a search in a sentence."""
+    if not found.first_worse:
+        return f"{found.kpi.name} is no worse with Triton {found.last_good}"
+    if found.undecided:
+        maybe = ", ".join(found.undecided)
+        return (
+            f"{found.kpi.name} became worse after Triton {found.last_good}, by "
+            f"{found.first_worse} at the latest; {maybe} could not be asked"
+        )
+    return f"{found.kpi.name} became worse with Triton {found.first_worse}"
+
+
+__all__ = [
+    "SIGNS",
+    "NumberRow",
+    "change",
+    "conclusion",
+    "direction",
+    "failed",
+    "figure_text",
+    "finding_text",
+    "hunks",
+    "line_place",
+    "moved_lines",
+    "number_rows",
+    "pipe_words",
+    "place",
+    "row_words",
+    "same_words",
+    "signed",
+    "title",
+    "weight",
+]
