@@ -1,7 +1,7 @@
 """Launches with the configuration that suits the GPU at hand.
 
-For a class of problems the shipped table answers (`tables`), else the formula of the kernel's
-`Space`: its candidates are compiled in the order of their predicted times until one fits the GPU
+For a class of problems the shipped table names a configuration (`tables`); after it come those of
+the kernel's `Space` in the order of their predicted times. They are compiled until one fits the GPU
 and spills no registers. Code that the compiler left a race in is passed over (`_racing`). What was
 decided is kept for the process, and Triton keeps the compiled
 code on disk.
@@ -128,11 +128,7 @@ def _decide(
     if space.kernel in _forced:
         configuration = _forced[space.kernel]
         return Decision(space, tables.source(kernel), problem, device, configuration, "forced", 0)
-    found = tables.find(kernel, space, problem, device)
-    if found is not None:
-        decision = Decision(space, tables.source(kernel), problem, device, found, "table", 0)
-    else:
-        decision = _first_clean(kernel, grid, arguments, space, problem, constants, device)
+    decision = _first_clean(kernel, grid, arguments, space, problem, constants, device)
     with _lock:
         return _decided.setdefault(_identity(kernel, space, problem, device), decision)
 
@@ -146,21 +142,24 @@ def _first_clean(
     constants: Mapping[str, Any],
     device: Device,
 ) -> Decision:
-    """The first candidate that compiles, fits and spills nothing; else the one that spills least.
-    Raises CompileError when none compiles."""
+    """The first candidate, that of the table before those by formula, that compiles, fits and
+    spills nothing; else the one that spills least. Raises CompileError when none compiles."""
     text = tables.source(kernel)
     spilling: list[tuple[int, int, Configuration]] = []
     refused: Exception | None = None
-    for number, candidate in enumerate(space.ranked(problem, device)):
+    tabled = tables.find(kernel, space, problem, device)
+    ranked = space.ranked(problem, device)
+    for number, candidate in enumerate((tabled, *ranked) if tabled else ranked):
         if len(spilling) == ATTEMPTS:
             break
+        source = "table" if candidate is tabled else "formula"
         try:
             spills = _spills(kernel, grid, arguments, constants, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
             refused = error
             continue
         if not spills:
-            return Decision(space, text, problem, device, candidate, "formula", 0)
+            return Decision(space, text, problem, device, candidate, source, 0)
         spilling.append((spills, number, candidate))
     if not spilling:
         why = " ".join(str(refused).split())[:300] if refused else "none is allowed"

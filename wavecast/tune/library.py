@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wavecast import arch
+from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
-from wavecast.errors import WavecastError
+from wavecast.compile.parsing import parse_kernel
+from wavecast.errors import CompileError, WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
@@ -119,6 +121,8 @@ def trial(
         operator.call(**operator.inputs(Make(values=False), **sizes))
     seconds, spills = 0.0, 0
     for launch in launches:
+        if launch.code.is_amd and unfinished_stores(parse_kernel(launch.code).program):
+            raise CompileError(f"{launch.code.kernel}: the compiler lost a wait before a barrier")
         found = estimate(launch, (), device)
         spills = max(spills, found.resources.spills)
         seconds += found.prediction.seconds * launch.count if found.prediction else math.inf
