@@ -115,8 +115,8 @@ def _measured(
 
 def measured(batch: Batch) -> list[Taken]:
     """The guards of a batch, in this process."""
-    missing = [folder for folder in batch.folders if folder not in sys.path]
-    sys.path[:0] = missing
+    before = list(sys.path)
+    sys.path[:0] = batch.folders
     found: list[Taken] = []
     store = open_store(batch.store) if batch.store else None
     try:
@@ -127,6 +127,7 @@ def measured(batch: Batch) -> list[Taken]:
                     for record in taken.records:
                         store.add(batch.run, record)
     finally:
+        sys.path[:] = before
         if store is not None:
             store.close()
     return found
