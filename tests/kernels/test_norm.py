@@ -70,6 +70,15 @@ def test_no_images() -> None:
     assert torch.equal(found[1], torch.zeros(8))
 
 
+def test_gradients_of_no_parameters_are_apart() -> None:
+    """PyTorch refuses operators whose results are aliases of each other."""
+    x = torch.randn(2, 4, 6, requires_grad=True)
+    with wavecast.device("gfx942"):
+        y = ops.layer_norm(x) + ops.rms_norm(x) + ops.group_norm(x, 2)[0]
+        y.square().sum().backward()
+    assert x.grad is not None
+
+
 def test_group_norm_keeps_channels_last() -> None:
     x = torch.randn(2, 6, 5, 4).contiguous(memory_format=torch.channels_last)
     with wavecast.device("gfx942"):

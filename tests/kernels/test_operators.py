@@ -6,6 +6,7 @@ Here each operator runs its first case on one target and the others on another, 
 
 from __future__ import annotations
 
+import inspect
 import zlib
 
 import pytest
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast import ops  # noqa: E402
 from wavecast.integrations.torch.verify import compared, results, verify, widened  # noqa: E402
+from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels.inputs import FP8, Make  # noqa: E402
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
@@ -89,6 +91,26 @@ def test_gradients_in_float64(name: str) -> None:
         return getattr(torch.ops.wavecast, operator.name)(**named)
 
     assert torch.autograd.gradcheck(call, tuple(small.values()), fast_mode=True)
+
+
+@pytest.mark.parametrize("name", [n for n in ops.names() if ops.operator(n).gradient])
+def test_gradients_with_the_fewest_arguments(name: str) -> None:
+    """PyTorch passes on the arguments that were given alone; no result may be another's alias."""
+    operator = ops.operator(name)
+    parameters = inspect.signature(operator.call).parameters.values()
+    needed = [one.name for one in parameters if one.default is one.empty]
+    given = operator.inputs(Make(4), **{**operator.cases[0], **_FEWEST.get(name, {})})
+    tensors = [given[one] for one in needed if isinstance(given.get(one), torch.Tensor)]
+    floating = [tensor.requires_grad_() for tensor in tensors if tensor.is_floating_point()]
+    with device("gfx942"):
+        returned = getattr(torch.ops.wavecast, name)(*map(given.get, needed))
+        returned = (returned,) if isinstance(returned, torch.Tensor) else returned
+        torch.stack([one.float().sum() for one in returned if one.requires_grad]).sum().backward()
+    assert floating[0].grad is not None
+
+
+_FEWEST = {"conv2d": {"groups": 1}, "convolution": {"groups": 1}}
+"""Sizes of calls that do without the arguments that may be left out."""
 
 
 def test_a_name_there_is_not() -> None:

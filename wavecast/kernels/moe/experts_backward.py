@@ -233,11 +233,14 @@ def moe_experts_backward_fake(
     interleaved: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Shapes of the results, without a loop over experts."""
-    none = hidden.new_empty(0, dtype=torch.float32)
+    biases = [
+        hidden.new_empty(0, dtype=torch.float32) if bias is None else bias.new_empty(bias.shape)
+        for bias in (bias1, bias2)
+    ]
     return (
         *(hidden.new_empty(hidden.shape), weights.new_empty(weights.shape)),
         *(w1.new_empty(w1.shape), w2.new_empty(w2.shape)),
-        *(none if bias is None else bias.new_empty(bias.shape) for bias in (bias1, bias2)),
+        *biases,
     )  # pyright: ignore[reportReturnType]
 
 

@@ -389,10 +389,9 @@ def group_norm_backward(
     source = x.contiguous(memory_format=_layout(x))
     slope = dy.contiguous(memory_format=_layout(x))
     dx = torch.empty_like(source)
-    nothing = x.new_empty((0,))
     if not x.numel():
-        dweight = nothing if weight is None else torch.zeros_like(weight)
-        return dx, dweight, nothing if bias is None else torch.zeros_like(bias)
+        none = [x.new_empty(0) if one is None else torch.zeros_like(one) for one in (weight, bias)]
+        return dx, none[0], none[1]
     shape = _Shape(source, groups)
     weight, bias = _contiguous(weight), _contiguous(bias)
     problem = shape.problem(silu=silu, parameters=(weight is not None) + (bias is not None))
@@ -422,8 +421,8 @@ def group_norm_backward(
         SILU=silu,
         WIDE=checks.wide(source),
     )
-    dweight = nothing if weight is None else channels[1].sum(0).to(weight.dtype)
-    return dx, dweight, nothing if bias is None else channels[0].sum(0).to(bias.dtype)
+    dweight = x.new_empty(0) if weight is None else channels[1].sum(0).to(weight.dtype)
+    return dx, dweight, x.new_empty(0) if bias is None else channels[0].sum(0).to(bias.dtype)
 
 
 def group_norm_backward_reference(
@@ -458,10 +457,11 @@ def group_norm_backward_reference(
         :, :, None, None
     ]
     dx = dx.reshape(x.shape).to(x.dtype).contiguous(memory_format=_layout(x))
-    nothing = x.new_empty((0,))
     sums = [(slope * normal).sum((0, 3)).reshape(-1), slope.sum((0, 3)).reshape(-1)]
+    if not x.numel():
+        sums = [torch.zeros(x.shape[1], dtype=kind, device=x.device)] * 2
     found = [
-        nothing if one is None else total.to(one.dtype) if x.numel() else torch.zeros_like(one)
+        x.new_empty(0) if one is None else total.to(one.dtype, copy=True)
         for one, total in zip((weight, bias), sums, strict=True)
     ]
     return dx, found[0], found[1]

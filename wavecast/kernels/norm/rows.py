@@ -301,10 +301,11 @@ def backward(
     bias; `dsum` is what else flows into `x`. Arguments are checked before."""
     columns = x.shape[-1]
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    nothing = torch.empty((0,), dtype=torch.float32, device=x.device)
+    nothing = torch.empty(0, dtype=torch.float32, device=x.device)
+    given = (weight is not None, biased)
     if not x.numel():
-        none = torch.zeros((columns,), dtype=torch.float32, device=x.device)
-        return dx, nothing if weight is None else none, none.clone() if biased else nothing
+        none = [nothing.new_zeros(columns if there else 0) for there in given]
+        return dx, none[0], none[1]
     rows = x.numel() // columns
     programs = _programs(rows, columns, gpu.launching())
     shares = torch.empty((2, programs, columns), dtype=torch.float32, device=x.device)
@@ -337,8 +338,11 @@ def backward(
         WHOLE=columns <= WHOLE_ROW,
         WIDE=checks.wide(x),
     )
-    dweight = nothing if weight is None else shares[0].sum(0)
-    return dx, dweight, shares[1].sum(0) if biased else nothing
+    sums = [
+        share.sum(0) if there else nothing.clone()
+        for share, there in zip(shares, given, strict=True)
+    ]
+    return dx, sums[0], sums[1]
 
 
 def _contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
