@@ -102,6 +102,17 @@ def test_large_results_saturate() -> None:
     assert torch.equal(got.float(), torch.full((4, 16), 448.0))
 
 
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz])
+def test_every_code_of_8_bits_counts(kind: torch.dtype, target: str) -> None:
+    """NaN, infinities, negative zero and denormals, also where they are converted by arithmetic."""
+    codes = torch.arange(256, dtype=torch.uint8).view(kind)[:, None]
+    one = torch.ones(1)
+    with device(target):
+        got = scaled.scaled_matmul(codes, one[None].to(kind), one, one, out_dtype=torch.float32)
+    torch.testing.assert_close(got, codes.float(), rtol=0, atol=0, equal_nan=True)
+
+
 def test_gradients_of_every_argument_on_machine_code() -> None:
     from wavecast import ops
 

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from wavecast.kernels.gemm.epilogue import finished
+from wavecast.kernels.quantise.formats import halves_of
 from wavecast.kernels.tiles import tile_of
 
 
@@ -48,8 +49,8 @@ def part_of_tile(
             else:
                 b = tl.load(from_b, mask=left[:, None], other=0.0)
         if WIDEN:
-            a = a.to(tl.bfloat16)
-            b = b.to(tl.bfloat16)
+            a = halves_of(a)
+            b = halves_of(b)
         total = tl.dot(
             a,
             b,

@@ -175,6 +175,21 @@ def half_of(value):
 
 
 @triton.jit
+def halves_of(x):
+    """fp8 values as bfloat16, exactly, on targets that have no instructions for the format."""
+    code = x.to(tl.uint8, bitcast=True)
+    if x.dtype == tl.float8e4nv:
+        wide = values_of(code, "e4m3fn")  # pyright: ignore[reportArgumentType]
+    elif x.dtype == tl.float8e4b8:
+        wide = values_of(code, "e4m3fnuz")  # pyright: ignore[reportArgumentType]
+    elif x.dtype == tl.float8e5:
+        wide = values_of(code, "e5m2")  # pyright: ignore[reportArgumentType]
+    else:
+        wide = values_of(code, "e5m2fnuz")  # pyright: ignore[reportArgumentType]
+    return half_of(wide)
+
+
+@triton.jit
 def integers_of(value):
     """float32 values from -127 to 127 rounded to int8, ties to even; those beyond saturate."""
     held = tl.minimum(tl.maximum(value, -127.0), 127.0)
@@ -196,6 +211,7 @@ __all__ = [
     "constants",
     "fp8_name",
     "half_of",
+    "halves_of",
     "integers_of",
     "native",
     "sizes_of",
