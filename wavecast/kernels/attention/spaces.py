@@ -74,6 +74,11 @@ def _twice(problem: Problem, device: Device) -> float:
     return 2.0 if device.target == "gfx1100" else 1.0
 
 
+def _by_lanes(problem: Problem, device: Device) -> bool:
+    """Whether products are sums of vector instructions, for want of matrix instructions."""
+    return problem["dtype"] == "float32" and device.target.startswith("gfx1")
+
+
 def _rounding(problem: Problem, device: Device) -> float:
     """Operations of a value that becomes an operand."""
     if problem["dtype"] != "bfloat16":
@@ -155,7 +160,12 @@ def _fits(tiles: _Tiles, problem: Problem, settings: Settings, device: Device) -
     tile, warps = tiles(problem, settings, device), settings["num_warps"]
     shape = settings.get("matrix_instr_nonkdim", 16)
     each = shape if device.target.startswith("gfx") else 16
-    if tile.rows < each * warps or settings["EDGE"] < shape or tile.columns < shape:
+    if _by_lanes(problem, device):
+        if tile.rows * tile.columns < 32 * warps:
+            return False
+    elif tile.rows < each * warps:
+        return False
+    if settings["EDGE"] < shape or tile.columns < shape:
         return False
     if tile.rows == 16 and problem["queries"] > 16 and warps == 1 and shape == 32:
         return False
@@ -193,6 +203,12 @@ def _registers(
     head, head_v = _heads(problem)
     if settings["CHUNK"]:
         held = settings["CHUNK"]
+    if _by_lanes(problem, device):  # a lane holds all rows and columns its sums are made of
+        depth = settings["CHUNK"] or max(head, head_v)
+        fragment = 2 * depth * math.sqrt(max(1.0, rows * columns / threads))
+        fragment = max(fragment, 2 * columns * math.sqrt(rows * max(head, head_v) / threads))
+        of_row = accumulated + held + scores * columns
+        return _FIXED_REGISTERS + rows * of_row / threads + fragment
     fragment = twice * columns * max(head, head_v) * words / device.wave_lanes
     staged = settings["num_stages"] > 1 and device.target in ("gfx90a", "gfx942", "gfx1201")
     return (
@@ -315,8 +331,8 @@ def _seconds(
         return 1.0 + tile.registers
     machine = Machine.of(device)
     chip = machine.chip
-    vector_only = device.target == "gfx1100" and problem["dtype"] == "float32"
-    rate = chip.vector_flops if vector_only else chip.matrix_rate(_RATES[problem["dtype"]])
+    by_lanes = _by_lanes(problem, device)
+    rate = chip.vector_flops if by_lanes else chip.matrix_rate(_RATES[problem["dtype"]])
     matrix = tile.flops / rate
     vector = tile.operations / machine.lanes + 1.0 / machine.exponentials
     lds = tile.lds_traffic / chip.lds_rate
