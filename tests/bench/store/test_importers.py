@@ -347,9 +347,9 @@ def test_files_of_no_known_format(tmp_path: Path) -> None:
         read_file(tmp_path / "b.json", "nvbnch")
     with pytest.raises(InputError, match="is no google-benchmark file"):
         read_file(tmp_path / "b.json", "google-benchmark")
+    packed = tmp_path / "bad.gz"
+    packed.write_bytes(gzip.compress(b"{}")[:-4])
     with pytest.raises(InputError, match="cannot read"):
-        packed = tmp_path / "bad.gz"
-        packed.write_bytes(gzip.compress(b"{}")[:-4])
         read_file(packed)
 
 

@@ -141,7 +141,7 @@ def _unlikely(logs: Array, found: _Best) -> bool:
     if n < FEWEST_SHUFFLED:
         return True
     random = np.random.default_rng(n)
-    done, as_large = 1, np.ones(2)
+    done, as_large, shares = 1, np.ones(2), np.ones(2)
     for orders in _ORDERS:
         shuffled = _best(random.permuted(np.tile(logs, (orders, 1)), axis=1))
         as_large[0] += float((shuffled.cut >= found.cut[0] * (1 - 1e-9)).sum())
