@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from wavecast.bench.measure.gpu import cache_bytes
+from wavecast.arch import Device
+from wavecast.bench.measure.gpu import cache_bytes, too_fast
 from wavecast.bench.measure.gpu_environment import Here, here
-from wavecast.bench.measure.physics import implausible
 from wavecast.bench.measure.sampling import Budget, half_width, sample
 from wavecast.bench.records import Scalar
 from wavecast.errors import NothingAnalysed, WavecastError
@@ -140,9 +140,12 @@ def measured(
     place: str,
     times: Times,
     compiled: Callable[[Any], Any],
-    device: Any = None,
+    device: Device | None = None,
+    cache: int = 0,
+    cold: bool = True,
 ) -> Row:
-    """One shape of one operator. What cannot run is told in the row."""
+    """One shape of one operator. What cannot run is told in the row; with a `device`, whose caches
+    hold `cache` bytes, times that cannot be true as well."""
     import ops_alternatives
 
     row = Row(family.name, operator.name, dict(sizes))
@@ -172,10 +175,8 @@ def measured(
     if family.copy is not None and work.bytes:
         row.copy = middles[-1]
     if device is not None:
-        roof = roofline(work, device)
-        row.floor = roof.floor_seconds
-        wrong = implausible(samples[0], floor_seconds=roof.floor_seconds, floor_of=roof.bound)
-        row.why = row.why or wrong
+        row.floor = roofline(work, device).floor_seconds
+        row.why = row.why or too_fast(samples[0], work, device, cache, cold)
     return row
 
 
@@ -320,8 +321,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for family, operator, sizes in contests(given.pattern):
             print(operator.describe(sizes), file=sys.stderr, flush=True)
             torch._dynamo.reset()
+            about_device = local.device, cache_bytes(local), not given.warm
             rows.append(
-                measured(family, operator, sizes, "cuda", times, torch.compile, local.device)
+                measured(family, operator, sizes, "cuda", times, torch.compile, *about_device)
             )
             timing.release()
             (given.folder / f"ops-{name}.md").write_text(markdown(rows, title), encoding="utf-8")

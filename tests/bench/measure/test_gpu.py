@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 import wavecast
+import wavecast.arch
 from tests.bench.measure import fake_gpu
 from tests.bench.measure.fake_gpu import FakeGpu
 from wavecast.bench.measure import gpu
@@ -28,6 +29,7 @@ from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.integrations.gpu.inputs import MakeThere
 from wavecast.integrations.gpu.timing import Stopwatch
 from wavecast.kernels import registry
+from wavecast.model.bounds import Work
 
 pytestmark = pytest.mark.torch
 
@@ -245,10 +247,52 @@ def test_memory_nobody_wrote_is_found_without_a_reference(
 def test_caches_of_devices(fake: FakeGpu) -> None:
     local = here()
     assert gpu.cache_bytes(local) == 50 << 20
-    mi300x = Here(local.local, wavecast.arch.load("mi300x"), local.sensors, local.environment)  # type: ignore[attr-defined]
+    mi300x = Here(local.local, wavecast.arch.load("mi300x"), local.sensors, local.environment)
     assert gpu.cache_bytes(mi300x) >= (256 + 4) << 20
     unknown = Here(local.local, None, local.sensors, local.environment)
     assert gpu.cache_bytes(unknown) == 256 << 20
+
+
+def test_what_caches_can_hold_need_not_have_moved() -> None:
+    device = wavecast.arch.load("h200")
+    work = Work({}, 48e6, 48e6, "given", "given")
+    ten, twenty = 10e-6, 20e-6  # at 4.8 TB/s, reading takes 10 µs and writing another 10
+    assert gpu.too_fast([1.01 * ten] * 3, work, device, 50 << 20, cold=True) == ""
+    assert gpu.too_fast([0.8 * ten] * 3, work, device, 50 << 20, cold=True) != ""
+    assert gpu.too_fast([1.01 * ten] * 3, work, device, 0, cold=True) != ""
+    assert gpu.too_fast([1.01 * twenty] * 3, work, device, 0, cold=True) == ""
+    assert gpu.too_fast([0.5 * ten] * 3, work, device, 0, cold=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("size", "taken", "free", "expected"),
+    [
+        (40 << 20, 40 << 20, 80 << 30, (4, False)),
+        (200 << 20, 200 << 20, 80 << 30, (2, False)),
+        (4096, 4096, 80 << 30, (1, True)),  # too many sets
+        (40 << 20, 40 << 30, 80 << 30, (1, True)),  # results do not fit
+        (50 << 30, 50 << 30, 80 << 30, (1, True)),
+        (0, 0, 80 << 30, (1, True)),
+    ],
+)
+def test_sets_of_inputs(size: int, taken: int, free: int, expected: tuple[int, bool]) -> None:
+    assert gpu._sets(size, taken, 100 << 20, free) == expected
+
+
+def test_a_reference_that_only_runs_on_the_host(fake: FakeGpu) -> None:
+    described, tried = fake_gpu.operator(fake), []
+
+    def reference(x: Any) -> Any:
+        tried.append(x)
+        if len(tried) == 1:
+            raise RuntimeError("expected all tensors on the same device")
+        return 2 * x
+
+    object.__setattr__(described, "reference", reference)
+    object.__setattr__(described, "call", lambda x: (fake.spend(1e-3), 2 * x)[1])
+    record = one(measured(described))
+    assert record.figures["numerical_error"].value == 0
+    assert len(tried) == 2
 
 
 def test_inputs_made_there() -> None:

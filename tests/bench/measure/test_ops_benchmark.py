@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,15 @@ def once(calls: Sequence[Callable[[], Any]]) -> list[list[float]]:
 
 def eager(function: Any) -> Any:
     return torch.compile(function, backend="eager")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small tensors, and other processes at work beside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def row(family: benchmark.Family, name: str, sizes: dict[str, Any]) -> benchmark.Row:

@@ -23,6 +23,7 @@ from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import Conditions, Figure, Record
 from wavecast.errors import WavecastError
 from wavecast.integrations.gpu import timing
+from wavecast.model.bounds import Work
 from wavecast.model.roofline import roofline
 
 Cache = Literal["cold", "warm"]
@@ -105,16 +106,21 @@ def prepare(
     before = timing.allocated()
     calls = [workload.prepared(0, device="cuda")]
     size = timing.allocated() - before
+    result = calls[0]()  # compiles
+    timing.synchronise()
+    taken = max(size, timing.allocated() - before)
+    del result
     flush = None
     if settings.cache == "cold":
         least = 2 * cache_bytes(here)
-        count, flushed = _sets(size, least, timing.free())
+        count, flushed = _sets(size, taken, least, timing.free())
         calls += [workload.prepared(seed, device="cuda") for seed in range(1, count)]
         if flushed:
             flush = timing.Flush(least)
             one.notes.append(f"caches are flushed before each call by a write of {least >> 20} MiB")
     turns = Turns(calls)
-    turns()  # compiles
+    for _ in calls:  # what does not fit in memory is known before anything is timed
+        turns()
     timing.synchronise()
     one.seconds = lambda: stopwatch.seconds(turns, flush)
     if settings.timing == "graph":
@@ -175,23 +181,23 @@ def _add_offline(one: Prepared, device: Device, here: Here) -> None:
     """Figures of the code and the prediction, before anything is timed."""
     try:
         found = offline.measure(one.workload, device, here.environment)[0]
-    except WavecastError as error:
+    except Exception as error:  # a prediction that fails, for whatever reason, costs no measurement
         why = str(error).removeprefix(one.workload.subject.key).strip()
-        one.notes.append(f"no prediction: {why}")
+        kind = "" if isinstance(error, WavecastError) else f"{type(error).__name__}: "
+        one.notes.append(f"no prediction: {kind}{why}")
         return
     one.known = {**found.figures, **one.known}
     one.digest = found.digest
 
 
-def _sets(one: int, least: int, free: int) -> tuple[int, bool]:
-    """(sets of inputs of `one` byte each, whether a write must flush `least` bytes besides)."""
-    if one <= 0:
+def _sets(size: int, taken: int, least: int, free: int) -> tuple[int, bool]:
+    """(sets of inputs of `size` bytes, whether a write must flush `least` bytes besides). A set
+    takes `taken` bytes with its results."""
+    if size <= 0:
         return 1, True  # calls share their tensors: a function that made them before
-    needed = max(2, ceil(least / one) + 1)
-    fitting = max(1, int(_SHARE * free / one))
-    if needed <= min(fitting, MOST_SETS):
-        return needed, False
-    return 1, True
+    needed = max(2, ceil(least / size) + 1)
+    fitting = int(_SHARE * free / taken)
+    return (needed, False) if needed <= min(fitting, MOST_SETS) else (1, True)
 
 
 def _graphed(
@@ -221,18 +227,13 @@ def _record(
     notes: tuple[str, ...],
 ) -> Record:
     samples, device, work = tuple(sampled.samples), here.device, one.workload.work()
-    roof = roofline(work, device) if work is not None and device is not None else None
-    peak = device.peak_bandwidth() if device is not None else None
-    floor = roof.floor_seconds if roof is not None else None
-    implausible = physics.implausible(
-        samples,
-        floor_seconds=floor,
-        floor_of=roof.bound if roof is not None else "",
-        cold=settings.cache == "cold",
-        least_bytes=work.bytes if work is not None and not work.bytes_at_most else None,
-        peak_bandwidth=float(peak.value) if peak is not None else None,  # type: ignore[arg-type]
-        resolution=physics.TIMER_SECONDS / one.calls,
-    )
+    floor = roofline(work, device).floor_seconds if work and device else None
+    resolution = physics.TIMER_SECONDS / one.calls
+    cold = settings.cache == "cold"
+    if work and device:
+        implausible = too_fast(samples, work, device, cache_bytes(here), cold, resolution)
+    else:
+        implausible = physics.implausible(samples, cold=cold, resolution=resolution)
     time = Figure(median(samples), "measured", samples=samples)
     more = list(one.notes)
     if not sampled.settled:
@@ -252,4 +253,40 @@ def _record(
     )
 
 
-__all__ = ["MOST_SETS", "Prepared", "Settings", "Turns", "cache_bytes", "measure", "prepare"]
+def too_fast(
+    samples: Sequence[float],
+    work: Work,
+    device: Device,
+    cache: int,
+    cold: bool,
+    resolution: float = physics.TIMER_SECONDS,
+) -> str:
+    """Why samples of `work` cannot be true, "" if they can. Of what it writes, as much as `cache`
+    bytes hold may still lie there when it ends: only the rest must have moved."""
+    if work.bytes_written is not None:
+        work = replace(work, bytes_written=max(0.0, work.bytes_written - cache))
+    if work.bytes_at_most:  # data decides how much is read: there is no least
+        work = replace(work, bytes_read=0.0)
+    roof, peak = roofline(work, device), device.peak_bandwidth()
+    rate = peak.value if peak is not None else None
+    return physics.implausible(
+        samples,
+        floor_seconds=roof.floor_seconds,
+        floor_of=roof.bound,
+        cold=cold,
+        least_bytes=work.bytes,
+        peak_bandwidth=rate if isinstance(rate, (int, float)) else None,
+        resolution=resolution,
+    )
+
+
+__all__ = [
+    "MOST_SETS",
+    "Prepared",
+    "Settings",
+    "Turns",
+    "cache_bytes",
+    "measure",
+    "prepare",
+    "too_fast",
+]

@@ -19,6 +19,9 @@ GROUP: Final = 8
 """Subjects that take turns. More would lie so far apart that each finds the GPU as the others left
 it."""
 
+_LEAST_FREE: Final = 0.3
+"""Of the memory: with less, a group is as large as it gets."""
+
 Sampling = Callable[[str, int, float], None]
 """(subject, samples so far, relative half width of the interval of its median)."""
 
@@ -38,11 +41,12 @@ def gpu_session(
     outcome = Outcome(run)
     place = here.environment.device or here.environment.board
     stopwatch = timing.Stopwatch()
+    least = _LEAST_FREE * here.local.memory_bytes
     pending = deque(workloads)
     with keeping(outcome, store) as keep:
         while pending:
             group: list[gpu.Prepared] = []
-            while pending and len(group) < GROUP:
+            while pending and len(group) < GROUP and (not group or timing.free() > least):
                 workload = pending[0]
                 progress(f"{workload.subject.key} on {place}")
                 try:

@@ -60,7 +60,7 @@ def local_gpu() -> LocalGpu:
         raise MissingTool("measuring needs PyTorch", hint="pip install torch") from None
     if not torch.cuda.is_available():
         raise NothingAnalysed("no GPU that PyTorch can use", hint="measuring needs CUDA or ROCm")
-    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    properties = torch.cuda.get_device_properties(None)  # the current one
     if torch.version.hip:
         target, runtime = properties.gcnArchName.split(":")[0], f"ROCm {torch.version.hip}"
     else:

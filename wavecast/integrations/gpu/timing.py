@@ -90,7 +90,7 @@ class Graph:
         try:
             with _without_collection(), cuda.graph(self._graph):
                 self._held += [call() for call in calls]
-        except RuntimeError as error:
+        except Exception as error:  # CUDA's are RuntimeErrors; Triton and operators have others
             why = (str(error).strip().splitlines() or ["no message"])[0]
             raise NotCaptured(f"cannot be captured as a graph: {why}") from None
         cuda.synchronize()
