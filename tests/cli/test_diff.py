@@ -103,6 +103,8 @@ def test_a_kernel_of_one_side_only(capsys, pair, tmp_path: Path) -> None:
         (("--fail-on", "speed", "B"), "unknown KPI of a diff 'speed'"),
         (("--commit", "HEAD"), "not in a Git checkout"),
         (("no-such.s",), "no such file"),
+        (("B", "--commit", "HEAD"), "is one too many"),
+        (("B", "third.s"), "'third.s' is one too many"),
     ],
 )
 def test_bad_usage_is_one_line(capsys, pair, arguments: tuple[str, ...], message: str) -> None:

@@ -172,6 +172,8 @@ def _words(words: tuple[str, ...], *, two: bool) -> tuple[list[Path], tuple[str,
     for path in paths:
         if not path.exists() and two:
             raise UsageError(f"no such file: {path}")
+    if words[number:] and not any(path.suffix == ".py" for path in paths):
+        raise UsageError(f"{words[number]!r} is one too many: only scripts take arguments")
     return paths, words[number:]
 
 

@@ -135,3 +135,10 @@ def test_kernels_pair_by_name_arguments_and_order(tmp_path: Path, saxpy: str) ->
         (None, ("d", 1)),
         (None, ("e", 1)),
     ]
+
+
+def test_a_kernel_that_is_gone_is_worse_and_a_new_one_is_not(tmp_path: Path, saxpy: str) -> None:
+    kernel = only(diff(tmp_path, saxpy, saxpy))
+    gone, new = replace(kernel, name="a", after=None), replace(kernel, name="b", before=None)
+    found = Diff("before", "after", (kernel, gone, new))
+    assert worse(found, [kpi("spills")]) == ["a on gfx942 is gone"]

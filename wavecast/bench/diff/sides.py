@@ -10,7 +10,7 @@ from pathlib import Path
 from wavecast.bench.diff import environments
 from wavecast.bench.diff.capturing import Captured, captured
 from wavecast.bench.diff.checkout import checked_out
-from wavecast.errors import UsageError
+from wavecast.errors import CaptureError, UsageError
 from wavecast.pipeline import Options, Selection, explain_launches, explain_path
 from wavecast.pipeline.choosing import best
 from wavecast.pipeline.result import Choice, Report
@@ -72,7 +72,12 @@ def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Si
     progress(f"preparing Triton {release}")
     python = environments.python_with(release)
     progress(f"running {path.name} under Triton {release}")
-    found = captured(path, asked.selection, asked.files, asked.options, python=python)
+    try:
+        found = captured(path, asked.selection, asked.files, asked.options, python=python)
+    except CaptureError as error:
+        old = environments.ordered(release) < environments.oldest_supported()
+        hint = "wavecast does not support releases as old as that" if old else error.hint
+        raise CaptureError(f"under Triton {release} {error.message}", hint=hint) from None
     return Side(f"triton {release}", _explained(path, found, asked, progress),
                 path.resolve().parent)  # fmt: skip
 

@@ -12,7 +12,7 @@ from wavecast.errors import NothingAnalysed
 
 def worse(found: Diff, kpis: Sequence[Kpi], minimum: float = 0.0) -> list[str]:
     """What became worse by more than `minimum` of what it was, a line each: KPIs of kernels of
-    both sides, and kernels that can be explained no more.
+    both sides, kernels that are gone, and those that can be explained no more.
 
     Raises NothingAnalysed for a KPI that no kernel has on both sides.
     """
@@ -29,6 +29,10 @@ def worse(found: Diff, kpis: Sequence[Kpi], minimum: float = 0.0) -> list[str]:
                 lines.append(f"{kpi.name} of {kernel.name} on {kernel.device.target}: {change}")
         if not known:
             raise NothingAnalysed(f"no kernel has {kpi.name} on both sides")
+    failed = {(failure.kernel, failure.target) for failure in found.failed_after}
+    for kernel in found.kernels:
+        if kernel.after is None and (kernel.name, kernel.device.target) not in failed:
+            lines.append(f"{kernel.name} on {kernel.device.target} is gone")
     earlier = {(failure.kernel, failure.target) for failure in found.failed_before}
     for failure in found.failed_after:
         if (failure.kernel, failure.target) not in earlier:
