@@ -58,6 +58,9 @@ def test_what_is_kept_and_told(fast: Project) -> None:
         assert run.label == "main"
         assert run.finished
         assert [record.subject.name for record in store.records(run.id)] == ["planted:softmax"]
+    assert fast.gate("--run", "main", "--store", "kept.sqlite") == 0
+    assert fast.gate("--run", "main", "--store", "none.sqlite") == 2
+    assert fast.gate("--run", "main") == 2
 
 
 def test_a_table_of_what_broke(slower: Project) -> None:

@@ -45,6 +45,8 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
               help="Processes; by default as many as pay.")  # fmt: skip
 @click.option("--store", type=OUTPUT, help="Keep the records in this store of measurements.")
 @click.option("--label", default="", help="What to call the run there.")
+@click.option("--run", "stored", default="", metavar="RUN",
+              help="Measure nothing, take this run of a store (wavecast bench).")  # fmt: skip
 @click.option("--summary", type=OUTPUT, help="Append Markdown to this file.  "
               "[default: $GITHUB_STEP_SUMMARY]")  # fmt: skip
 @click.option("--junit", type=OUTPUT, help="Write a JUnit report.")
@@ -62,6 +64,7 @@ def command(
     jobs: int | None,
     store: Path | None,
     label: str,
+    stored: str,
     summary: Path | None,
     junit: Path | None,
     sarif: Path | None,
@@ -77,7 +80,7 @@ def command(
     """
     from wavecast.bench.gate import baseline as files
     from wavecast.bench.gate import judge, settings
-    from wavecast.bench.gate.session import session
+    from wavecast.bench.gate.session import Session, session
     from wavecast.bench.measure.environment import new_run
 
     chosen = settings.read(Path.cwd())
@@ -86,11 +89,14 @@ def command(
     path = baseline or chosen.baseline
     known = files.Baseline() if update and not path.exists() else files.read(path)
     scope = judge.scope_of(guards) if subjects or arch else judge.everything
-    run = new_run(label) if store else None
-    with streams.progress() as progress:
-        found = session(
-            guards, chosen.root, chosen.path, jobs=jobs, run=run, store=store, progress=progress
-        )
+    if stored:
+        found = Session(_stored(guards, store, stored))
+    else:
+        run = new_run(label) if store else None
+        with streams.progress() as progress:
+            found = session(
+                guards, chosen.root, chosen.path, jobs=jobs, run=run, store=store, progress=progress
+            )
     if not any(one.records for one in found.taken):
         for one in found.taken:
             click.echo(f"failed: {one.guard.shown} on {one.device}: {one.failed}", err=True)
@@ -111,6 +117,20 @@ def report_files() -> Any:
     from wavecast.report import gate_files
 
     return gate_files
+
+
+def _stored(guards: Sequence[Guard], store: Path | None, name: str) -> list[Any]:
+    """What a run of a store says about the guards."""
+    from wavecast.bench.gate.stored import taken_from
+    from wavecast.bench.store.select import chosen, records_of
+    from wavecast.bench.store.sqlite import open_store
+    from wavecast.errors import UsageError
+
+    if store is None:
+        raise UsageError("--run is a run of a store", hint="--store .wavecast/bench.sqlite")
+    with open_store(store, create=False) as opened:
+        by_run = records_of(opened, chosen(opened.runs(), name))
+    return taken_from(guards, [record for records in by_run.values() for record in records])
 
 
 def _on(guards: Sequence[Guard], selectors: str) -> tuple[Guard, ...]:

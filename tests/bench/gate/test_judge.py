@@ -10,6 +10,7 @@ from wavecast.bench.gate.baseline import Baseline, Entry
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.judge import everything, judge, scope_of, updated
 from wavecast.bench.gate.measuring import Taken
+from wavecast.bench.gate.stored import taken_from
 from wavecast.bench.gate.thresholds import Threshold, Thresholds, parse
 from wavecast.bench.gate.verdict import Status, Verdict
 from wavecast.bench.kpis import kpi
@@ -187,3 +188,20 @@ def test_an_entry_keeps_seven_digits() -> None:
     record = taken({"predicted_seconds": 1.23456789e-5, "instructions": 123456789}).records[0]
     figures = Entry.of(record, "").figures
     assert figures == {"predicted_seconds": 1.234568e-5, "instructions": 123456789}
+
+
+@pytest.mark.parametrize(("spread", "broken"), [(0.001, True), (0.2, False)])
+def test_noise_alone_does_not_break(spread: float, broken: bool) -> None:
+    times = tuple(1.05e-5 * (1 + spread * (place - 10) / 10) for place in range(21))
+    figures = {"measured_seconds": Figure(1.05e-5, "measured", samples=times)}
+    base = updated(Baseline(), [taken({"measured_seconds": 1e-5})])
+    record = replace(taken().records[0], figures=figures)
+    assert bool(judge(base, [replace(taken(), records=(record,))]).broken) is broken
+
+
+def test_a_run_of_a_store() -> None:
+    guard = taken().guard
+    (found,) = taken_from([guard], [taken({"vgprs": 1}).records[0], taken().records[0]])
+    assert [figure.value for figure in found.records[0].figures.values()] == [*FIGURES.values()]
+    (none,) = taken_from([replace(guard, axes={"rows": 5})], taken().records)
+    assert none.failed

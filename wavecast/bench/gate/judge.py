@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +13,8 @@ from wavecast.bench.gate.measuring import Taken
 from wavecast.bench.gate.thresholds import passes, worse
 from wavecast.bench.gate.verdict import BREAKING, Judged, Status, Verdict
 from wavecast.bench.kpis import KPIS, Kpi
-from wavecast.bench.records import Record
+from wavecast.bench.measure.sampling import half_width
+from wavecast.bench.records import Figure, Record
 
 Scope = Callable[[Key], bool]
 """Whether an entry of the baseline was to be measured."""
@@ -129,7 +131,7 @@ def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judg
         limit = threshold.allowed(kpi, old)
         status = Status.SAME
         reason = ""
-        if not passes(kpi, value, limit):
+        if not passes(kpi, _surely(kpi, record.figures[name]), limit):
             status = Status.WORSE
             reason = _why(kpi, old, value, threshold.limit, record, before, code)
         elif before is None:
@@ -140,6 +142,15 @@ def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judg
         elif worse(kpi, old, value) < 0:
             status = Status.BETTER
         yield Judged(subject, device, name, status, old, value, limit, reason, place)
+
+
+def _surely(kpi: Kpi, figure: Figure) -> float:
+    """The value that is held against a limit: of a noisy figure the lower end of the 95 % interval
+    of its median, so that noise alone does not break a gate."""
+    if not kpi.noisy:
+        return figure.value
+    width = half_width(figure.samples) if figure.samples else 0.0
+    return figure.value * (1 - width) if math.isfinite(width) else figure.value
 
 
 def _why(

@@ -128,9 +128,17 @@ def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
             return _Executed(ran=True, wrong=str(error))
     wrong = ""
     if ended.code:
-        last = (ended.traceback.strip().splitlines() or [f"exit code {ended.code}"])[-1]
-        wrong = last[:300]
+        wrong = _said(ended.traceback) or f"exit code {ended.code}"
     return _Executed(True, tracing.traces, reports.errors, wrong)
+
+
+def _said(traceback: str) -> str:
+    """The error at the end of a traceback, its lines as one of at most 300 characters."""
+    lines = traceback.rstrip().splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
+    after = lines[frames[-1] + 1 :] if frames else lines
+    text = " ".join(" ".join(line for line in after if not line.startswith("    ")).split())
+    return text if len(text) <= 300 else text[:300] + " …"
 
 
 def _record(
