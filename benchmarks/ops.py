@@ -320,7 +320,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for family, operator, sizes in contests(given.pattern):
             print(operator.describe(sizes), file=sys.stderr, flush=True)
-            torch._dynamo.reset()
+            if family.make == "streaming":
+                torch._dynamo.reset()  # every shape is compiled for itself
             about_device = local.device, cache_bytes(local), not given.warm
             rows.append(
                 measured(family, operator, sizes, "cuda", times, torch.compile, *about_device)

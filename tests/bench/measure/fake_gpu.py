@@ -29,9 +29,11 @@ SLEEP_HZ = 1e9
 @dataclass
 class FakeGpu:
     """`now` is the GPU's clock in seconds; `allocated` and `free_bytes` are what the allocator
-    says; `calls` names what ran, in order; with `no_graphs` a capture fails for that reason."""
+    says; `calls` names what ran, in order; with `no_graphs` a capture fails for that reason.
+    `tick` passes at every event, for calls that do not move the clock themselves."""
 
     now: float = 0.0
+    tick: float = 0.0
     allocated: int = 0
     free_bytes: int = 64 << 30
     no_graphs: str = ""
@@ -69,6 +71,7 @@ class FakeGpu:
                 self.at = float("nan")
 
             def record(self) -> None:
+                gpu.now += gpu.tick
                 self.at = gpu.now
 
             def synchronize(self) -> None:

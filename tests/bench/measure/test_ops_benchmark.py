@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 import ops as benchmark
 import ops_alternatives
 
+from tests.bench.measure.fake_gpu import FakeGpu
 from wavecast import arch
 from wavecast.kernels import registry
 
@@ -169,6 +170,37 @@ def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert captured.err.count("\n") == 1
     assert "nothing was measured" in captured.err
     assert not (tmp_path / "results").exists()
+
+
+def test_the_whole_of_it_on_a_fake_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Our kernels run on the emulator, PyTorch on the CPU; the clock ticks 100 µs for both."""
+
+    def contests(pattern: str) -> Iterator[Any]:
+        assert pattern == "m"
+        for family, name in (
+            (benchmark.FAMILIES[0], "matmul"),
+            (benchmark.FAMILIES[2], "attention"),
+        ):
+            yield family, registry.operator(name), SMALL[name][0]
+
+    monkeypatch.setattr(benchmark, "contests", contests)
+    monkeypatch.setattr(benchmark, "cache_bytes", lambda _: 1 << 10)
+    fake = FakeGpu(tick=1e-4)
+    with fake.present(pytest.MonkeyPatch(), "mi300x", kernels=True):
+        options = ["-k", "m", "--seconds", "0.2", "--samples", "5", "--folder", str(tmp_path)]
+        assert benchmark.main(options) == 0
+    captured = capsys.readouterr()
+    text = (tmp_path / "ops-mi300x.md").read_text()
+    assert captured.out.strip() == text.strip()
+    assert "| GEMM | 1 | 1 | 1.00 | 0.95 |  |  | yes |" in text
+    assert captured.err.splitlines()[0].startswith("matmul m=5")
+    known = json.loads((tmp_path / "ops-mi300x.json").read_text())
+    assert known["environment"]["device"] == "mi300x"
+    assert known["cache"] == "cold"
+    assert known["rows"][0]["others"].keys() == {"torch.matmul"}
+    assert known["rows"][0]["floor"] > 0
 
 
 def test_every_family_has_shapes() -> None:
