@@ -454,6 +454,7 @@ OPERATORS = (
     Operator(
         name="mla_decode",
         summary="attention of one new token per sequence over compressed keys and values",
+        notes="A NaN in an fp8 cache counts as a number where a GPU does not convert the format.",
         call=mla_decode,
         reference=mla_decode_reference,
         inputs=_inputs,

@@ -441,6 +441,7 @@ OPERATORS = (
     Operator(
         name="paged_attention",
         summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
+        notes="A NaN in an fp8 cache counts as a number where a GPU does not convert the format.",
         call=paged_attention,
         reference=paged_attention_reference,
         inputs=_inputs,

@@ -463,6 +463,7 @@ OPERATORS = (
     Operator(
         name="paged_decode",
         summary="attention of one new token per sequence over a paged cache",
+        notes="A NaN in an fp8 cache counts as a number where a GPU does not convert the format.",
         call=paged_decode,
         reference=paged_decode_reference,
         inputs=_inputs,
