@@ -117,19 +117,24 @@ def test_bad_usage_is_one_line(capsys, pair, arguments: tuple[str, ...], message
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A script whose kernel calls a function of a module beside it, which changed."""
+    """A script whose kernel calls a function of a package in the checkout, which changed."""
     git(tmp_path, "init", "-q", "-b", "main", "work")
     work = tmp_path / "work"
     (work / "script.py").write_text(SCRIPT)
+    (work / "lib").mkdir()
     for factor in (2.0, 3.0):
-        (work / "parts.py").write_text(PARTS.format(factor=factor))
+        (work / "lib/parts.py").write_text(PARTS.format(factor=factor))
         git(work, "add", ".")
         git(work, "commit", "-q", "-m", f"times {factor}")
     return work
 
 
-def test_a_script_at_a_commit_and_as_it_is(capsys, repository: Path) -> None:
+def test_a_script_at_a_commit_and_as_it_is(
+    capsys, monkeypatch: pytest.MonkeyPatch, repository: Path
+) -> None:
     pytest.importorskip("triton")
+    monkeypatch.syspath_prepend(repository / "lib")
+    monkeypatch.setenv("PYTHONPATH", str(repository / "lib"))
     script = repository / "script.py"
     code, out, err = diff(capsys, script, "--commit", "main~1", "-f", "json")
     assert (code, err) == (0, "")
@@ -181,7 +186,7 @@ def test_a_search_over_releases(capsys, monkeypatch: pytest.MonkeyPatch, pair) -
 def test_a_release_that_cannot_be_had(capsys, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     refused = subprocess.CompletedProcess((), 1, "", "ERROR: No matching distribution found\n")
-    monkeypatch.setattr(environments, "_pip", lambda *_: refused)
+    monkeypatch.setattr(environments, "_pip", lambda *_, **__: refused)
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     code, out, err = diff(capsys, script, "--triton", "3.99.0")

@@ -151,7 +151,7 @@ def render_bisect(found: Found, console: Console) -> None:
     order = {release: number for number, release in enumerate(found.releases)}
     for probe in sorted(found.probes, key=lambda probe: order[probe.release]):
         cells = [words.figure_text(found.kpi.name, probe.values.get(name)) for name in names]
-        table.add_row(probe.release, *cells, _verdict(probe))
+        table.add_row(probe.release, *cells, _verdict(probe, len(names)))
     console.print(table, highlight=False)
     asked = f"{len(found.probes)} of {len(found.releases)} releases asked"
     console.print(
@@ -161,9 +161,11 @@ def render_bisect(found: Found, console: Console) -> None:
     console.print(f"[bold]{escape(words.conclusion(found))}[/]", highlight=False)
 
 
-def _verdict(probe: Probe) -> Text:
+def _verdict(probe: Probe, kernels: int) -> Text:
     if probe.failed:
         return Text(f"skipped: {probe.failed}", "yellow")
+    if probe.worse and kernels > 1:
+        return Text(f"worse: {', '.join(probe.worse)}", "red")
     return Text(probe.verdict, "red" if probe.worse else "green")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def test_what_pip_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "_pip", pip)
     assert environments.offered() == ("3.7.1", "3.9.0", "3.10.0")
     failed = subprocess.CompletedProcess((), 1, "", "ERROR: No matching distribution\n")
-    monkeypatch.setattr(environments, "_pip", lambda *_: failed)
+    monkeypatch.setattr(environments, "_pip", lambda *_, **__: failed)
     with pytest.raises(InputError, match="No matching distribution"):
         environments.offered()
 
@@ -57,7 +58,7 @@ def test_a_release_that_pip_does_not_have(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     refused = "WARNING: x\nERROR: No matching distribution found for triton==3.99.0\n"
     failed = subprocess.CompletedProcess((), 1, "", refused)
-    monkeypatch.setattr(environments, "_pip", lambda *_: failed)
+    monkeypatch.setattr(environments, "_pip", lambda *_, **__: failed)
     with pytest.raises(InputError, match=r"cannot install Triton 3\.99\.0: No matching dist"):
         environments.python_with("3.99.0")
     assert not [path for path in (tmp_path / "environments").iterdir() if path.is_dir()]
@@ -69,14 +70,14 @@ def test_a_release_that_does_not_import_is_not_kept(
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(environments, "_CHECK", "raise ImportError('no libtriton')")
     fine = subprocess.CompletedProcess((), 0, "", "")
-    monkeypatch.setattr(environments, "_pip", lambda *_: fine)
+    monkeypatch.setattr(environments, "_pip", lambda *_, **__: fine)
     with pytest.raises(InputError, match="does not import beside this PyTorch: ImportError: no"):
         environments.python_with("3.99.0")
     assert not [path for path in (tmp_path / "environments").iterdir() if path.is_dir()]
 
 
-def _make_slowly(folder: Path, python: Path, release: str) -> None:
-    del python, release
+def _make_slowly(folder: Path, python: Path, release: str, lock: int) -> None:
+    del python, release, lock
     with (folder.parent / "made").open("a") as file:
         file.write("x")
     folder.mkdir()
@@ -106,7 +107,7 @@ def test_one_that_was_not_finished_is_made_anew(
     """What a killed process leaves: a folder without the mark, a lock nobody holds."""
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     fine = subprocess.CompletedProcess((), 0, "", "")
-    monkeypatch.setattr(environments, "_pip", lambda *_: fine)
+    monkeypatch.setattr(environments, "_pip", lambda *_, **__: fine)
     monkeypatch.setattr(environments, "_CHECK", "print('triton 3.99.0')")
     python = environments.python_with("3.99.0")
     folder = python.parent.parent
@@ -117,3 +118,16 @@ def test_one_that_was_not_finished_is_made_anew(
     assert (folder / "wavecast-finished").read_text() == "triton 3.99.0\n"
     seen = subprocess.run([python, "-c", "import click"], check=False)
     assert seen.returncode == 0, "the packages of this environment are visible there"
+
+
+def test_an_installation_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> None:
+    """As after a kill -9 of the process that had started pip."""
+    folder = tmp_path / "environment"
+    with environments._lock(folder) as lock:
+        left = subprocess.Popen(["sleep", "60"], pass_fds=(lock,))
+    with (tmp_path / "environment.lock").open("w") as file:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        left.kill()
+        left.wait()
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -103,9 +103,9 @@ def python_with(release: str) -> Path:
     folder = _folder(release)
     python = folder / "bin" / "python"
     if not (folder / _FINISHED).is_file():
-        with _lock(folder):
+        with _lock(folder) as lock:
             if not (folder / _FINISHED).is_file():
-                _make(folder, python, release)
+                _make(folder, python, release, lock)
     return python
 
 
@@ -126,7 +126,9 @@ def _parents() -> list[str]:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[int]:
+    """Hold the lock of an environment. Processes that are given its descriptor hold it, too, so
+    that an installation whose parent was killed ends before the next begins."""
     path = folder.with_suffix(f"{folder.suffix}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,19 +137,21 @@ def _lock(folder: Path) -> Iterator[None]:
         raise InputError(f"cannot make an environment in {path.parent}: {error.strerror}") from None
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()
 
 
-def _make(folder: Path, python: Path, release: str) -> None:
+def _make(folder: Path, python: Path, release: str, lock: int) -> None:
     """Make the environment anew; what an earlier attempt left behind goes."""
     shutil.rmtree(folder, ignore_errors=True)
-    made = _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], _INSTALL_SECONDS)
+    command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    made = _run(command, _INSTALL_SECONDS, (lock,))
     if made.returncode:
         raise InputError(f"cannot make an environment in {folder}: {_last_line(made.stderr)}")
     # Before the packages of this environment are visible there: pip must not touch those.
     added = _pip(
         *("--python", str(python), "install", "--no-deps", "--only-binary=:all:"),
         *("--no-compile", f"triton=={release}"),
+        held=(lock,),
     )
     if added.returncode:
         shutil.rmtree(folder, ignore_errors=True)
@@ -172,15 +176,17 @@ def _check(folder: Path, python: Path, release: str) -> None:
         raise InputError(f"an environment for Triton {release} imports {found}")
 
 
-def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _pip(*arguments: str, held: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
     quiet = ("--disable-pip-version-check", "--no-input", "--no-color")
-    done = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS)
+    done = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS, held)
     if done.returncode and "No module named pip" in done.stderr:
         raise MissingTool("pip is not installed", hint="python -m ensurepip")
     return done
 
 
-def _run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: Sequence[str], seconds: float, held: tuple[int, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
@@ -190,6 +196,7 @@ def _run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[
             errors="replace",
             timeout=seconds,
             check=False,
+            pass_fds=held,
         )
     except subprocess.TimeoutExpired:
         raise InputError(f"{' '.join(command[:4])} did not finish in {seconds:.0f} s") from None

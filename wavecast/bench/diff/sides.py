@@ -50,11 +50,10 @@ def of_commit(path: Path, revision: str, asked: Asked, progress: Progress) -> Si
     """
     progress(f"checking out {revision}")
     with checked_out(path, revision) as tree:
-        if path.suffix == ".py":
+        front = tree.front()
+        if path.suffix == ".py" and front:
             progress(f"running {path.name} at {revision}")
-            found = captured(
-                tree.path, asked.selection, asked.files, asked.options, front=tree.front()
-            )
+            found = captured(tree.path, asked.selection, asked.files, asked.options, front=front)
             report = _explained(tree.path, found, asked, progress)
         else:
             report = explain_path(tree.path, asked.selection, asked.options, progress)
