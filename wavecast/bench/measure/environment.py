@@ -25,7 +25,6 @@ def emulated_environment(device: Device, folder: Path | None = None) -> Environm
         emulated=True,
         board=device.name,
         triton=version("triton"),
-        llvm=version("llvmlite"),
         torch=version("torch"),
         python=platform.python_version(),
         wavecast=__version__,
