@@ -33,9 +33,9 @@ _SHORTEST: Final = 2
 """Values on each side of a step: a single one may be an outlier."""
 _CHANCE: Final = (0.0025, 0.0015)
 """Of series without a step in which a cut, an arc seems to be one."""
-_SHUFFLED: Final = (0.006, 0.004)
+_SHUFFLED: Final = (0.005, 0.003)
 FEWEST_SHUFFLED: Final = 12
-_ORDERS: Final = (599, 4400)
+_ORDERS: Final = (999, 4000)
 """Random orders at first, and more where these do not say clearly."""
 
 _LENGTHS: Final = (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
@@ -148,7 +148,7 @@ def _unlikely(logs: Array, found: _Best) -> bool:
         as_large[1] += float((shuffled.arc >= found.arc[0] * (1 - 1e-9)).sum())
         done += orders
         shares = as_large / done / _SHUFFLED
-        if shares.min() <= 0.5 or shares.min() > 2:  # clear enough
+        if shares.min() <= 0.3 or shares.min() > 2:  # clear enough
             break
     return bool(shares.min() <= 1)
 
