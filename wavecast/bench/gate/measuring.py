@@ -13,9 +13,8 @@ from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.gate.codes import code_of
 from wavecast.bench.gate.guards import NOWHERE, Guard, Place
-from wavecast.bench.gate.scripts import script_records
+from wavecast.bench.gate.scripts import EnvironmentOf, script_records
 from wavecast.bench.measure import offline
-from wavecast.bench.measure.environment import emulated_environment
 from wavecast.bench.measure.workload import Workload, workload
 from wavecast.bench.records import Environment, Figure, Record
 from wavecast.compile.codeobject import Launch
@@ -38,19 +37,21 @@ class Taken:
     codes: Mapping[str, str] = field(default_factory=dict)
 
 
-def measure(guard: Guard, root: Path) -> list[Taken]:
+def measure(guard: Guard, root: Path, environment_of: EnvironmentOf) -> list[Taken]:
     """A guard on all of its devices. What fails is told in the result. What kernels and scripts
     print goes to stderr."""
     devices = [arch.load(name) for name in guard.devices]
     with contextlib.redirect_stdout(sys.stderr):
         if guard.kind == "kernel":
-            return _of_script(guard, devices, root)
-        return [_of_call(guard, device, root) for device in devices]
+            return _of_script(guard, devices, root, environment_of)
+        return [_of_call(guard, device, root, environment_of) for device in devices]
 
 
-def _of_script(guard: Guard, devices: Sequence[Device], root: Path) -> list[Taken]:
+def _of_script(
+    guard: Guard, devices: Sequence[Device], root: Path, environment_of: EnvironmentOf
+) -> list[Taken]:
     try:
-        found = script_records(guard, devices, root)
+        found = script_records(guard, devices, root, environment_of)
     except WavecastError as error:
         return [Taken(guard, device.id, failed=str(error)) for device in devices]
     taken = []
@@ -65,13 +66,12 @@ def _of_script(guard: Guard, devices: Sequence[Device], root: Path) -> list[Take
     return taken
 
 
-def _of_call(guard: Guard, device: Device, root: Path) -> Taken:
+def _of_call(guard: Guard, device: Device, root: Path, environment_of: EnvironmentOf) -> Taken:
     try:
         with explained(guard.shown):
             made = workload(guard.name, guard.axes)
             launches = _captured(made, device)
-            environment = emulated_environment(device, root)
-            records = _records(guard, made, launches, device, environment)
+            records = _records(guard, made, launches, device, environment_of(device))
     except WavecastError as error:
         return Taken(guard, device.id, failed=str(error))
     # One record of the whole, then one per launch where there are several.

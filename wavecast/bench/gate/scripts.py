@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from typing import Any
 from wavecast.arch import Device
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.measure import offline
-from wavecast.bench.measure.environment import emulated_environment
-from wavecast.bench.records import Figure, Record, Scalar, Subject
+from wavecast.bench.records import Environment, Figure, Record, Scalar, Subject
 from wavecast.compile.codeobject import Argument, Launch
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.errors import NothingAnalysed, WavecastError
+
+EnvironmentOf = Callable[[Device], Environment]
+"""What is kept about where a device was measured."""
 
 
 @dataclass(slots=True)
@@ -28,7 +30,9 @@ class OnDevice:
     failed: str = ""
 
 
-def script_records(guard: Guard, devices: Sequence[Device], root: Path) -> dict[str, OnDevice]:
+def script_records(
+    guard: Guard, devices: Sequence[Device], root: Path, environment_of: EnvironmentOf
+) -> dict[str, OnDevice]:
     """What a script launches, by device. Raises WavecastError when it launches nothing at all."""
     from wavecast.integrations.triton import capture_script
 
@@ -50,7 +54,7 @@ def script_records(guard: Guard, devices: Sequence[Device], root: Path) -> dict[
         ]
         launches = captured.launches.get(device.target, ())
         executed = _executed(guard, device, root)
-        environment = emulated_environment(device, root)
+        environment = environment_of(device)
         for subject, launch in zip(subjects(guard, launches), launches, strict=True):
             try:
                 record = _record(subject, launch, device, environment, executed, guard)
@@ -142,7 +146,7 @@ def _said(traceback: str) -> str:
 
 
 def _record(
-    subject: Subject, launch: Launch, device: Device, environment: Any, executed: _Executed,
+    subject: Subject, launch: Launch, device: Device, environment: Environment, executed: _Executed,
     guard: Guard,
 ) -> Record:  # fmt: skip
     digest, grid = launch.code.digest, launch.grid
@@ -168,4 +172,4 @@ def _restored() -> Iterator[None]:
         sys.modules["__main__"], sys.argv, sys.path[:] = main, arguments, path
 
 
-__all__ = ["OnDevice", "script_records", "subjects"]
+__all__ = ["EnvironmentOf", "OnDevice", "script_records", "subjects"]

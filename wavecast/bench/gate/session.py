@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from wavecast.arch import Device
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.measuring import Taken, measure
-from wavecast.bench.measure.environment import now
-from wavecast.bench.records import Run
+from wavecast.bench.gate.scripts import EnvironmentOf
+from wavecast.bench.measure.environment import emulated_environment, now
+from wavecast.bench.records import Environment, Run
 from wavecast.bench.store.sqlite import open_store
 from wavecast.pipeline.processes import spread
 
@@ -115,13 +117,15 @@ def _measured(
 
 def measured(batch: Batch) -> list[Taken]:
     """The guards of a batch, in this process."""
+    root = Path(batch.root)
+    environment_of = _environments(root)
     before = list(sys.path)
     sys.path[:0] = batch.folders
     found: list[Taken] = []
     store = open_store(batch.store) if batch.store else None
     try:
         for guard in batch.guards:
-            for taken in measure(guard, Path(batch.root)):
+            for taken in measure(guard, root, environment_of):
                 found.append(taken)
                 if store is not None:
                     for record in taken.records:
@@ -131,6 +135,18 @@ def measured(batch: Batch) -> list[Taken]:
         if store is not None:
             store.close()
     return found
+
+
+def _environments(root: Path) -> EnvironmentOf:
+    """Environments of emulated devices; the checkout is looked at once."""
+    known: list[Environment] = []
+
+    def of(device: Device) -> Environment:
+        if not known:
+            known.append(emulated_environment(device, root))
+        return replace(known[0], device=device.id, target=device.target, board=device.name)
+
+    return of
 
 
 def _by_device(guard: Guard) -> list[Guard]:
