@@ -8,6 +8,7 @@ import pytest
 
 from wavecast.bench.gate import baseline, settings
 from wavecast.bench.gate.baseline import Baseline, Entry
+from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.errors import InputError, UnknownName, UsageError, WavecastError
 
 ENTRIES = {
@@ -124,3 +125,10 @@ def test_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_subject_that_is_a_mistake_is_told_with_its_table(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a function is named module:function"):
         read(tmp_path, GATE + 'subjects = [{ function = "kernels" }]\n')
+
+
+@pytest.mark.parametrize("kpi", KPIS.values(), ids=lambda kpi: kpi.name)
+def test_the_table_of_thresholds_in_the_docs(kpi: Kpi) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "ci.md").read_text(encoding="utf-8")
+    usual = f"{kpi.threshold:.0%}" if kpi.threshold else "0"
+    assert f"| `{kpi.name}` | {usual} | {kpi.meaning} |" in text
