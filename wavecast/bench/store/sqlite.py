@@ -175,7 +175,7 @@ def _hint(error: sqlite3.DatabaseError) -> str:
         case ["FULL"]:
             return "the disk is full: nothing measured before is lost"
         case ["CORRUPT"] | ["NOTADB"]:
-            return "the file is damaged: restore a copy, or export what can be read"
+            return "the file is damaged: restore a copy, or wavecast store export --salvage"
         case ["READONLY"] | ["CANTOPEN"] | ["PERM"]:
             return "is the folder there, and may you write to it?"
         case ["IOERR"]:
