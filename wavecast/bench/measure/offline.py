@@ -152,7 +152,13 @@ def _static(one: Explanation) -> dict[str, Figure]:
 
 def _executed(traces: Iterable[Trace], one: Explanation) -> dict[str, Figure]:
     """Counts of the launches of one kernel; {} where it was not executed whole."""
-    mine = [trace for trace in traces if trace.digest == one.code.digest and trace.complete]
+    mine = [
+        trace
+        for trace in traces
+        if trace.digest == one.code.digest
+        and trace.complete
+        and (one.launch is None or trace.grid == one.launch.grid)
+    ]
     if not mine:
         return {}
     trace = mine[0]

@@ -46,7 +46,7 @@ class OperatorWorkload(Workload):
     """An operator at sizes, which are its axes."""
 
     def __init__(self, operator: Operator, sizes: Mapping[str, Scalar]) -> None:
-        accepted = list(inspect.signature(operator.inputs).parameters)[1:]
+        accepted = _axes(operator)
         for name in sizes:
             if name not in accepted:
                 known = ", ".join(accepted)
@@ -131,8 +131,15 @@ class FunctionWorkload(Workload):
         return None
 
     def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
-        del arch, check
-        return None, ()
+        if arch is None or not check:
+            return None, ()
+        from wavecast.emulate.check.collected import Reports
+        from wavecast.integrations.triton import device
+
+        reports = Reports()
+        with device(arch, check=reports):
+            self.prepared(1)()
+        return None, tuple(f"check: {report}" for report in reports.errors)
 
 
 def _told(error: Exception) -> str:
@@ -148,18 +155,26 @@ def workload(name: str, axes: Mapping[str, Scalar]) -> Workload:
     return OperatorWorkload(registry.operator(name), axes)
 
 
+def _axes(operator: Operator) -> list[str]:
+    """The sizes an operator can be given."""
+    parameters = list(inspect.signature(operator.inputs).parameters.values())[1:]
+    named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    if len(named) < len(parameters):  # it takes any: those its cases have
+        for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
+            named += [name for name in sizes if name not in named]
+    return named
+
+
 def _complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Sizes that are not given are those of the first shape it is judged on, or its default."""
+    """Sizes without a default that are not given are those of the first shape it is judged on;
+    without any given, all of them are."""
     first = dict(operator.shapes[0]) if operator.shapes else {}
-    if not set(sizes) - set(first):
-        return {**first, **sizes}
-    defaults = {
-        parameter.name: parameter.default
-        for parameter in list(inspect.signature(operator.inputs).parameters.values())[1:]
-        if parameter.default is not parameter.empty
-    }
-    known = {name: value for name, value in first.items() if name not in defaults}
-    return {**known, **sizes}
+    if not sizes:
+        return first
+    parameters = inspect.signature(operator.inputs).parameters.values()
+    optional = {one.name for one in parameters if one.default is not inspect.Parameter.empty}
+    needed = {name: value for name, value in first.items() if name not in optional}
+    return {**needed, **sizes}
 
 
 __all__ = ["FunctionWorkload", "OperatorWorkload", "Workload", "workload"]
