@@ -37,12 +37,13 @@ def names() -> tuple[str, ...]:
     return tuple(operators())
 
 
-def inductor_pass() -> InductorPass:
+def inductor_pass(*, cached: bool = False) -> InductorPass:
     """A pass for `torch.compile(…, options={"pre_grad_custom_pass": …})`; its `replaced` tells what
-    it did."""
+    it did. With `cached` PyTorch may reuse graphs compiled before, of which it then does not tell.
+    """
     from wavecast.integrations.torch.inductor import InductorPass
 
-    return InductorPass()
+    return InductorPass(cached=cached)
 
 
 def __getattr__(name: str) -> Any:

@@ -25,10 +25,15 @@ from wavecast.integrations.torch.substitutes import FLOATS, SUBSTITUTES, why_not
 
 class InductorPass(CustomGraphPass):
     """Before autograd sees a graph: replaces calls in `SUBSTITUTES`, RMS norms written out, and
-    silu(x) * y. `replaced` tells what it did in all graphs so far."""
+    silu(x) * y. `replaced` tells what it did in all graphs so far.
 
-    def __init__(self) -> None:
+    With `cached` PyTorch may take a graph it compiled before from its cache; then the pass does not
+    run, and `replaced` does not tell of that graph.
+    """
+
+    def __init__(self, *, cached: bool = False) -> None:
         library.install()
+        self._cached = cached
         self.replaced = Replaced()
 
     def __call__(self, graph: Graph) -> None:
@@ -40,7 +45,9 @@ class InductorPass(CustomGraphPass):
         graph.eliminate_dead_code()
 
     def uuid(self) -> Any:
-        """Compiled graphs are cached by the text of what rewrites them."""
+        """What names the pass in caches of compiled graphs: its text; None keeps them out."""
+        if not self._cached:
+            return None
         here = Path(__file__)
         return get_hash_for_files((str(here), str(here.with_name("substitutes.py"))))
 
