@@ -10,6 +10,7 @@ code on disk.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.space import AMD_ONLY, Problem, Settings, Space
 
 ATTEMPTS: Final = 8
-"""Candidates that are compiled before the one with the fewest spills is taken."""
+"""Candidates that may spill before the one with the fewest spills is taken. After half of them,
+only those are tried whose tiles are half as large per wave as any that spilled."""
 
 Grid = Callable[[Settings], tuple[int, ...]]
 
@@ -153,6 +155,10 @@ def _first_clean(
         if len(spilling) == ATTEMPTS:
             break
         source = "table" if candidate is tabled else "formula"
+        if len(spilling) >= ATTEMPTS // 2:
+            smallest = min(_tile_per_wave(spilled) for _, _, spilled in spilling)
+            if _tile_per_wave(candidate) > smallest / 2:
+                continue
         try:
             spills = _spills(kernel, grid, arguments, constants, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
@@ -192,6 +198,12 @@ def _spills(
     if _racing(compiled, device):
         raise CompileError("the compiler lost a wait before a barrier (docs/hardware.md)")
     return int(compiled.n_spills or 0)
+
+
+def _tile_per_wave(candidate: Configuration) -> float:
+    """The product of a configuration's block sizes, over its waves."""
+    sizes = [value for _, value in candidate.tile if isinstance(value, int) and value > 1]
+    return math.prod(sizes) / int(candidate.settings.get("num_warps", 4))
 
 
 def _racing(compiled: Any, device: Device) -> bool:
