@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch")
 
-from wavecast.kernels import registry  # noqa: E402
-from wavecast.report import library  # noqa: E402
+from wavecast.kernels import registry
+from wavecast.report import library
 
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).parents[2]
