@@ -166,15 +166,20 @@ def _axes(operator: Operator) -> list[str]:
 
 
 def _complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Sizes without a default that are not given are those of the first shape it is judged on;
-    without any given, all of them are."""
+    """Sizes that are not given are their defaults, or, without one, those of the first shape it is
+    judged on; without any given, all of them are."""
     first = dict(operator.shapes[0]) if operator.shapes else {}
     if not sizes:
         return first
     parameters = inspect.signature(operator.inputs).parameters.values()
+    defaults = {
+        one.name: one.default
+        for one in parameters
+        if one.default is not inspect.Parameter.empty and one.default is not None
+    }
     optional = {one.name for one in parameters if one.default is not inspect.Parameter.empty}
     needed = {name: value for name, value in first.items() if name not in optional}
-    return {**needed, **sizes}
+    return {**defaults, **needed, **sizes}
 
 
 __all__ = ["FunctionWorkload", "OperatorWorkload", "Workload", "workload"]
