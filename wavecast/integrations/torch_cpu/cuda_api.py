@@ -134,10 +134,11 @@ def _always(value: Any) -> Callable[..., Any]:
     return answer
 
 
+_STATISTICS = ("peak_memory_stats", "accumulated_memory_stats")
 _NOTHING_TO_DO = (
     *("init", "_lazy_init", "synchronize", "set_device", "set_stream", "empty_cache"),
     *("ipc_collect", "_sleep", "set_per_process_memory_fraction", "set_sync_debug_mode"),
-    *("reset_peak_memory_stats", "reset_accumulated_memory_stats"),
+    *(f"reset_{name}" for name in _STATISTICS),
     *("reset_max_memory_allocated", "reset_max_memory_cached"),
 )
 _NO_BYTES = (
@@ -147,14 +148,27 @@ _NO_BYTES = (
 
 
 def _accelerator() -> dict[str, Any]:
+    """Replacements of `torch.accelerator`; to be made once those of `torch.cuda` are in place."""
     import torch
 
-    return {
-        "is_available": lambda: True,
-        "device_count": lambda: 1,
-        "current_accelerator": lambda *_, **__: torch.device("cuda"),
-        "current_device_index": lambda: 0,
-        "set_device_index": lambda *_: None,
-        "synchronize": lambda *_: None,
-        "current_stream": lambda *_: streams.Stream(),
+    constants: dict[str, Any] = {
+        "is_available": True,
+        "device_count": 1,
+        "current_accelerator": torch.device("cuda"),
+        **dict.fromkeys(("current_device_index", "current_device_idx"), 0),
+        **dict.fromkeys(("set_device_index", "set_device_idx", "set_stream")),
     }
+    found = {name: _always(value) for name, value in constants.items()}
+    for name, ours in _SAME.items():
+        if hasattr(torch.accelerator, name):
+            found[name] = getattr(torch.cuda, ours)
+    return found
+
+
+_SAME = {
+    **{name: name for name in (*_NO_BYTES, "synchronize", "current_stream", "empty_cache")},
+    **{f"reset_{name}": f"reset_{name}" for name in _STATISTICS},
+    **{"memory_stats": "memory_stats", "get_memory_info": "mem_get_info"},
+    **{"device_index": "device", "Graph": "CUDAGraph"},
+}
+"""Names of `torch.accelerator` and of what does the same in `torch.cuda`."""

@@ -59,7 +59,7 @@ class TimedEvent(Event):
 class Stream:
     """A stream on which everything has already happened; also its own context manager."""
 
-    cuda_stream = 0
+    cuda_stream = native_handle = 0
     stream_id = 0
     device_index = 0
     priority = 0
@@ -89,6 +89,9 @@ class Stream:
     def query(self) -> bool:
         return True
 
+    def is_capturing(self) -> bool:
+        return False
+
     def synchronize(self) -> None:
         """Nothing is ever in flight."""
 
@@ -111,13 +114,14 @@ class NoGraph:
 
 def replacements(*, executing: bool) -> dict[str, Any]:
     """Names of `torch.cuda` and what they are meanwhile; `executing` when launches are executed."""
-    stream = Stream()
+    kinds = {name: type(name, (Stream,), {}) for name in ("Stream", "ExternalStream")}
+    stream = kinds["Stream"]()
     return {
         "Event": TimedEvent if executing else Event,
         "current_stream": lambda *_, **__: stream,
         "default_stream": lambda *_, **__: stream,
         "get_stream_from_external": lambda *_, **__: stream,
-        **{name: type(name, (Stream,), {}) for name in ("Stream", "ExternalStream")},
+        **kinds,
         **{name: type(name, (NoGraph,), {}) for name in ("CUDAGraph", "graph")},
         **{name: _context() for name in ("stream", "device", "device_of")},
     }
