@@ -115,6 +115,13 @@ def geometry(
     )
 
 
+def same(operator: str, **tensors: torch.Tensor) -> None:
+    """Two tensors have one dtype and lie on one device."""
+    checks.same_device(operator, **tensors)
+    (first, a), (second, b) = tensors.items()
+    checks.require(a.dtype == b.dtype, operator, f"{first} is {a.dtype}, {second} {b.dtype}")
+
+
 def is_last(tensor: torch.Tensor) -> bool:
     """Whether channels (dimension 1) are innermost in memory, without gaps."""
     return tensor.movedim(1, -1).is_contiguous()
@@ -164,5 +171,6 @@ __all__ = [
     "geometry",
     "is_last",
     "keeps_last",
+    "same",
     "strides",
 ]

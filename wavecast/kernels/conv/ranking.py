@@ -101,12 +101,8 @@ def _resident(
 
 
 def stages(device: Device) -> tuple[int, ...]:
-    """Steps that are on their way at once. RDNA gets one: with two, LLVM of Triton 3.9 leaves out
-    the wait for the LDS stores of the step before at the barrier of some kernels (docs/hardware.md,
-    "Bugs of compilers"), here for gfx1100 with tiles of 16 x 16 on two waves."""
-    if not device.target.startswith("gfx"):
-        return 2, 3
-    return (1, 2) if device.target.startswith("gfx9") else (1,)
+    """Steps that are on their way at once."""
+    return (1, 2) if device.target.startswith("gfx") else (2, 3)
 
 
 def tile_fits(
