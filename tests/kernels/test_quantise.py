@@ -31,6 +31,7 @@ def _extremes() -> torch.Tensor:
     ("name", "arch"),
     [
         ("quantise_fp8_token", "gfx942"),
+        ("quantise_fp8_tensor", "gfx942"),
         ("quantise_fp8_group", "gfx1100"),
         ("quantise_mxfp4", "gfx90a"),
         ("quantise_mxfp8", "gfx950"),
@@ -58,6 +59,32 @@ def test_every_code_comes_back(dtype: torch.dtype) -> None:
     assert torch.equal(got.float()[0], held)
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-38, 3e38, float("inf"), float("nan")])
+def test_one_scale_of_extreme_values(value: float) -> None:
+    x = torch.linspace(-1.0, 1.0, 70).reshape(2, 5, 7) * 1e-39
+    x[1, 2, 3] = value
+    operator = ops.operator("quantise_fp8_tensor")
+    given = torch.tensor([[0.25]])
+    with device("gfx950"):
+        found = operator.call(x)
+        static = operator.call(x, given, torch.float8_e5m2)
+    assert not same_codes(found, operator.reference(x), {})
+    assert not same_codes(static, operator.reference(x, given, torch.float8_e5m2), {})
+
+
+def test_scales_of_tensors_are_those_of_the_product() -> None:
+    """Codes and scales go into `scaled_matmul` as they are."""
+    a, b = torch.randn(5, 64), torch.randn(64, 48)
+    product = ops.operator("scaled_matmul").reference
+    for quantise, error in (
+        (ops.operator("quantise_int8_tensor").reference, 0.03),
+        (ops.operator("quantise_fp8_tensor").reference, 0.08),
+    ):
+        (left, left_scale), (right, right_scale) = quantise(a), quantise(b)
+        got = product(left, right, left_scale, right_scale, out_dtype=torch.float32)
+        assert float((got - a @ b).norm() / (a @ b).norm()) < error
+
+
 def test_strides_and_dimensions() -> None:
     wide = torch.randn(4, 3, 96).transpose(0, 1)[..., ::2]
     operator = ops.operator("quantise_int8_token")
@@ -71,7 +98,10 @@ def test_strides_and_dimensions() -> None:
 def test_empty_tensors_launch_nothing() -> None:
     for shape in ((0, 64), (3, 0)):
         x = torch.empty(shape)
-        for name in ("quantise_fp8_token", "quantise_fp8_group", "quantise_mxfp4"):
+        for name in (
+            *("quantise_fp8_token", "quantise_fp8_group", "quantise_mxfp4"),
+            *("quantise_fp8_tensor", "quantise_int8_tensor"),
+        ):
             operator = ops.operator(name)
             got = operator.call(x)
             expected = operator.reference(x)
@@ -93,6 +123,8 @@ def test_mx_values_come_back() -> None:
         ("quantise_fp8_token", {"x": torch.ones(2, 3), "dtype": torch.int8}, "no fp8 dtype int8"),
         ("quantise_fp8_group", {"x": torch.ones(2, 3), "group": 100}, "groups of 100"),
         ("quantise_int8_token", {"x": torch.tensor(1.0)}, "x is a scalar"),
+        ("quantise_fp8_tensor", {"x": torch.ones(3), "scale": torch.ones(2)}, "not one element"),
+        ("quantise_int8_tensor", {"x": torch.ones(3), "scale": torch.ones(1).half()}, "float16"),
         ("quantise_mxfp4", {"x": torch.ones(2, 33)}, "an odd number"),
         ("quantise_mxfp8", {"x": torch.ones(2, 3), "dtype": torch.float8_e4m3fnuz}, "no MX dtype"),
     ],

@@ -81,6 +81,23 @@ def constants(name: str, device: Device) -> dict[str, Any]:
     }
 
 
+def most_of(kind: str) -> float:
+    """The greatest value of an fp8 format, or of `int8`."""
+    return 127.0 if kind == "int8" else FORMATS[kind].most
+
+
+def rounding(kind: str, device: Device) -> dict[str, Any]:
+    """`constants` of an fp8 format, or what the same kernels take for `int8`."""
+    if kind == "int8":
+        return {"KIND": kind, "MANTISSA": 0, "BIAS": 0, "MOST": most_of(kind), "NATIVE": True}
+    return constants(kind, device)
+
+
+def operations(kind: str, device: Device) -> float:
+    """Vector instructions per element that finds its code in a format, or in `int8`."""
+    return 8.0 if kind == "int8" or native(kind, device) else 18.0
+
+
 def fp8_name(operator: str, dtype: torch.dtype) -> str:
     """The format of an fp8 dtype. Raises ArgumentError for another dtype."""
     known = ", ".join(str(one).removeprefix("torch.") for one in FP8)
@@ -213,7 +230,10 @@ __all__ = [
     "half_of",
     "halves_of",
     "integers_of",
+    "most_of",
     "native",
+    "operations",
+    "rounding",
     "sizes_of",
     "straddling",
     "values_of",

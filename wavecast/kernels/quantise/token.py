@@ -16,13 +16,13 @@ from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.equal import same_codes
 from wavecast.kernels.quantise.formats import (
-    FORMATS,
     LEAST,
     codes_of,
-    constants,
     fp8_name,
     integers_of,
-    native,
+    most_of,
+    operations,
+    rounding,
     sizes_of,
     straddling,
 )
@@ -31,8 +31,6 @@ from wavecast.model.bounds import Work
 
 _WHOLE_ROW = 8192
 """Columns a program holds at once; longer rows are walked twice."""
-_OPERATIONS = {True: 8.0, False: 18.0}
-"""Vector instructions per element with conversion by instructions, and without."""
 
 
 @triton.jit
@@ -136,17 +134,15 @@ def _per_row(
     checks.dtype_in(operator, "x", x, checks.FLOATS)
     columns = x.shape[-1]
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
-    most = FORMATS[kind].most if kind in FORMATS else 127.0
     if not x.numel():
         shape = (*x.shape[:-1], 1)
-        return codes, torch.full(shape, LEAST / most, dtype=torch.float32, device=x.device)
+        least = LEAST / most_of(kind)
+        return codes, torch.full(shape, least, dtype=torch.float32, device=x.device)
     scale = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
     flat = x.reshape(-1, columns)
     if flat.stride(1) != 1:
         flat = flat.contiguous()
     rows = flat.shape[0]
-    device = gpu.launching()
-    named = {"KIND": kind, "MANTISSA": 0, "BIAS": 0, "MOST": most, "NATIVE": True}
     launch(
         quantise_token_kernel,
         lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
@@ -155,7 +151,7 @@ def _per_row(
         {"rows": rows, "columns": columns, "bytes": x.element_size(), "kind": kind},
         WHOLE=columns <= _WHOLE_ROW,
         WIDE=checks.wide(flat, codes),
-        **(constants(kind, device) if kind in FORMATS else named),
+        **rounding(kind, gpu.launching()),
     )
     return codes, scale
 
@@ -174,7 +170,6 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = problem["rows"], problem["columns"]
     passes = 1 if columns <= _WHOLE_ROW else 2
-    quick = problem["kind"] == "int8" or native(problem["kind"], device)
     return straddling(settings["ROWS"] * settings["BLOCK"], problem, settings, device) * (
         estimates.streaming(
             device,
@@ -183,7 +178,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
             read=rows * columns * problem["bytes"] * passes,
             written=rows * columns,
             elements=settings["ROWS"] * settings["BLOCK"],
-            operations=(_OPERATIONS[quick] + 3.0 * (passes - 1))
+            operations=(operations(problem["kind"], device) + 3.0 * (passes - 1))
             * triton.cdiv(columns, settings["BLOCK"]),
             held=2.0,
         )
