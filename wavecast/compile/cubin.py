@@ -21,6 +21,8 @@ _FORMAT_SIZED: Final = 4
 _MAX_THREADS: Final = 0x05  # EIATTR_MAX_THREADS: three 32-bit sizes
 _REQUIRED_THREADS: Final = 0x10  # EIATTR_REQNTID: three 32-bit sizes
 _PARAMETER: Final = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, flags with the size
+_FRAME: Final = 0x11  # EIATTR_FRAME_SIZE: symbol, bytes
+_REGISTERS: Final = 0x2F  # EIATTR_REGCOUNT: symbol, count
 _NUM_BARRIERS: Final = 0x4C  # EIATTR_NUM_BARRIERS
 
 
@@ -54,6 +56,20 @@ def kernels(image: Elf) -> list[KernelInfo]:
         return [_kernel(name, attributes[name]) for name in names if name in attributes]
     except struct.error as error:
         raise InputError("cubin is truncated or damaged", hint="build it again") from error
+
+
+def usage(image: Elf) -> tuple[int, int]:
+    """(registers, bytes of local memory) per thread: the most of any function of a cubin.
+
+    Local memory is what the compiler keeps there for want of registers, and arrays that it cannot
+    keep in any.
+    """
+    section = image.section(".nv.info")
+    most = {_REGISTERS: 0, _FRAME: 0}
+    for attribute, _, content in _attributes(section.data if section else b""):
+        if attribute in most:
+            most[attribute] = max(most[attribute], *struct.unpack_from("<4xI", content))
+    return most[_REGISTERS], most[_FRAME]
 
 
 def _kernel(name: str, data: bytes) -> KernelInfo:

@@ -2,9 +2,9 @@
 
 For a class of problems the shipped table names a configuration (`tables`); after it come those of
 the kernel's `Space` in the order of their predicted times. They are compiled until one fits the GPU
-and spills no registers. Code that the compiler left a race in is passed over (`_racing`). What was
-decided is kept for the process, and Triton keeps the compiled
-code on disk.
+and spills no registers. Code that the compiler left a race in is passed over; code that cannot be
+looked at for one is taken with a warning. What was decided is kept for the process, and Triton
+keeps the compiled code on disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Grid = Callable[[Settings], tuple[int, ...]]
 class Decision:
     """A configuration taken for a class of problems: `source` is `table`, `formula` or `forced`,
     `spills` the registers per lane that its code keeps in memory, `text` names the kernel's text
-    (`tables.source`)."""
+    (`tables.source`), `unchecked` says why nobody looked for races that the compiler left in."""
 
     space: Space
     text: str
@@ -45,6 +45,17 @@ class Decision:
     configuration: Configuration
     source: str
     spills: int
+    unchecked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A candidate that compiles and fits, and what `Decision` says of it."""
+
+    spills: int
+    number: int
+    candidate: Configuration
+    unchecked: str
 
 
 _decided: dict[tuple, Decision] = {}
@@ -146,58 +157,72 @@ def _first_clean(
 ) -> Decision:
     """The first candidate, that of the table before those by formula, that compiles, fits and
     spills nothing; else the one that spills least. Raises CompileError when none compiles."""
-    text = tables.source(kernel)
-    spilling: list[tuple[int, int, Configuration]] = []
+    tried: list[_Tried] = []
     refused: Exception | None = None
     tabled = tables.find(kernel, space, problem, device)
     ranked = space.ranked(problem, device)
     for number, candidate in enumerate((tabled, *ranked) if tabled else ranked):
-        if len(spilling) == ATTEMPTS:
+        if len(tried) == ATTEMPTS:
             break
-        source = "table" if candidate is tabled else "formula"
-        if len(spilling) >= ATTEMPTS // 2:
-            smallest = min(_tile_per_wave(spilled) for _, _, spilled in spilling)
+        if len(tried) >= ATTEMPTS // 2:
+            smallest = min(_tile_per_wave(one.candidate) for one in tried)
             if _tile_per_wave(candidate) > smallest / 2:
                 continue
         try:
-            spills = _spills(kernel, grid, arguments, constants, candidate, device)
+            spills, unchecked = _examined(kernel, grid, arguments, constants, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
             refused = error
             continue
+        tried.append(_Tried(spills, number, candidate, unchecked))
         if not spills:
-            return Decision(space, text, problem, device, candidate, source, 0)
-        spilling.append((spills, number, candidate))
-    if not spilling:
+            break
+    if not tried:
         why = " ".join(str(refused).split())[:300] if refused else "none is allowed"
         raise CompileError(
             f"no configuration of {space.kernel} runs on {device.id} for {dict(problem)}: {why}"
         ) from refused
-    spills, _, least = min(spilling)
-    warnings.warn(
-        f"{space.kernel} on {device.id} spills {spills} registers in every configuration tried "
-        f"for {dict(problem)}",
-        stacklevel=2,
+    taken = min(tried, key=lambda one: (one.spills, one.number))
+    if taken.spills:
+        warnings.warn(
+            f"{space.kernel} on {device.id} spills {taken.spills} registers in every configuration "
+            f"tried for {dict(problem)}",
+            stacklevel=2,
+        )
+    if taken.unchecked:
+        warnings.warn(
+            f"{space.kernel} on {device.id} is not checked for waits that the compiler lost: "
+            f"{taken.unchecked}",
+            stacklevel=2,
+        )
+    return Decision(
+        space,
+        tables.source(kernel),
+        problem,
+        device,
+        taken.candidate,
+        "table" if taken.candidate is tabled else "formula",
+        taken.spills,
+        taken.unchecked,
     )
-    return Decision(space, text, problem, device, least, "formula", spills)
 
 
-def _spills(
+def _examined(
     kernel: Any,
     grid: Grid,
     arguments: Sequence[Any],
     constants: Mapping[str, Any],
     candidate: Configuration,
     device: Device,
-) -> int:
-    """Registers a compiled candidate spills. Raises what the compiler or the GPU's loader does."""
+) -> tuple[int, str]:
+    """Registers a compiled candidate spills, and why it was not checked for races ("" where it
+    was). Raises what the compiler or the GPU's loader does, and CompileError for a race."""
     settings = candidate.settings
     named = {**constants, **options(settings, device)}
+    programs = grid(settings)  # before the arguments are read, which it may set
     with gpu.trying(candidate):
-        compiled = kernel.run(*arguments, grid=grid(settings), warmup=True, **named)
+        compiled = kernel.run(*arguments, grid=programs, warmup=True, **named)
         compiled._init_handles()
-    if _racing(compiled, device):
-        raise CompileError("the compiler lost a wait before a barrier (docs/hardware.md)")
-    return int(compiled.n_spills or 0)
+    return int(compiled.n_spills or 0), _unchecked(compiled, device)
 
 
 def _tile_per_wave(candidate: Configuration) -> float:
@@ -206,17 +231,20 @@ def _tile_per_wave(candidate: Configuration) -> float:
     return math.prod(sizes) / int(candidate.settings.get("num_warps", 4))
 
 
-def _racing(compiled: Any, device: Device) -> bool:
-    """Whether waves may read from LDS what others have not stored yet, by a bug of LLVM
-    (docs/hardware.md); asked of AMD's code only."""
+def _unchecked(compiled: Any, device: Device) -> str:
+    """Why code could not be checked for waves that read from LDS what others have not stored yet,
+    by a bug of LLVM (docs/hardware.md); asked of AMD's code only. Raises CompileError for a race.
+    """
     text = compiled.asm.get("amdgcn", "")
     if "s_barrier" not in text:
-        return False
+        return ""
     try:
         program = isa.parse(text, device.target).kernels[compiled.name].program
-    except ParseError:
-        return False  # an instruction nobody knows here is not this kernel's fault
-    return bool(unfinished_stores(program))
+    except ParseError as error:
+        return str(error)
+    if unfinished_stores(program):
+        raise CompileError("the compiler lost a wait before a barrier (docs/hardware.md)")
+    return ""
 
 
 __all__ = ["ATTEMPTS", "Decision", "Grid", "forced", "forget", "launch", "options", "watched"]

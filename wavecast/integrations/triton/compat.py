@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Any
+from typing import Any, Final
 
+from wavecast.compile import cubin
 from wavecast.isa import elf, metadata
 
-_REGISTER_COUNT = b"\x04\x2f\x08\x00"
-"""EIATTR_REGCOUNT of `.nv.info`, as `cuobjdump -elf` names it: symbol index, count."""
+_REGISTER_BYTES: Final = 4
 
 
 def allocator() -> Any:
@@ -29,23 +28,13 @@ def jit_function(kernel: Any) -> Any:
 
 
 def register_usage(kernel: Any) -> tuple[int, int]:
-    """(registers per thread, spilled registers) as the compiler recorded them; 0 if it did not."""
+    """(registers per thread, spilled registers) as the GPU's loader would say: CUDA's takes all
+    local memory for spilled registers."""
     if kernel.metadata.target.backend == "cuda":
-        return _cubin_registers(kernel.asm["cubin"]), 0
+        registers, local = cubin.usage(elf.read(kernel.asm["cubin"]))
+        return registers, local // _REGISTER_BYTES
     found = metadata.descriptors_from_assembly(kernel.asm["amdgcn"])[kernel.name]
     return found.vgprs + found.agprs, found.vgpr_spills
-
-
-def _cubin_registers(data: bytes) -> int:
-    """Registers of the kernel of a cubin: Triton writes one per file, its helpers use fewer."""
-    section = elf.read(data).section(".nv.info")
-    content = section.data if section else b""
-    counts = [0]
-    start = content.find(_REGISTER_COUNT)
-    while start >= 0:
-        counts.append(struct.unpack_from("<I", content, start + 8)[0])
-        start = content.find(_REGISTER_COUNT, start + 12)
-    return max(counts)
 
 
 def compiler() -> str:

@@ -1,0 +1,108 @@
+"""Which configuration a launch takes: what is passed over, and what is said about what is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+triton = pytest.importorskip("triton", reason="needs Triton")
+
+import triton.language as tl  # noqa: E402
+
+from wavecast import arch  # noqa: E402
+from wavecast.errors import CompileError, ParseError  # noqa: E402
+from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.kernels import choice  # noqa: E402
+from wavecast.kernels.space import Space  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+COUNT = 1 << 15
+
+
+@triton.jit
+def reversed_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    """Holds all of a block at once, and passes it through the LDS."""
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(y_ptr + tl.arange(0, BLOCK), tl.flip(x + tl.sum(x), 0))
+
+
+def space(*blocks: int) -> Space:
+    """Blocks in the order they are tried in, each by one wave."""
+    return Space(
+        kernel="reversed_kernel",
+        axes=lambda problem, device: {"BLOCK": blocks, "num_warps": (2,)},
+        seconds=lambda problem, settings, device: blocks.index(settings["BLOCK"]),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> Iterator[None]:
+    choice.forget()
+    yield
+    choice.forget()
+
+
+def decided(target: str, *blocks: int) -> choice.Decision:
+    x = torch.empty(COUNT)
+    with capture(arch.load(target)), choice.watched() as decisions:
+        choice.launch(
+            reversed_kernel,
+            lambda settings: (COUNT // settings["BLOCK"],),
+            (x, torch.empty_like(x)),
+            space(*blocks),
+            {"count": COUNT},
+        )
+    return decisions[0]
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx1100"])
+def test_what_spills_is_passed_over_on_every_vendor(target: str) -> None:
+    found = decided(target, 32768, 256)
+    assert (found.configuration.settings["BLOCK"], found.spills) == (256, 0)
+
+
+def test_the_least_spills_are_taken_with_a_warning_where_all_spill() -> None:
+    with pytest.warns(UserWarning, match=r"spills \d+ registers in every configuration"):
+        found = decided("sm_90", 32768, 16384)
+    assert found.configuration.settings["BLOCK"] == 16384
+    assert found.spills > 0
+
+
+def test_what_the_compiler_left_a_race_in_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    races = iter(["the first", ""])
+    monkeypatch.setattr(choice, "unfinished_stores", lambda program: next(races))
+    assert decided("gfx942", 512, 256).configuration.settings["BLOCK"] == 256
+    choice.forget()
+    monkeypatch.setattr(choice, "unfinished_stores", lambda program: "every one")
+    with pytest.raises(CompileError, match="lost a wait before a barrier"):
+        decided("gfx942", 512, 256)
+
+
+def test_code_that_cannot_be_checked_for_races_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert decided("gfx942", 256).unchecked == ""
+    choice.forget()
+
+    def unknown(text: str, target: str) -> Any:
+        raise ParseError("v_new_instruction is not known")
+
+    monkeypatch.setattr(choice.isa, "parse", unknown)
+    with pytest.warns(UserWarning, match="not checked for waits that the compiler lost"):
+        found = decided("gfx942", 256)
+    assert found.unchecked == "v_new_instruction is not known"
+
+
+def test_the_grid_is_asked_before_arguments_are_read() -> None:
+    x = torch.empty(COUNT)
+    arguments: list[Any] = [x, None]
+
+    def grid(settings: Any) -> tuple[int]:
+        arguments[1] = torch.empty_like(x)
+        return (1,)
+
+    with capture(arch.load("gfx942")) as launches:
+        choice.launch(reversed_kernel, grid, arguments, space(256), {"count": COUNT})
+    assert len(launches) == 1
