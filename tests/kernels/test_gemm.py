@@ -22,7 +22,7 @@ CLOSE = Tolerance(ulps=1.0, accumulated=4e-6)
 
 def cut(**changed: int) -> Configuration:
     """A small tile, with changes."""
-    usual = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32, "SPLIT_K": 1, "PROGRAMS": 0}
+    usual = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32, "SPLIT_K": 1, "PROGRAMS": 0, "TMA": 0}
     return Configuration.of({**usual, "GROUP": 2, "num_warps": 2, "num_stages": 2, **changed})
 
 

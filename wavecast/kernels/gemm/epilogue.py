@@ -7,6 +7,8 @@ in float32, every term optional.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -53,38 +55,74 @@ def slope(x, ACTIVATION: tl.constexpr):
     return found
 
 
+class Terms(NamedTuple):
+    """The terms as kernels take them, in one argument. A pointer that is None leaves its term out;
+    `gate` and `residual` have strides in elements, scales too (0: one for all)."""
+
+    bias: Any = None
+    gate: Any = None
+    gate_row: Any = 0
+    gate_column: Any = 0
+    residual: Any = None
+    residual_row: Any = 0
+    residual_column: Any = 0
+    scale_a: Any = None
+    scale_a_row: Any = 0
+    scale_b: Any = None
+    scale_b_column: Any = 0
+    out_scale: Any = None
+
+
 @triton.jit
-def finished(
-    total, rows, columns, M, N,
-    bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-    scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-    ACTIVATION: tl.constexpr, LIMIT: tl.constexpr,
-):  # fmt: skip
+def by_eights(tile):
+    """A tile in three dimensions, columns by eights.
+
+    As such, results leave the layout of matrix instructions, whose stores (and loads of what they
+    are added to) cover lines in part, for one in which adjacent lanes have adjacent elements.
+    """
+    return tl.reshape(tile, (tile.shape[0], tile.shape[1] // 8, 8))
+
+
+@triton.jit
+def rows_by_eights(rows):
+    """The numbers of a tile's rows, to go with `by_eights`."""
+    return tl.reshape(rows, (rows.shape[0], 1, 1))
+
+
+@triton.jit
+def columns_by_eights(columns):
+    """The numbers of a tile's columns, to go with `by_eights`."""
+    return tl.reshape(columns, (1, columns.shape[0] // 8, 8))
+
+
+@triton.jit
+def finished(total, rows, columns, M, N, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr):
     """The sums of a tile as they are stored, but for the rounding.
 
-    `rows` and `columns` say where the tile lies in the M x N result, beyond whose ends nothing is
-    read. A pointer that is None leaves its term out; scales have strides (0: one for all). With a
-    LIMIT larger magnitudes become it, for formats that do not saturate by themselves.
+    `rows` and `columns` say where the elements of `total` lie in the M x N result, beyond whose
+    ends nothing is read; they have its dimensions, each 1 but where they count. With a LIMIT
+    larger magnitudes become it, for formats that do not saturate by themselves.
     """
-    row = tl.minimum(rows, M - 1)
-    column = tl.minimum(columns, N - 1)
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    if scale_a_ptr is not None:
-        total = total.to(tl.float32) * tl.load(scale_a_ptr + row * scale_a_row)[:, None]
-    if scale_b_ptr is not None:
-        total = total.to(tl.float32) * tl.load(scale_b_ptr + column * scale_b_column)[None, :]
-    if bias_ptr is not None:
-        total = total.to(tl.float32) + tl.load(bias_ptr + column).to(tl.float32)[None, :]
+    inside = (rows < M) & (columns < N)
+    if terms.scale_a is not None:
+        scale = tl.load(terms.scale_a + rows * terms.scale_a_row, mask=rows < M, other=0.0)
+        total = total.to(tl.float32) * scale
+    if terms.scale_b is not None:
+        at = terms.scale_b + columns * terms.scale_b_column
+        total = total.to(tl.float32) * tl.load(at, mask=columns < N, other=0.0)
+    if terms.bias is not None:
+        bias = tl.load(terms.bias + columns, mask=columns < N, other=0.0)
+        total = total.to(tl.float32) + bias.to(tl.float32)
     if ACTIVATION != "none":
         total = activated(total.to(tl.float32), ACTIVATION)
-    if gate_ptr is not None:
-        at = gate_ptr + rows[:, None] * gate_row + columns[None, :] * gate_column
+    if terms.gate is not None:
+        at = terms.gate + rows * terms.gate_row + columns * terms.gate_column
         total = total.to(tl.float32) * tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    if residual_ptr is not None:
-        at = residual_ptr + rows[:, None] * residual_row + columns[None, :] * residual_column
+    if terms.residual is not None:
+        at = terms.residual + rows * terms.residual_row + columns * terms.residual_column
         total = total.to(tl.float32) + tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    if out_scale_ptr is not None:
-        total = total.to(tl.float32) / tl.load(out_scale_ptr)
+    if terms.out_scale is not None:
+        total = total.to(tl.float32) / tl.load(terms.out_scale)
     if LIMIT > 0.0:
         total = tl.clamp(total, -LIMIT, LIMIT, propagate_nan=tl.PropagateNan.ALL)
     return total
@@ -113,4 +151,14 @@ def reference(
     return total if residual is None else total + residual.to(total.dtype)
 
 
-__all__ = ["ACTIVATIONS", "activated", "finished", "reference", "slope"]
+__all__ = [
+    "ACTIVATIONS",
+    "Terms",
+    "activated",
+    "by_eights",
+    "columns_by_eights",
+    "finished",
+    "reference",
+    "rows_by_eights",
+    "slope",
+]

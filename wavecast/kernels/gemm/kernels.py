@@ -2,66 +2,156 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
-from wavecast.kernels.gemm.epilogue import finished
+from wavecast.kernels.gemm.epilogue import (
+    by_eights,
+    columns_by_eights,
+    finished,
+    rows_by_eights,
+)
 from wavecast.kernels.quantise.formats import halves_of
 from wavecast.kernels.tiles import tile_of
 
 
-@triton.jit
-def part_of_tile(
-    a_ptr, a_row, a_step, b_ptr, b_step, b_column, rows, columns, first, last, M, N, K,
-    A_ROWS: tl.constexpr, B_COLUMNS: tl.constexpr, A_EVEN: tl.constexpr, B_EVEN: tl.constexpr,
-    K_EVEN: tl.constexpr, WIDEN: tl.constexpr, PRECISION: tl.constexpr, SUM: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-):  # fmt: skip
-    """The sums of a tile over the steps from `first` up to, but not, `last`.
+class Operands(NamedTuple):
+    """The matrices of a product, `a` [M, K] and `b` [K, N], with strides in elements.
 
-    An operand that is contiguous along M or N (A_ROWS, B_COLUMNS) is masked at its end, unless it
-    is EVEN, so that its loads stay wide; the other kind reads its last row again.
+    `a_tiles` and `b_tiles` are descriptors of the batch they are from, number `a_batch` and
+    `b_batch` in it, through which NVIDIA's TMA loads tiles; None for loads by pointers.
     """
+
+    a: Any
+    a_row: Any
+    a_step: Any
+    b: Any
+    b_step: Any
+    b_column: Any
+    M: Any
+    N: Any
+    K: Any
+    a_tiles: Any
+    a_batch: Any
+    b_tiles: Any
+    b_batch: Any
+
+
+class Form(NamedTuple):
+    """What the compiler knows of the operands.
+
+    One that is contiguous along M or N (`a_rows`, `b_columns`) is masked at its end, unless tiles
+    divide it (`a_even`, `b_even`), so that its loads stay wide; the other kind reads its last row
+    again. With `k_even` steps divide K. With `widen` 8-bit floats become bfloat16.
+    """
+
+    a_rows: Any
+    b_columns: Any
+    a_even: Any
+    b_even: Any
+    k_even: Any
+    widen: Any
+
+
+@triton.jit
+def sums_of_tile(
+    of, form, tile_row, tile_column, first, last, PRECISION: tl.constexpr, SUM: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """The sums of a tile over the steps from `first` up to, but not, `last`."""
+    total = tl.zeros((BLOCK_M, BLOCK_N), SUM)
+    if of.a_tiles is not None:
+        for step in range(first, last):
+            a = tile_of_matrix(
+                of.a_tiles, of.a_batch, tile_row, step, form.a_rows, BLOCK_M, BLOCK_K
+            )
+            b = tile_of_matrix(
+                of.b_tiles, of.b_batch, tile_column, step, form.b_columns, BLOCK_N, BLOCK_K
+            )
+            total = product_of_tiles(a, b.T, total, PRECISION, SUM, BLOCK_K)
+        return total
+    rows = numbers(tile_row, BLOCK_M, WIDE)
+    columns = numbers(tile_column, BLOCK_N, WIDE)
     place = tl.arange(0, BLOCK_K)
-    row = rows if A_ROWS or A_EVEN else tl.minimum(rows, M - 1)
-    column = columns if B_COLUMNS or B_EVEN else tl.minimum(columns, N - 1)
-    from_a = a_ptr + row[:, None] * a_row + (first * BLOCK_K + place)[None, :] * a_step
-    from_b = b_ptr + (first * BLOCK_K + place)[:, None] * b_step + column[None, :] * b_column
-    total = tl.zeros((rows.shape[0], columns.shape[0]), SUM)
+    row = rows if form.a_rows or form.a_even else tl.minimum(rows, of.M - 1)
+    column = columns if form.b_columns or form.b_even else tl.minimum(columns, of.N - 1)
+    from_a = of.a + row[:, None] * of.a_row + (first * BLOCK_K + place)[None, :] * of.a_step
+    from_b = of.b + (first * BLOCK_K + place)[:, None] * of.b_step + column[None, :] * of.b_column
     for step in range(first, last):
-        if K_EVEN:
-            if A_ROWS and not A_EVEN:
-                a = tl.load(from_a, mask=(rows < M)[:, None], other=0.0)
+        if form.k_even:
+            if form.a_rows and not form.a_even:
+                a = tl.load(from_a, mask=(rows < of.M)[:, None], other=0.0)
             else:
                 a = tl.load(from_a)
-            if B_COLUMNS and not B_EVEN:
-                b = tl.load(from_b, mask=(columns < N)[None, :], other=0.0)
+            if form.b_columns and not form.b_even:
+                b = tl.load(from_b, mask=(columns < of.N)[None, :], other=0.0)
             else:
                 b = tl.load(from_b)
         else:
-            left = place < K - step * BLOCK_K
-            if A_ROWS and not A_EVEN:
-                a = tl.load(from_a, mask=(rows < M)[:, None] & left[None, :], other=0.0)
+            left = place < of.K - step * BLOCK_K
+            if form.a_rows and not form.a_even:
+                a = tl.load(from_a, mask=(rows < of.M)[:, None] & left[None, :], other=0.0)
             else:
                 a = tl.load(from_a, mask=left[None, :], other=0.0)
-            if B_COLUMNS and not B_EVEN:
-                b = tl.load(from_b, mask=left[:, None] & (columns < N)[None, :], other=0.0)
+            if form.b_columns and not form.b_even:
+                b = tl.load(from_b, mask=left[:, None] & (columns < of.N)[None, :], other=0.0)
             else:
                 b = tl.load(from_b, mask=left[:, None], other=0.0)
-        if WIDEN:
+        if form.widen:
             a = halves_of(a)
             b = halves_of(b)
-        total = tl.dot(
-            a,
-            b,
-            total,
-            input_precision=PRECISION,
-            max_num_imprecise_acc=min(BLOCK_K, 128),
-            out_dtype=SUM,
-        )
-        from_a += BLOCK_K * a_step
-        from_b += BLOCK_K * b_step
+        total = product_of_tiles(a, b, total, PRECISION, SUM, BLOCK_K)
+        from_a += BLOCK_K * of.a_step
+        from_b += BLOCK_K * of.b_step
     return total
+
+
+@triton.jit
+def numbers(tile, BLOCK: tl.constexpr, WIDE: tl.constexpr):
+    """The rows (or columns) of a tile."""
+    found = tile * BLOCK + tl.arange(0, BLOCK)
+    if WIDE:
+        found = found.to(tl.int64)
+    return found
+
+
+@triton.jit
+def tile_of_matrix(
+    tiles, batch, tile, step, ALONG: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """[BLOCK, BLOCK_K] through a descriptor of [batch, K, size] if ALONG, else [batch, size, K];
+    zeros beyond the ends."""
+    if ALONG:
+        return tl.reshape(tiles.load([batch, step * BLOCK_K, tile * BLOCK]), (BLOCK_K, BLOCK)).T
+    return tl.reshape(tiles.load([batch, tile * BLOCK, step * BLOCK_K]), (BLOCK, BLOCK_K))
+
+
+@triton.jit
+def product_of_tiles(
+    a, b, total, PRECISION: tl.constexpr, SUM: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """`total` and the product of two tiles."""
+    return tl.dot(
+        a,
+        b,
+        total,
+        input_precision=PRECISION,
+        max_num_imprecise_acc=min(BLOCK_K, 128),
+        out_dtype=SUM,
+    )
+
+
+@triton.jit
+def store_finished(
+    total, rows, columns, M, N, out_ptr, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr
+):
+    """Finish the sums of a tile, whose rows and columns are by eights, and store them to the
+    M x N result."""
+    result = finished(by_eights(total), rows, columns, M, N, terms, ACTIVATION, LIMIT)
+    inside = (rows < M) & (columns < N)
+    tl.store(out_ptr + rows * N + columns, result.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -74,16 +164,14 @@ def share_of_steps(program, steps, PROGRAMS: tl.constexpr):
 
 @triton.jit
 def matmul_kernel(
-    a_ptr, b_ptr, out_ptr, part_ptr, M, N, K,
-    a_batch, a_row, a_step, b_batch, b_step, b_column,
-    bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-    scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
+    a_ptr, b_ptr, out_ptr, part_ptr, a_tiles, b_tiles, M, N, K,
+    a_batch, a_row, a_step, b_batch, b_step, b_column, terms,
     ACTIVATION: tl.constexpr, LIMIT: tl.constexpr,
     A_ROWS: tl.constexpr, B_COLUMNS: tl.constexpr, M_DIVISOR: tl.constexpr,
     N_DIVISOR: tl.constexpr, K_DIVISOR: tl.constexpr, WIDEN: tl.constexpr,
     PRECISION: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    SPLIT_K: tl.constexpr, PROGRAMS: tl.constexpr, GROUP: tl.constexpr,
+    SPLIT_K: tl.constexpr, PROGRAMS: tl.constexpr, GROUP: tl.constexpr, TMA: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
     `part_ptr` [SPLIT_K, M, N] for `matmul_sum_kernel` to add up. The divisors are powers of two
@@ -92,6 +180,9 @@ def matmul_kernel(
     With PROGRAMS there are only so many, and each computes every PROGRAMS-th tile. Of the tiles
     left over in the last round they take equal numbers of steps, as parts of two tiles at most,
     which go to `part_ptr` [PROGRAMS, 2, BLOCK_M, BLOCK_N] for `matmul_rest_kernel` to add up.
+
+    With TMA tiles are loaded through the descriptors `a_tiles` and `b_tiles` of the batches,
+    contiguous dimensions last, which are None without.
     """
     SUM: tl.constexpr = (  # pyright: ignore[reportAssignmentType]
         tl.int32 if a_ptr.dtype.element_ty == tl.int8 else tl.float32
@@ -102,36 +193,33 @@ def matmul_kernel(
     batch = tl.program_id(2)
     if WIDE:
         batch = batch.to(tl.int64)
-    a_ptr += batch * a_batch
-    b_ptr += batch * b_batch
+    of = Operands(
+        a_ptr + batch * a_batch, a_row, a_step, b_ptr + batch * b_batch, b_step, b_column, M, N, K,
+        a_tiles if TMA else None, batch if a_batch else 0,
+        b_tiles if TMA else None, batch if b_batch else 0,
+    )  # fmt: skip
+    form: tl.constexpr = Form(  # pyright: ignore[reportAssignmentType]
+        A_ROWS, B_COLUMNS, M_DIVISOR % BLOCK_M == 0, N_DIVISOR % BLOCK_N == 0,
+        K_DIVISOR % BLOCK_K == 0, WIDEN,
+    )  # fmt: skip
     out_ptr += batch * M * N
     if PROGRAMS == 0:
         tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-        rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-        columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-        if WIDE:
-            rows, columns = rows.to(tl.int64), columns.to(tl.int64)
         share = tl.cdiv(steps, SPLIT_K)
         first = tl.program_id(1) * share if SPLIT_K > 1 else 0
         last = tl.minimum(first + share, steps) if SPLIT_K > 1 else steps
-        total = part_of_tile(
-            a_ptr, a_row, a_step, b_ptr, b_step, b_column, rows, columns, first, last, M, N, K,
-            A_ROWS, B_COLUMNS, M_DIVISOR % BLOCK_M == 0, N_DIVISOR % BLOCK_N == 0,
-            K_DIVISOR % BLOCK_K == 0, WIDEN, PRECISION, SUM, BLOCK_K,
+        total = sums_of_tile(
+            of, form, tile_row, tile_column, first, last,
+            PRECISION, SUM, WIDE, BLOCK_M, BLOCK_N, BLOCK_K,
         )  # fmt: skip
-        inside = (rows < M)[:, None] & (columns < N)[None, :]
+        rows = rows_by_eights(numbers(tile_row, BLOCK_M, WIDE))
+        columns = columns_by_eights(numbers(tile_column, BLOCK_N, WIDE))
         if SPLIT_K > 1:
-            part = tl.program_id(1) * M
-            tl.store(part_ptr + (part + rows)[:, None] * N + columns[None, :], total, mask=inside)
+            inside = (rows < M) & (columns < N)
+            to = part_ptr + (tl.program_id(1) * M + rows) * N + columns
+            tl.store(to, by_eights(total), mask=inside)
         else:
-            total = finished(
-                total, rows, columns, M, N, bias_ptr,
-                gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-                scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-                ACTIVATION, LIMIT,
-            )  # fmt: skip
-            at = out_ptr + rows[:, None] * N + columns[None, :]
-            tl.store(at, total.to(out_ptr.dtype.element_ty), mask=inside)
+            store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
     else:
         program = tl.program_id(0)
         rounds = down * across // PROGRAMS
@@ -150,34 +238,24 @@ def matmul_kernel(
                 start += last - first
             if last > first:
                 tile_row, tile_column = tile_of(tile, down, across, GROUP, XCDS)
-                rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-                columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-                total = part_of_tile(
-                    a_ptr, a_row, a_step, b_ptr, b_step, b_column, rows, columns, first, last,
-                    M, N, K, A_ROWS, B_COLUMNS, M_DIVISOR % BLOCK_M == 0, N_DIVISOR % BLOCK_N == 0,
-                    K_DIVISOR % BLOCK_K == 0, WIDEN, PRECISION, SUM, BLOCK_K,
+                total = sums_of_tile(
+                    of, form, tile_row, tile_column, first, last,
+                    PRECISION, SUM, WIDE, BLOCK_M, BLOCK_N, BLOCK_K,
                 )  # fmt: skip
                 if whole:
-                    result = finished(
-                        total, rows, columns, M, N, bias_ptr, gate_ptr, gate_row, gate_column,
-                        residual_ptr, residual_row, residual_column, scale_a_ptr, scale_a_row,
-                        scale_b_ptr, scale_b_column, out_scale_ptr, ACTIVATION, LIMIT,
-                    )  # fmt: skip
-                    inside = (rows < M)[:, None] & (columns < N)[None, :]
-                    place = rows[:, None] * N + columns[None, :]
-                    tl.store(out_ptr + place, result.to(out_ptr.dtype.element_ty), mask=inside)
+                    rows = rows_by_eights(numbers(tile_row, BLOCK_M, WIDE))
+                    columns = columns_by_eights(numbers(tile_column, BLOCK_N, WIDE))
+                    store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
                 else:
-                    part = (program * 2 + turn - rounds) * BLOCK_M + tl.arange(0, BLOCK_M)
-                    within = part[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-                    tl.store(part_ptr + within, total)
+                    part = numbers(program * 2 + turn - rounds, BLOCK_M, WIDE)
+                    to = rows_by_eights(part) * BLOCK_N + columns_by_eights(tl.arange(0, BLOCK_N))
+                    tl.store(part_ptr + to, by_eights(total))
 
 
 @triton.jit
 def matmul_vector_kernel(
     a_ptr, b_ptr, out_ptr, N, K, a_batch, a_step, b_batch, b_step, b_column,
-    bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-    scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-    ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, N_DIVISOR: tl.constexpr,
+    terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, N_DIVISOR: tl.constexpr,
     K_DIVISOR: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """One row of A: vector instructions, which need no tiles in the LDS, keep up with memory."""
@@ -199,22 +277,15 @@ def matmul_vector_kernel(
         total += b.to(tl.float32) * a.to(tl.float32)[None, :]
         from_a += BLOCK_K * a_step
         from_b += BLOCK_K * b_step
-    result = finished(
-        tl.expand_dims(tl.sum(total, axis=1), 0), tl.arange(0, 1), columns, 1, N,
-        bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-        scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-        ACTIVATION, LIMIT,
-    )  # fmt: skip
-    to = out_ptr + batch * N + columns[None, :]
-    tl.store(to, result.to(out_ptr.dtype.element_ty), mask=(columns < N)[None, :])
+    result = finished(tl.sum(total, axis=1), 0, columns, 1, N, terms, ACTIVATION, LIMIT)
+    to = out_ptr + batch * N + columns
+    tl.store(to, result.to(out_ptr.dtype.element_ty), mask=columns < N)
 
 
 @triton.jit
 def matmul_rest_kernel(
     part_ptr, out_ptr, M, N, K,
-    bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-    scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-    ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, XCDS: tl.constexpr,
+    terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     PROGRAMS: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
@@ -227,8 +298,8 @@ def matmul_rest_kernel(
     number = tl.program_id(0)
     within = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     tile_row, tile_column = tile_of(before + number, down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + within
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
+    rows = (tile_row * BLOCK_M + within)[:, None]
+    columns = (tile_column * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     rest = (down * across - before) * steps
     each = rest // PROGRAMS
     more = rest % PROGRAMS
@@ -246,40 +317,27 @@ def matmul_rest_kernel(
         total += tl.load(part_ptr + (program * 2 + slot) * BLOCK_M * BLOCK_N + place)
         program += 1
         start = share_of_steps(program, rest, PROGRAMS)
-    total = finished(
-        total, rows, columns, M, N,
-        bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-        scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-        ACTIVATION, LIMIT,
-    )  # fmt: skip
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
-    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+    result = finished(total, rows, columns, M, N, terms, ACTIVATION, LIMIT)
+    inside = (rows < M) & (columns < N)
+    tl.store(out_ptr + rows * N + columns, result.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def matmul_sum_kernel(
     part_ptr, out_ptr, M, N,
-    bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-    scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-    ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, SPLITS: tl.constexpr,
+    terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr, SPLITS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Adds up the parts of a tile in their order, and finishes it."""
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+    rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    inside = (rows < M) & (columns < N)
+    at = rows * N + columns
     total = tl.load(part_ptr + at, mask=inside, other=0)
     for part in tl.static_range(1, SPLITS):  # pyright: ignore[reportGeneralTypeIssues]
         total += tl.load(part_ptr + part * M * N + at, mask=inside, other=0)
-    total = finished(
-        total, rows, columns, M, N,
-        bias_ptr, gate_ptr, gate_row, gate_column, residual_ptr, residual_row, residual_column,
-        scale_a_ptr, scale_a_row, scale_b_ptr, scale_b_column, out_scale_ptr,
-        ACTIVATION, LIMIT,
-    )  # fmt: skip
-    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+    result = finished(total, rows, columns, M, N, terms, ACTIVATION, LIMIT)
+    tl.store(out_ptr + at, result.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 __all__ = [

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import torch
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu, tiles
 from wavecast.kernels.choice import launch
+from wavecast.kernels.gemm.epilogue import Terms
 from wavecast.kernels.gemm.kernels import (
     matmul_kernel,
     matmul_rest_kernel,
@@ -47,7 +49,10 @@ VECTORS: Final = ("fp32", "fp16", "bf16")
 _DIVISOR: Final = 4096
 _CUT: Final = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PROGRAMS", "GROUP")
 _PART: Final = 3
-"""Where the workspace stands among the arguments of `matmul_kernel`."""
+_TILES: Final = slice(4, 6)
+"""Where the workspace and the descriptors stand among the arguments of `matmul_kernel`."""
+_TMA: Final = 16
+"""Bytes that a matrix's address and strides must be multiples of for TMA to load it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +75,9 @@ class Epilogue:
         given = [term for term in terms if getattr(self, term) is not None]
         return " ".join([*given, *([self.activation] if self.activation != "none" else [])])
 
-    def arguments(self) -> tuple[Any, ...]:
-        """As the kernels take them, from `bias_ptr` to `out_scale_ptr`."""
-        return (
+    def terms(self) -> Terms:
+        """As the kernels take them."""
+        return Terms(
             None if self.bias is None else self.bias.contiguous(),
             *_strided(self.gate),
             *_strided(self.residual),
@@ -100,21 +105,30 @@ def product(
     wide = checks.wide(a, b, out, epilogue.gate, epilogue.residual)
     a_rows = a.stride(2) != 1 and a.stride(1) == 1
     b_columns = b.stride(1) != 1 and b.stride(2) == 1
-    shared = epilogue.arguments()
+    terms = epilogue.terms()
     if m == 1 and kept == "ieee" and NAMES[a.dtype] in VECTORS and not wide:
         _vector(a, b, out, epilogue, limit)
         return
     arguments: list[Any] = [
-        *(a, b, out, torch.empty(1, dtype=_sums(a.dtype), device=a.device), m, n, k),
+        *(a, b, out, torch.empty(1, dtype=_sums(a.dtype), device=a.device)),
+        *(None, None, m, n, k),
         *(a.stride(0) if a.shape[0] > 1 else 0, a.stride(1), a.stride(2)),
         *(b.stride(0) if b.shape[0] > 1 else 0, b.stride(1), b.stride(2)),
-        *shared,
+        terms,
     ]
     taken: dict[str, Any] = {}
 
     def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: the workspace of these settings.
+        # The launch takes the arguments after it has the grid: workspace and descriptors are those
+        # of these settings.
         taken.update(settings)
+        arguments[_TILES] = [None, None]
+        if settings["TMA"]:
+            depth = settings["BLOCK_K"]
+            arguments[_TILES] = [
+                _descriptor(a, settings["BLOCK_M"], depth),
+                _descriptor(b.transpose(1, 2), settings["BLOCK_N"], depth),
+            ]
         shape = _parts(settings, m, n)
         if shape:
             arguments[_PART] = torch.empty(shape, dtype=_sums(a.dtype), device=a.device)
@@ -132,6 +146,7 @@ def product(
         "epilogue": epilogue.name,
         "precision": kept,
         "aligned": _aligned(a) and _aligned(b),
+        "tma": rate != "fp32" and _in_tiles(a) and _in_tiles(b.transpose(1, 2)),
         "wide": wide,
     }
     launch(
@@ -158,7 +173,7 @@ def product(
         launch(
             matmul_sum_kernel,
             lambda s: (triton.cdiv(m, s["BLOCK_M"]), triton.cdiv(n, s["BLOCK_N"])),
-            (arguments[_PART], out, m, n, *shared),
+            (arguments[_PART], out, m, n, terms),
             SUM,
             {**kind, "splits": taken["SPLIT_K"]},
             SPLITS=taken["SPLIT_K"],
@@ -170,7 +185,7 @@ def product(
         launch(
             matmul_rest_kernel,
             lambda s: (rest, triton.cdiv(taken["BLOCK_M"], s["ROWS"])),
-            (arguments[_PART], out, m, n, k, *shared),
+            (arguments[_PART], out, m, n, k, terms),
             REST,
             {**kind, "k": k, **cut},
             XCDS=tiles.xcds(device),
@@ -191,7 +206,7 @@ def _vector(
         (
             *(a, b, out, n, k, a.stride(0) if a.shape[0] > 1 else 0, a.stride(2)),
             *(b.stride(0) if b.shape[0] > 1 else 0, b.stride(1), b.stride(2)),
-            *epilogue.arguments(),
+            epilogue.terms(),
         ),
         VECTOR,
         {
@@ -261,6 +276,31 @@ def _aligned(matrices: torch.Tensor) -> bool:
     """Whether rows (or columns) can be loaded 16 bytes at a time."""
     along = [s for s in matrices.stride()[1:] if s != 1]
     return len(along) < 2 and all(step * matrices.element_size() % 16 == 0 for step in along)
+
+
+def _in_tiles(matrices: torch.Tensor) -> bool:
+    """Whether TMA can load tiles of [batch, size, K] in the order tensor cores take them: 16-bit
+    elements contiguous along either dimension, others along K."""
+    if matrices.stride(2) != 1 and matrices.element_size() == 2:
+        matrices = matrices.transpose(1, 2)
+    steps = matrices.stride()[1 if matrices.shape[0] == 1 else 0 : 2]
+    return (
+        matrices.stride(2) == 1
+        and matrices.stride(1) >= matrices.shape[2]
+        and all(step > 0 and step * matrices.element_size() % _TMA == 0 for step in steps)
+        and matrices.data_ptr() % _TMA == 0
+    )
+
+
+def _descriptor(matrices: torch.Tensor, size: int, depth: int) -> TensorDescriptor:
+    """Of [batch, size, K], the contiguous dimension last, in tiles of `size` by `depth`."""
+    tile = [1, size, depth]
+    if matrices.stride(2) != 1:
+        matrices, tile = matrices.transpose(1, 2), [1, depth, size]
+    batch, rows, _ = matrices.shape
+    step = matrices.stride(1)
+    steps = [matrices.stride(0) if batch > 1 else rows * step, step, 1]
+    return TensorDescriptor(matrices, list(matrices.shape), steps, tile)
 
 
 def _divisor(size: int) -> int:

@@ -33,6 +33,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "SPLIT_K": _splits(problem),
         "PROGRAMS": _programs(problem, few, device),
         "GROUP": (_GROUP,),
+        "TMA": (int(problem["tma"] and _has_tma(device)),),
         "num_warps": warps,
         "num_stages": stages,
         "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
@@ -165,6 +166,11 @@ def _shared_rest(problem: Problem, settings: Settings, device: Device, whole: fl
         elements=8 * columns,
     )
     return whole * rounds / triton.cdiv(count, programs) + adding
+
+
+def _has_tma(device: Device) -> bool:
+    """Whether tiles can be loaded through descriptors: on NVIDIA GPUs since sm_90."""
+    return device.target.startswith("sm_") and int(device.target[3:].rstrip("af")) >= 90
 
 
 def _copies(device: Device) -> bool:
