@@ -7,7 +7,6 @@ print(pass_.replaced)
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,12 @@ class InductorPass(CustomGraphPass):
         self.replaced = Replaced()
 
     def __call__(self, graph: Graph) -> None:
-        for node in list(graph.nodes):
-            if node.op != "call_function":
-                continue
-            if not (self._gated(graph, node) or self._written_norm(graph, node)):
-                self._substituted(node)
+        for node in _calls(graph):
+            if not self._gated(graph, node):
+                self._written_norm(graph, node)
         graph.eliminate_dead_code()
+        for node in _calls(graph):
+            self._substituted(node)
 
     def uuid(self) -> Any:
         """What names the pass in caches of compiled graphs: its text; None keeps them out."""
@@ -52,25 +51,27 @@ class InductorPass(CustomGraphPass):
         return get_hash_for_files((str(here), str(here.with_name("substitutes.py"))))
 
     def _substituted(self, node: Node) -> None:
-        if node.target not in SUBSTITUTES:
+        function: Any = node.target
+        if isinstance(function, str):
+            function = getattr(torch.Tensor, function, None)
+        if function not in SUBSTITUTES:
             return
-        found = SUBSTITUTES[node.target]
-        name = getattr(node.target, "__name__", str(node.target))
-        reason = why_not(node.target, _values(node.args), _named(node.kwargs))
+        found, name = SUBSTITUTES[function], _name(node)
+        reason = why_not(function, _values(node.args), _named(node.kwargs))
         if reason:
             self.replaced.left.append(Left(node.name, name, reason))
             return
-        node.target = found.call
+        node.op, node.target = "call_function", found.call
         self.replaced.done.append(Done(node.name, name, found.operator))
 
     def _gated(self, graph: Graph, node: Node) -> bool:
         """silu(gate) * up -> silu_mul."""
-        if node.target is not operator.mul and node.target is not torch.mul:
+        if _name(node) != "mul":
             return False
         for one, other in (node.args[:2], node.args[1::-1]):
             if not (isinstance(one, Node) and isinstance(other, Node)):
                 continue
-            if one.target not in (F.silu, SUBSTITUTES[F.silu].call) or len(one.users) != 1:
+            if one.target is not F.silu or len(one.users) != 1:
                 continue
             gate, up = _value(one.args[0]), _value(other)
             if not _alike(gate, up):
@@ -85,7 +86,7 @@ class InductorPass(CustomGraphPass):
 
     def _written_norm(self, graph: Graph, node: Node) -> bool:
         """weight * (x · rsqrt(mean(x²) + eps)).to(dtype), as models write it, -> rms_norm."""
-        if node.target is not operator.mul and node.target is not torch.mul:
+        if _name(node) != "mul":
             return False
         for weight, normal in (node.args[:2], node.args[1::-1]):
             found = _normalised(normal)
@@ -114,10 +115,14 @@ class InductorPass(CustomGraphPass):
         self.replaced.done.append(Done(node.name, what, name))
 
 
+def _calls(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op in ("call_function", "call_method")]
+
+
 def _normalised(node: Any) -> tuple[Node, float] | None:
     """(x, eps) of x · rsqrt(mean(x²) + eps), casts aside."""
     node = _uncast(node)
-    if not isinstance(node, Node) or node.target not in (operator.mul, torch.mul):
+    if not isinstance(node, Node) or _name(node) != "mul":
         return None
     for wide, scale in (node.args[:2], node.args[1::-1]):
         if not isinstance(scale, Node) or _name(scale) != "rsqrt":
@@ -156,6 +161,8 @@ def _uncast(node: Any) -> Any:
 
 
 def _name(node: Node) -> str:
+    """What a node calls: `mul` for `x * y`, `torch.mul(x, y)` and `x.mul(y)`, which is what the
+    first becomes where a function mode is traced."""
     return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
 
 

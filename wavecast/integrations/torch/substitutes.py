@@ -7,6 +7,7 @@ A substitute has the signature of the function it stands for and returns what th
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -224,8 +225,15 @@ def _no_gelu(input: Tensor, *, approximate: str = "none") -> str:
 
 SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
     F.linear: Substitute("matmul", linear, _no_linear),
-    torch.matmul: Substitute("matmul", matmul, _no_matmul),
+    **{
+        function: Substitute("matmul", matmul, _no_matmul)
+        for function in (
+            *(torch.matmul, torch.mm, operator.matmul),
+            *(Tensor.matmul, Tensor.mm, Tensor.__matmul__),
+        )
+    },
     torch.bmm: Substitute("batched_matmul", matmul, _no_matmul),
+    Tensor.bmm: Substitute("batched_matmul", matmul, _no_matmul),
     F.rms_norm: Substitute("rms_norm", rms_norm, _no_rms_norm),
     F.layer_norm: Substitute("layer_norm", layer_norm, _no_layer_norm),
     F.scaled_dot_product_attention: Substitute("attention", attention, _no_attention),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -38,6 +39,7 @@ def install(patches: Patches, facts: DeviceFacts, *, executing: bool) -> None:
     autocast = torch.amp.autocast_mode.autocast
     init = autocast.__init__
 
+    @functools.wraps(init)
     def on_cpu_instead(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
         init(self, "cpu" if device_type == "cuda" else device_type, *args, **kwargs)
 
@@ -135,6 +137,20 @@ def _always(value: Any) -> Callable[..., Any]:
 
 
 _STATISTICS = ("peak_memory_stats", "accumulated_memory_stats")
+
+
+def _alias(original: Any) -> Any:
+    """The same under another name, an object of its own (`_queries`)."""
+    if isinstance(original, type):
+        return original
+
+    @functools.wraps(original)
+    def same(*args: Any, **named: Any) -> Any:
+        return original(*args, **named)
+
+    return same
+
+
 _NOTHING_TO_DO = (
     *("init", "_lazy_init", "synchronize", "set_device", "set_stream", "empty_cache"),
     *("ipc_collect", "_sleep", "set_per_process_memory_fraction", "set_sync_debug_mode"),
@@ -161,14 +177,16 @@ def _accelerator() -> dict[str, Any]:
     found = {name: _always(value) for name, value in constants.items()}
     for name, ours in _SAME.items():
         if hasattr(torch.accelerator, name):
-            found[name] = getattr(torch.cuda, ours)
+            found[name] = _alias(getattr(torch.cuda, ours))
     return found
 
 
 _SAME = {
     **{name: name for name in (*_NO_BYTES, "synchronize", "current_stream", "empty_cache")},
     **{f"reset_{name}": f"reset_{name}" for name in _STATISTICS},
-    **{"memory_stats": "memory_stats", "get_memory_info": "mem_get_info"},
-    **{"device_index": "device", "Graph": "CUDAGraph"},
+    "memory_stats": "memory_stats",
+    "get_memory_info": "mem_get_info",
+    "device_index": "device",
+    "Graph": "CUDAGraph",
 }
 """Names of `torch.accelerator` and of what does the same in `torch.cuda`."""

@@ -30,7 +30,7 @@ def emulated_cuda(
         raise MissingTool(
             "PyTorch is not installed", hint="pip install 'wavecast[torch]'"
         ) from error
-    from wavecast.integrations.torch_cpu import checks, cuda_api, library, mode
+    from wavecast.integrations.torch_cpu import checks, compiling, cuda_api, library, mode
 
     patches = Patches()
     active = mode.CudaOnCpu(torch)
@@ -39,6 +39,7 @@ def emulated_cuda(
         checks.install(patches, in_doubt, note)
         mode.install(patches, active)
         library.install(patches, active)
+        compiling.install(patches, facts)
         with active:
             yield
     finally:

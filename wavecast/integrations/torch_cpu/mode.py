@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 from wavecast.integrations.patching import Patches
@@ -75,7 +76,6 @@ class CudaOnCpu(TorchFunctionMode):
 
 def install(patches: Patches, mode: CudaOnCpu) -> None:
     """The few places a function mode does not see."""
-    import torch
     from torch.utils import _device
 
     # `with torch.device("cuda")` and `torch.set_default_device("cuda")`
@@ -90,6 +90,8 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
 
     @functools.wraps(engine)
     def run_backward(*args: Any, **kwargs: Any) -> Any:
+        if _tracing():
+            return engine(*args, **kwargs)
         with mode:
             return engine(*args, **kwargs)
 
@@ -97,6 +99,14 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     patches.attribute(torch.autograd.graph, "_engine_run_backward", run_backward)
     _map_argument(patches, torch, "load", "map_location")
     patches.attribute(torch, "Generator", _generator(torch.Generator))
+
+
+def _tracing() -> bool:
+    """Whether PyTorch takes a graph out of what runs now; its tensors must say where they are."""
+    kinds = torch._C._TorchDispatchModeKey
+    return any(
+        torch._C._get_dispatch_mode(kind) is not None for kind in (kinds.FUNCTIONAL, kinds.PROXY)
+    )
 
 
 def _generator(original: type) -> type:
@@ -126,7 +136,8 @@ def _map_argument(patches: Patches, owner: Any, name: str, argument: str) -> Non
 
 
 def _is_device(value: Any) -> bool:
-    return not isinstance(value, str) and is_cuda(value)
+    """Of a positional argument, where a string or a number may be anything."""
+    return isinstance(value, torch.device) and is_cuda(value)
 
 
 def _is_meta(args: tuple) -> bool:

@@ -1,0 +1,128 @@
+"""`torch.compile` while a GPU is emulated: inductor writes Triton kernels over tensors of the CPU.
+
+Dynamo traces the function mode that stands for the GPU (`mode.CudaOnCpu`) like any other, so that
+graphs hold tensors of the CPU; what these say of their device it does not ask the mode. Inductor
+has a setting for Triton kernels over such tensors and lacks the device they are compiled for.
+What dynamo compiled is forgotten when the emulation ends, since code and constants are the
+device's.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.patching import Patches
+from wavecast.integrations.torch_cpu.cuda_api import properties
+
+_SETTINGS: Final = {
+    "cpu_backend": "triton",
+    "compile_threads": 1,  # other processes would not know the emulated device
+    "fx_graph_cache": False,  # names tensors of the CPU by their processor, not by this device
+    "use_static_triton_launcher": False,
+}
+
+
+def install(patches: Patches, facts: DeviceFacts) -> None:
+    """Prepare dynamo and inductor once a program needs them: they take seconds to import."""
+    import torch
+
+    trace = functools.cache(lambda: _prepare_dynamo(patches))
+    generate = functools.cache(lambda: _prepare_inductor(patches, facts))
+    inductor: Any = torch._TorchCompileInductorWrapper
+    patches.attribute(torch, "compile", _after(trace, torch.compile))
+    patches.attribute(inductor, "__call__", _after(generate, inductor.__call__))
+    if "torch._dynamo.variables.tensor" in sys.modules:
+        trace()
+
+
+def _after(prepare: Callable[[], None], original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def prepared(*args: Any, **named: Any) -> Any:
+        prepare()
+        return original(*args, **named)
+
+    return prepared
+
+
+def _prepare_dynamo(patches: Patches) -> None:
+    """Have traced tensors say what others say (`mode.CudaOnCpu`)."""
+    import torch
+    import torch._dynamo
+    from torch._dynamo.variables.tensor import TensorVariable
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    def saying(name: str, value: Any) -> None:
+        method = f"method_attr_{name}"
+        original = getattr(TensorVariable, method, None)
+
+        def answer(variable: Any, tx: Any) -> Any:
+            if variable.device is not None and variable.device.type == "cpu":
+                return TensorVariable.build(tx, value)
+            return None if original is None else original(variable, tx)
+
+        patches.attribute(TensorVariable, method, answer)
+
+    saying("device", torch.device("cuda", 0))
+    saying("is_cuda", True)
+    saying("is_cpu", False)
+    # It gathers functions of `torch.cuda`, which are others meanwhile.
+    TorchInGraphFunctionVariable._get_handlers.cache_clear()
+    patches.callback(TorchInGraphFunctionVariable._get_handlers.cache_clear)
+    patches.callback(torch._dynamo.reset)
+
+
+def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
+    """Have inductor compile Triton kernels for the device, launch them on it, and choose between
+    them by predicted times, as timers give them meanwhile."""
+    import triton.testing
+    from torch._functorch import config as autograd
+    from torch._inductor import config, utils
+    from torch._inductor.runtime import benchmarking, hints, triton_helpers, triton_heuristics
+
+    utils.clear_caches()
+    patches.callback(utils.clear_caches)
+    for settings in (config.patch(_SETTINGS), autograd.patch(enable_autograd_cache=False)):
+        settings.__enter__()
+        patches.callback(settings.__exit__, None, None, None)
+
+    described, here = _described(hints.DeviceProperties, facts), _interface()
+    patches.attribute(hints.DeviceProperties, "create", lambda _: described)
+    autotuner = triton_heuristics.CachingAutotuner
+    patches.attribute(autotuner, "get_device_interface", lambda _: here)
+    for name in ("set_driver_to_cpu", "set_driver_to_gpu"):
+        patches.attribute(triton_helpers, name, lambda: None)
+
+    def predicted(_: Any, fn: Callable[[], Any], *args: Any, **named: Any) -> Any:
+        del args, named
+        return triton.testing.do_bench(fn)
+
+    patches.attribute(benchmarking.Benchmarker, "benchmark", predicted)
+
+
+def _described(kind: Any, facts: DeviceFacts) -> Any:
+    """The device as inductor describes it to Triton."""
+    known = properties(facts)
+    return kind(
+        type="hip" if facts.is_amd else "cuda",
+        index=0,
+        cc=facts.target if facts.is_amd else 10 * known.major + known.minor,
+        **{name: getattr(known, name) for name in kind._fields if name not in _NAMED},
+    )
+
+
+_NAMED = ("type", "index", "cc")
+
+
+def _interface() -> Any:
+    """What launches ask of the only device there is."""
+    from torch._dynamo.device_interface import CpuInterface
+
+    class Interface(CpuInterface):
+        exchange_device: Any = staticmethod(lambda _: 0)
+        maybe_exchange_device: Any = exchange_device
+
+    return Interface
