@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.analyze.support import code, program, read
+from tests.analyze.support import code, descriptor, program, read
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
+from wavecast.isa.program import Kernel
 from wavecast.model.launch import timing
 from wavecast.model.static import static_launch
 
@@ -27,6 +28,10 @@ LOOP = """
  v_add_f32_e32 v3, v3, v3"""
 
 
+def kernel(body: str) -> Kernel:
+    return Kernel("k", program(body), descriptor())
+
+
 def launch(workgroups: int) -> Launch:
     return Launch(code(), (workgroups, 1, 1), (256, 1, 1))
 
@@ -35,7 +40,7 @@ def seconds(trips: int, workgroups: int = 304) -> float:
     body = LOOP.format(trips=trips)
     given = launch(workgroups)
     analysis = read(body, launch=given)
-    found = static_launch(given, analysis, program(body), DEVICE, 64)
+    found = static_launch(given, analysis, kernel(body), DEVICE)
     steps = found.streams.weights[: len(found.streams.steps) // 4]
     assert steps.sum() == pytest.approx(1 + 5 * trips + 2)
     return timing(found).seconds - timing(found).launch
@@ -55,11 +60,11 @@ def test_without_a_grid_or_with_unknown_trips_it_is_refused() -> None:
     body = LOOP.format(trips="s5")
     given = launch(304)
     with pytest.raises(Unpredictable, match=r"unknown number of times|depends on"):
-        static_launch(given, read(body, launch=given), program(body), DEVICE, 64)
+        static_launch(given, read(body, launch=given), kernel(body), DEVICE)
     bare, known = replace(given, grid=(0, 0, 0)), LOOP.format(trips=5)
     analysis = read(known, launch=given)
     with pytest.raises(Unpredictable, match="grid"):
-        static_launch(bare, analysis, program(known), DEVICE, 64)
+        static_launch(bare, analysis, kernel(known), DEVICE)
 
 
 def test_the_same_launch_is_the_same_prediction() -> None:

@@ -4,17 +4,19 @@ Source (c) of the model: nothing is executed. A wave's path is laid out from the
 trip counts, some iterations of each standing for all; every wave of the launch is taken to be
 alike. An access asks for the lines its lanes touch (contiguous where unknown).
 
-How much of that passes a cache follows from the tensors. Workgroups that run at once share what
-they ask of a tensor as if each picked its part at random: n workgroups that ask for q bytes each
-of a tensor of F bytes touch F·(1 − (1 − q/F)ⁿ) different ones, and the next n touch them again. A
-tensor the cache holds is fetched once. The L2 of a die sees the workgroups of that die, the
-memory-side cache those of the chip.
+How much of that passes a cache follows from where the workgroups that run at once reach
+(`sharing`). Where that is not known they share what they ask of a tensor as if each picked its part
+at random: n workgroups that ask for q bytes each of a tensor of F bytes touch F·(1 − (1 − q/F)ⁿ)
+different ones. A tensor the L2 of a die holds is fetched once by it. Of what all dies fetch, the
+memory-side cache keeps what it keeps of an executed launch (`model.cache.traffic`), and nothing is
+in it before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,7 +25,8 @@ from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
-from wavecast.isa.program import Loop, Program
+from wavecast.isa.program import Kernel, Loop, Program
+from wavecast.model.cache.traffic import reach
 from wavecast.model.chip import Chip
 from wavecast.model.cu import streams as request
 from wavecast.model.cu.code import Code
@@ -31,17 +34,20 @@ from wavecast.model.cu.fold import FIRST, LAST
 from wavecast.model.cu.streams import Streams, expanded
 from wavecast.model.footprint import element_bytes
 from wavecast.model.launch import Grid, Launched, Traffic
+from wavecast.model.sharing import Share, shares
 
 Array = np.ndarray[Any, Any]
 
+_CACHED: Final = ("global", "buffer", "flat")
 UNKNOWN_PATTERN = "addresses that could not be followed count as contiguous"
 ALIKE = "every wave is taken to be like the average of the sampled ones"
 
 
 def static_launch(
-    launch: Launch, analysis: CodeAnalysis, program: Program, device: Device, wave_lanes: int
+    launch: Launch, analysis: CodeAnalysis, kernel: Kernel, device: Device
 ) -> Launched:
     """The launch from its code. Raises Unpredictable where a count or the grid is not known."""
+    program, wave_lanes = kernel.program, kernel.descriptor.wave_size
     counts = _counts(launch, analysis, program)
     chip = Chip.of(device)
     code = Code.of(program, device, wave_lanes)
@@ -53,7 +59,7 @@ def static_launch(
     firsts = np.array([b.start for b in program.blocks], np.int64)
     steps = expanded(blocks, firsts, lengths)
     step_weights = np.repeat(weights, lengths[blocks])
-    asked = _Asked(launch, analysis, code, chip, counts, waves, grid)
+    asked = _Asked(launch, analysis, kernel, code, chip, counts, waves, grid)
     rows = asked.rows()[steps[code.places[steps] > 0]]
     number = grid.waves
     found = Streams(
@@ -152,6 +158,7 @@ class _Asked:
         self,
         launch: Launch,
         analysis: CodeAnalysis,
+        kernel: Kernel,
         code: Code,
         chip: Chip,
         counts: Array,
@@ -170,31 +177,62 @@ class _Asked:
             for entry in analysis.memory
             if entry.space not in ("lds", "scalar", "scratch")
         )
+        self.launch, self.analysis, self.kernel, self.grid = launch, analysis, kernel, grid
         sizes = {a.name: element_bytes(a) for a in launch.arguments if a.bytes > 0}
-        asked: dict[str, float] = {}
-        for entry in analysis.memory:
-            if entry.argument in sizes:
-                moved = self._moved(entry) * self.executed[entry.index] * waves
-                asked[entry.argument] = asked.get(entry.argument, 0.0) + moved
+        self.requested = {
+            index: self._moved(entry) * self.executed[index] * waves
+            for index, entry in self.memory.items()
+            if entry.space in _CACHED and self.executed[index] > 0
+        }
+        self.shares = self._shares(sizes)
+        self.memory_shares = self._memory_shares(sizes)
+
+    def _shares(self, sizes: Mapping[str, float]) -> dict[int, Share]:
+        """What of the bytes instructions ask for passes the caches."""
+        each = {index: self._moved(self.memory[index]) for index in self.requested}
+        grid, chip = self.grid, self.chip
+        known = shares(self.launch, self.analysis, self.kernel, chip, grid, each, self.line)
         usable = chip.coefficient("memory", "cache_share")
         at_once = min(grid.workgroups, grid.units * grid.resident)
+        asked = self._by_argument(self.requested)
+        guessed = {}
+        for name, total in asked.items():
+            if name not in sizes:
+                continue
+            size, part = sizes[name], total / grid.workgroups
+            die = _different(size, part, max(1.0, at_once / grid.dies))
+            guessed[name] = Share(die, min(1.0, _different(size, part, at_once) / die))
+        found = {}
+        for index in self.requested:
+            name = self.memory[index].argument
+            share = known.get(index) or guessed.get(name) or Share(1.0, 1.0)
+            size = sizes.get(name, math.inf)
+            if size <= usable * chip.l2_slice:
+                once = min(1.0, size * grid.dies / asked[name])
+                share = Share(min(share.die, once), max(share.chip, 1 / grid.dies))
+            found[index] = share
+        return found
 
-        def part(name: str, workgroups: float, capacity: float, copies: int) -> float:
-            """What of the bytes asked of a tensor a cache passes on, `copies` of which each see
-            `workgroups` at once."""
-            size, total = sizes[name], asked[name]
-            least = _part(size * copies, total)
-            each = total / grid.workgroups
-            if size <= usable * capacity or not each:
-                return max(least, _part(size, total))
-            different = size * (1 - (1 - min(1.0, each / size)) ** workgroups)
-            return max(_part(size, total), min(1.0, different / (workgroups * each)))
+    def _memory_shares(self, sizes: Mapping[str, float]) -> dict[str, float]:
+        """What of the different bytes all dies fetch of an argument comes from memory."""
+        passed = {i: total * self._beyond(i) for i, total in self.requested.items()}
+        moved = self._by_argument(passed)
+        whole = [sizes.get(name, math.inf) for name in moved]
+        reached = reach(self.chip, np.array([*moved.values()]), whole, None)
+        return dict(zip(moved, reached.memory.tolist(), strict=True))
 
-        of_die = max(1.0, at_once / grid.dies)
-        self.per_die = {name: part(name, of_die, chip.l2_slice, grid.dies) for name in asked}
-        self.once = {name: part(name, at_once, chip.mall_bytes, 1) for name in asked}
-        if not chip.mall_bytes:
-            self.once = self.per_die
+    def _by_argument(self, amounts: Mapping[int, float]) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for index, amount in amounts.items():
+            name = self.memory[index].argument
+            sums[name] = sums.get(name, 0.0) + amount
+        return sums
+
+    def _beyond(self, index: int) -> float:
+        """What of an instruction's bytes is fetched from memory or the memory-side cache, counting
+        once what several dies fetch."""
+        share = self.shares[index]
+        return share.die * (share.chip if self.chip.mall_bytes else 1.0)
 
     def rows(self) -> Array:
         """One request per instruction (f32[n, REQUEST])."""
@@ -208,8 +246,10 @@ class _Asked:
                 lines = entry.lines if entry.lines is not None else moved / self.line
                 row[request.TAGS] = lines
                 row[request.L2] = moved
-                row[request.MALL] = moved * self.per_die.get(entry.argument, 1.0)
-                row[request.HBM] = moved * self.once.get(entry.argument, 1.0)
+                if entry.index in self.shares:
+                    row[request.MALL] = moved * self.shares[entry.index].die
+                    memory = self.memory_shares[entry.argument]
+                    row[request.HBM] = moved * self._beyond(entry.index) * memory
                 if entry.space == "scalar":
                     row[request.L2 :] = 0.0
             else:
@@ -227,8 +267,13 @@ class _Asked:
         return contiguous if entry.lines is None else max(entry.lines * self.line, 0.0)
 
 
-def _part(size: float, asked: float) -> float:
-    return min(1.0, size / asked) if asked > 0 else 1.0
+def _different(size: float, part: float, number: float) -> float:
+    """Different bytes over bytes asked for, when a number of workgroups each ask for a `part` of
+    the `size` bytes of a tensor, picked at random; the tensor once at least."""
+    if not part or not size:
+        return 1.0
+    different = size * (1 - (1 - min(1.0, part / size)) ** number)
+    return min(1.0, different / (number * part))
 
 
 __all__ = ["grid_of", "static_launch"]

@@ -43,14 +43,13 @@ def predict(
     if kernel is None:
         return Predicted(None, None, "NVIDIA code is bounded, not simulated")
     try:
-        lanes = kernel.descriptor.wave_size
         packed = launch.executed.get(device.id)
         notes: tuple[str, ...] = ()
         widen = 1.0
         if packed is not None:
             launched, notes, widen = unpack(packed, kernel, device)
         else:
-            launched = static_launch(launch, analysis, kernel.program, device, lanes)
+            launched = static_launch(launch, analysis, kernel, device)
         found = predicted(
             launched,
             kernel.program,

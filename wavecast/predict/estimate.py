@@ -48,8 +48,7 @@ def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> 
     analysis = analyze.analyze(launch.code, device, kernel.program, kernel.descriptor, launch)
     resources = _resources(analysis)
     try:
-        lanes = kernel.descriptor.wave_size
-        launched = static_launch(launch, analysis, kernel.program, device, lanes)
+        launched = static_launch(launch, analysis, kernel, device)
         return Estimate(resources, predicted(launched, kernel.program, "static"))
     except MissingFact as error:
         return Estimate(resources, None, error.message)

@@ -118,13 +118,14 @@ def requested_bytes(
 class Sighting:
     """The address of a memory instruction as the walk found it, and the lanes it was active in.
 
-    `address` is in bytes, the instruction's constant offset included; `base` what a scalar register
-    or descriptor adds for every lane, or None. `reach` is the first offset beyond the buffer.
+    `address` is in bytes, the instruction's constant offset included, and counts from the `base` of
+    a buffer. `reach` is the first offset beyond the buffer.
     """
 
     address: Value
     mask: int | None
     reach: int | None
+    base: Value = 0
 
 
 def describe(

@@ -270,6 +270,14 @@ class WaveOps(Ops[Value]):
     def machine(self) -> Machine:
         return self._machine
 
+    def in_scalar(self, value: Value) -> Value:
+        """What a scalar register holds of a value."""
+        if isinstance(value, (int, Unknown)):
+            return value
+        if isinstance(value, np.ndarray) and value.size == 1:
+            return int(value[0])
+        return Unknown(0, origin_of(value))
+
     # lane masks
 
     def lanes_of_mask(self, mask: Value) -> Value:

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavecast.analyze.values.access import Access, describe, requested_bytes
+from wavecast.analyze.values.access import Access, Sighting, describe, requested_bytes
 from wavecast.analyze.values.domain import WaveOps
-from wavecast.analyze.values.execute import Step, compile_step
 from wavecast.analyze.values.inputs import Inputs, WaveId
-from wavecast.analyze.values.memory_step import (
-    Seen,
-    scalar_load_step,
-    spill_step,
-    vector_step,
-)
 from wavecast.analyze.values.paths import Paths
 from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.pointers import Pointers
@@ -23,6 +16,7 @@ from wavecast.analyze.values.sample import first_samples, more_samples
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.slices import Slices, slices
 from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.steps import Steps
 from wavecast.analyze.values.walk import Outcome, Walk
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import MemoryKind, Space
@@ -130,10 +124,10 @@ class _Sampling:
         self.inputs = inputs
         self.parts = parts
         self.follow_exec = follow_exec
-        self.seen: Seen = {}
+        self.seen: dict[int, Sighting] = {}
         self.outcomes: list[Outcome] = []
         self._budget = BUDGET
-        self._plans = Plans(program, parts, _Steps(program, parts, inputs, self.seen))
+        self._plans = Plans(program, parts, Steps(program, parts, inputs, self.seen))
         self._paths = Paths(program)
 
     @property
@@ -183,33 +177,6 @@ class _Sampling:
         return Walk(
             self.program, self._plans, self._paths, state, self._budget, first, self.follow_exec
         )
-
-
-class _Steps:
-    """The compiled effect of every instruction, made when first needed."""
-
-    def __init__(self, program: Program, parts: Slices, inputs: Inputs, seen: Seen) -> None:
-        self._program = program
-        self._spills = parts.spills
-        self._inputs = inputs
-        self._seen = seen
-        self._by_text: dict[int, Step] = {}
-
-    def __call__(self, index: int) -> Step:
-        slots = self._spills.get(index)
-        if slots is not None:
-            return spill_step(slots)
-        decoded = self._program.instructions[index].decoded
-        step = self._by_text.get(id(decoded))
-        if step is None:
-            if decoded.memory is None or decoded.memory.kind is MemoryKind.PERMUTE:
-                step = compile_step(decoded, self._inputs.lanes)
-            elif decoded.memory.space is Space.SCALAR:
-                step = scalar_load_step(decoded, self._inputs)
-            else:
-                step = vector_step(decoded, self._inputs.lanes, self._seen)
-            self._by_text[id(decoded)] = step
-        return step
 
 
 def _block_counts(outcomes: Sequence[Outcome]) -> tuple[float | None, ...]:
@@ -266,7 +233,7 @@ def _accesses(
     program: Program,
     parts: Slices,
     inputs: Inputs,
-    seen: Seen,
+    seen: Mapping[int, Sighting],
     arguments: Mapping[int, tuple[str, ...]],
 ) -> dict[int, Access]:
     found = {}

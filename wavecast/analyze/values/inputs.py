@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wavecast.analyze.values.kinds import Value
+from wavecast.analyze.values.kinds import Value, is_known
 from wavecast.compile.codeobject import CodeObject, Launch, Parameter
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE, VGPR_BASE
@@ -223,11 +223,30 @@ class Inputs:
                 found[first + index] = value
         for dword, position in user.preloaded:
             found[position] = self.argument_dword(4 * dword)
-        self._workgroup(who, user.end, found)
-        self._work_items(who, found)
+        where = who.workgroup
+        ids: list[Value] = [
+            Unknown(0, "the launch's grid is not known") if where is None else where[axis]
+            for axis in range(3)
+        ]
+        self._workgroup(ids, who.wave, user.end, found)
+        lanes = np.arange(self.lanes, dtype=np.uint32) + np.uint32(who.wave * self.lanes)
+        self._work_items(lanes, found)
         low, _ = SPECIAL_REGISTERS["exec"]
         mask = self.exec_mask(who.wave)
         found[low], found[low + 1] = mask & 0xFFFFFFFF, mask >> 32
+        return found
+
+    def registers_at(self, workgroups: np.ndarray, threads: np.ndarray) -> dict[int, Value]:
+        """The same for threads of several workgroups: what differs is an array, an element for each
+        thread. `workgroups` (integers[threads, 3]) are x, y and z, `threads` numbers in them."""
+        found = self.registers(WaveId((0, 0, 0), 0))
+        ids: list[Value] = [workgroups[:, axis].astype(np.uint32) for axis in range(3)]
+        waves = (threads // self.lanes).astype(np.uint32)
+        self._workgroup(ids, waves, user_registers(self.descriptor).end, found)
+        self._work_items(threads.astype(np.uint32), found)
+        low, _ = SPECIAL_REGISTERS["exec"]
+        found[low] = 0xFFFFFFFF
+        found[low + 1] = 0xFFFFFFFF if self.lanes == 64 else 0
         return found
 
     def _user_values(self, name: str, count: int) -> list[Value]:
@@ -236,18 +255,15 @@ class Inputs:
             return [address[name] & 0xFFFFFFFF, address[name] >> 32]
         return [Unknown(0, f"the initial {name.replace('_', ' ')}")] * count
 
-    def _workgroup(self, who: WaveId, position: int, found: dict[int, Value]) -> None:
-        where = who.workgroup
-        ids: list[Value] = [
-            Unknown(0, "the launch's grid is not known") if where is None else where[axis]
-            for axis in range(3)
-        ]
+    def _workgroup(
+        self, ids: list[Value], wave: Value, position: int, found: dict[int, Value]
+    ) -> None:
         if isa_target(self.code.target) in _WORKGROUP_IN_TTMP:
             x, y, z = ids
-            both = y | z << 16 if isinstance(y, int) and isinstance(z, int) else y
+            both = y | z << 16 if is_known(y) and is_known(z) else y
             found[TTMP_BASE + 9], found[TTMP_BASE + 7] = x, both
             # bits 29:25 number the wave in its workgroup
-            found[TTMP_BASE + 8] = who.wave << 25
+            found[TTMP_BASE + 8] = wave << 25
             return
         directives = self.descriptor.directives
         for axis, value in zip("xyz", ids, strict=True):
@@ -255,9 +271,8 @@ class Inputs:
                 found[position] = value
                 position += 1
 
-    def _work_items(self, who: WaveId, found: dict[int, Value]) -> None:
+    def _work_items(self, flat: np.ndarray, found: dict[int, Value]) -> None:
         """Work-item ids share v0: x in bits 9:0, y in 19:10, z in 29:20 (gfx90a, gfx11 and on)."""
-        flat = np.arange(self.lanes, dtype=np.uint32) + np.uint32(who.wave * self.lanes)
         width, height = np.uint32(self.block[0]), np.uint32(self.block[1])
         x, rest = flat % width, flat // width
         y, z = rest % height, rest // height

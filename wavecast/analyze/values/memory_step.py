@@ -7,14 +7,15 @@ this model knows. A load from one address by all lanes gives a value that is the
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from wavecast.analyze.values.access import Sighting
-from wavecast.analyze.values.domain import WaveOps
+from wavecast.analyze.values.domain import WaveOps, join
 from wavecast.analyze.values.execute import Step, opaque
 from wavecast.analyze.values.inputs import Inputs
-from wavecast.analyze.values.kinds import Scattered, Value
+from wavecast.analyze.values.kinds import Scattered, Value, is_known
 from wavecast.analyze.values.operands import operand_reader
 from wavecast.analyze.values.scratch import Slots
 from wavecast.analyze.values.state import Registers
@@ -23,9 +24,16 @@ from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole, Space
 from wavecast.isa.semantics.integers import Unknown
 
-Seen = dict[int, Sighting]
-"""Instruction index -> the address of its first execution."""
 
+class Seen(Protocol):
+    """Takes down the addresses of an instruction until it contains it."""
+
+    def __contains__(self, index: object, /) -> bool: ...
+    def __setitem__(self, index: int, sighting: Sighting, /) -> None: ...
+
+
+_BASE = (1 << 48) - 1
+"""The bits of a buffer's descriptor that hold its address."""
 _BEYOND_SIGNED = 1 << 31
 """Buffer offsets from here on are how compilers switch lanes off when the buffer's size is not
 known: no buffer of theirs is that large."""
@@ -88,8 +96,9 @@ def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
         where = address(state) if address is not None else None
         if where is not None and index not in seen and state.ops.exec_mask != 0:
             mask = state.ops.exec_mask
-            seen[index] = Sighting(where[0], mask if isinstance(mask, int) else None, where[1])
-        if uniform and where is not None and isinstance(where[0], (int, Unknown)):
+            lanes = mask if isinstance(mask, int) else None
+            seen[index] = Sighting(where.offset, lanes, where.reach, where.base(state))
+        if uniform and where is not None and isinstance(where.offset, (int, Unknown)):
             for position in vectors:
                 state.write_vector(position, Unknown(0, index))
         else:
@@ -98,8 +107,20 @@ def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
     return step
 
 
-Address = Callable[[Registers], tuple[Value, int | None]]
-"""The address of every lane in bytes, and the first offset beyond the buffer where one is known."""
+def _no_base(_state: Registers) -> Value:
+    return 0
+
+
+class Where(NamedTuple):
+    """The address of every lane in bytes, beyond the `base` of a buffer; `reach` is the first
+    offset beyond the buffer where one is known."""
+
+    offset: Value
+    reach: int | None = None
+    base: Callable[[Registers], Value] = _no_base
+
+
+Address = Callable[[Registers], Where]
 
 
 def _bits_of_role(decoded: Decoded, access: Access) -> int:
@@ -144,7 +165,7 @@ def _lds_address(vector: Operand, offset: int, lanes: int) -> Address | None:
     read = operand_reader(vector, _wide(1), lanes)
     if read is None:
         return None
-    return lambda state: (_plus(state.ops, read(state), offset, 32), None)
+    return lambda state: Where(_plus(state.ops, read(state), offset, 32))
 
 
 def _global_address(
@@ -157,16 +178,16 @@ def _global_address(
         if base is None or (index is None and vector.kind is not OperandClass.OFF):
             return None
 
-        def with_base(state: Registers) -> tuple[Value, int | None]:
+        def with_base(state: Registers) -> Where:
             ops = state.ops
             lane = ops.zero_extend(index(state), 32, 64) if index is not None else 0
-            return _plus(ops, ops.add(base(state), lane, 64), offset, 64), None
+            return Where(_plus(ops, ops.add(base(state), lane, 64), offset, 64))
 
         return with_base
     read = operand_reader(vector, _wide(2), lanes)
     if read is None:
         return None
-    return lambda state: (_plus(state.ops, read(state), offset, 64), None)
+    return lambda state: Where(_plus(state.ops, read(state), offset, 64))
 
 
 def _buffer_address(
@@ -181,10 +202,15 @@ def _buffer_address(
     shared = operand_reader(scalar, _OFFSET_ROLE, lanes) if scalar is not None else None
     if lane is None and vector.kind is not OperandClass.OFF:
         return None
-    records = (resource.bits & -resource.bits).bit_length() + 1
+    first = (resource.bits & -resource.bits).bit_length() - 1
+    records = first + 2
     offset = constant_offset(decoded)
 
-    def read(state: Registers) -> tuple[Value, int | None]:
+    def base(state: Registers) -> Value:
+        whole = join(state.values[first], state.values[first + 1])
+        return state.ops.and_(whole, _BASE, 64)
+
+    def read(state: Registers) -> Where:
         ops = state.ops
         where: Value = lane(state) if lane is not None else 0
         size = state.values[records]
@@ -192,9 +218,9 @@ def _buffer_address(
         where = _plus(ops, where, offset, 32)
         if shared is not None:
             added = shared(state)
-            if isinstance(added, int) or isinstance(where, (int, Unknown)):
+            if is_known(added) or isinstance(where, (int, Unknown)):
                 where = ops.add(where, added, 32)
-        return where, reach
+        return Where(where, reach, base)
 
     return read
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-import numpy as np
-
 from wavecast.analyze.values.domain import join, split
-from wavecast.analyze.values.kinds import Value, origin_of
+from wavecast.analyze.values.kinds import Value
 from wavecast.analyze.values.sdwa import merge_destination, select_source
 from wavecast.analyze.values.state import Registers
 from wavecast.isa.instruction import Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
-from wavecast.isa.semantics.integers import Unknown
 
 # bound once: looking an enum member up costs ten times what comparing it does
 _LANE_MASK = OperandKind.LANE_MASK
@@ -166,7 +163,7 @@ def operand_writer(operand: Operand, role: OperandRole, lanes: int) -> Writer | 
 def _scalar_writer(first: int, count: int) -> Writer:
     def write(state: Registers, value: Value) -> None:
         if type(value) is not int:
-            value = _uniform(value)
+            value = state.ops.in_scalar(value)
         if count == 1:
             state.values[first] = value
             return
@@ -175,15 +172,6 @@ def _scalar_writer(first: int, count: int) -> Writer:
         state.values[first + 1] = high
 
     return write
-
-
-def _uniform(value: Value) -> Value:
-    """What a scalar register can hold."""
-    if isinstance(value, (int, Unknown)):
-        return value
-    if isinstance(value, np.ndarray) and value.size == 1:
-        return int(value[0])
-    return Unknown(0, origin_of(value))
 
 
 def _mask_writer(first: int, lanes: int) -> Writer:

@@ -1,0 +1,184 @@
+"""Where threads of many workgroups reach into memory, followed all at once.
+
+A walk whose values have an element per thread instead of per lane: a scalar register holds what
+each thread's wave would have in it. That takes as long as following one wave. Masks are not
+followed, what a wave reads from memory or from other lanes is not known, and where threads would
+go different ways all go with the majority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from wavecast.analyze.values.access import Sighting
+from wavecast.analyze.values.domain import WaveOps, join
+from wavecast.analyze.values.execute import Step
+from wavecast.analyze.values.inputs import Inputs
+from wavecast.analyze.values.kinds import Scattered, Slots, Value, is_known, origin_of
+from wavecast.analyze.values.paths import Branch, Paths
+from wavecast.analyze.values.plans import Plans
+from wavecast.analyze.values.scratch import SLOT_BASE
+from wavecast.analyze.values.slices import slices
+from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.steps import Steps
+from wavecast.analyze.values.walk import Walk
+from wavecast.compile.codeobject import Launch
+from wavecast.isa.defuse import bits_of
+from wavecast.isa.program import KernelDescriptor, Program, first_block
+from wavecast.isa.semantics.integers import Integer, Unknown
+from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.targets import isa_target
+
+BUDGET: Final = 12_000
+"""Instructions interpreted before the walk gives up; what it has seen by then counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Addresses of an instruction (i64[threads]) at its first execution and, of one that ran twice,
+    at its second; `inside` (bool[threads]) says which do not lie beyond the end of a buffer."""
+
+    first: np.ndarray
+    inside: np.ndarray
+    second: np.ndarray | None
+
+
+def places(
+    program: Program,
+    descriptor: KernelDescriptor,
+    launch: Launch,
+    workgroups: np.ndarray,
+    threads: np.ndarray,
+) -> Mapping[int, Places]:
+    """Instruction -> addresses, of those whose address is known for every thread. `workgroups`
+    (integers[n, 3]) are the threads' workgroups, `threads` (integers[n]) their numbers in them."""
+    inputs = Inputs(launch.code, descriptor, launch)
+    parts = slices(program, descriptor, follow_exec=False)
+    seen = _Twice()
+    steps = Steps(program, parts, inputs, seen)
+    plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
+    size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
+    machine = Machine(target=isa_target(launch.code.target))
+    lanes = (threads % inputs.lanes).astype(np.uint32)
+    state = Registers(_PointOps(inputs.lanes, lanes, machine), size)
+    for position, value in inputs.registers_at(workgroups, threads).items():
+        state.values[position] = value
+    walk = _PointWalk(program, plans, Paths(program), state, BUDGET, True, follow_exec=False)
+    walk.run(first_block(program, descriptor))
+    found = {}
+    for index, sightings in seen.sightings.items():
+        first = _addresses(sightings[0], len(threads))
+        if first is not None:
+            again = _addresses(sightings[1], len(threads)) if len(sightings) > 1 else None
+            found[index] = Places(*first, again[0] if again else None)
+    return found
+
+
+class _Twice:
+    """Keeps the first two sightings of every instruction."""
+
+    def __init__(self) -> None:
+        self.sightings: dict[int, list[Sighting]] = {}
+
+    def __contains__(self, index: object, /) -> bool:
+        return isinstance(index, int) and len(self.sightings.get(index, ())) == 2
+
+    def __setitem__(self, index: int, sighting: Sighting, /) -> None:
+        self.sightings.setdefault(index, []).append(sighting)
+
+
+def _addresses(seen: Sighting, threads: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Addresses and which of them are inside; None where they are not known."""
+    if not is_known(seen.address) or not is_known(seen.base):
+        return None
+    offset, base = (
+        np.broadcast_to(np.asarray(value, np.uint64).astype(np.int64), (threads,))
+        for value in (seen.address, seen.base)
+    )
+    reach = np.iinfo(np.int64).max if seen.reach is None else seen.reach
+    return offset + base, offset < reach
+
+
+class _PointOps(WaveOps):
+    """Values per thread, scalar registers too. Of a mask only the thread's own bit counts: a mask
+    is all ones or zero for every thread, and EXEC is full."""
+
+    def __init__(self, lanes: int, own: np.ndarray, machine: Machine) -> None:
+        super().__init__(lanes, machine)
+        self._own = own
+
+    def set_exec(self, mask: Integer) -> None:
+        del mask
+
+    def lane(self) -> Value:
+        return self._own
+
+    def in_scalar(self, value: Value) -> Value:
+        return value
+
+    def first_active_lane(self, a: Value) -> Value:
+        return a
+
+    def read_lane(self, a: Value, lane: Value) -> Value:
+        if isinstance(a, (int, Slots)):
+            return super().read_lane(a, lane)
+        return Scattered(origin_of(a))
+
+    def gather(self, a: Value, lane: Value) -> Value:
+        del lane
+        return a if isinstance(a, int) else Scattered(origin_of(a))
+
+    def lane_active(self, lane: Value) -> Value:
+        del lane
+        return 1
+
+    def lanes_of_mask(self, mask: Value) -> Value:
+        if isinstance(mask, int):
+            return mask & 1
+        if isinstance(mask, np.ndarray):
+            return (mask & mask.dtype.type(1)).astype(np.bool_)
+        return Scattered(origin_of(mask))
+
+    def mask_of_lanes(self, condition: Value) -> Value:
+        if isinstance(condition, int):
+            return self.full_mask if condition else 0
+        if isinstance(condition, np.ndarray):
+            kind = np.uint64 if self.lanes == 64 else np.uint32
+            return np.where(condition, kind(self.full_mask), kind(0))
+        return Scattered(origin_of(condition))
+
+
+class _PointWalk(Walk):
+    """Goes the way of most threads."""
+
+    def _condition(self, branch: Branch) -> Value:
+        if branch.on_exec:
+            return super()._condition(branch)
+        value = self.state.values[branch.position]
+        if not branch.flag and self.state.ops.lanes == 64:
+            value = join(value, self.state.values[branch.position + 1])
+        if isinstance(value, np.ndarray):
+            found, counts = np.unique(value, return_counts=True)
+            return int(found[counts.argmax()])
+        return value if isinstance(value, int) else Unknown(0, origin_of(value))
+
+
+def _doubting(program: Program, index: int, step: Step) -> Step:
+    """What an instruction leaves unknown may differ from thread to thread."""
+    written = bits_of(program.instructions[index].decoded.writes)
+
+    def doubted(state: Registers, index: int) -> None:
+        step(state, index)
+        values = state.values
+        for position in written:
+            if isinstance(values[position], Unknown):
+                values[position] = Scattered(index)
+
+    return doubted
+
+
+__all__ = ["Places", "places"]
