@@ -45,6 +45,20 @@ class Gradient:
     backward: Callable[..., Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How `torch.vmap` runs an operator in one call.
+
+    The batch is one more leading dimension of the arguments `along` and of all results, or, with
+    `merged`, a factor of their first dimension. All others must be the same for the whole batch,
+    and `unless(**arguments)` false; where that does not hold, there is one call for each.
+    """
+
+    along: tuple[str, ...]
+    merged: bool = False
+    unless: Callable[..., bool] = field(default=lambda **_: False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One operator, `torch.ops.wavecast.<name>`.
@@ -62,10 +76,10 @@ class Operator:
     references: it is what finite differences are taken of.
 
     `exact` names arguments that the float64 reference gets as they are, not widened (quantised
-    data whose dtype matters); `vmap` is what `torch.library.register_vmap` takes, where batching is
-    cheaper than a loop; `compare` replaces the usual comparison. `mutates` names arguments
-    written in place. `targets` are the compiler targets it runs on ((): all) and `notes` what users
-    should know, such as results that are not reproducible bit by bit.
+    data whose dtype matters); `batch` is how `torch.vmap` does it in one call instead of a loop;
+    `compare` replaces the usual comparison. `mutates` names arguments written in place. `targets`
+    are the compiler targets it runs on ((): all) and `notes` what users should know, such as
+    results that are not reproducible bit by bit.
     """
 
     name: str
@@ -81,7 +95,7 @@ class Operator:
     tolerance: Tolerance = field(default_factory=Tolerance)
     gradient: Gradient | None = None
     fake: Callable[..., Any] | None = None
-    vmap: Callable[..., Any] | None = None
+    batch: Batch | None = None
     compare: Compare | None = None
     exact: tuple[str, ...] = ()
     mutates: tuple[str, ...] = ()
@@ -93,4 +107,4 @@ class Operator:
         return " ".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
 
 
-__all__ = ["Compare", "Gradient", "Operator", "Sizes", "Tolerance"]
+__all__ = ["Batch", "Compare", "Gradient", "Operator", "Sizes", "Tolerance"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from wavecast.integrations.torch import batching
 from wavecast.kernels import gpu, registry
 from wavecast.kernels.operator import Operator
 
@@ -41,8 +42,8 @@ def define(operator: Operator) -> None:
     defined.register_fake(operator.fake or _fake(operator))
     if operator.gradient is not None:
         defined.register_autograd(operator.gradient.backward, setup_context=operator.gradient.setup)
-    if operator.vmap is not None:
-        defined.register_vmap(operator.vmap)
+    if not operator.mutates:
+        defined.register_vmap(batching.rule(operator))
     _defined[operator.name] = defined
 
 

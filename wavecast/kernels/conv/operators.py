@@ -28,7 +28,7 @@ from wavecast.kernels.conv.sizes import (
     without_ends,
     work,
 )
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 
 _TOLERANCE = Tolerance(ulps=1.0, accumulated=1e-5)
 _SPACES = (implicit.FORWARD, depthwise.DEPTHWISE, layout.SPACE, combine.SPACE)
@@ -42,6 +42,7 @@ OPERATORS = (
         reference=convolution_reference,
         inputs=inputs,
         work=work("forward"),
+        batch=Batch(("x",), merged=True),
         cases=CASES,
         thorough=THOROUGH,
         shapes=SHAPES,
@@ -56,6 +57,7 @@ OPERATORS = (
         reference=conv2d_reference,
         inputs=inputs,
         work=work("forward"),
+        batch=Batch(("x",), merged=True),
         cases=_CASES_2D[:2],
         thorough=_CASES_2D[2:5],
         shapes=SHAPES[2:3],

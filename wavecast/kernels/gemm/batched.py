@@ -11,7 +11,7 @@ from wavecast.kernels.gemm.matmul import result_dtype
 from wavecast.kernels.gemm.product import NAMES, Epilogue, product
 from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
 
 
@@ -161,6 +161,7 @@ OPERATORS = (
         reference=batched_matmul_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("a", "b"), merged=True, unless=lambda a, b, **_: a.shape[0] != b.shape[0]),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,

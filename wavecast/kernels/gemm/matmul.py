@@ -16,7 +16,7 @@ from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, slope
 from wavecast.kernels.gemm.product import NAMES, PRECISIONS, Epilogue, product
 from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
@@ -443,6 +443,7 @@ OPERATORS = (
         reference=matmul_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("a", "residual", "gate")),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
@@ -458,6 +459,7 @@ OPERATORS = (
         reference=matmul_epilogue_backward_reference,
         inputs=_backward_inputs,
         work=_backward_work,
+        batch=Batch(("dy", "z", "gate"), unless=lambda gate=None, **_: gate is None),
         cases=_BACKWARD_CASES,
         thorough=_BACKWARD_THOROUGH,
         shapes=({"m": 8192, "n": 14336, "dtype": "bfloat16", "gate": True},),

@@ -16,7 +16,7 @@ from wavecast.kernels.inputs import Make
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
 from wavecast.kernels.norm.rows import flat, preference
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
@@ -371,6 +371,7 @@ OPERATORS = (
         reference=cross_entropy_reference,
         inputs=_inputs,
         work=_work(0),
+        batch=Batch(("logits", "targets"), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
@@ -385,6 +386,7 @@ OPERATORS = (
         reference=cross_entropy_backward_reference,
         inputs=_backward_inputs,
         work=_work(1),
+        batch=Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
         cases=_CASES,
         thorough=(*_THOROUGH, {"rows": 3, "columns": 50, "dtype": "bfloat16", "dlse": False}),
         shapes=_SHAPES,

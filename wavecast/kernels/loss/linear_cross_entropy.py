@@ -23,7 +23,7 @@ from wavecast.kernels.inputs import Make
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
 from wavecast.kernels.norm.rows import flat
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
 from wavecast.model.bounds import Work
@@ -553,6 +553,7 @@ OPERATORS = (
         reference=linear_cross_entropy_reference,
         inputs=_inputs,
         work=_work(1),
+        batch=Batch(("hidden", "targets"), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,

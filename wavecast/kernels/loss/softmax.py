@@ -14,7 +14,7 @@ from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.norm.rows import flat, preference
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
@@ -312,6 +312,7 @@ def _pair(name: str, *, log: bool) -> tuple[Operator, Operator]:
             reference=log_softmax_reference if log else softmax_reference,
             inputs=_inputs,
             work=_work(2),
+            batch=Batch(("x",)),
             cases=_CASES,
             thorough=_THOROUGH,
             shapes=_SHAPES,
@@ -326,6 +327,7 @@ def _pair(name: str, *, log: bool) -> tuple[Operator, Operator]:
             reference=log_softmax_backward_reference if log else softmax_backward_reference,
             inputs=_backward_inputs(log),
             work=_work(3),
+            batch=Batch(("dy", "y")),
             cases=_CASES,
             thorough=_THOROUGH,
             shapes=_SHAPES,

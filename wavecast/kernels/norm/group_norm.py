@@ -25,7 +25,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
@@ -732,6 +732,7 @@ OPERATORS = (
         reference=group_norm_reference,
         inputs=_inputs,
         work=_work(2, 8.0),
+        batch=Batch(("x",), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,

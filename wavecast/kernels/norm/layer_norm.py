@@ -19,7 +19,7 @@ from wavecast.kernels.norm.description import (
     widest,
     work,
 )
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 
 
 def layer_norm(
@@ -195,6 +195,7 @@ OPERATORS = (
         reference=layer_norm_reference,
         inputs=inputs("x", "weight", "bias"),
         work=work(1, 1, 7.0),
+        batch=Batch(("x",)),
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES + HEADS,
@@ -208,6 +209,7 @@ OPERATORS = (
         reference=layer_norm_residual_reference,
         inputs=inputs("x", "residual", "weight", "bias"),
         work=work(2, 2, 8.0),
+        batch=Batch(("x", "residual")),
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES,

@@ -18,7 +18,7 @@ from wavecast.kernels.norm.description import (
     widest,
     work,
 )
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 
 
 def rms_norm(
@@ -140,20 +140,6 @@ def _residual_gradient(ctx: Any, dy: torch.Tensor, dsum: torch.Tensor) -> tuple[
     return dx, dx, None if weight is None else dweight, None, None
 
 
-def _vmap(info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, *rest: Any) -> tuple[Any, int]:
-    """One call for all, unless each has a weight of its own."""
-    weight = rest[0] if rest else None
-    x = x.movedim(in_dims[0], 0) if in_dims[0] is not None else x.expand(info.batch_size, *x.shape)
-    if weight is None or in_dims[1] is None:
-        return torch.ops.wavecast.rms_norm(x, *rest), 0
-    weights = weight.movedim(in_dims[1], 0)
-    each = [
-        torch.ops.wavecast.rms_norm(one, own, *rest[1:])
-        for one, own in zip(x, weights, strict=True)
-    ]
-    return torch.stack(each), 0
-
-
 _WITHOUT_WEIGHT = ({"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False},)
 _OFFSET = ({"rows": 3, "columns": 100, "dtype": "bfloat16", "offset": 1.0},)
 _SUMS = Tolerance(ulps=1.0, accumulated=1e-5)
@@ -171,7 +157,7 @@ OPERATORS = (
         shapes=SHAPES + HEADS,
         spaces=(rows.FORWARD,),
         gradient=Gradient(_setup, _gradient),
-        vmap=_vmap,
+        batch=Batch(("x",)),
     ),
     Operator(
         name="rms_norm_residual",
@@ -180,6 +166,7 @@ OPERATORS = (
         reference=rms_norm_residual_reference,
         inputs=inputs("x", "residual", "weight"),
         work=work(2, 2, 5.0),
+        batch=Batch(("x", "residual")),
         cases=CASES,
         thorough=THOROUGH + _WITHOUT_WEIGHT + _OFFSET,
         shapes=SHAPES,

@@ -17,7 +17,7 @@ from wavecast.kernels.norm import rows as norm_rows
 from wavecast.kernels.norm.description import check, rounded_sum, widest
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
 from wavecast.kernels.norm.rows import load_row, load_rows
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
@@ -268,6 +268,7 @@ OPERATORS = (
         reference=rms_norm_quantised_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x", "residual"), unless=lambda residual=None, **_: residual is None),
         cases=(
             {"rows": 5, "columns": 300, "dtype": "bfloat16"},
             {"rows": 3, "columns": 300, "dtype": "float16", "group": 128},

@@ -11,7 +11,7 @@ import triton.language as tl
 from wavecast.kernels import checks
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator
+from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise import elementwise, functions
 from wavecast.kernels.pointwise.functions import activated, sloped
 from wavecast.kernels.space import Settings
@@ -238,6 +238,7 @@ def _pair(
             reference=reference,
             inputs=_inputs,
             work=elementwise.work(_elements, 1, 1, 5.0),
+            batch=Batch(("x",)),
             cases=cases,
             thorough=thorough,
             shapes=shapes,
@@ -251,6 +252,7 @@ def _pair(
             reference=backward_reference,
             inputs=_backward_inputs,
             work=elementwise.work(_elements, 2, 1, 10.0),
+            batch=Batch(("dy", "x")),
             cases=cases,
             thorough=thorough,
             shapes=shapes,

@@ -11,7 +11,7 @@ import triton.language as tl
 from wavecast.kernels import checks
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator
+from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise import elementwise
 from wavecast.kernels.space import Settings
 
@@ -91,6 +91,7 @@ OPERATORS = (
         reference=add_reference,
         inputs=_inputs,
         work=elementwise.work(_elements, 2, 1, 2.0),
+        batch=Batch(("x", "other")),
         cases=(
             {"rows": 3, "columns": 301, "dtype": "float32", "alpha": -0.5},
             {"rows": 5, "columns": 700, "dtype": "bfloat16"},

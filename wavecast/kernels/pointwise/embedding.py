@@ -13,7 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
+from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.pointwise import elementwise
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
@@ -265,6 +265,7 @@ OPERATORS = (
         reference=embedding_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("indices",)),
         cases=(
             {**_CASES[0], "padding": -1},
             *_CASES[1:],

@@ -11,7 +11,7 @@ import triton.language as tl
 from wavecast.kernels import checks
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator
+from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise import elementwise, functions
 from wavecast.kernels.pointwise.activation import gelu_name
 from wavecast.kernels.pointwise.functions import activated, sloped
@@ -304,6 +304,7 @@ def _pair(
             reference=reference,
             inputs=_inputs,
             work=elementwise.work(_elements, 2, 1, 6.0),
+            batch=Batch(("x", "up")),
             cases=flagged(_CASES),
             thorough=flagged(_THOROUGH),
             shapes=flagged(_SHAPES),
@@ -317,6 +318,7 @@ def _pair(
             reference=backward_reference,
             inputs=_backward_inputs,
             work=elementwise.work(_elements, 3, 2, 12.0),
+            batch=Batch(("dy", "x", "up"), unless=lambda up=None, **_: up is None),
             cases=flagged(_CASES),
             thorough=flagged(_THOROUGH),
             shapes=flagged(_SHAPES[:1]),

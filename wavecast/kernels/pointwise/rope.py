@@ -13,7 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator
+from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise.embedding import INDICES
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
@@ -370,6 +370,13 @@ def _work(tokens: int, q_heads: int, k_heads: int, dim: int, dtype: str, **named
 _CASE = {"tokens": 5, "q_heads": 3, "k_heads": 2, "dim": 20, "dtype": "float32"}
 _LARGE = {"tokens": 8192, "q_heads": 32, "k_heads": 8, "dim": 128, "dtype": "bfloat16"}
 
+
+def _no_rows(q: torch.Tensor, positions: Any = None, sections: Any = None, **_: Any) -> bool:
+    """Whether one more leading dimension would be taken for that of the tokens, or is not the
+    first of `positions`."""
+    return sections is not None or (positions is None and q.dim() < 3)
+
+
 OPERATORS = (
     Operator(
         name="rope",
@@ -378,6 +385,7 @@ OPERATORS = (
         reference=rope_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("q", "k", "positions"), unless=_no_rows),
         cases=(
             {**_CASE, "rotary": 12, "interleaved": True},
             {**_CASE, "tokens": 7, "q_heads": 12, "dim": 64, "dtype": "bfloat16"},

@@ -13,7 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.pointwise import gated
 from wavecast.kernels.pointwise.functions import activated
 from wavecast.kernels.quantise.formats import (
@@ -312,6 +312,7 @@ OPERATORS = (
         reference=silu_mul_quantised_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x", "up")),
         cases=(
             {"rows": 5, "columns": 300, **_OCP},
             {"rows": 5, "columns": 300, **_FNUZ, "group": 128},

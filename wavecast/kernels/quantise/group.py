@@ -13,7 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.quantise.equal import same_codes
 from wavecast.kernels.quantise.formats import (
     LEAST,
@@ -206,6 +206,7 @@ OPERATORS = (
         reference=quantise_fp8_group_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x",)),
         cases=_CASES,
         thorough=(
             {"rows": 5, "columns": 300, **_FNUZ, "group": 32, "powers": True},

@@ -13,7 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.quantise.equal import same_codes
 from wavecast.kernels.quantise.formats import (
     FORMATS,
@@ -229,6 +229,7 @@ OPERATORS = (
         reference=quantise_mxfp4_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x",)),
         cases=_CASES,
         shapes=_SHAPES,
         spaces=(MX,),
@@ -242,6 +243,7 @@ OPERATORS = (
         reference=quantise_mxfp8_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x",)),
         cases=(*_with("float8_e4m3fn", *_CASES[:3]), *_with("float8_e5m2", _CASES[3])),
         thorough=_with("float8_e5m2", *_CASES[:2]),
         shapes=_with("float8_e4m3fn", *_SHAPES),

@@ -10,7 +10,7 @@ import triton
 from wavecast.kernels import checks, random
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator
+from wavecast.kernels.operator import Batch, Operator
 from wavecast.kernels.pointwise.elementwise import rows_of
 from wavecast.kernels.sampling import filters
 from wavecast.kernels.space import Settings
@@ -320,6 +320,7 @@ OPERATORS = (
         reference=top_k_top_p_mask_reference,
         inputs=_inputs,
         work=_work(True),
+        batch=Batch(("logits", "temperature", "top_k", "top_p", "min_p"), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
