@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
@@ -87,3 +89,36 @@ def test_no_rows() -> None:
 def test_bad_arguments(given: tuple[torch.Tensor, ...], message: str) -> None:
     with wavecast.device("gfx942"), pytest.raises(ArgumentError, match=message):
         ops.top_k_top_p_sample(*given)
+
+
+def test_penalties_change_what_a_greedy_row_takes() -> None:
+    logits = torch.tensor([[3.0, 2.0, -1.0], [3.0, 2.0, -1.0], [-3.0, -2.0, -2.5]])
+    counts = torch.tensor([[1, 0, 2], [2, 1, 0], [0, 0, 0]], dtype=torch.int16)
+    prompt = torch.tensor([[0, 0, 0], [0, 0, 0], [0, 1, 0]], dtype=torch.bool)
+    with wavecast.device("gfx942"):
+        repeated = ops.penalise(logits, counts, prompt, torch.tensor([2.0, 1.0, 2.0]))
+        fewer = ops.penalise(
+            logits[:, ::2].expand(3, 2),
+            counts[:, ::2],
+            presence=torch.tensor([1.0, 0.0, 1.0]),
+            frequency=torch.tensor([0.0, 0.5, 1.0]),
+        )
+        tokens = ops.top_k_top_p_sample(repeated, torch.zeros(3))
+    assert repeated.tolist() == [[1.5, 2.0, -2.0], [3.0, 2.0, -1.0], [-3.0, -4.0, -2.5]]
+    assert fewer.tolist() == [[2.0, -2.0], [2.0, -1.0], [-3.0, -2.5]]
+    assert tokens.tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"counts": torch.zeros(2, 3)}, "counts is float32; it takes int32, int16"),
+        ({"prompt": torch.zeros(2, 3)}, "prompt is float32; it takes bool, uint8"),
+        ({"repetition": torch.ones(3)}, "repetition is 3, expected 2"),
+        ({"logits": torch.ones(3)}, "logits is 3, expected ?x?"),
+    ],
+)
+def test_bad_penalties(change: dict[str, torch.Tensor], message: str) -> None:
+    given = {"logits": torch.ones(2, 3), "counts": torch.zeros(2, 3, dtype=torch.int32)}
+    with wavecast.device("gfx942"), pytest.raises(ArgumentError, match=re.escape(message)):
+        ops.penalise(**{**given, **change})

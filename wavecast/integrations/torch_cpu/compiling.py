@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final
 
 from wavecast.integrations.devices import DeviceFacts
@@ -27,19 +28,22 @@ _SETTINGS: Final = {
 
 
 def install(patches: Patches, facts: DeviceFacts) -> None:
-    """Prepare dynamo and inductor once a program needs them: they take seconds to import."""
+    """Prepare dynamo and inductor once a program needs them: they take seconds to import. To be
+    called before anything else is replaced: it forgets once that is back."""
     import torch
 
-    trace = functools.cache(lambda: _prepare_dynamo(patches))
+    done = ExitStack()
+    patches.callback(done.close)
+    trace = functools.cache(lambda: _prepare_dynamo(patches, done))
     generate = functools.cache(lambda: _prepare_inductor(patches, facts))
     inductor: Any = torch._TorchCompileInductorWrapper
     patches.attribute(torch, "compile", _after(trace, torch.compile))
     patches.attribute(inductor, "__call__", _after(generate, inductor.__call__))
-    if "torch._dynamo.variables.tensor" in sys.modules:
+    if "torch._dynamo.eval_frame" in sys.modules:
         trace()
 
 
-def _after(prepare: Callable[[], None], original: Callable[..., Any]) -> Callable[..., Any]:
+def _after(prepare: Callable[[], object], original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def prepared(*args: Any, **named: Any) -> Any:
         prepare()
@@ -48,8 +52,9 @@ def _after(prepare: Callable[[], None], original: Callable[..., Any]) -> Callabl
     return prepared
 
 
-def _prepare_dynamo(patches: Patches) -> None:
-    """Have traced tensors say what others say (`mode.CudaOnCpu`)."""
+def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
+    """Have traced tensors say what others say (`mode.CudaOnCpu`). Whatever is compiled is to be
+    forgotten when all is `done`."""
     import torch
     import torch._dynamo
     from torch._dynamo.variables.tensor import TensorVariable
@@ -66,13 +71,16 @@ def _prepare_dynamo(patches: Patches) -> None:
 
         patches.attribute(TensorVariable, method, answer)
 
+    # Functions of `torch.cuda`, gathered as they are at the time.
+    forget_functions = TorchInGraphFunctionVariable._get_handlers.cache_clear
+    forget_functions()
+    done.callback(forget_functions)
     saying("device", torch.device("cuda", 0))
     saying("is_cuda", True)
     saying("is_cpu", False)
-    # It gathers functions of `torch.cuda`, which are others meanwhile.
-    TorchInGraphFunctionVariable._get_handlers.cache_clear()
-    patches.callback(TorchInGraphFunctionVariable._get_handlers.cache_clear)
-    patches.callback(torch._dynamo.reset)
+    convert_frame: Any = torch._dynamo.convert_frame
+    forget = functools.cache(lambda: done.callback(torch._dynamo.reset))
+    patches.attribute(convert_frame, "_compile", _after(forget, convert_frame._compile))
 
 
 def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:

@@ -35,11 +35,11 @@ def emulated_cuda(
     patches = Patches()
     active = mode.CudaOnCpu(torch)
     try:
+        compiling.install(patches, facts)
         cuda_api.install(patches, facts, executing=executing)
         checks.install(patches, in_doubt, note)
         mode.install(patches, active)
         library.install(patches, active)
-        compiling.install(patches, facts)
         with active:
             yield
     finally:
