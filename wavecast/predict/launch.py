@@ -182,7 +182,7 @@ def _levels(
     """Rows of requests for the simulator, and the traffic of the launch."""
     accesses, sizes = taken.accesses, taken.places.sizes
     rows = np.zeros((len(moved), unit.REQUEST), np.float32)
-    beyond = moved[:, replay.MISSED] + moved[:, replay.WRITTEN]
+    beyond = _evenly(taken, moved[:, replay.MISSED] + moved[:, replay.WRITTEN])
     totals = np.bincount(accesses.array, weights=beyond * scale, minlength=len(sizes))
     # what another die has just fetched is in the memory-side cache
     own = reach(chip, totals * taken.shared, sizes, beside).memory
@@ -203,6 +203,40 @@ def _levels(
     return rows, traffic
 
 
+def _evenly(taken: Sample, fetched: np.ndarray) -> np.ndarray:
+    """Bytes per request (f64[m]) that workgroups fetch for each other, shared among those that wait
+    for them: the same request of the same wave, the n-th of its instruction, of every workgroup.
+
+    The replay lets workgroups reach a line in the order of their numbers, so the first ones, which
+    are simulated, would fetch for all. Where recordings of most ended before, those that go on
+    fetch for them as much as they did while all were there.
+    """
+    accesses = taken.accesses
+    order = np.lexsort((accesses.instruction, accesses.stream))
+    stream, instruction = accesses.stream[order], accesses.instruction[order]
+    starts = np.flatnonzero(np.diff(stream, prepend=-1) | np.diff(instruction, prepend=-1))
+    turn = np.empty(len(order), np.int64)
+    turn[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    of_wave = accesses.instruction.astype(np.int64) * taken.waves + accesses.stream % taken.waves
+    _, kind = np.unique(of_wave, return_inverse=True)
+    _, alike = np.unique(kind * (turn.max(initial=0) + 1) + turn, return_inverse=True)
+    number = np.bincount(alike)
+    most = np.zeros(kind.max(initial=-1) + 1, np.int64)
+    np.maximum.at(most, kind, number[alike])
+    together = number[alike] * 2 >= most[kind]
+    own = kind * (accesses.stream.max(initial=0) + 1) + accesses.stream
+    goes_on = together & np.isin(own, own[~together])
+    share = _mean(kind, fetched, together) / np.maximum(_mean(kind, fetched, goes_on), 1e-9)
+    even = (np.bincount(alike, weights=fetched) / number)[alike]
+    return np.where(together, even, even * np.minimum(share, 1.0)[kind])
+
+
+def _mean(kind: np.ndarray, amounts: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The mean amount of every kind (f64[kinds]) over some of them, 0 for none."""
+    sums = np.bincount(kind, weights=amounts * where)
+    return sums / np.maximum(np.bincount(kind, weights=where), 1)
+
+
 def _chosen(share: np.ndarray) -> np.ndarray:
     """Which requests go to memory so that a share of them does: by the fractions of n·φ, which
     spread evenly."""
@@ -221,8 +255,11 @@ def _streams(taken: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
         waves = []
         for stream in range(first, first + taken.waves):
             low, high = np.searchsorted(taken.accesses.stream, (stream, stream + 1))
-            blocks = taken.streams[stream].blocks.astype(np.int64)
-            waves.append(unit.Wave(blocks, instructions[low:high], rows[low:high]))
+            recorded = taken.streams[stream]
+            blocks = recorded.blocks.astype(np.int64)
+            waves.append(
+                unit.Wave(blocks, instructions[low:high], rows[low:high], bool(recorded.complete))
+            )
         workgroups.append(waves)
     counts = taken.block_counts * (len(own) / len(taken.numbers))
     return unit.streams(code, workgroups, counts)

@@ -23,11 +23,12 @@ from memory (each includes the next); LDS passes; lanes of an atomic that wait f
 @dataclass(frozen=True, slots=True, eq=False)
 class Wave:
     """One recorded wave: basic blocks (u32[n]) and its requests: instruction numbers (u32[m]) and
-    what each asks of the caches (f32[m, REQUEST])."""
+    what each asks of the caches (f32[m, REQUEST]). One that was cut is not `complete`."""
 
     blocks: Array
     instructions: Array
     requests: Array
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +60,9 @@ def streams(
     """The flat arrays of recorded workgroups, all of the same number of waves.
 
     `counts` (per basic block: executions by all these waves to their end) tells what recordings
-    that were cut lack: the last executions of a block carry the weight of those not recorded, and
-    blocks no recording reached follow at the end, with requests of contiguous lanes.
+    that were cut lack: the last executions of a block in them carry the weight of those not
+    recorded, and blocks no recording reached follow at the end, with requests of contiguous lanes.
+    Where none was cut, all carry what other workgroups execute more.
     """
     lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
     firsts = np.array([b.start for b in code.program.blocks], np.int64)
@@ -74,11 +76,11 @@ def streams(
             kept = np.repeat(shorter.kept, lengths[wave.blocks])
             weight = np.repeat(shorter.weights, lengths[wave.blocks]).astype(np.float32)
             steps.append(own[kept])
-            weights.append(
-                (weight * np.repeat(rest.factor(wave.blocks), lengths[wave.blocks]))[kept]
-            )
+            weights.append(weight[kept])
             rows.append(_shortened(own, code.places, kept, weight, asked))
-            if len(rest.missing):
+            if rest.carried_by(wave):
+                more = np.repeat(rest.factor(wave.blocks), lengths[wave.blocks])
+                weights[-1] *= more[kept]
                 late = expanded(rest.missing, firsts, lengths)
                 share = np.repeat(rest.share, lengths[rest.missing])
                 steps[-1] = np.concatenate([steps[-1], late])
@@ -96,29 +98,39 @@ def streams(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rest:
-    """What recordings lack: factors of the later executions of a block, and the blocks that were
-    executed but never recorded, with their executions per wave."""
+    """What recordings lack: factors of the later executions of a block in those that carry it, and
+    the blocks that were executed but never recorded, with their executions per wave."""
 
     factors: Array
     missing: Array
     share: Array
+    cut: bool
 
     @staticmethod
     def of(counts: Array | None, workgroups: Sequence[Sequence[Wave]], blocks: int) -> _Rest:
         waves = [wave for workgroup in workgroups for wave in workgroup]
+        cut = not all(wave.complete for wave in waves)
         if counts is None:
-            return _Rest(np.ones(blocks), np.zeros(0, np.int64), np.zeros(0))
-        recorded = np.zeros(blocks)
-        early = np.zeros(blocks)
+            return _Rest(np.ones(blocks), np.zeros(0, np.int64), np.zeros(0), cut)
+        recorded, early = np.zeros(blocks), np.zeros(blocks)
+        total = np.array(counts, float)
+        carrying = 0
         for wave in waves:
             own = np.bincount(np.asarray(wave.blocks, np.int64), minlength=blocks)
-            recorded += own
-            early += np.minimum(own, FIRST)
-        total = np.asarray(counts, float)
+            if cut and wave.complete:
+                total -= own
+            else:
+                recorded += own
+                early += np.minimum(own, FIRST)
+                carrying += 1
         late = recorded - early
         factors = np.divide(total - early, late, out=np.ones(blocks), where=late > 0)
         missing = np.flatnonzero((recorded == 0) & (total > 0))
-        return _Rest(np.maximum(factors, 1.0), missing, total[missing] / len(waves))
+        return _Rest(np.maximum(factors, 1.0), missing, total[missing] / carrying, cut)
+
+    def carried_by(self, wave: Wave) -> bool:
+        """Whether a wave carries what recordings lack."""
+        return not (self.cut and wave.complete)
 
     def factor(self, blocks: Array) -> Array:
         """The factor of every execution in a wave's sequence of blocks."""
