@@ -2,77 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import triton
-import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.decode.arguments import available, spread
-from wavecast.kernels.decode.parts import CACHES, FP8
+from wavecast.kernels import checks
+from wavecast.kernels.decode.arguments import available
+from wavecast.kernels.decode.cache_kernel import SPACE, limits, write
+from wavecast.kernels.decode.parts import CACHES
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
-
-
-@triton.jit
-def stored(x, inverse, LOW: tl.constexpr, HIGH: tl.constexpr, kind: tl.constexpr):
-    """Values times `inverse` in the dtype of a cache: 8 bits saturate, integers round to even."""
-    if kind.primitive_bitwidth == 8:  # pyright: ignore[reportAttributeAccessIssue]
-        wide = x.to(tl.float32) * inverse
-        bounded = tl.minimum(tl.maximum(wide, LOW), HIGH)
-        if kind == tl.int8:
-            # adding 1.5 · 2**23 leaves the integer, rounded to even, in the low bits
-            whole = (bounded + 12582912.0).to(tl.int32, bitcast=True)
-            return whole.to(tl.int8)
-        else:
-            # the comparison lets NaN through, which minimum and maximum may not
-            return tl.where(wide == wide, bounded, wide).to(kind)
-    else:
-        return x.to(kind)
-
-
-@triton.jit
-def kv_cache_write_kernel(
-    key_ptr, value_ptr, key_cache, value_cache, slot_ptr, k_scale_ptr, v_scale_ptr,
-    tokens, heads, key_token, key_head, value_token, value_head,
-    key_block, key_place, key_row, value_block, value_place, value_row, k_step, v_step,
-    HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_SIZE: tl.constexpr, K_SCALED: tl.constexpr,
-    V_SCALED: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, V_LOW: tl.constexpr,
-    V_HIGH: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """A program writes ROWS heads of tokens, counted token by token."""
-    number = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    token, head = number // heads, number % heads
-    inside = token < tokens
-    slot = tl.load(slot_ptr + token, mask=inside, other=-1).to(tl.int64)
-    inside &= slot >= 0
-    block, at = slot // BLOCK_SIZE, slot % BLOCK_SIZE
-    place = tl.arange(0, PADDED)[None, :]
-    inverse = 1.0
-    if K_SCALED:
-        inverse = (1.0 / tl.load(k_scale_ptr + head * k_step))[:, None]
-    from_key = token.to(tl.int64) * key_token + head * key_head
-    to_key = block * key_block + at * key_place + head * key_row
-    kept = inside[:, None] & (place < HEAD)
-    x = tl.load(key_ptr + from_key[:, None] + place, mask=kept, other=0.0)
-    x = stored(x, inverse, LOW, HIGH, key_cache.dtype.element_ty)
-    tl.store(key_cache + to_key[:, None] + place, x, mask=kept)
-    if VALUE:
-        inverse = 1.0
-        if V_SCALED:
-            inverse = (1.0 / tl.load(v_scale_ptr + head * v_step))[:, None]
-        from_value = token.to(tl.int64) * value_token + head * value_head
-        to_value = block * value_block + at * value_place + head * value_row
-        kept = inside[:, None] & (place < VALUE)
-        x = tl.load(value_ptr + from_value[:, None] + place, mask=kept, other=0.0)
-        x = stored(x, inverse, V_LOW, V_HIGH, value_cache.dtype.element_ty)
-        tl.store(value_cache + to_value[:, None] + place, x, mask=kept)
 
 
 def kv_cache_write(
@@ -117,7 +58,7 @@ def kv_cache_write(
     )
     if not key.numel() and not value.numel():
         return
-    _launch(key, value, key_cache, value_cache, slots, k_scale, v_scale)
+    write(key, value, key_cache, value_cache, slots, k_scale, v_scale)
 
 
 def kv_cache_write_reference(
@@ -160,7 +101,7 @@ def mla_cache_write(
     if not cache.numel() or not tokens:
         return
     parts = cache[..., :size].unsqueeze(2), cache[..., size:].unsqueeze(2)
-    _launch(latent.unsqueeze(1), rope.unsqueeze(1), *parts, slots, scale, scale)
+    write(latent.unsqueeze(1), rope.unsqueeze(1), *parts, slots, scale, scale)
 
 
 def mla_cache_write_reference(
@@ -208,56 +149,6 @@ def _check_kind(
         )
 
 
-def _launch(
-    key: torch.Tensor,
-    value: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    slots: torch.Tensor,
-    k_scale: torch.Tensor | None,
-    v_scale: torch.Tensor | None,
-) -> None:
-    key = key if key.stride(2) == 1 else key.contiguous()
-    value = value if value.stride(2) == 1 else value.contiguous()
-    tokens, heads, head = key.shape
-    k_scale, k_step = spread(k_scale)
-    v_scale, v_step = spread(v_scale)
-    launch(
-        kv_cache_write_kernel,
-        lambda settings: (triton.cdiv(tokens * heads, settings["ROWS"]),),
-        (
-            *(key, value, key_cache, value_cache, slots.contiguous(), k_scale, v_scale),
-            *(tokens, heads, *key.stride()[:2], *value.stride()[:2]),
-            *(*key_cache.stride()[:3], *value_cache.stride()[:3], k_step, v_step),
-        ),
-        SPACE,
-        {
-            "rows": tokens * heads,
-            "head": max(head, value.shape[2]),
-            "bytes": key.element_size(),
-            "cache": str(key_cache.dtype).removeprefix("torch."),
-        },
-        HEAD=head,
-        VALUE=value.shape[2],
-        BLOCK_SIZE=key_cache.shape[1],
-        K_SCALED=k_scale is not None,
-        V_SCALED=v_scale is not None,
-        **dict(zip(("LOW", "HIGH"), _limits(key_cache.dtype), strict=True)),
-        **dict(zip(("V_LOW", "V_HIGH"), _limits(value_cache.dtype), strict=True)),
-        PADDED=triton.next_power_of_2(max(head, value.shape[2])),
-    )
-
-
-def _limits(dtype: torch.dtype) -> tuple[float, float]:
-    """The least and greatest value of a dtype of 8 bits (others: not used)."""
-    if dtype == torch.int8:
-        return -128.0, 127.0
-    if dtype in FP8:
-        most = torch.finfo(dtype).max
-        return -most, most
-    return 0.0, 0.0
-
-
 def _written(
     new: torch.Tensor, cache: torch.Tensor, slots: torch.Tensor, scale: torch.Tensor | None
 ) -> None:
@@ -270,7 +161,7 @@ def _written(
         shape = (1, -1, *([1] * (new.dim() - 2)))
         wide = wide * (1.0 / scale).to(kind).reshape(shape)
     if cache.element_size() == 1:
-        low, high = _limits(cache.dtype)
+        low, high = limits(cache.dtype)
         wide = torch.clamp(wide, low, high)
         wide = wide.round() if cache.dtype == torch.int8 else wide
     # the number of the token that writes a slot, -1 where none does
@@ -285,33 +176,6 @@ def _written(
     if cache.element_size() == 1:  # torch.where takes no fp8
         taken, cache = taken.view(torch.int8), cache.view(torch.int8)
     cache.copy_(torch.where(written, taken, cache))
-
-
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"ROWS": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4), "num_stages": (1,)}
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, head = problem["rows"], problem["head"]
-    small = problem["cache"].startswith(("float8", "int8"))
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
-        read=2.0 * rows * head * problem["bytes"],
-        written=2.0 * rows * head * (1 if small else problem["bytes"]),
-        elements=settings["ROWS"] * triton.next_power_of_2(head),
-        operations=60.0 if small else 6.0,
-        held=2.0,
-    )
-
-
-SPACE = Space(
-    kernel="kv_cache_write_kernel",
-    axes=_axes,
-    seconds=_seconds,
-    classes=("rows",),
-)
 
 
 def _inputs(
