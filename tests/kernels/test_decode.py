@@ -1,4 +1,5 @@
-"""Paged caches: bad arguments, odd strides, empty tensors, lengths of 0, and graphs of shapes."""
+"""Paged caches: bad arguments, odd strides, empty tensors, lengths of 0, and taking tokens in
+parts."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
-from wavecast import ops  # noqa: E402
+from wavecast import arch, ops  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.kernels.configuration import Configuration  # noqa: E402
+from wavecast.kernels.decode.combine import reduce_parts, splits  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -122,3 +126,60 @@ def test_a_skipped_token_writes_nothing() -> None:
     with wavecast.device("gfx942"):
         ops.kv_cache_write(**inputs)
     assert torch.equal(before, inputs["key_cache"])
+
+
+def test_parts_are_joined_whatever_their_number() -> None:
+    """Rows, parts and columns that fill no block, and a row none of whose parts has a token."""
+    rows, parts, head = 5, 11, 80
+    make = Make(7)
+    part = make.normal((rows, parts, head), "float32")
+    stat = torch.stack(
+        [
+            make.normal((rows, parts), "float32", 3.0),
+            make.uniform((rows, parts), "float32", 0.5, 9.0),
+        ]
+    )
+    stat[0, 2], stat[1, 2], part[2] = float("-inf"), 0.0, 0.0
+    stat[0, 3, 4], stat[1, 3, 4], part[3, 4] = float("-inf"), 0.0, 0.0
+    out = torch.full((rows, head), float("nan"))
+    with wavecast.device("gfx1100"):
+        reduce_parts(part, stat, out)
+    weight = torch.exp2(stat[0].double() - stat[0].double().amax(1, keepdim=True)).nan_to_num()
+    total = (weight * stat[1]).sum(1, keepdim=True)
+    wanted = (weight[:, :, None] * part).sum(1) / torch.where(total > 0, total, 1.0)
+    assert not out[2].any()
+    assert torch.allclose(out.double(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "device", ["mi210", "mi300x", "mi355x", "rx7900xtx", "rx9070xt", "h100_sxm"]
+)
+def test_tokens_are_split_as_far_as_it_pays(device: str) -> None:
+    """One sequence fills the GPU without parts too short to be worth it; very many are not split,
+    since the parts would have to be written and joined."""
+    gpu = arch.load(device)
+    cost = {"token_bytes": 512.0, "token_flops": 8192.0, "result_bytes": 4096.0, "least": 64}
+
+    def parts(programs: int, tokens: int) -> int:
+        return splits(gpu, programs, tokens, beside=4, **cost)
+
+    assert parts(8, 16384) * 8 >= gpu.compute_units
+    assert all(tokens // parts(8, tokens) >= 64 for tokens in (64, 100, 1000, 16384))
+    assert parts(64 * gpu.compute_units, 4096) == 1
+    assert parts(1, 1) == 1
+
+
+def test_turned_products_are_the_same_products() -> None:
+    """Both orders of the product with the values, which gfx950 chooses between."""
+    operator = CASES["mla_decode"]
+    inputs = operator.inputs(Make(5), **operator.cases[1])
+    common = {"ROWS": 32, "VALUE": 512, "HELD": True, "BLOCK_N": 32, "num_stages": 1}
+    plain = {**common, "PIECE": 512, "TURNED": False, "num_warps": 2}
+    turned = {**common, "PIECE": 128, "TURNED": True, "num_warps": 4}
+    found = []
+    for settings in (plain, turned):
+        forced = choice.forced("mla_decode_kernel", Configuration.of(settings))
+        with wavecast.device("gfx950"), forced:
+            found.append(ops.mla_decode(**inputs).float())
+    assert torch.allclose(*found, rtol=2e-2, atol=1e-2)
+    assert found[0].abs().mean() > 0.01

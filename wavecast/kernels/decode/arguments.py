@@ -1,14 +1,16 @@
-"""What attention over a paged cache is given: its checks, its reference, and test data."""
+"""What attention over a paged cache is given: checks, and the form that kernels take it in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+import triton
 
 from wavecast.kernels import checks, gpu
-from wavecast.kernels.decode.parts import CACHES, FP8, HALVES
-from wavecast.kernels.inputs import Make
+from wavecast.kernels.decode.parts import CACHES, HALVES
 
 _INTEGERS = (torch.int32, torch.int64)
 _UNSUPPORTED = (torch.float8_e4m3fnuz,)
@@ -123,114 +125,78 @@ def spread(scale: torch.Tensor | None) -> tuple[torch.Tensor | None, int]:
     return flat, 0 if flat.shape[0] == 1 else flat.stride(0)
 
 
-def attended(
-    q: torch.Tensor,
-    sequence: torch.Tensor,
-    position: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    block_table: torch.Tensor,
-    scale: float,
-    options: Options,
-) -> torch.Tensor:
-    """Attention in plain torch: row i of `q` [rows, heads, head] is at `position[i]` of
-    `sequence[i]` and sees the tokens up to it."""
-    kind = torch.promote_types(q.dtype, torch.float32)
-    rows, heads, head = q.shape
-    block_size, kv_heads = key_cache.shape[1:3]
-    count = block_table.shape[1] * block_size
-    if rows * heads * head == 0:
-        return q.new_zeros(q.shape)
-    token = torch.arange(count, device=q.device)
-    seen = token[None, :] <= position[:, None]
-    if options.window:
-        seen = seen & (token[None, :] > position[:, None] - options.window)
-    place = block_table.long()[:, token // block_size] if count else block_table.long()
-    used = torch.zeros_like(place, dtype=torch.bool)
-    used = used.index_put((sequence[:, None], token[None, :]), seen, accumulate=True)
-    place = torch.where(used, place, 0)
-    keys = _gathered(key_cache, place, token, block_size, options.k_scale, kind)
-    values = _gathered(value_cache, place, token, block_size, options.v_scale, kind)
-    keys = torch.where(used[:, :, None, None], keys, 0.0)[sequence]
-    values = torch.where(used[:, :, None, None], values, 0.0)[sequence]
-    grouped = q.to(kind).reshape(rows, kv_heads, heads // kv_heads, head)
-    score = torch.einsum("rkgd,rtkd->rkgt", grouped, keys).reshape(rows, heads, count) * scale
-    if options.soft_cap:
-        score = options.soft_cap * torch.tanh(score / options.soft_cap)
-    if options.alibi is not None:
-        distance = (token[None, :] - position[:, None]).to(kind)
-        score = score + options.alibi.to(kind)[None, :, None] * distance[:, None, :]
-    score = score.masked_fill(~seen[:, None, :], float("-inf"))
-    if options.sinks is not None:
-        sinks = options.sinks.to(kind)[None, :, None].expand(rows, heads, 1)
-        score = torch.cat([score, sinks], dim=2)
-    weight = torch.nan_to_num(torch.softmax(score, dim=2), nan=0.0)[:, :, :count]
-    weight = weight.reshape(rows, kv_heads, heads // kv_heads, count)
-    found = torch.einsum("rkgt,rtkd->rkgd", weight, values).reshape(q.shape)
-    return found.to(q.dtype).contiguous()
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """What kernels over a paged cache are given alike: tensors as they take them, and of the launch
+    the scalar arguments, the constants and what a configuration depends on."""
 
+    q: torch.Tensor
+    block_table: torch.Tensor
+    k_scale: torch.Tensor | None
+    v_scale: torch.Tensor | None
+    sinks: torch.Tensor | None
+    alibi: torch.Tensor | None
+    factors: tuple[float, float, int]
+    strides: tuple[int, ...]
+    constants: Mapping[str, Any]
+    problem: Mapping[str, Any]
 
-def _gathered(
-    cache: torch.Tensor,
-    place: torch.Tensor,
-    token: torch.Tensor,
-    block_size: int,
-    scale: torch.Tensor | None,
-    kind: torch.dtype,
-) -> torch.Tensor:
-    """The tokens of all sequences, [sequences, tokens, heads, head] in `kind`."""
-    found = cache[place, (token % block_size)[None, :]].to(kind)
-    if scale is not None:
-        found = found * scale.to(kind).reshape(1, 1, -1, 1)
-    return found
-
-
-def made_cache(
-    make: Make, shape: tuple[int, ...], dtype: str, scaled: int
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """A cache of normal values and its scales, `scaled` of them (0: none)."""
-    if dtype == "int8":
-        cache = make.integers(shape, -127, 128, "int8") if make.values else None
-        if cache is None:
-            cache = torch.empty(shape, dtype=torch.int8, device=make.device)
-        size = 0.01
-    else:
-        cache, size = make.normal(shape, dtype), 0.8
-    scale = make.uniform((scaled,), "float32", size, 2 * size) if scaled else None
-    return cache, scale
-
-
-def made_lengths(make: Make, sequences: int, length: int, ragged: bool) -> torch.Tensor:
-    """Lengths of sequences: `length` for all, or from 1 to `length` with the longest among them."""
-    if not ragged:
-        return make.tensor([length] * sequences, "int32")
-    found = make.integers((sequences,), 1, length + 1, "int32")
-    found[sequences // 2] = length
-    return found
-
-
-def made_table(make: Make, lengths: torch.Tensor, block_size: int) -> tuple[torch.Tensor, int]:
-    """A table of blocks in random order, -1 where a sequence has none, and how many there are."""
-    counts = (lengths + block_size - 1) // block_size
-    width, total = int(counts.max()), int(counts.sum())
-    order = make.permutation(total, "int32")
-    used = torch.arange(width)[None, :] < counts.cpu()[:, None]
-    table = torch.full(used.shape, -1, dtype=torch.int32)
-    table[used] = order.cpu()
-    return table.to(make.device), total
+    @staticmethod
+    def of(
+        q: torch.Tensor,
+        key_cache: torch.Tensor,
+        value_cache: torch.Tensor,
+        block_table: torch.Tensor,
+        scale: float | None,
+        options: Options,
+    ) -> Paged:
+        """From arguments that `check` has let pass."""
+        head = q.shape[2]
+        block_size, kv_heads = key_cache.shape[1:3]
+        k_scale, k_step = spread(options.k_scale)
+        v_scale, v_step = spread(options.v_scale)
+        wide = checks.wide(key_cache, value_cache)
+        plain = options.alibi is None, options.soft_cap <= 0
+        return Paged(
+            q=q if q.stride(2) == 1 else q.contiguous(),
+            block_table=block_table if block_table.stride(1) == 1 else block_table.contiguous(),
+            k_scale=k_scale,
+            v_scale=v_scale,
+            sinks=contiguous(options.sinks),
+            alibi=contiguous(options.alibi),
+            factors=(head**-0.5 if scale is None else scale, options.soft_cap, options.window),
+            strides=(*key_cache.stride()[:3], *value_cache.stride()[:3], k_step, v_step),
+            constants={
+                "HEAD": head,
+                "PADDED": triton.next_power_of_2(head),
+                "BLOCK_SIZE": block_size,
+                "WINDOW": options.window > 0,
+                "SINKS": options.sinks is not None,
+                "SLOPES": options.alibi is not None,
+                "CAPPED": options.soft_cap > 0,
+                "K_SCALED": k_scale is not None,
+                "V_SCALED": v_scale is not None,
+                "WIDE": wide,
+            },
+            problem={
+                "kv_heads": kv_heads,
+                "head": head,
+                "block_size": block_size,
+                "dtype": str(q.dtype).removeprefix("torch."),
+                "cache": str(key_cache.dtype).removeprefix("torch."),
+                "extras": plain.count(False),
+                "wide": wide,
+            },
+        )
 
 
 __all__ = [
-    "FP8",
     "Options",
-    "attended",
+    "Paged",
     "available",
     "cache_dtype",
     "check",
     "contiguous",
-    "made_cache",
-    "made_lengths",
-    "made_table",
     "spread",
     "tables",
 ]

@@ -2,9 +2,6 @@
 attention with the up-projections absorbed): all heads share one key per token, whose first part is
 the value too."""
 
-# Names bound under a constexpr are bound where they are used.
-# pyright: reportPossiblyUnboundVariable=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,29 +9,16 @@ from typing import Any
 
 import torch
 import triton
-import triton.language as tl
 
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
-from wavecast.kernels.decode.arguments import (
-    Options,
-    attended,
-    cache_dtype,
-    made_cache,
-    made_lengths,
-    made_table,
-    tables,
-)
-from wavecast.kernels.decode.parts import (
-    HALVES,
-    LOG2E,
-    REDUCE,
-    cache_entries,
-    cache_rows,
-    reduce_parts,
-    widened,
-)
+from wavecast.kernels.decode.arguments import Options, cache_dtype, tables
+from wavecast.kernels.decode.combine import REDUCE, reduce_parts, splits
+from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
+from wavecast.kernels.decode.parts import FP8_NAN, HALVES, LOG2E
+from wavecast.kernels.decode.reference import attended
+from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
 from wavecast.kernels.decode.walking import Walk, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
@@ -44,120 +28,6 @@ from wavecast.model.bounds import Work
 
 _SHORTEST = 64
 """Tokens that are worth a part of their own."""
-_MOST_SPLITS = 256
-_START = 96
-"""Tokens that take as long as the start and end of a workgroup."""
-
-
-@triton.jit
-def mla_decode_kernel(
-    q_ptr, cache_ptr, table_ptr, length_ptr, scale_ptr, out_ptr, part_ptr, stat_ptr, factor,
-    sequences, heads, q_sequence, q_head, table_stride, block_stride, token_stride,
-    LATENT: tl.constexpr, ROPE: tl.constexpr, SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr,
-    SCALED: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_N: tl.constexpr, VALUE: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
-    """A program takes ROWS heads, VALUE columns of their values, and one of SPLITS parts of the
-    tokens of a sequence. With CHUNK = LATENT it keeps its queries in registers; else it reads them
-    again for every tile, CHUNK elements at a time."""
-    program = tl.program_id(0)
-    count = tl.num_programs(0)
-    if XCDS > 1:
-        # neighbours, which read the same tokens, to one die and its L2
-        die = program % XCDS
-        program = die * (count // XCDS) + tl.minimum(die, count % XCDS) + program // XCDS
-    row_tiles = tl.cdiv(heads, ROWS)
-    tile = program % row_tiles
-    column = program // row_tiles % (LATENT // VALUE) * VALUE
-    split = program // (row_tiles * (LATENT // VALUE)) % SPLITS
-    sequence = program // (row_tiles * (LATENT // VALUE) * SPLITS)
-    length = tl.load(length_ptr + sequence).to(tl.int32)
-    share = tl.cdiv(tl.cdiv(length, BLOCK_N), SPLITS) * BLOCK_N
-    start = split * share
-    end = tl.minimum(start + share, length)
-
-    row = tile * ROWS + tl.arange(0, ROWS)
-    inside = row < heads
-    from_q = q_ptr + sequence.to(tl.int64) * q_sequence + row[:, None] * q_head
-    rope = LATENT + tl.arange(0, ROPE)
-    q_rope = tl.load(from_q + rope[None, :], mask=inside[:, None], other=0.0)
-    place = tl.arange(0, CHUNK)
-    if CHUNK == LATENT:
-        q = tl.load(from_q + place[None, :], mask=inside[:, None], other=0.0)
-    if SCALED:
-        own = tl.load(scale_ptr)
-        factor *= own
-    most = tl.full((ROWS,), float("-inf"), tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    found = tl.zeros((ROWS, VALUE), tl.float32)
-    table = table_ptr + sequence.to(tl.int64) * table_stride
-    token = tl.arange(0, BLOCK_N)
-    columns = column + tl.arange(0, VALUE)
-    entries = cache_entries(table, start, end, BLOCK_N, BLOCK_SIZE)
-    if CHUNK == LATENT:
-        # loads run a tile ahead, and the table's a tile more
-        rows = cache_rows(
-            cache_ptr, entries, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
-        )
-        there = (start + token < end)[:, None]
-        next_c = tl.load(rows[:, None] + place[None, :], mask=there, other=0.0)
-        next_k = tl.load(rows[:, None] + rope[None, :], mask=there, other=0.0)
-        entries = cache_entries(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-    for at in range(start, end, BLOCK_N):
-        kept = at + token < end
-        if CHUNK == LATENT:
-            c = widened(next_c, q_rope.dtype)
-            k = widened(next_k, q_rope.dtype)
-            ahead = at + BLOCK_N
-            rows = cache_rows(
-                cache_ptr, entries, ahead, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
-            )
-            there = (ahead + token < end)[:, None]
-            next_c = tl.load(rows[:, None] + place[None, :], mask=there, other=0.0)
-            next_k = tl.load(rows[:, None] + rope[None, :], mask=there, other=0.0)
-            entries = cache_entries(table, ahead + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-            score = tl.dot(q_rope, tl.trans(k), out_dtype=tl.float32)
-            score = tl.dot(q, tl.trans(c), score, out_dtype=tl.float32)
-        else:
-            rows = cache_rows(
-                cache_ptr, entries, at, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
-            )
-            entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-            k = tl.load(rows[:, None] + rope[None, :], mask=kept[:, None], other=0.0)
-            score = tl.dot(q_rope, tl.trans(widened(k, q_rope.dtype)), out_dtype=tl.float32)
-            # zero, which the compiler must not know: it would keep all queries in registers
-            again = tl.minimum(at, 0)
-            for first in tl.static_range(0, LATENT, CHUNK):  # pyright: ignore[reportGeneralTypeIssues]
-                here = first + place[None, :]
-                part = tl.load(from_q + again + here, mask=inside[:, None], other=0.0)
-                k = tl.load(rows[:, None] + here, mask=kept[:, None], other=0.0)
-                k = widened(k, q_rope.dtype)
-                score = tl.dot(part, tl.trans(k), score, out_dtype=tl.float32)
-            c = tl.load(rows[:, None] + columns[None, :], mask=kept[:, None], other=0.0)
-            c = widened(c, q_rope.dtype)
-        score = tl.where(kept[None, :], score * factor, float("-inf"))
-        peak = tl.maximum(most, tl.max(score, axis=1))
-        weight = tl.exp2(score - peak[:, None])
-        shrink = tl.exp2(most - peak)
-        total = total * shrink + tl.sum(weight, axis=1)
-        found = found * shrink[:, None]
-        found = tl.dot(weight.to(c.dtype), c, found, out_dtype=tl.float32)
-        most = peak
-    if SCALED:
-        found *= own
-    row += sequence * heads
-    to = row.to(tl.int64)[:, None]
-    if SPLITS == 1:
-        found = found / tl.where(total > 0, total, 1.0)[:, None]
-        to_out = out_ptr + to * LATENT + columns[None, :]
-        tl.store(to_out, found.to(out_ptr.dtype.element_ty), mask=inside[:, None])
-    else:
-        to_part = part_ptr + (to * SPLITS + split) * LATENT + columns[None, :]
-        tl.store(to_part, found, mask=inside[:, None])
-        if column == 0:
-            to_stat = stat_ptr + row * SPLITS + split
-            tl.store(to_stat, most, mask=inside)
-            tl.store(to_stat + sequences * heads * SPLITS, total, mask=inside)
 
 
 def mla_decode(
@@ -197,7 +67,17 @@ def mla_decode(
     device = gpu.launching()
     tokens = min(block_table.shape[1] * block_size, max_length or 2**31)
     rows = _rows(heads)
-    parts = _splits(device, sequences * triton.cdiv(heads, rows), tokens)
+    tiles = triton.cdiv(heads, rows)
+    parts = splits(
+        device,
+        sequences * tiles,
+        tokens,
+        beside=1,
+        token_bytes=whole * cache.element_size() / tiles,
+        token_flops=2.0 * rows * (whole + latent),
+        result_bytes=4.0 * rows * latent,
+        least=_SHORTEST,
+    )
     wide = checks.wide(cache)
     problem = {
         "sequences": sequences,
@@ -308,28 +188,30 @@ def _rows(heads: int) -> int:
     return max(16, min(64, triton.next_power_of_2(heads)))
 
 
-def _splits(device: Device, programs: int, tokens: int) -> int:
-    """Parts of the tokens that take the least time: rounds of workgroups, one per unit at a time,
-    times the tokens of each, with what its start costs."""
-    longest = max(1, min(_MOST_SPLITS, tokens // _SHORTEST))
-    units = device.compute_units
-    return min(
-        range(1, longest + 1),
-        key=lambda parts: -(-programs * parts // units) * (tokens / parts + _START),
-    )
-
-
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     latent, rows = problem["latent"], _rows(problem["heads"])
-    gfx9 = device.target.startswith("gfx9")
-    small = tuple(sorted({min(rows, 32), rows, min(rows, 16)}))
+    shared: dict[str, Sequence[Any]] = {"BLOCK_N": (16, 32), "num_stages": (1,)}
+    if device.target.startswith("gfx9"):
+        # values whose wave takes columns are read across tokens, which gfx950 has instructions for
+        turned = device.target == "gfx950"
+        return {
+            "ROWS": (rows,),
+            "VALUE": (latent,),
+            "PIECE": (latent, 128) if turned and latent > 128 else (latent,),
+            "HELD": (True,),
+            "TURNED": (False, True) if turned else (False,),
+            "num_warps": (1, 2, 4, 8) if turned else (1, 2, 4),
+            **shared,
+            **compiler_options(device),
+        }
     return {
-        "ROWS": (rows,) if gfx9 else small,
-        "BLOCK_N": (16, 32),
-        "VALUE": (latent,) if gfx9 else tuple({latent, min(latent, 256), 128}),
-        "CHUNK": (latent,) if gfx9 else (64, 128),
-        "num_warps": (1, 2, 4) if gfx9 else (2, 4, 8),
-        "num_stages": (1,),
+        "ROWS": tuple(sorted({min(rows, 32), rows, min(rows, 16)})),
+        "VALUE": tuple({latent, min(latent, 256), 128}),
+        "PIECE": (64, 128),
+        "HELD": (False,),
+        "TURNED": (False,),
+        "num_warps": (2, 4, 8),
+        **shared,
         **compiler_options(device),
     }
 
@@ -339,7 +221,6 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
     rows, columns, value = settings["ROWS"], settings["BLOCK_N"], settings["VALUE"]
     tiles = triton.cdiv(problem["heads"], rows) * (latent // value)
     size = getattr(torch, problem["cache"]).itemsize
-    held = settings["CHUNK"] == latent
     return Walk(
         programs=problem["sequences"] * tiles * problem["splits"],
         warps=settings["num_warps"],
@@ -350,9 +231,10 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
         width=value,
         size=size,
         bytes=1.0 * problem["sequences"] * problem["tokens"] * (latent + rope) * size,
-        held=held,
-        shared=held,
-        ahead=int(held),
+        held=settings["HELD"],
+        shared=settings["HELD"],
+        ahead=int(settings["HELD"]),
+        turned=settings["TURNED"],
     )
 
 
@@ -360,12 +242,18 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     walk = _walk(problem, settings)
     rows, waves = settings["ROWS"], settings["num_warps"]
     if walk.held:
-        return walk.fits(device) and rows >= 16 * waves
+        if walk.turned != (settings["PIECE"] < problem["latent"]) or not walk.fits(device):
+            return False
+        # a wave per 16 rows, or per 16 rows and 16 tokens where all take columns of the values;
+        # fewer would leave a SIMD with one, whose every wait shows
+        if walk.turned:
+            return waves == rows // 16 * (settings["BLOCK_N"] // 16)
+        return 16 * waves <= rows
     # a chunk of queries and of keys, and the result; from what compiles without spills
     threads = device.wave_lanes * waves
     most = 72 if device.target == "gfx1100" else 136
-    chunks = settings["CHUNK"] * (1 if device.target == "gfx1201" else 2) / 4
-    return rows * settings["VALUE"] / threads + chunks <= most + 32 and rows * 2 >= 16 * waves
+    pieces = settings["PIECE"] * (1 if device.target == "gfx1201" else 2) / 4
+    return rows * settings["VALUE"] / threads + pieces <= most + 32 and rows * 2 >= 16 * waves
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
@@ -453,8 +341,8 @@ _SHAPES = (
 OPERATORS = (
     Operator(
         name="mla_decode",
+        notes=FP8_NAN,
         summary="attention of one new token per sequence over compressed keys and values",
-        notes="A NaN in an fp8 cache counts as a number where a GPU does not convert the format.",
         call=mla_decode,
         reference=mla_decode_reference,
         inputs=_inputs,

@@ -15,17 +15,9 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks
 from wavecast.kernels.choice import launch
-from wavecast.kernels.decode.arguments import (
-    Options,
-    attended,
-    check,
-    contiguous,
-    made_cache,
-    made_lengths,
-    made_table,
-    spread,
-)
+from wavecast.kernels.decode.arguments import Options, Paged, check
 from wavecast.kernels.decode.parts import (
+    FP8_NAN,
     cache_entries,
     cache_rows,
     cache_tile,
@@ -33,6 +25,8 @@ from wavecast.kernels.decode.parts import (
     chunked_scores,
     widened,
 )
+from wavecast.kernels.decode.reference import attended
+from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.decode.walking import Walk, chunks, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
@@ -203,49 +197,28 @@ def paged_attention(
     checks.require(sequences > 0, name, f"{tokens} tokens of no sequence")
     if not block_table.shape[1] or not key_cache.shape[0]:
         return out.zero_()
-    q = q if q.stride(2) == 1 else q.contiguous()
-    block_table = block_table if block_table.stride(1) == 1 else block_table.contiguous()
     group = heads // kv_heads
-    wide = checks.wide(key_cache, value_cache)
-    k_scale, k_step = spread(k_scale)
-    v_scale, v_step = spread(v_scale)
-    problem = {
-        "rows": tokens,
-        "sequences": sequences,
-        "kv_heads": kv_heads,
-        "group": triton.next_power_of_2(group),
-        "head": head,
-        "block_size": block_size,
-        "tokens": block_table.shape[1] * block_size,
-        "dtype": str(q.dtype).removeprefix("torch."),
-        "cache": str(key_cache.dtype).removeprefix("torch."),
-        "window": window,
-        "extras": (alibi is not None) + (soft_cap > 0),
-        "wide": wide,
-    }
+    given = Paged.of(q, key_cache, value_cache, block_table, scale, options)
     launch(
         paged_attention_kernel,
         lambda settings: (kv_heads, tokens // settings["QUERIES"] + sequences),
         (
-            *(q, key_cache, value_cache, starts.contiguous(), block_table, lengths.contiguous()),
-            *(k_scale, v_scale, contiguous(sinks), contiguous(alibi), out),
-            *(head**-0.5 if scale is None else scale, soft_cap, window),
-            *(sequences, group, q.stride(0), q.stride(1), out.stride(0), block_table.stride(0)),
-            *(*key_cache.stride()[:3], *value_cache.stride()[:3], k_step, v_step),
+            *(given.q, key_cache, value_cache, starts.contiguous(), given.block_table),
+            *(lengths.contiguous(), given.k_scale, given.v_scale, given.sinks, given.alibi, out),
+            *(*given.factors, sequences, group, *given.q.stride()[:2], out.stride(0)),
+            *(given.block_table.stride(0), *given.strides),
         ),
         SPACE,
-        problem,
-        HEAD=head,
-        PADDED=triton.next_power_of_2(head),
+        {
+            **given.problem,
+            "rows": tokens,
+            "sequences": sequences,
+            "group": triton.next_power_of_2(group),
+            "tokens": block_table.shape[1] * block_size,
+            "window": window,
+        },
         GROUP=triton.next_power_of_2(group),
-        BLOCK_SIZE=block_size,
-        WINDOW=window > 0,
-        SINKS=sinks is not None,
-        SLOPES=alibi is not None,
-        CAPPED=soft_cap > 0,
-        K_SCALED=k_scale is not None,
-        V_SCALED=v_scale is not None,
-        WIDE=wide,
+        **given.constants,
     )
     return out
 
@@ -345,67 +318,26 @@ def _inputs(
     prefills: int,
     new: int,
     decodes: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
     length: int,
-    dtype: str,
-    block_size: int = 16,
-    cache: str = "",
-    scales: int = 0,
-    window: int = 0,
-    sinks: bool = False,
-    soft_cap: float = 0.0,
-    alibi: bool = False,
     ragged: bool = False,
+    **sizes: Any,
 ) -> dict[str, Any]:
-    sequences = prefills + decodes
-    lengths = made_lengths(make, sequences, length, ragged)
+    lengths = made_lengths(make, prefills + decodes, length, ragged)
     counts = torch.tensor([new] * prefills + [1] * decodes, dtype=torch.int32)
     counts = torch.minimum(counts, lengths.cpu())
     starts = torch.cat([torch.zeros(1, dtype=torch.int32), counts.cumsum(0).int()])
-    table, blocks = made_table(make, lengths, block_size)
-    shape = (blocks, block_size, kv_heads, head)
-    key_cache, k_scale = made_cache(make, shape, cache or dtype, scales)
-    value_cache, v_scale = made_cache(make, shape, cache or dtype, scales)
-    return {
-        "q": make.normal((int(starts[-1]), heads, head), dtype),
-        "key_cache": key_cache,
-        "value_cache": value_cache,
-        "starts": starts.to(make.device),
-        "block_table": table,
-        "lengths": lengths,
-        "scale": None,
-        "k_scale": k_scale,
-        "v_scale": v_scale,
-        "window": window,
-        "sinks": make.normal((heads,), "float32") if sinks else None,
-        "soft_cap": soft_cap,
-        "alibi": make.uniform((heads,), "float32", 0.01, 0.5) if alibi else None,
-    }
+    given = paged_inputs(make, lengths, int(starts[-1]), **sizes)
+    return {**given, "starts": starts.to(make.device)}
 
 
 def _work(
-    prefills: int,
-    new: int,
-    decodes: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    length: int,
-    dtype: str,
-    cache: str = "",
-    window: int = 0,
-    **_: Any,
+    prefills: int, new: int, decodes: int, length: int, window: int = 0, **sizes: Any
 ) -> Work:
     seen = sum(min(length - new + i + 1, window or length) for i in range(new)) * prefills
     seen += decodes * min(length, window or length)
-    tokens = prefills * min(length, window + new if window else length)
-    tokens += decodes * min(length, window or length)
-    rows = (prefills * new + decodes) * heads * head * getattr(torch, dtype).itemsize
-    kind = "fp16" if dtype == "float16" else "bf16"
-    read = 2.0 * tokens * kv_heads * head * getattr(torch, cache or dtype).itemsize + rows
-    return Work({kind: 4.0 * seen * heads * head}, read, rows, "formula", "formula")
+    read = prefills * min(length, window + new if window else length)
+    read += decodes * min(length, window or length)
+    return paged_work(prefills * new + decodes, read, seen, **sizes)
 
 
 _SMALL = {
@@ -430,18 +362,17 @@ _THOROUGH = (
     {**_SMALL, "dtype": "bfloat16", "head": 128, "new": 70, "prefills": 1, "heads": 2},
     {**_SMALL, "dtype": "bfloat16", "head": 256, "block_size": 32, "new": 3},
 )
-_LLAMA = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
 _SHAPES = (
-    {**_LLAMA, "prefills": 2, "new": 2048, "decodes": 0, "heads": 64, "length": 2048},
-    {**_LLAMA, "prefills": 1, "new": 1024, "decodes": 32, "heads": 64, "length": 4096},
-    {**_LLAMA, "prefills": 0, "new": 0, "decodes": 128, "heads": 64, "length": 4096},
+    {**LLAMA, "prefills": 2, "new": 2048, "decodes": 0, "heads": 64, "length": 2048},
+    {**LLAMA, "prefills": 1, "new": 1024, "decodes": 32, "heads": 64, "length": 4096},
+    {**LLAMA, "prefills": 0, "new": 0, "decodes": 128, "heads": 64, "length": 4096},
 )
 
 OPERATORS = (
     Operator(
         name="paged_attention",
+        notes=FP8_NAN,
         summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
-        notes="A NaN in an fp8 cache counts as a number where a GPU does not convert the format.",
         call=paged_attention,
         reference=paged_attention_reference,
         inputs=_inputs,

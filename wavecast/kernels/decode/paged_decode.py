@@ -15,32 +15,29 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
-from wavecast.kernels.decode.arguments import (
-    Options,
-    attended,
-    check,
-    contiguous,
-    made_cache,
-    made_lengths,
-    made_table,
-    spread,
-)
+from wavecast.kernels.decode.arguments import Options, Paged, check
+from wavecast.kernels.decode.combine import REDUCE, reduce_parts, splits
 from wavecast.kernels.decode.parts import (
-    REDUCE,
+    FP8_NAN,
     cache_entries,
     cache_rows,
     cache_tile,
     capped,
     chunked_scores,
-    reduce_parts,
-    splits,
     widened,
 )
+from wavecast.kernels.decode.reference import attended
+from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.decode.walking import Walk, chunks, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
+
+_SHORTEST = 64
+"""Tokens that are worth a part of their own."""
+_BESIDE = 4
+"""Workgroups of a unit that it takes to have enough loads under way."""
 
 
 @triton.jit
@@ -196,61 +193,48 @@ def paged_decode(
         return out
     if not block_table.shape[1] or not key_cache.shape[0]:
         return out.zero_()
-    q = q if q.stride(2) == 1 else q.contiguous()
-    block_table = block_table if block_table.stride(1) == 1 else block_table.contiguous()
+    device = gpu.launching()
+    given = Paged.of(q, key_cache, value_cache, block_table, scale, options)
     group = heads // kv_heads
     rows = _rows(group)
     row_tiles = triton.cdiv(group, rows)
     tokens = block_table.shape[1] * block_size
     tokens = min(tokens, max_length or tokens, window or tokens)
-    device = gpu.launching()
     parts = splits(
-        device, sequences * kv_heads * row_tiles, tokens, head * key_cache.element_size()
+        device,
+        sequences * kv_heads * row_tiles,
+        tokens,
+        beside=_BESIDE,
+        token_bytes=2.0 * head * key_cache.element_size() / row_tiles,
+        token_flops=4.0 * rows * head,
+        result_bytes=4.0 * min(rows, group) * head,
+        least=_SHORTEST,
     )
-    wide = checks.wide(key_cache, value_cache)
-    problem = {
-        "sequences": sequences,
-        "kv_heads": kv_heads,
-        "group": group,
-        "head": head,
-        "block_size": block_size,
-        "tokens": tokens,
-        "dtype": str(q.dtype).removeprefix("torch."),
-        "cache": str(key_cache.dtype).removeprefix("torch."),
-        "splits": parts,
-        "extras": (window > 0) + (alibi is not None) + (soft_cap > 0),
-        "wide": wide,
-    }
     some = parts if parts > 1 else 0
     part = torch.empty((sequences * heads, some, head), dtype=torch.float32, device=q.device)
     stat = torch.empty((2, sequences * heads, some), dtype=torch.float32, device=q.device)
-    k_scale, k_step = spread(k_scale)
-    v_scale, v_step = spread(v_scale)
     launch(
         paged_decode_kernel,
         lambda _: (row_tiles * kv_heads * parts * sequences,),
         (
-            *(q, key_cache, value_cache, block_table, lengths.contiguous(), k_scale, v_scale),
-            *(contiguous(sinks), contiguous(alibi), out, part, stat),
-            *(head**-0.5 if scale is None else scale, soft_cap, window),
-            *(sequences, kv_heads, group, q.stride(0), q.stride(1), block_table.stride(0)),
-            *(*key_cache.stride()[:3], *value_cache.stride()[:3], k_step, v_step),
+            *(given.q, key_cache, value_cache, given.block_table, lengths.contiguous()),
+            *(given.k_scale, given.v_scale, given.sinks, given.alibi, out, part, stat),
+            *(*given.factors, sequences, kv_heads, group, *given.q.stride()[:2]),
+            *(given.block_table.stride(0), *given.strides),
         ),
         SPACE,
-        problem,
-        HEAD=head,
-        PADDED=triton.next_power_of_2(head),
+        {
+            **given.problem,
+            "sequences": sequences,
+            "group": group,
+            "tokens": tokens,
+            "splits": parts,
+            "window": window > 0,
+        },
         ROWS=rows,
         ROW_TILES=row_tiles,
-        BLOCK_SIZE=block_size,
         SPLITS=parts,
-        WINDOW=window > 0,
-        SINKS=sinks is not None,
-        SLOPES=alibi is not None,
-        CAPPED=soft_cap > 0,
-        K_SCALED=k_scale is not None,
-        V_SCALED=v_scale is not None,
-        WIDE=wide,
+        **given.constants,
     )
     if parts > 1:
         reduce_parts(part, stat, out.view(-1, head))
@@ -342,61 +326,15 @@ SPACE = Space(
 
 
 def _inputs(
-    make: Make,
-    sequences: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    length: int,
-    dtype: str,
-    block_size: int = 16,
-    cache: str = "",
-    scales: int = 0,
-    window: int = 0,
-    sinks: bool = False,
-    soft_cap: float = 0.0,
-    alibi: bool = False,
-    ragged: bool = False,
+    make: Make, sequences: int, length: int, ragged: bool = False, **sizes: Any
 ) -> dict[str, Any]:
     lengths = made_lengths(make, sequences, length, ragged)
-    table, blocks = made_table(make, lengths, block_size)
-    shape = (blocks, block_size, kv_heads, head)
-    key_cache, k_scale = made_cache(make, shape, cache or dtype, scales)
-    value_cache, v_scale = made_cache(make, shape, cache or dtype, scales)
-    return {
-        "q": make.normal((sequences, heads, head), dtype),
-        "key_cache": key_cache,
-        "value_cache": value_cache,
-        "block_table": table,
-        "lengths": lengths,
-        "scale": None,
-        "k_scale": k_scale,
-        "v_scale": v_scale,
-        "window": window,
-        "sinks": make.normal((heads,), "float32") if sinks else None,
-        "soft_cap": soft_cap,
-        "alibi": make.uniform((heads,), "float32", 0.01, 0.5) if alibi else None,
-        "max_length": 0,
-    }
+    return {**paged_inputs(make, lengths, sequences, **sizes), "max_length": 0}
 
 
-def _work(
-    sequences: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    length: int,
-    dtype: str,
-    cache: str = "",
-    window: int = 0,
-    **_: Any,
-) -> Work:
+def _work(sequences: int, length: int, window: int = 0, **sizes: Any) -> Work:
     tokens = sequences * min(length, window or length)
-    size = getattr(torch, cache or dtype).itemsize
-    rows = sequences * heads * head * getattr(torch, dtype).itemsize
-    kind = "fp16" if dtype == "float16" else "bf16"
-    read = 2.0 * tokens * kv_heads * head * size + rows
-    return Work({kind: 4.0 * tokens * heads * head}, read, rows, "formula", "formula")
+    return paged_work(sequences, tokens, tokens, **sizes)
 
 
 _SMALL = {"sequences": 3, "heads": 8, "kv_heads": 2, "head": 64, "length": 150, "ragged": True}
@@ -441,15 +379,14 @@ _THOROUGH = (
     {**_SMALL, "dtype": "bfloat16", "heads": 20, "kv_heads": 1, "head": 128, "block_size": 16},
     {**_SMALL, "dtype": "bfloat16", "heads": 70, "kv_heads": 1, "head": 64, "length": 90},
 )
-_LLAMA = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
 _SHAPES = (
-    {**_LLAMA, "sequences": 1, "heads": 64, "length": 16384},
-    {**_LLAMA, "sequences": 16, "heads": 64, "length": 4096},
-    {**_LLAMA, "sequences": 64, "heads": 32, "length": 4096, "block_size": 64},
-    {**_LLAMA, "sequences": 64, "heads": 64, "length": 4096, "cache": "float8_e4m3fn", "scales": 1},
-    {**_LLAMA, "sequences": 256, "heads": 128, "length": 1024},
+    {**LLAMA, "sequences": 1, "heads": 64, "length": 16384},
+    {**LLAMA, "sequences": 16, "heads": 64, "length": 4096},
+    {**LLAMA, "sequences": 64, "heads": 32, "length": 4096, "block_size": 64},
+    {**LLAMA, "sequences": 64, "heads": 64, "length": 4096, "cache": "float8_e4m3fn", "scales": 1},
+    {**LLAMA, "sequences": 256, "heads": 128, "length": 1024},
     {
-        **_LLAMA,
+        **LLAMA,
         "sequences": 256,
         "heads": 64,
         "head": 64,
@@ -462,8 +399,8 @@ _SHAPES = (
 OPERATORS = (
     Operator(
         name="paged_decode",
+        notes=FP8_NAN,
         summary="attention of one new token per sequence over a paged cache",
-        notes="A NaN in an fp8 cache counts as a number where a GPU does not convert the format.",
         call=paged_decode,
         reference=paged_decode_reference,
         inputs=_inputs,

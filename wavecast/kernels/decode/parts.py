@@ -1,32 +1,23 @@
-"""What the kernels of a paged cache share: reading its tiles, and joining the parts of a softmax
-that workgroups computed of one row each."""
+"""What the kernels of a paged cache share: reading its tiles."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.space import Problem, Settings, Space
-
 LOG2E: Final = 1.4426950408889634
 HALVES: Final = (torch.float16, torch.bfloat16)
 FP8: Final = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2)
 CACHES: Final = (*HALVES, *FP8, torch.int8)
-
-_PROGRAMS_PER_UNIT = 8
-_SHORTEST = 32768
-"""Bytes of keys that are worth a part of their own."""
-_MOST_SPLITS = 64
-_AT_ONCE = 8
-"""Parts whose loads the reduction has under way together."""
+FP8_NAN: Final = (
+    "A NaN in an fp8 cache counts as a number where a GPU does not convert the format: to keep it "
+    "would cost 11% of the time on gfx942 and double it on gfx90a."
+)
+"""A note of operators that read fp8 caches; from executed samples of `paged_decode`, 64 sequences
+of 4096 tokens, with the cache widened by `quantise.formats.halves_of`."""
 
 
 @triton.jit
@@ -68,7 +59,7 @@ def cache_tile(rows, place, inside, HEAD: tl.constexpr, PADDED: tl.constexpr):
 
 @triton.jit
 def widened(x, kind: tl.constexpr):
-    """A tile of a cache in the dtype `kind` of the matrix product, exactly."""
+    """A tile of a cache in the dtype `kind` of matrix products, exactly but for NaN (FP8_NAN)."""
     if x.dtype == kind:
         return x
     elif x.dtype == tl.int8:
@@ -112,105 +103,16 @@ def chunked_scores(
     return score
 
 
-@triton.jit
-def decode_reduce_kernel(
-    part_ptr, stat_ptr, out_ptr, rows, row_stride,
-    HEAD: tl.constexpr, PADDED: tl.constexpr, SPLITS: tl.constexpr, PADDED_SPLITS: tl.constexpr,
-    AT_ONCE: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Joins the SPLITS parts of every row: `part_ptr` [rows, SPLITS, HEAD] are sums weighted with
-    exp2(score - most), `stat_ptr` [2, rows, SPLITS] `most` and the sum of weights."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    place = tl.arange(0, PADDED)
-    split = tl.arange(0, PADDED_SPLITS)
-    valid = row < rows
-    stats = stat_ptr + row[:, None] * SPLITS + split[None, :]
-    given = valid[:, None] & (split < SPLITS)[None, :]
-    peaks = tl.load(stats, mask=given, other=float("-inf"))
-    most = tl.max(peaks, axis=1)
-    most = tl.where(most == float("-inf"), 0.0, most)
-    sums = tl.load(stats + rows * SPLITS, mask=given, other=0.0)
-    total = tl.sum(sums * tl.exp2(peaks - most[:, None]), axis=1)
-    found = tl.zeros((ROWS, PADDED), tl.float32)
-    from_row = part_ptr + row.to(tl.int64)[:, None] * (SPLITS * HEAD) + place[None, :]
-    kept = valid[:, None] & (place < HEAD)[None, :]
-    for start in range(0, SPLITS, AT_ONCE):
-        for step in tl.static_range(0, AT_ONCE):  # pyright: ignore[reportGeneralTypeIssues]
-            number = start + step
-            here = valid & (number < SPLITS)
-            peak = tl.load(stat_ptr + row * SPLITS + number, mask=here, other=float("-inf"))
-            weight = tl.exp2(peak - most)[:, None]
-            part = tl.load(from_row + number * HEAD, mask=kept & (weight > 0), other=0.0)
-            found += part * weight
-    found = found / tl.where(total > 0, total, 1.0)[:, None]  # pyright: ignore[reportOperatorIssue]
-    to_row = out_ptr + row.to(tl.int64)[:, None] * row_stride + place[None, :]
-    tl.store(to_row, found.to(out_ptr.dtype.element_ty), mask=kept)
-
-
-def splits(device: Device, programs: int, tokens: int, token_bytes: int) -> int:
-    """In how many parts the tokens of a sequence are best taken, with `programs` that each walk
-    `tokens` otherwise: as many as fill the GPU, and none too short to be worth its own start."""
-    wanted = _PROGRAMS_PER_UNIT * device.compute_units / max(1, programs)
-    longest = max(1, tokens // max(64, _SHORTEST // token_bytes))
-    return 1 << max(0, math.ceil(math.log2(max(1.0, min(wanted, longest, _MOST_SPLITS)))))
-
-
-def reduce_parts(part: torch.Tensor, stat: torch.Tensor, out: torch.Tensor) -> None:
-    """Join `part` [rows, splits, head] with `stat` [2, rows, splits] into `out` [rows, head]."""
-    rows, count, head = part.shape
-    launch(
-        decode_reduce_kernel,
-        lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
-        (part, stat, out, rows, out.stride(0)),
-        REDUCE,
-        {"rows": rows, "head": head, "splits": count},
-        HEAD=head,
-        PADDED=triton.next_power_of_2(head),
-        SPLITS=count,
-        PADDED_SPLITS=triton.next_power_of_2(count),
-        AT_ONCE=min(count, _AT_ONCE),
-    )
-
-
-def _reduce_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"ROWS": (1, 2, 4, 8), "num_warps": (1, 2, 4), "num_stages": (1,)}
-
-
-def _reduce_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, head, count = problem["rows"], problem["head"], problem["splits"]
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
-        read=4.0 * rows * count * (head + 2),
-        written=2.0 * rows * head,
-        elements=settings["ROWS"] * triton.next_power_of_2(head),
-        operations=8.0 + 4.0 * count,
-        held=4.0,
-    )
-
-
-REDUCE = Space(
-    kernel="decode_reduce_kernel",
-    axes=_reduce_axes,
-    seconds=_reduce_seconds,
-    classes=("rows",),
-)
-
-
 __all__ = [
     "CACHES",
     "FP8",
+    "FP8_NAN",
     "HALVES",
     "LOG2E",
-    "REDUCE",
     "cache_entries",
     "cache_rows",
     "cache_tile",
     "capped",
     "chunked_scores",
-    "decode_reduce_kernel",
-    "reduce_parts",
-    "splits",
     "widened",
 ]

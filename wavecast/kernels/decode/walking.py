@@ -31,7 +31,8 @@ class Walk:
     `rows` rows of queries: keys of `depth` elements of `size` bytes, values of `width`.
 
     `bytes` are read from memory in all. `held` says that queries stay in registers, `shared` that
-    values are a part of the keys. `ahead` tiles are loaded before they are needed.
+    values are a part of the keys. `ahead` tiles are loaded before they are needed. Where `turned`,
+    waves share the columns of the values among them.
     """
 
     programs: float
@@ -46,6 +47,7 @@ class Walk:
     held: bool = True
     shared: bool = False
     ahead: int = 0
+    turned: bool = False
 
     def registers(self, device: Device) -> float:
         """Registers a lane needs, about."""
@@ -92,7 +94,8 @@ class Walk:
         matrix = products / chip.matrix_rate(dtype)
         # every wave of other rows reads all keys and values; a tile is written once
         readers = max(1, min(self.warps, self.rows // 16))
-        moved = self.columns * (self.depth + self.width) * 2 * (readers + 1)
+        of_values = 1 if self.turned else readers
+        moved = self.columns * 2 * (self.depth * (readers + 1) + self.width * (of_values + 1))
         if not self.held:
             moved += self.rows * self.depth * 2 * 2
         lds = moved / chip.lds_rate

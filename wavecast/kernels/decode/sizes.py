@@ -1,0 +1,107 @@
+"""Test data of attention over a paged cache, and the sizes its operators are tested with."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+from wavecast.kernels.inputs import Make
+from wavecast.model.bounds import Work
+
+LLAMA: Final = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
+"""The cache of Llama 3 and its like."""
+
+
+def paged_inputs(
+    make: Make,
+    lengths: torch.Tensor,
+    rows: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    dtype: str,
+    block_size: int = 16,
+    cache: str = "",
+    scales: int = 0,
+    window: int = 0,
+    sinks: bool = False,
+    soft_cap: float = 0.0,
+    alibi: bool = False,
+) -> dict[str, Any]:
+    """Arguments of an operator whose `rows` queries attend to sequences of `lengths`."""
+    table, blocks = made_table(make, lengths, block_size)
+    shape = (blocks, block_size, kv_heads, head)
+    key_cache, k_scale = made_cache(make, shape, cache or dtype, scales)
+    value_cache, v_scale = made_cache(make, shape, cache or dtype, scales)
+    return {
+        "q": make.normal((rows, heads, head), dtype),
+        "key_cache": key_cache,
+        "value_cache": value_cache,
+        "block_table": table,
+        "lengths": lengths,
+        "scale": None,
+        "k_scale": k_scale,
+        "v_scale": v_scale,
+        "window": window,
+        "sinks": make.normal((heads,), "float32") if sinks else None,
+        "soft_cap": soft_cap,
+        "alibi": make.uniform((heads,), "float32", 0.01, 0.5) if alibi else None,
+    }
+
+
+def paged_work(
+    rows: int,
+    read: int,
+    seen: int,
+    heads: int,
+    kv_heads: int,
+    head: int,
+    dtype: str,
+    cache: str = "",
+    **_: Any,
+) -> Work:
+    """`rows` queries that see `seen` tokens in all, of `read` that lie in the cache."""
+    size = getattr(torch, cache or dtype).itemsize
+    own = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize
+    kind = "fp16" if dtype == "float16" else "bf16"
+    moved = 2.0 * read * kv_heads * head * size + own
+    return Work({kind: 4.0 * seen * heads * head}, moved, own, "formula", "formula")
+
+
+def made_cache(
+    make: Make, shape: tuple[int, ...], dtype: str, scaled: int
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """A cache of normal values and its scales, `scaled` of them (0: none)."""
+    if dtype == "int8":
+        cache = make.integers(shape, -127, 128, "int8") if make.values else None
+        if cache is None:
+            cache = torch.empty(shape, dtype=torch.int8, device=make.device)
+        size = 0.01
+    else:
+        cache, size = make.normal(shape, dtype), 0.8
+    scale = make.uniform((scaled,), "float32", size, 2 * size) if scaled else None
+    return cache, scale
+
+
+def made_lengths(make: Make, sequences: int, length: int, ragged: bool) -> torch.Tensor:
+    """Lengths of sequences: `length` for all, or from 1 to `length` with the longest among them."""
+    if not ragged:
+        return make.tensor([length] * sequences, "int32")
+    found = make.integers((sequences,), 1, length + 1, "int32")
+    found[sequences // 2] = length
+    return found
+
+
+def made_table(make: Make, lengths: torch.Tensor, block_size: int) -> tuple[torch.Tensor, int]:
+    """A table of blocks in random order, -1 where a sequence has none, and how many there are."""
+    counts = (lengths + block_size - 1) // block_size
+    width, total = int(counts.max()), int(counts.sum())
+    order = make.permutation(total, "int32")
+    used = torch.arange(width)[None, :] < counts.cpu()[:, None]
+    table = torch.full(used.shape, -1, dtype=torch.int32)
+    table[used] = order.cpu()
+    return table.to(make.device), total
+
+
+__all__ = ["LLAMA", "made_cache", "made_lengths", "made_table", "paged_inputs", "paged_work"]
