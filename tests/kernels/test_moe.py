@@ -10,9 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast import ops  # noqa: E402
+from wavecast.integrations.torch.verify import verify  # noqa: E402
 from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.kernels.moe import tiling  # noqa: E402
 from wavecast.kernels.moe.align import blocks  # noqa: E402
 from wavecast.kernels.moe.layer import moe  # noqa: E402
 
@@ -56,10 +58,40 @@ def test_routes_refuse_what_they_do_not_take(changed: dict[str, Any], message: s
         ops.operator("moe_route").call(**_arguments("moe_route", **changed))
 
 
-def test_fp8_refuses_scales_of_another_shape() -> None:
-    given = _arguments("moe_experts_fp8", scale1=torch.ones(3, 2, 2))
-    with device("gfx942"), pytest.raises(ArgumentError, match="scale1 is 3x2x2, expected 3x1x2"):
-        ops.operator("moe_experts_fp8").call(**given)
+@pytest.mark.parametrize(
+    ("name", "changed", "message"),
+    [
+        ("fp8", {"scale1": torch.ones(3, 2, 2)}, "scale1 is 3x2x2, expected 3x1x2"),
+        ("fp8", {"w1": torch.zeros(3, 80, 160)}, "w1 is float32; it takes float8_e4m3fn"),
+        ("int8", {"scale2": torch.ones(4, 12)}, "scale2 is 4x12, expected 4x20"),
+        ("int8", {"scale1": torch.ones(4, 24).double()}, "scale1 is float64; it takes float32"),
+        ("int8", {"w2": torch.zeros(4, 20, 12)}, "w2 is float32; it takes int8"),
+        ("w4a16", {"hidden": torch.zeros(3, 64)}, "hidden is float32; it takes bfloat16, float16"),
+        ("w4a16", {"group": 16}, "groups of 16; it takes 32, 64 and 128"),
+        ("w4a16", {"group": 128}, "w1 has 64 columns, no multiple of 128"),
+        ("w4a16", {"zero1": torch.zeros(4, 2, 64)}, "zero1 is float32; it takes uint8"),
+        ("w4a16", {"scale1": torch.ones(4, 64, 2)}, "scale1 is 4x64x2, expected 4x2x64"),
+        ("w4a16", {"bias2": torch.zeros(4, 64, device="meta")}, "on several devices"),
+    ],
+)
+def test_quantised_experts_refuse_what_they_do_not_take(
+    name: str, changed: dict[str, Any], message: str
+) -> None:
+    given = _arguments(f"moe_experts_{name}", **changed)
+    with device("gfx942"), pytest.raises(ArgumentError, match=message):
+        ops.operator(f"moe_experts_{name}").call(**given)
+
+
+def test_experts_of_more_blocks_than_are_walked_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiling, "block_of", lambda *_: 16)
+    sizes = {"tokens": 150, "experts": 2, "model": 32, "inter": 80, "top_k": 2}
+    operator = ops.operator("moe_experts")
+    verdict = verify(operator, {**sizes, "dtype": "bfloat16"}, "gfx942")
+    blocks_of_one = [
+        one.problem["slots"] // 2 / 16 for one in verdict.decisions if "n" in one.problem
+    ]
+    assert min(blocks_of_one) > 8
+    assert not verdict.problems
 
 
 def test_no_tokens() -> None:
@@ -68,6 +100,11 @@ def test_no_tokens() -> None:
         given[name] = given[name][:0]
     with device("gfx942"):
         assert ops.moe_experts(**given).shape == (0, 20)
+        for name in ("moe_experts_fp8", "moe_experts_int8", "moe_experts_w4a16"):
+            some = _arguments(name)
+            few = {one: some[one][:0] for one in ("hidden", "weights", "experts")}
+            found = ops.operator(name).call(**{**some, **few})
+            assert found.shape == (0, some["hidden"].shape[1])
         found = ops.moe_experts_backward(given["hidden"], **given)
         rows, owners, starts = ops.moe_align(given["experts"], 4, 16)
         weights, experts = ops.moe_route(torch.zeros(0, 8), 2)
@@ -78,19 +115,24 @@ def test_no_tokens() -> None:
     assert weights.shape == experts.shape == (0, 2)
 
 
-def test_any_strides() -> None:
-    given = _arguments()
+@pytest.mark.parametrize("name", ["moe_experts", "moe_experts_int8", "moe_experts_w4a16"])
+def test_any_strides(name: str) -> None:
+    given = _arguments(name)
+    operator = ops.operator(name)
     turned = {
         name: one.transpose(0, 1).contiguous().transpose(0, 1)
         for name, one in given.items()
         if isinstance(one, torch.Tensor)
     }
     with device("gfx1100"):
-        plain = ops.moe_experts(**given)
-        same = ops.moe_experts(**{**given, **turned})
-        logits = torch.arange(24.0).reshape(8, 3).T
-        _, experts = ops.moe_route(logits, 2)
+        plain = operator.call(**given)
+        same = operator.call(**{**given, **turned})
     assert torch.equal(plain, same)
+
+
+def test_logits_of_any_strides() -> None:
+    with device("gfx1100"):
+        _, experts = ops.moe_route(torch.arange(24.0).reshape(8, 3).T, 2)
     assert experts.tolist() == [[7, 6]] * 3
 
 

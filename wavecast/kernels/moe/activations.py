@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import torch
@@ -67,11 +68,31 @@ def slopes(gate, up, alpha, limit, KIND: tl.constexpr):
     return by_gate, by_up
 
 
-def number(operator: str, activation: str) -> int:
-    """The number of an activation. Raises ArgumentError."""
-    known = ", ".join(NUMBERS)
-    checks.require(activation in NUMBERS, operator, f"no activation {activation!r}; {known}")
-    return NUMBERS[activation]
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """An activation as kernels take it: `kind` is its number, `order` how weights hold gates and
+    ups (1: first all gates, 2: in turns), `numbers` are alpha and limit."""
+
+    kind: int
+    order: int
+    numbers: tuple[float, float]
+
+    @staticmethod
+    def of(
+        operator: str, activation: str, alpha: float, limit: float, interleaved: bool = False
+    ) -> Gate:
+        """By its name. Raises ArgumentError."""
+        known = ", ".join(NUMBERS)
+        checks.require(activation in NUMBERS, operator, f"no activation {activation!r}; {known}")
+        return Gate(NUMBERS[activation], 2 if interleaved else 1, (alpha, limit))
+
+
+def halves(both: torch.Tensor, interleaved: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gates and ups of [..., 2 · inter]."""
+    if interleaved:
+        return both[..., 0::2], both[..., 1::2]
+    gate, up = both.chunk(2, dim=-1)
+    return gate, up
 
 
 def reference(
@@ -88,4 +109,27 @@ def reference(
     return functional.gelu(gate, approximate=curve) * up
 
 
-__all__ = ["NUMBERS", "activate", "number", "reference", "slopes"]
+def derivatives(
+    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The derivatives of the activation by gate and by up, in plain torch."""
+    if activation == "silu":
+        share = torch.sigmoid(gate)
+        return up * share * (1 + gate * (1 - share)), gate * share
+    if activation == "clamped_swiglu":
+        low = gate.clamp(max=limit)
+        share = torch.sigmoid(alpha * low)
+        by_gate = share * (1 + alpha * low * (1 - share)) * (up.clamp(-limit, limit) + 1)
+        return by_gate * (gate <= limit), low * share * (up.abs() <= limit)
+    if activation == "gelu":
+        below = torch.special.ndtr(gate)
+        density = torch.exp(-0.5 * gate.square()) * 0.3989422804014327
+        return up * (below + gate * density), gate * below
+    root = 0.7978845608028654
+    curve = torch.tanh(root * (gate + 0.044715 * gate**3))
+    steep = root * (1 + 0.134145 * gate.square())
+    by_gate = 0.5 * (1 + curve + gate * (1 - curve.square()) * steep)
+    return up * by_gate, 0.5 * gate * (1 + curve)
+
+
+__all__ = ["NUMBERS", "Gate", "activate", "derivatives", "halves", "reference", "slopes"]

@@ -7,13 +7,16 @@ from typing import Any
 import torch
 import triton
 
-from wavecast.kernels import checks
+from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.moe import activations, gradients, products, steps
-from wavecast.kernels.moe import experts as given
+from wavecast.kernels.moe import activations, given, gradients, products, steps, tiling
+from wavecast.kernels.moe.activations import Gate
+from wavecast.kernels.moe.combine import COMBINE, combine
+from wavecast.kernels.moe.steps import Order, product
 from wavecast.kernels.operator import Operator, Tolerance
 from wavecast.kernels.space import Settings
+from wavecast.kernels.tiles import xcds
 from wavecast.model.bounds import Work
 
 Gradients = tuple[
@@ -42,50 +45,53 @@ def moe_experts_backward(
     sums are in float32 in a fixed order. Raises ArgumentError.
     """
     name = "moe_experts_backward"
-    given.check(name, hidden, weights, experts, w1, w2, bias1, bias2)
-    kind = activations.number(name, activation)
+    count, _, inter = given.check(
+        name, hidden, weights, experts, w1, w2, hidden.dtype, bias1=bias1, bias2=bias2, dy=dy
+    )
+    gate = Gate.of(name, activation, alpha, limit, interleaved)
     checks.shape_is(name, "dy", dy, hidden.shape)
     checks.dtype_in(name, "dy", dy, checks.FLOATS)
-    checks.same_device(name, dy=dy, hidden=hidden)
     if not hidden.numel():
         return _nothing(hidden, weights, w1, w2, bias1, bias2)
     hidden, dy = hidden.contiguous(), dy.to(hidden.dtype).contiguous()
     w1, w2, weights = w1.contiguous(), w2.contiguous(), weights.contiguous()
     bias1 = None if bias1 is None else bias1.contiguous()
     bias2 = None if bias2 is None else bias2.contiguous()
-    order = steps.Order.of(experts, w1.shape[0], hidden.dtype)
-    top_k, inter = order.top_k, w2.shape[2]
-    wide = torch.float32
-    before = steps.product(hidden, order, w1, bias1, shared=top_k, along=True, dtype=wide)
-    slope = steps.product(dy, order, w2, None, shared=top_k, along=False, dtype=wide)
+    order = Order.of(experts, count, hidden.element_size())
+    top_k, wide = order.top_k, torch.float32
+    before = product(hidden, order, w1, shared=top_k, bias=bias1, dtype=wide)
+    slope = product(dy, order, w2, shared=top_k, along=False, dtype=wide)
     dbefore, scaled = (torch.empty_like(one, dtype=hidden.dtype) for one in (before, slope))
     dweights = torch.empty(order.slots, dtype=torch.float32, device=hidden.device)
-    flags = {"kind": kind, "interleaved": interleaved}
     launch(
         gradients.moe_activation_backward_kernel,
         lambda _: (order.slots,),
         (
             *(before, slope, weights, order.experts, dbefore, scaled, dweights),
-            *(order.count, alpha, limit),
+            *(order.count, *gate.numbers),
         ),
         gradients.ACTIVATION,
-        {"slots": order.slots, "columns": inter, "bytes": hidden.element_size(), **flags},
+        {
+            "slots": order.slots,
+            "columns": inter,
+            "bytes": hidden.element_size(),
+            **steps.named(gate),
+        },
         N=inter,
-        KIND=kind,
-        INTERLEAVED=interleaved,
         WIDE=checks.wide(before),
+        **steps.options(gate),
     )
     if bias2 is not None:
         _add_bias_slope(dy, bias2, order, dweights)
-    each = steps.product(dbefore, order, w1, None, shared=1, along=False)
-    dhidden = steps.combine(each, order, None, hidden.dtype)
+    each = product(dbefore, order, w1, shared=1, along=False)
+    dhidden = combine(each, order, None, hidden.dtype)
     dw1, dbias1 = _weight_gradient(dbefore, hidden, order, w1, bias1, None, 1, top_k)
     dw2, dbias2 = _weight_gradient(dy, scaled, order, w2, bias2, weights, top_k, 1)
     return dhidden, dweights.to(weights.dtype).view(weights.shape), dw1, dw2, dbias1, dbias2
 
 
 def _add_bias_slope(
-    dy: torch.Tensor, bias: torch.Tensor, order: steps.Order, dweights: torch.Tensor
+    dy: torch.Tensor, bias: torch.Tensor, order: Order, dweights: torch.Tensor
 ) -> None:
     columns = dy.shape[1]
     launch(
@@ -101,7 +107,7 @@ def _add_bias_slope(
 def _weight_gradient(
     a: torch.Tensor,
     b: torch.Tensor,
-    order: steps.Order,
+    order: Order,
     w: torch.Tensor,
     bias: torch.Tensor | None,
     weights: torch.Tensor | None,
@@ -135,13 +141,14 @@ def _weight_gradient(
             "experts": order.count,
             "m": m,
             "n": n,
-            "dtype": products.FORMATS[a.dtype],
+            "dtype": tiling.FORMATS[a.dtype],
             **flags,
         },
         M=m,
         N=n,
         BIAS=bias is not None,
         WEIGHTED=weights is not None,
+        XCDS=xcds(gpu.launching()),
         WIDE=checks.wide(a, b),
     )
     return dw, dbias
@@ -187,10 +194,8 @@ def moe_experts_backward_reference(
     dw1, dw2, dbias1, dbias2 = [], [], [], []
     for expert in range(w1.shape[0]):
         up_by, down_by = w1[expert].to(kind), w2[expert].to(kind)
-        before = x @ up_by.T
-        if bias1 is not None:
-            before = before + bias1[expert].to(kind)
-        gate, up = given.halves(before, interleaved)
+        before = given.biased(x @ up_by.T, bias1, expert)
+        gate, up = activations.halves(before, interleaved)
         act = activations.reference(activation, gate, up, alpha, limit)
         slope = dy @ down_by
         along = (slope * act).sum(1, keepdim=True)
@@ -199,7 +204,7 @@ def moe_experts_backward_reference(
         chosen = experts == expert
         dweights = dweights + torch.where(chosen, along, 0.0)
         share = torch.where(chosen, weights.to(kind), 0.0).sum(1, keepdim=True)
-        by_gate, by_up = _slopes(activation, gate, up, alpha, limit)
+        by_gate, by_up = activations.derivatives(activation, gate, up, alpha, limit)
         halves = (slope * by_gate * share, slope * by_up * share)
         dbefore = torch.stack(halves, -1).flatten(-2) if interleaved else torch.cat(halves, -1)
         dx = dx + dbefore @ up_by
@@ -244,31 +249,8 @@ def moe_experts_backward_fake(
     )  # pyright: ignore[reportReturnType]
 
 
-def _slopes(
-    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The derivatives of an activation by gate and up."""
-    if activation == "silu":
-        share = torch.sigmoid(gate)
-        return up * share * (1 + gate * (1 - share)), gate * share
-    if activation == "clamped_swiglu":
-        low = gate.clamp(max=limit)
-        share = torch.sigmoid(alpha * low)
-        by_gate = share * (1 + alpha * low * (1 - share)) * (up.clamp(-limit, limit) + 1)
-        return by_gate * (gate <= limit), low * share * (up.abs() <= limit)
-    if activation == "gelu":
-        below = torch.special.ndtr(gate)
-        density = torch.exp(-0.5 * gate.square()) * 0.3989422804014327
-        return up * (below + gate * density), gate * below
-    root = 0.7978845608028654
-    curve = torch.tanh(root * (gate + 0.044715 * gate**3))
-    steep = root * (1 + 0.134145 * gate.square())
-    by_gate = 0.5 * (1 + curve + gate * (1 - curve.square()) * steep)
-    return up * by_gate, 0.5 * gate * (1 + curve)
-
-
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-    arguments = given.inputs(make, **sizes)
+    arguments = given.plain_inputs(make, **sizes)
     return {"dy": make.normal(arguments["hidden"].shape, sizes["dtype"]), **arguments}
 
 
@@ -279,7 +261,7 @@ def _work(
     size = getattr(torch, dtype).itemsize
     slots = tokens * top_k
     hit = min(experts, slots)
-    flops = {products.FORMATS[getattr(torch, dtype)]: 16.0 * slots * model * inter}
+    flops = {tiling.FORMATS[getattr(torch, dtype)]: 16.0 * slots * model * inter}
     read = (3 * hit * model * inter + 2 * tokens * model) * size
     written = (3 * experts * model * inter + tokens * model) * size
     return Work(flops, read, written, "formula", "formula")
@@ -298,7 +280,7 @@ OPERATORS = (
         thorough=given.THOROUGH,
         shapes=tuple(given.SHAPES[number] for number in (3, 6)),
         spaces=(
-            *(products.PRODUCT, products.COMBINE),
+            *(products.PRODUCT, COMBINE),
             *(gradients.ACTIVATION, gradients.BIAS_SLOPE, gradients.GRADIENT),
         ),
         tolerance=Tolerance(ulps=6.0, accumulated=2e-5),

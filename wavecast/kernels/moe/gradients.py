@@ -10,8 +10,9 @@ import triton.language as tl
 
 from wavecast.arch import Device
 from wavecast.kernels import estimates
-from wavecast.kernels.moe import products
+from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import activate, slopes
+from wavecast.kernels.moe.blocks import store_rows
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
 
@@ -19,7 +20,7 @@ from wavecast.kernels.tiles import tile_of
 @triton.jit
 def moe_activation_backward_kernel(
     before_ptr, slope_ptr, weights_ptr, experts_ptr, dbefore_ptr, scaled_ptr, dweights_ptr, count,
-    alpha, limit, N: tl.constexpr, KIND: tl.constexpr, INTERLEAVED: tl.constexpr,
+    alpha, limit, N: tl.constexpr, KIND: tl.constexpr, GATES: tl.constexpr,
     BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Of one slot, from `before` (gates and ups) and `slope`, the gradient by the activation's
@@ -35,8 +36,8 @@ def moe_activation_backward_kernel(
     for start in range(0, N, BLOCK):
         at = start + tl.arange(0, BLOCK)
         inside = (at < N) & known
-        gate_at = line * (2 * N) + (2 * at if INTERLEAVED else at)
-        up_at = gate_at + (1 if INTERLEAVED else N)
+        gate_at = line * (2 * N) + (2 * at if GATES == 2 else at)
+        up_at = gate_at + (1 if GATES == 2 else N)
         gate = tl.load(before_ptr + gate_at, mask=inside, other=0.0).to(tl.float32)
         up = tl.load(before_ptr + up_at, mask=inside, other=0.0).to(tl.float32)
         slope = tl.load(slope_ptr + line * N + at, mask=inside, other=0.0).to(tl.float32)
@@ -78,15 +79,16 @@ def moe_weight_gradient_kernel(
     a_ptr, b_ptr, order_ptr, starts_ptr, weights_ptr, dw_ptr, dbias_ptr, slots, a_shared, b_shared,
     M: tl.constexpr, N: tl.constexpr, BIAS: tl.constexpr, WEIGHTED: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP: tl.constexpr, WIDE: tl.constexpr,
+    GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """dw[expert] = Σ a[slot // a_shared]ᵀ · b[slot // b_shared] over the expert's slots, [M, N];
     and dbias[expert] = Σ a, times the slot's weight (WEIGHTED)."""
     down: tl.constexpr = (M + BLOCK_M - 1) // BLOCK_M
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     number = tl.program_id(0)
-    expert = number // (down * across)
-    line, column = tile_of(number % (down * across), down, across, GROUP, 1)  # pyright: ignore[reportArgumentType]
+    experts = tl.num_programs(0) // (down * across)
+    expert, within = tile_of(number, experts, down * across, 1, XCDS)  # pyright: ignore[reportArgumentType]
+    line, column = tile_of(within, down, across, GROUP, 1)  # pyright: ignore[reportArgumentType]
     first = tl.load(starts_ptr + expert)
     last = tl.load(starts_ptr + expert + 1)
     row = line * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -113,9 +115,9 @@ def moe_weight_gradient_kernel(
                 weight = tl.load(weights_ptr + slot, mask=valid, other=0.0).to(tl.float32)
                 one = one * weight[None, :]
             dbias += tl.sum(one, axis=1)
-    to = dw_ptr + expert.to(tl.int64) * (M * N) + row[:, None] * N + at[None, :]
-    kind = dw_ptr.dtype.element_ty
-    tl.store(to, dw.to(kind), mask=(row < M)[:, None] & (at < N)[None, :])
+    store_rows(
+        dw_ptr + expert.to(tl.int64) * (M * N), dw, row, row < M, column, N, BLOCK_M, BLOCK_N
+    )
     if BIAS:
         if column == 0:
             rounded = dbias.to(dbias_ptr.dtype.element_ty)
@@ -156,14 +158,12 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "num_warps": (4, 8),
         "num_stages": (2,),
     }
-    if device.target.startswith("gfx9"):
-        kept["matrix_instr_nonkdim"] = (16,)
-    return kept
+    return {**kept, **tiling.matrix(device)}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    size = 4 if problem["dtype"] == "fp32" else 2
-    return products.fits(problem, settings, device, settings["BLOCK_N"], size)
+    size = tiling.SIZES[problem["dtype"]]
+    return tiling.fits(problem, settings, device, settings["BLOCK_N"], size)
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:

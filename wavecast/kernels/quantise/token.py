@@ -13,7 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.quantise.equal import same_codes
 from wavecast.kernels.quantise.formats import (
     LEAST,
@@ -35,14 +35,18 @@ _WHOLE_ROW = 8192
 
 @triton.jit
 def quantise_token_kernel(
-    x_ptr, codes_ptr, scale_ptr, rows, columns, stride, least,
+    x_ptr, codes_ptr, scale_ptr, owners_ptr, rows, columns, stride, owners, least,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, WIDE: tl.constexpr,
     KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
+    """Rows whose owner (if `owners_ptr` has them) is none of `owners` are left out."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     place = tl.arange(0, BLOCK)
     valid = row < rows
+    if owners_ptr is not None:
+        owner = tl.load(owners_ptr + row, mask=valid, other=-1)
+        valid = (owner >= 0) & (owner < owners)
     at = row.to(tl.int64) if WIDE else row
     from_row = x_ptr + at[:, None] * stride + place[None, :]
     to_row = codes_ptr + at[:, None] * columns + place[None, :]
@@ -89,7 +93,7 @@ def quantise_fp8_token(
     are `x * (most / largest)` in float32, saturated and rounded to nearest, ties to even. A row
     with NaN has NaN everywhere. Raises ArgumentError.
     """
-    return _per_row("quantise_fp8_token", x, dtype, fp8_name("quantise_fp8_token", dtype))
+    return per_row("quantise_fp8_token", x, dtype, fp8_name("quantise_fp8_token", dtype))
 
 
 def quantise_fp8_token_reference(
@@ -108,7 +112,7 @@ def quantise_int8_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     row, 2^-100 at least, the scale is `largest / 127` and codes are `x * (127 / largest)` in
     float32, rounded to nearest, ties to even. Raises ArgumentError.
     """
-    return _per_row("quantise_int8_token", x, torch.int8, "int8")
+    return per_row("quantise_int8_token", x, torch.int8, "int8")
 
 
 def quantise_int8_token_reference(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,9 +131,16 @@ def _scaled(x: torch.Tensor, most: float) -> tuple[torch.Tensor, torch.Tensor]:
     return scaled, (largest / most).float().contiguous()
 
 
-def _per_row(
-    operator: str, x: torch.Tensor, dtype: torch.dtype, kind: str
+def per_row(
+    operator: str,
+    x: torch.Tensor,
+    dtype: torch.dtype,
+    kind: str,
+    owners: torch.Tensor | None = None,
+    count: int = 0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    """Codes and scales for `operator`. With `owners`, an int32 per row, rows of those that are none
+    of `count` are neither read nor written: a mixture's tokens without an expert."""
     checks.require(x.dim() > 0, operator, "x is a scalar")
     checks.dtype_in(operator, "x", x, checks.FLOATS)
     columns = x.shape[-1]
@@ -146,7 +157,10 @@ def _per_row(
     launch(
         quantise_token_kernel,
         lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
-        (flat, codes.view(torch.uint8), scale, rows, columns, flat.stride(0), LEAST),
+        (
+            *(flat, codes.view(torch.uint8), scale, owners),
+            *(rows, columns, flat.stride(0), count, LEAST),
+        ),
         TOKEN,
         {"rows": rows, "columns": columns, "bytes": x.element_size(), "kind": kind},
         WHOLE=columns <= _WHOLE_ROW,
@@ -223,6 +237,7 @@ OPERATORS = (
         reference=quantise_fp8_token_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x",)),
         cases=(
             *_with("float8_e4m3fn", *_CASES[:2]),
             *_with("float8_e4m3fnuz", _CASES[2]),
@@ -246,6 +261,7 @@ OPERATORS = (
         reference=quantise_int8_token_reference,
         inputs=_inputs,
         work=_work,
+        batch=Batch(("x",)),
         cases=_CASES,
         shapes=_SHAPES,
         spaces=(TOKEN,),

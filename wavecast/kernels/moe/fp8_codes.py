@@ -1,0 +1,205 @@
+"""e4m3fn codes as the matrix pipes of each GPU multiply them, and activations rounded to them.
+
+Codes are e4m3fn on every GPU, so that results differ by no more than sums in float32 do. Where the
+matrix pipes have no e4m3fn they multiply what stands for it exactly: on gfx942 its own e4m3fnuz,
+in which a code is worth half (and one code, that of -0, is another); elsewhere float16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, estimates, gpu
+from wavecast.kernels.choice import launch
+from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
+from wavecast.kernels.space import Problem, Settings, Space
+
+SQUARE: Final = 128
+"""Rows and columns of weights, and channels of activations, that share a scale."""
+DIRECT: Final = 0
+HALVED: Final = 1
+WIDENED: Final = 2
+"""Ways to multiply: codes themselves, codes of half the value, float16."""
+
+
+@triton.jit
+def _widened(code):
+    """float16 values of e4m3fn codes."""
+    bits = code.to(tl.uint16)
+    half = ((bits & 0x80) << 8) | ((bits & 0x7F) << 7)
+    return half.to(tl.float16, bitcast=True) * 256.0
+
+
+@triton.jit
+def weights_of(code, WAY: tl.constexpr, ROWS: tl.constexpr):
+    """What the matrix pipes multiply for codes of weights, half the value for HALVED: codes
+    [128, ROWS], or [ROWS, 32] of four in a word, which are changed four, or two, at once."""
+    if WAY == 0:
+        value = code.to(tl.float8e4nv, bitcast=True)
+    elif code.dtype == tl.uint8:
+        if WAY == 1:
+            value = tl.where(code == 0x80, 0, code).to(tl.uint8).to(tl.float8e4b8, bitcast=True)
+        else:
+            value = _widened(code)
+    elif WAY == 1:
+        # The sign stays where another bit of the code is set.
+        other = (code & 0x7F7F7F7F) + 0x7F7F7F7F
+        code = code & (other | 0x7F7F7F7F)
+        even = tl.join(code.to(tl.uint8), (code >> 16).to(tl.uint8))
+        odd = tl.join((code >> 8).to(tl.uint8), (code >> 24).to(tl.uint8))
+        codes = tl.reshape(tl.join(even, odd), (ROWS, 128))
+        value = tl.trans(codes.to(tl.float8e4b8, bitcast=True))
+    else:
+        # Codes in the upper bytes of halves: float16 but for the sign, a bit too far up.
+        above = code & 0x7F007F00
+        below = code & 0x007F007F
+        odd = (code ^ above ^ (code & 0x00FF00FF)) | (above >> 1)
+        even = ((code & 0x00800080) << 8) | (below << 7)
+        even = tl.join(even.to(tl.uint16), (even >> 16).to(tl.uint16))
+        odd = tl.join(odd.to(tl.uint16), (odd >> 16).to(tl.uint16))
+        halves = tl.reshape(tl.join(even, odd), (ROWS, 128)).to(tl.float16, bitcast=True)
+        value = tl.trans(halves * 256.0)
+    return value
+
+
+@triton.jit
+def activations_of(stored, WAY: tl.constexpr):
+    """What the matrix pipes multiply for what `moe_round_kernel` stored."""
+    if WAY == 0:
+        value = stored.to(tl.float8e4nv, bitcast=True)
+    elif WAY == 1:
+        value = stored.to(tl.float8e4b8, bitcast=True)
+    else:
+        value = stored
+    return value
+
+
+@triton.jit
+def moe_round_kernel(
+    x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, experts,
+    ROUTED: tl.constexpr, WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
+    KIND: tl.constexpr,
+    MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
+):  # fmt: skip
+    """Groups of 128 columns with their scales, as `quantise_fp8_group` has them; codes that
+    `weights_of` has to change are changed here. Rows of slots without an expert, which hold
+    nothing, are left out (ROUTED)."""
+    group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
+    row = group // across
+    column = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
+    if WIDE:
+        row = row.to(tl.int64)
+    real = group < count
+    if ROUTED:
+        expert = tl.load(experts_ptr + row, mask=real, other=-1)
+        real = real & (expert >= 0) & (expert < experts)
+    inside = real[:, None] & (column < columns)
+    x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
+    largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
+    largest = largest.to(tl.float32, bitcast=True)
+    most = tl.full((GROUPS,), MOST, tl.float32)
+    tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=real)
+    factor = tl.div_rn(most, largest)
+    code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
+    if WAY == 1:
+        stored = tl.where(code == 0x80, 0, code).to(tl.uint8)
+    elif WAY == 2:
+        stored = _widened(code)
+    else:
+        stored = code
+    tl.store(rounded_ptr + row[:, None] * columns + column, stored, mask=inside)
+
+
+def way_of(device: Device) -> int:
+    """How e4m3fn codes are multiplied on a device."""
+    if device.target == "gfx942":
+        return HALVED
+    direct = ("gfx950", "gfx1200", "gfx1201", "gfx1250", "sm_89", "sm_90", "sm_100", "sm_120")
+    return DIRECT if device.target in direct else WIDENED
+
+
+def rounded(
+    x: torch.Tensor, experts: torch.Tensor | None, count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups; those of
+    `experts` that are none of the `count` are left out."""
+    device = gpu.launching()
+    way = way_of(device)
+    rows, columns = x.shape
+    across = triton.cdiv(columns, SQUARE)
+    kind = torch.float16 if way == WIDENED else torch.uint8
+    codes = torch.empty((rows, columns), dtype=kind, device=x.device)
+    scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
+    x = x if x.stride(1) == 1 else x.contiguous()
+    launch(
+        moe_round_kernel,
+        lambda settings: (triton.cdiv(rows * across, settings["GROUPS"]),),
+        (
+            *(x, codes, scale, codes if experts is None else experts),
+            *(rows * across, columns, across, x.stride(0), LEAST, count),
+        ),
+        ROUND,
+        {
+            "groups": rows * across,
+            "bytes": x.element_size(),
+            "way": way,
+            "routed": experts is not None,
+        },
+        ROUTED=experts is not None,
+        WAY=way,
+        WIDE=checks.wide(x, codes),
+        **constants("e4m3fn", device),
+    )
+    return codes, scale
+
+
+def codes_to_multiply(w: torch.Tensor, way: int, device: Device) -> torch.Tensor:
+    """Codes of weights; where CDNA changes them, four in a word if steps of 128 leave no rest (with
+    words, RDNA3 spills)."""
+    w = w.contiguous()
+    if way == DIRECT or w.shape[-1] % SQUARE or not device.target.startswith("gfx9"):
+        return w.view(torch.uint8)
+    return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
+
+
+def _round_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    return {"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)}
+
+
+def _round_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    elements = problem["groups"] * SQUARE
+    return estimates.streaming(
+        device,
+        settings,
+        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
+        read=elements * problem["bytes"],
+        written=elements * (2 if problem["way"] == WIDENED else 1),
+        elements=settings["GROUPS"] * SQUARE,
+        operations=16.0 if problem["way"] == DIRECT else 32.0,
+        held=3.0,
+    )
+
+
+ROUND = Space(
+    kernel="moe_round_kernel", axes=_round_axes, seconds=_round_seconds, classes=("groups",)
+)
+
+__all__ = [
+    "DIRECT",
+    "HALVED",
+    "ROUND",
+    "SQUARE",
+    "WIDENED",
+    "activations_of",
+    "codes_to_multiply",
+    "moe_round_kernel",
+    "rounded",
+    "way_of",
+    "weights_of",
+]

@@ -1,0 +1,180 @@
+"""Products of rows sorted by expert with fp8 weights that have a scale per 128x128."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, gpu
+from wavecast.kernels.choice import launch
+from wavecast.kernels.moe import steps, tiling
+from wavecast.kernels.moe.activations import Gate
+from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
+from wavecast.kernels.moe.fp8_codes import (
+    DIRECT,
+    SQUARE,
+    WIDENED,
+    activations_of,
+    codes_to_multiply,
+    way_of,
+    weights_of,
+)
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.tiles import xcds
+
+
+@triton.jit
+def moe_product_fp8_kernel(
+    x_ptr, x_scale_ptr, order_ptr, owners_ptr, starts_ptr, w_ptr, w_scale_ptr, y_ptr,
+    slots, shared, alpha, limit,
+    EXPERTS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr,
+    GATES: tl.constexpr, WAY: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """As `moe_product_kernel`, in steps of 128 of K, whose products are times their scales. Where
+    tiles divide squares of 128, the columns of a tile's half, gates or ups, have one."""
+    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    DEEP: tl.constexpr = (K + 127) // 128
+    HALVES: tl.constexpr = 1 if GATES == 0 else 2  # pyright: ignore[reportAssignmentType]
+    UNIFORM: tl.constexpr = GATES == 0 or N % 128 == 0
+    TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0  # pyright: ignore[reportAssignmentType]
+    UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1  # pyright: ignore[reportAssignmentType]
+    number = tl.program_id(0)
+    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if number >= down * across:
+        return
+    line, column, expert = tile_at(
+        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    )
+    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
+    row = read // shared
+    at = weight_rows(column, N, BLOCK_N, GATES)
+    w_ptr += expert * (HALVES * N * K // UNIT)
+    w_scale_ptr += expert * (((HALVES * N + 127) // 128) * DEEP)
+    place = tl.arange(0, 128)
+    from_x = row[:, None] * K + place[None, :]
+    if UNIT == 4:
+        from_w = at[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
+    else:
+        from_w = at[None, :] * K + place[:, None]
+    if UNIFORM:
+        half = tl.arange(0, HALVES)
+        w_scales = w_scale_ptr + (column * BLOCK_N // 128 + half * (N // 128)) * DEEP
+        y = tl.zeros((BLOCK_M, HALVES, BLOCK_N), tl.float32)
+    else:
+        w_scales = w_scale_ptr + at // 128 * DEEP
+        y = tl.zeros((BLOCK_M, HALVES * BLOCK_N), tl.float32)
+    for step in range(DEEP):
+        start = step * 128
+        if K % 128 == 0:
+            x = tl.load(x_ptr + from_x + start)
+            w = tl.load(w_ptr + from_w + start // UNIT)
+        else:
+            valid = place < K - start
+            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
+            w = tl.load(w_ptr + from_w + start, mask=valid[:, None], other=0)
+        x_scale = tl.load(x_scale_ptr + row * DEEP + step) * TIMES
+        scale = x_scale[:, None] * tl.load(w_scales + step)[None, :]
+        w = weights_of(w, WAY, HALVES * BLOCK_N)
+        one = tl.dot(activations_of(x, WAY), w, out_dtype=tl.float32)
+        if UNIFORM:
+            y += tl.reshape(one, (BLOCK_M, HALVES, BLOCK_N)) * scale[:, :, None]
+        else:
+            y += one * scale
+    y = tl.reshape(y, (BLOCK_M, HALVES * BLOCK_N))
+    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+
+
+def product_fp8(
+    x: torch.Tensor,
+    x_scale: torch.Tensor,
+    order: steps.Order,
+    w: torch.Tensor,
+    w_scale: torch.Tensor,
+    *,
+    shared: int,
+    dtype: torch.dtype,
+    gate: Gate | None = None,
+) -> torch.Tensor:
+    """`steps.product` of what `fp8_codes.rounded` made, and of codes [experts, rows, k] with their
+    scales, in `dtype`."""
+    device = gpu.launching()
+    way = way_of(device)
+    k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
+    y = torch.empty((order.slots, n), dtype=dtype, device=x.device)
+    launch(
+        moe_product_fp8_kernel,
+        order.grid(n),
+        (
+            *(x, x_scale, order.rows, order.owners, order.starts),
+            *(codes_to_multiply(w, way, device), w_scale.contiguous(), y),
+            *(order.slots, shared, *(gate.numbers if gate else (0.0, 0.0))),
+        ),
+        PRODUCT,
+        order.problem(n, k, gate, way=way),
+        EXPERTS=order.count,
+        N=n,
+        K=k,
+        WAY=way,
+        XCDS=xcds(device),
+        WIDE=checks.wide(x, y),
+        **steps.options(gate),
+    )
+    return y
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    rows, way = problem["block"], problem["way"]
+    kept = {**tiling.axes(problem, device), "BLOCK_N": (32, 64, 128)}
+    # Every wave changes the codes that it multiplies: the fewer, the less work.
+    words = way != DIRECT and device.target.startswith("gfx9")
+    if words and 64 <= rows < 256:
+        kept["num_warps"] = (4,)
+    if words and way == WIDENED and rows >= 64:
+        kept["num_stages"] = (1,)
+    return kept
+
+
+def _deep(settings: Settings) -> dict[str, Any]:
+    return {**settings, "BLOCK_K": SQUARE}
+
+
+def _size(problem: Problem) -> int:
+    """Bytes of what is multiplied, which lies in the LDS: float16 where codes are widened."""
+    return 2 if problem["way"] == WIDENED else 1
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    # A step's own products take accumulators besides those of the sum.
+    deep, columns = _deep(settings), tiling.columns(problem, settings)
+    return tiling.fits(problem, deep, device, columns, _size(problem)) and tiling.fits(
+        problem, deep, device, 2 * columns, 0
+    )
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    widened = problem["way"] == WIDENED
+    columns = tiling.columns(problem, settings)
+    return tiling.seconds(
+        problem,
+        _deep(settings),
+        device,
+        columns,
+        1,
+        dtype="fp16" if widened else "fp8",
+        weight="fp8" if widened else "",
+        scaling="block",
+    )
+
+
+PRODUCT = Space(
+    kernel="moe_product_fp8_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
+)
+
+__all__ = ["PRODUCT", "moe_product_fp8_kernel", "product_fp8"]
