@@ -10,10 +10,14 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
 from wavecast import arch  # noqa: E402
+from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.attention import attention as rectangular  # noqa: E402
-from wavecast.kernels.attention import spaces, varlen  # noqa: E402
+from wavecast.kernels.attention import fp8, mla_prefill, spaces, varlen  # noqa: E402
+from wavecast.kernels.attention.call import Call, Options, Rope  # noqa: E402
 from wavecast.kernels.attention.sizes import scores  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.space import Space  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -119,7 +123,131 @@ def test_scores_are_counted_exactly(queries: int, keys: int, left: int, right: i
 @pytest.mark.parametrize("space", [spaces.FORWARD, spaces.BACKWARD_KV, spaces.BACKWARD_Q])
 @pytest.mark.parametrize(("head", "dtype"), [(8, "float32"), (128, "bfloat16"), (256, "float32")])
 def test_every_target_has_configurations(target: str, space: Space, head: int, dtype: str) -> None:
-    shape = (1, 100, 4, head)
-    q = torch.empty(shape, dtype=getattr(torch, dtype))
-    call = rectangular._call(q, q, q, True, None, -1, -1, None, None, 0.0, 0.0, 0)
+    q = torch.empty((1, 100, 4, head), dtype=getattr(torch, dtype))
+    call = Call("attention", q, q, q, Options(causal=True))
     assert space.ranked(call.problem(), arch.load(target))
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3fnuz", "float32"])
+def test_variants_have_configurations(target: str, dtype: str) -> None:
+    q = torch.empty((1, 100, 4, 128), dtype=getattr(torch, dtype))
+    rope = Rope(q[..., :64], q[:, :, 0, :64])
+    call = Call("attention", q, q, q, Options(causal=True), rope=rope)
+    assert spaces.FORWARD.ranked(call.problem(), arch.load(target))
+
+
+@pytest.mark.parametrize("pack", [1, 4])
+def test_heads_that_share_keys_in_one_block(pack: int) -> None:
+    """Every query sees its own window, and every head its own sink and slope."""
+    given = _given(q=torch.randn(1, 37, 4, 16), k=torch.randn(1, 45, 1, 16))
+    given |= {"v": torch.randn(1, 45, 1, 16), "causal": True, "left": 9, "dropout": 0.25, "seed": 3}
+    given |= {"sinks": torch.randn(4), "alibi": torch.rand(4)}
+    expected, lse = rectangular.attention_reference(**given)
+    settings = {"BLOCK_M": 32, "BLOCK_N": 16, "EDGE": 16, "CHUNK": 0, "PACK": pack}
+    forced = Configuration.of({**settings, "num_warps": 2, "num_stages": 1})
+    with wavecast.device("gfx942"), choice.forced("attention_kernel", forced):
+        out, got = rectangular.attention(**given)
+    torch.testing.assert_close(out, expected, atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(got, lse, atol=2e-6, rtol=1e-5)
+
+
+def _mla(keys: int) -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(1)
+    shapes = {"q_nope": (12, 2, 16), "q_rope": (12, 2, 8), "k_nope": (keys, 2, 16)}
+    shapes |= {"k_rope": (keys, 8), "v": (keys, 2, 16)}
+    given: dict[str, Any] = {n: torch.randn(s, generator=generator) for n, s in shapes.items()}
+    starts = {"cu_seqlens_q": 12, "cu_seqlens_k": keys}
+    given |= {n: torch.tensor([0, stop], dtype=torch.int32) for n, stop in starts.items()}
+    return {**given, "max_q": 12, "max_k": keys}
+
+
+def _part(given: dict[str, Any], start: int, stop: int, causal: bool) -> dict[str, Any]:
+    """The same queries over some of the keys."""
+    keys = {name: given[name][start:stop] for name in ("k_nope", "k_rope", "v")}
+    starts = torch.tensor([0, stop - start], dtype=torch.int32)
+    return {**given, **keys, "cu_seqlens_k": starts, "max_k": stop - start, "causal": causal}
+
+
+def test_chunks_of_a_context_are_merged_by_their_lse() -> None:
+    given = _mla(40)
+    expected, lse = mla_prefill.mla_prefill_reference(**given)
+    with wavecast.device("gfx942"):
+        parts = [
+            mla_prefill.mla_prefill(**_part(given, *span))
+            for span in ((0, 11, False), (11, 28, False), (28, 40, True))
+        ]
+    stacked = torch.stack([part[1] for part in parts])
+    torch.testing.assert_close(torch.logsumexp(stacked, 0), lse, atol=2e-6, rtol=1e-5)
+    weights = torch.softmax(stacked, 0).transpose(1, 2)[..., None]
+    merged = (torch.stack([part[0] for part in parts]) * weights).sum(0)
+    torch.testing.assert_close(merged, expected, atol=2e-6, rtol=1e-5)
+
+
+def test_parts_of_heads_may_be_views_of_one_tensor() -> None:
+    given = _mla(20)
+    q = torch.cat([given["q_nope"], given["q_rope"]], -1)
+    kv = torch.cat([given["k_nope"], given["v"]], -1)
+    views = {"q_nope": q[..., :16], "q_rope": q[..., 16:], "k_nope": kv[..., :16]}
+    with wavecast.device("gfx942"):
+        got = mla_prefill.mla_prefill(**{**given, **views, "v": kv[..., 16:]})
+        expected = mla_prefill.mla_prefill(**given)
+    assert torch.equal(got[0], expected[0])
+    assert torch.equal(got[1], expected[1])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"k_rope": torch.zeros(20, 2, 8)}, "k_rope is 20x2x8, expected 20x8"),
+        ({"q_rope": torch.zeros(12, 1, 8)}, "q_rope is 12x1x8, expected 12x2x?"),
+        ({"q_rope": torch.zeros(12, 2, 8).half()}, "q_rope is float16, q_nope is float32"),
+        ({"q_rope": torch.zeros(12, 2, 0), "k_rope": torch.zeros(20, 0)}, "0 elements"),
+    ],
+)
+def test_bad_rope_parts(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        mla_prefill.mla_prefill(**{**_mla(20), **changed})
+    assert message in str(caught.value)
+
+
+def _eight(dtype: Any = torch.float8_e4m3fn, **changed: Any) -> dict[str, Any]:
+    given = {name: tensor.to(dtype) for name, tensor in _given().items()}
+    one = torch.full((1,), 0.5)
+    return {**given, "q_descale": one, "k_descale": one, "v_descale": one, **changed}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"q": torch.zeros(1, 20, 4, 16)}, "q is float32; it takes float8_e4m3fn"),
+        ({"v_descale": torch.ones(1, 2)}, "v_descale is 1x2, expected 1"),
+        ({"q_descale": torch.ones(1, 4)}, "q_descale is 1x4, expected 1x2"),
+        ({"k_descale": torch.ones(1).double()}, "k_descale is float64; it takes float32"),
+        ({"out_dtype": torch.int8}, "no result of torch.int8"),
+    ],
+)
+def test_bad_fp8_arguments(changed: dict[str, Any], message: str) -> None:
+    with wavecast.device("gfx942"), pytest.raises(ArgumentError) as caught:
+        fp8.attention_fp8(**_eight(**changed))
+    assert message in str(caught.value)
+
+
+def test_a_format_the_gpu_has_no_code_for() -> None:
+    with capture("sm_90"), pytest.raises(ArgumentError, match="fnuz is no format of h100"):
+        fp8.attention_fp8(**_eight(torch.float8_e4m3fnuz))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e4m3fnuz])
+def test_a_nan_stays_in_its_row_and_column(dtype: Any) -> None:
+    """In fp8 that is multiplied as it is, and in fp8 that is widened."""
+    given = _eight(dtype)
+    q, v = given["q"].float(), given["v"].float()
+    q[0, 3, 1, 2], v[0, 5, 0, 7] = float("nan"), float("nan")
+    with wavecast.device("gfx942"):
+        out, lse = fp8.attention_fp8(**{**given, "q": q.to(dtype), "v": v.to(dtype)})
+    wrong = torch.zeros_like(out, dtype=torch.bool)
+    wrong[0, 3, 1] = True
+    wrong[0, :, :2, 7] = True
+    assert torch.equal(out.isnan(), wrong)
+    assert torch.equal(lse.isnan(), wrong[..., 0].transpose(1, 2))

@@ -30,28 +30,6 @@ from wavecast.kernels.attention.parts import (
 
 
 @triton.jit
-def attention_delta_kernel(
-    out_ptr, dout_ptr, dlse_ptr, delta_ptr, rows, heads, queries, lse_batch, lse_head,
-    HEAD: tl.constexpr, DIM: tl.constexpr, DLSE: tl.constexpr, WIDE: tl.constexpr,
-    ROWS: tl.constexpr,
-):  # fmt: skip
-    """Of rows in the order (batch, query, head), to the order of lse."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = row < rows
-    query = row // heads
-    place = query // queries * lse_batch + query % queries + row % heads * lse_head
-    e = tl.arange(0, DIM)
-    wide = row.to(tl.int64) if WIDE else row
-    mask = inside[:, None] & (e < HEAD)[None, :]
-    out = tl.load(out_ptr + wide[:, None] * HEAD + e[None, :], mask=mask, other=0.0)
-    dout = tl.load(dout_ptr + wide[:, None] * HEAD + e[None, :], mask=mask, other=0.0)
-    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), 1)
-    if DLSE:
-        delta -= tl.load(dlse_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    tl.store(delta_ptr + place, delta, mask=inside)
-
-
-@triton.jit
 def _probabilities(
     s, lse, distance, seen, scale, soft_cap, slope,
     MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
@@ -72,6 +50,17 @@ def _probabilities(
 
 
 @triton.jit
+def _rows(
+    q_ptr, dout_ptr, row, q_row, dout_row, queries,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    MASKED: tl.constexpr, ACROSS: tl.constexpr = False,
+):  # fmt: skip
+    """(q, dout) of rows."""
+    q = tile(q_ptr, row, q_row, queries, HEAD, DIM, MASKED, 0, ACROSS)
+    return q, tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, MASKED, 0, ACROSS)
+
+
+@triton.jit
 def _over_queries(
     dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row,
     dout_row, start, stop, j, queries, shift, left, right, scale, soft_cap, slope, threshold, keep,
@@ -79,14 +68,20 @@ def _over_queries(
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
-    SHORT: tl.constexpr, CHUNK: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr,
+    SHORT: tl.constexpr, CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
+    KEYS: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
-    """Adds to dk if `KEYS`, to dv if `VALUES`."""
+    """Adds to dk if `KEYS`, to dv if `VALUES`. With `AHEAD`, the rows of a step are loaded one step
+    before. With `TWICE`, they are loaded for either way they are multiplied: the compiler can then
+    load both ahead, straight to where they are read from."""
     STAGES: tl.constexpr = 1 if MASKED else None
+    if AHEAD:
+        q_next, dout_next = _rows(
+            q_ptr, dout_ptr, start + tl.arange(0, BLOCK), q_row, dout_row, queries,
+            HEAD, HEAD_V, DIM, DIM_V, True,
+        )  # fmt: skip
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
         row = first + tl.arange(0, BLOCK)
-        q = tile(q_ptr, row, q_row, queries, HEAD, DIM, MASKED)
-        dout = tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, MASKED)
         if MASKED:  # rows there are not have no probabilities
             lse = tl.load(lse_ptr + row, mask=row < queries, other=float("inf"))
             delta = tl.load(delta_ptr + row, mask=row < queries, other=0.0)
@@ -94,6 +89,23 @@ def _over_queries(
         else:
             lse = tl.load(lse_ptr + row)
             delta = tl.load(delta_ptr + row)
+        if AHEAD:
+            q, dout = q_next, dout_next
+            q_next, dout_next = _rows(
+                q_ptr, dout_ptr, row + BLOCK, q_row, dout_row, queries,
+                HEAD, HEAD_V, DIM, DIM_V, True,
+            )  # fmt: skip
+        else:
+            q, dout = _rows(
+                q_ptr, dout_ptr, row, q_row, dout_row, queries, HEAD, HEAD_V, DIM, DIM_V, MASKED
+            )
+        if TWICE:
+            q_across, dout_across = _rows(
+                q_ptr, dout_ptr, row, q_row, dout_row, queries, HEAD, HEAD_V, DIM, DIM_V, MASKED,
+                True,
+            )  # fmt: skip
+        else:
+            q_across, dout_across = tl.trans(q), tl.trans(dout)
         distance = (row + shift)[None, :] - j[:, None]
         seen = (row < queries)[None, :]
         if RIGHT:
@@ -101,7 +113,7 @@ def _over_queries(
         if LEFT:
             seen = seen & (distance <= left)
         s = products(
-            k, k_ptr + first * none, j, k_row, keys, tl.trans(q), q_ptr, row, q_row, queries,
+            k, k_ptr + first * none, j, k_row, keys, q_across, q_ptr, row, q_row, queries,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, bent = _probabilities(
@@ -115,7 +127,7 @@ def _over_queries(
             dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
         if KEYS:
             dp = products(
-                v, v_ptr + first * none, j, v_row, keys, tl.trans(dout), dout_ptr, row, dout_row,
+                v, v_ptr + first * none, j, v_row, keys, dout_across, dout_ptr, row, dout_row,
                 queries,
                 HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
             )  # fmt: skip
@@ -137,7 +149,7 @@ def _gradients_of_block(
     GROUP: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, CAP: tl.constexpr,
     ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr, CHUNK: tl.constexpr,
-    KEYS: tl.constexpr, VALUES: tl.constexpr,
+    AHEAD: tl.constexpr, TWICE: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
     """(dk, dv) of the keys from `first`; what is not wanted is a scalar."""
     j = first + tl.arange(0, BLOCK_N)
@@ -157,33 +169,27 @@ def _gradients_of_block(
     for member in range(GROUP):
         head = shared * GROUP + member
         mine = place + head * lse_head
-        from_q = q_ptr + head * q_head
-        from_dout = dout_ptr + head * dout_head
         slope = 0.0
         if ALIBI:
             slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
-        if RIGHT:
+        for part in tl.static_range(0 if RIGHT else 1, 3):  # an edge, the middle, the other edge
+            start = full_lo
+            stop = full_hi
+            if part == 0:
+                start = lo
+                stop = tl.minimum(full_lo, hi)
+            elif part == 2:
+                start = tl.maximum(full_lo, full_hi)
+                stop = hi
             dk, dv = _over_queries(
-                dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, from_q, from_dout, lse_ptr + mine,
-                delta_ptr + mine, q_row, dout_row, lo, tl.minimum(full_lo, hi), j, queries, shift,
-                left, right, scale, soft_cap, slope, threshold, keep, seed, mine, none,
-                HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-                SHORT, CHUNK, KEYS, VALUES,
+                dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr + head * q_head,
+                dout_ptr + head * dout_head, lse_ptr + mine, delta_ptr + mine, q_row, dout_row,
+                start, stop, j, queries, shift, left, right, scale, soft_cap, slope, threshold,
+                keep, seed, mine, none,
+                HEAD, HEAD_V, DIM, DIM_V, BLOCK_M if part == 1 else EDGE, part != 1, LEFT, RIGHT,
+                CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1,
+                TWICE and part == 1, KEYS, VALUES,
             )  # fmt: skip
-        dk, dv = _over_queries(
-            dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, from_q, from_dout, lse_ptr + mine,
-            delta_ptr + mine, q_row, dout_row, full_lo, full_hi, j, queries, shift,
-            left, right, scale, soft_cap, slope, threshold, keep, seed, mine, none,
-            HEAD, HEAD_V, DIM, DIM_V, BLOCK_M, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT, CHUNK, KEYS, VALUES,
-        )  # fmt: skip
-        dk, dv = _over_queries(
-            dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, from_q, from_dout, lse_ptr + mine,
-            delta_ptr + mine, q_row, dout_row, tl.maximum(full_lo, full_hi), hi, j, queries, shift,
-            left, right, scale, soft_cap, slope, threshold, keep, seed, mine, none,
-            HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT, CHUNK, KEYS, VALUES,
-        )  # fmt: skip
     return dk, dv
 
 
@@ -207,7 +213,7 @@ def attention_backward_kv_kernel(
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
-    CHUNK: tl.constexpr, SPLIT: tl.constexpr,
+    CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     """One block of keys of one head, over all queries of all heads that share it. With `SPLIT`,
     programs along the second axis compute either dk or dv: both are too much for few registers."""
@@ -246,7 +252,7 @@ def attention_backward_kv_kernel(
             right, scale,
             soft_cap, threshold, keep, seed, none,
             HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
-            BLOCK_M, BLOCK_N, EDGE, CHUNK, True, True,
+            BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, True,
         )  # fmt: skip
         _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
         _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
@@ -257,7 +263,7 @@ def attention_backward_kv_kernel(
             right, scale,
             soft_cap, threshold, keep, seed, none,
             HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
-            BLOCK_M, BLOCK_N, EDGE, CHUNK, True, False,
+            BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, False,
         )  # fmt: skip
         _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
     else:
@@ -267,9 +273,23 @@ def attention_backward_kv_kernel(
             right, scale,
             soft_cap, threshold, keep, seed, none,
             HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
-            BLOCK_M, BLOCK_N, EDGE, CHUNK, False, True,
+            BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, False, True,
         )  # fmt: skip
         _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
+
+
+@triton.jit
+def _keys(
+    k_ptr, v_ptr, j, k_row, v_row, keys,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    MASKED: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """(k, v) of rows, v across."""
+    k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
+    v = 0.0
+    if not CHUNK:
+        v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED, 0, True)
+    return k, v
 
 
 @triton.jit
@@ -280,15 +300,29 @@ def _over_keys(
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
-    SHORT: tl.constexpr, CHUNK: tl.constexpr,
+    SHORT: tl.constexpr, CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
 ):  # fmt: skip
     STAGES: tl.constexpr = 1 if MASKED else None
+    if AHEAD:
+        j = start + tl.arange(0, BLOCK)
+        k_next, v_next = _keys(
+            k_ptr, v_ptr, j, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, True, CHUNK
+        )
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
         j = first + tl.arange(0, BLOCK)
-        k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
-        v = 0.0
-        if not CHUNK:
-            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED, 0, True)
+        if AHEAD:
+            k, v = k_next, v_next
+            k_next, v_next = _keys(
+                k_ptr, v_ptr, j + BLOCK, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, True, CHUNK
+            )
+        else:
+            k, v = _keys(
+                k_ptr, v_ptr, j, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, MASKED, CHUNK
+            )
+        if TWICE:
+            k_across = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED, 0, True)
+        else:
+            k_across = tl.trans(k)
         distance = i[:, None] - j[None, :]
         seen = (j < keys)[None, :]
         if RIGHT:
@@ -296,7 +330,7 @@ def _over_keys(
         if LEFT:
             seen = seen & (distance <= left)
         s = products(
-            q, q_ptr + first * none, place, q_row, queries, tl.trans(k), k_ptr, j, k_row, keys,
+            q, q_ptr + first * none, place, q_row, queries, k_across, k_ptr, j, k_row, keys,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, bent = _probabilities(
@@ -327,7 +361,7 @@ def attention_backward_q_kernel(
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
-    CHUNK: tl.constexpr,
+    CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
 ):  # fmt: skip
     """One block of queries of one head, in the order of the forward kernel."""
     number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
@@ -378,29 +412,23 @@ def attention_backward_q_kernel(
     lo, full_lo, full_hi, hi = seen_keys(
         first + shift, last, keys, left, right, BLOCK_N, EDGE, LEFT, RIGHT
     )
-    if LEFT:
+    for part in tl.static_range(0 if LEFT else 1, 3):  # the left edge, the middle, the right edge
+        start = full_lo
+        stop = full_hi
+        if part == 0:
+            start = lo
+            stop = tl.minimum(full_lo, hi)
+        elif part == 2:
+            start = tl.maximum(full_lo, full_hi)
+            stop = hi
         dq = _over_keys(
             dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
-            k_row, v_row, lo, tl.minimum(full_lo, hi), i,
-            keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
-            none, HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT, CHUNK,
+            k_row, v_row, start, stop, i,
+            keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row, none,
+            HEAD, HEAD_V, DIM, DIM_V, BLOCK_N if part == 1 else EDGE, part != 1, LEFT, RIGHT, CAP,
+            ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1, TWICE and part == 1,
         )  # fmt: skip
-    dq = _over_keys(
-        dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
-        k_row, v_row, full_lo, full_hi, i,
-        keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
-        none, HEAD, HEAD_V, DIM, DIM_V, BLOCK_N, False, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-        SHORT, CHUNK,
-    )  # fmt: skip
-    dq = _over_keys(
-        dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
-        k_row, v_row, tl.maximum(full_lo, full_hi), hi, i,
-        keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row,
-        none, HEAD, HEAD_V, DIM, DIM_V, EDGE, True, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-        SHORT, CHUNK,
-    )  # fmt: skip
     _store(dq_ptr, dq * scale, row, dq_row, queries, HEAD, DIM)
 
 
-__all__ = ["attention_backward_kv_kernel", "attention_backward_q_kernel", "attention_delta_kernel"]
+__all__ = ["attention_backward_kv_kernel", "attention_backward_q_kernel"]

@@ -1,64 +1,109 @@
-"""One call, of rectangular or of packed sequences: its checks, its problem, its launches."""
+"""One call, of rectangular or of packed sequences: what it is told, its shapes and its checks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-import triton
 
 from wavecast.kernels import checks, gpu, tiles
-from wavecast.kernels.attention import reference, spaces
-from wavecast.kernels.attention.backward import (
-    attention_backward_kv_kernel,
-    attention_backward_q_kernel,
-    attention_delta_kernel,
-)
-from wavecast.kernels.attention.forward import attention_kernel
-from wavecast.kernels.choice import launch
-from wavecast.kernels.space import Problem, Settings
+from wavecast.kernels.attention.ranking import NO_BFLOAT_CONVERSION, padded
+from wavecast.kernels.quantise import formats
+from wavecast.kernels.space import Problem
 
 LARGEST_HEAD = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a call is told besides its tensors, in the order of the operators' arguments."""
+
+    causal: bool = False
+    scale: float | None = None
+    left: int = -1
+    right: int = -1
+    sinks: torch.Tensor | None = None
+    alibi: torch.Tensor | None = None
+    soft_cap: float = 0.0
+    dropout: float = 0.0
+    seed: int = 0
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """(left, right) as the kernels take it: a causal mask is a window without a right side."""
+        return self.left, 0 if self.causal else self.right
+
+    @property
+    def threshold(self) -> int:
+        """Of the 32-bit words of dropout: those below are dropped."""
+        return min(2**32 - 1, int(self.dropout * 2**32))
+
+    @property
+    def flags(self) -> str:
+        given = {
+            "sinks": self.sinks is not None,
+            "alibi": self.alibi is not None,
+            "cap": self.soft_cap > 0,
+            "dropout": self.dropout > 0,
+        }
+        return " ".join(name for name, there in given.items() if there)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Where packed sequences start, and the most rows one has."""
+
+    starts_q: torch.Tensor
+    starts_k: torch.Tensor
+    longest_q: int
+    longest_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Second parts of heads: `q` as the first ones of all heads, `k` [K, R] for all heads."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Eight:
+    """What q, k and v in fp8 are multiplied by, in float32, and the dtype of the result."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    result: torch.dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """The arguments of `attention` or, with `starts_q`, of `attention_varlen`."""
+    """The arguments of an operator called `name`."""
 
     name: str
     q: torch.Tensor
     k: torch.Tensor
     v: torch.Tensor
-    causal: bool
-    scale: float | None
-    left: int
-    right: int
-    sinks: torch.Tensor | None
-    alibi: torch.Tensor | None
-    soft_cap: float
-    dropout: float
-    seed: int
-    starts_q: torch.Tensor | None = None
-    starts_k: torch.Tensor | None = None
-    longest_q: int = 0
-    longest_k: int = 0
-
-    @property
-    def varlen(self) -> bool:
-        return self.starts_q is not None
+    options: Options
+    packed: Packed | None = None
+    rope: Rope | None = None
+    eight: Eight | None = None
 
     @property
     def batch(self) -> int:
-        return self.q.shape[0] if self.starts_q is None else self.starts_q.shape[0] - 1
+        return len(self.packed.starts_q) - 1 if self.packed else self.q.shape[0]
 
     @property
     def queries(self) -> int:
         """Of the longest sequence."""
-        return self.longest_q if self.varlen else self.q.shape[1]
+        return self.packed.longest_q if self.packed else self.q.shape[1]
 
     @property
     def keys(self) -> int:
-        return self.longest_k if self.varlen else self.k.shape[1]
+        return self.packed.longest_k if self.packed else self.k.shape[1]
 
     @property
     def heads(self) -> int:
@@ -71,12 +116,18 @@ class Call:
 
     @property
     def factor(self) -> float:
-        return self.q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        """What products are multiplied by."""
+        if self.options.scale is not None:
+            return self.options.scale
+        return (self.q.shape[-1] + self.rope_size) ** -0.5
 
     @property
-    def window(self) -> tuple[int, int]:
-        """(left, right) as the kernels take it: a causal mask is a window without a right side."""
-        return self.left, 0 if self.causal else self.right
+    def rope_size(self) -> int:
+        return self.rope.q.shape[-1] if self.rope else 0
+
+    @property
+    def out_dtype(self) -> torch.dtype:
+        return self.eight.result if self.eight else self.q.dtype
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -84,14 +135,24 @@ class Call:
 
     @property
     def lse_shape(self) -> tuple[int, ...]:
-        if self.varlen:
+        if self.packed:
             return self.heads, self.q.shape[0]
         return self.batch, self.heads, self.queries
+
+    def sequences(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Each one's place in the queries, in the keys and in the lse."""
+        if self.packed is None:
+            yield from ((batch, batch, batch) for batch in range(self.batch))
+            return
+        q, k = self.packed.starts_q.tolist(), self.packed.starts_k.tolist()
+        for n in range(len(q) - 1):
+            own = slice(q[n], q[n + 1])
+            yield own, slice(k[n], k[n + 1]), (slice(None), own)
 
     def check(self, *, reference: bool = False) -> None:
         """Raises ArgumentError. The `reference` takes any floating dtype."""
         name, q, k, v = self.name, self.q, self.k, self.v
-        dims = 3 if self.varlen else 4
+        dims = 3 if self.packed else 4
         for label, tensor in (("q", q), ("k", k), ("v", v)):
             checks.require(
                 tensor.dim() == dims,
@@ -99,11 +160,11 @@ class Call:
                 f"{label} has {tensor.dim()} dimensions, expected {dims}",
             )
             if not reference:
-                checks.dtype_in(name, label, tensor, checks.FLOATS)
+                checks.dtype_in(name, label, tensor, EIGHT if self.eight else checks.FLOATS)
             checks.require(
                 tensor.dtype == q.dtype, name, f"{label} is {_kind(tensor)}, q is {_kind(q)}"
             )
-        lead = () if self.varlen else (q.shape[0],)
+        lead = () if self.packed else (q.shape[0],)
         checks.shape_is(name, "k", k, (*lead, -1, -1, q.shape[-1]))
         checks.shape_is(name, "v", v, (*k.shape[:-1], -1))
         for label, size in (("q", q.shape[-1]), ("v", v.shape[-1])):
@@ -117,37 +178,82 @@ class Call:
             name,
             f"{self.heads} heads of q are no multiple of {self.shared} heads of k",
         )
+        self._check_options(reference)
+        self._check_packed()
+        self._check_rope()
+        self._check_eight(reference)
+
+    def _check_options(self, reference: bool) -> None:
+        name, given = self.name, self.options
         checks.require(self.factor > 0, name, f"scale is {self.factor}, not positive")
         checks.require(
-            self.left >= -1 and self.right >= -1, name, "a side of the window is below -1"
+            given.left >= -1 and given.right >= -1, name, "a side of the window is below -1"
         )
-        checks.require(self.soft_cap >= 0, name, f"soft_cap is {self.soft_cap}, negative")
+        checks.require(given.soft_cap >= 0, name, f"soft_cap is {given.soft_cap}, negative")
         checks.require(
-            0 <= self.dropout < 1, name, f"dropout is {self.dropout}, not from 0 to below 1"
+            0 <= given.dropout < 1, name, f"dropout is {given.dropout}, not from 0 to below 1"
         )
-        for label, tensor in (("sinks", self.sinks), ("alibi", self.alibi)):
+        for label, tensor in (("sinks", given.sinks), ("alibi", given.alibi)):
             if tensor is not None:
                 if not reference:
                     checks.dtype_in(name, label, tensor, checks.FLOATS)
                 checks.shape_is(name, label, tensor, (self.heads,))
-        if self.starts_q is not None and self.starts_k is not None:
-            for label, tensor in (("cu_seqlens_q", self.starts_q), ("cu_seqlens_k", self.starts_k)):
-                checks.dtype_in(name, label, tensor, (torch.int32,))
-                checks.require(
-                    tensor.dim() == 1 and len(tensor) > 0, name, f"{label} is not a list of starts"
-                )
-            checks.shape_is(name, "cu_seqlens_k", self.starts_k, self.starts_q.shape)
+        checks.same_device(name, q=self.q, k=self.k, v=self.v, sinks=given.sinks, alibi=given.alibi)
+
+    def _check_packed(self) -> None:
+        if self.packed is None:
+            return
+        name, given = self.name, self.packed
+        for label, tensor in (("cu_seqlens_q", given.starts_q), ("cu_seqlens_k", given.starts_k)):
+            checks.dtype_in(name, label, tensor, (torch.int32,))
             checks.require(
-                min(self.longest_q, self.longest_k) >= 0, name, "a longest length is negative"
+                tensor.dim() == 1 and len(tensor) > 0, name, f"{label} is not a list of starts"
             )
-        checks.same_device(
-            name, q=q, k=k, v=v, sinks=self.sinks, alibi=self.alibi,
-            cu_seqlens_q=self.starts_q, cu_seqlens_k=self.starts_k,
-        )  # fmt: skip
+        checks.shape_is(name, "cu_seqlens_k", given.starts_k, given.starts_q.shape)
+        checks.require(
+            min(given.longest_q, given.longest_k) >= 0, name, "a longest length is negative"
+        )
+        checks.same_device(name, q=self.q, cu_seqlens_q=given.starts_q, cu_seqlens_k=given.starts_k)
+
+    def _check_rope(self) -> None:
+        if self.rope is None:
+            return
+        name, size = self.name, self.rope_size
+        for label, tensor, shape in (
+            ("q_rope", self.rope.q, (*self.q.shape[:-1], -1)),
+            ("k_rope", self.rope.k, (self.k.shape[0], size)),
+        ):
+            checks.shape_is(name, label, tensor, shape)
+            checks.require(
+                tensor.dtype == self.q.dtype,
+                name,
+                f"{label} is {_kind(tensor)}, q_nope is {_kind(self.q)}",
+            )
+        checks.require(
+            0 < size <= LARGEST_HEAD,
+            name,
+            f"rope parts have {size} elements, it takes 1 to {LARGEST_HEAD}",
+        )
+        checks.same_device(name, q_nope=self.q, q_rope=self.rope.q, k_rope=self.rope.k)
+
+    def _check_eight(self, reference: bool) -> None:
+        if self.eight is None:
+            return
+        name, given = self.name, self.eight
+        checks.require(
+            given.result in checks.FLOATS, name, f"no result of {given.result}, it gives floats"
+        )
+        by_head = given.q.numel() != 1
+        shape = (self.batch, self.shared) if by_head else given.q.shape
+        for label, tensor in (("q", given.q), ("k", given.k), ("v", given.v)):
+            if not reference:
+                checks.dtype_in(name, f"{label}_descale", tensor, (torch.float32,))
+            checks.shape_is(name, f"{label}_descale", tensor, shape)
+        checks.same_device(name, q=self.q, q_descale=given.q, k_descale=given.k, v_descale=given.v)
 
     def problem(self) -> Problem:
         """What configurations depend on."""
-        left, right = self.window
+        left, right = self.options.window
         return {
             "batch": self.batch,
             "queries": self.queries,
@@ -156,221 +262,50 @@ class Call:
             "shared": self.shared,
             "head": self.q.shape[-1],
             "head_v": self.v.shape[-1],
-            "dtype": str(self.q.dtype).removeprefix("torch."),
+            "rope": self.rope_size,
+            "dtype": _kind(self.q),
             "window": (left >= 0, right >= 0),
             "left": left,
             "right": right,
-            "flags": self.flags,
-            "varlen": self.varlen,
+            "flags": self.options.flags,
+            "varlen": self.packed is not None,
         }
-
-    @property
-    def flags(self) -> str:
-        given = {
-            "sinks": self.sinks is not None,
-            "alibi": self.alibi is not None,
-            "cap": self.soft_cap > 0,
-            "dropout": self.dropout > 0,
-        }
-        return " ".join(name for name, there in given.items() if there)
 
     def constants(self, *tensors: torch.Tensor) -> dict[str, object]:
         """Those of all kernels over these tensors."""
         head, head_v = self.q.shape[-1], self.v.shape[-1]
-        left, right = self.window
+        left, right = self.options.window
+        device = gpu.launching()
         return {
             "HEAD": head,
             "HEAD_V": head_v,
-            "DIM": spaces.padded(head),
-            "DIM_V": spaces.padded(head_v),
+            "DIM": padded(head),
+            "DIM_V": padded(head_v),
             "GROUP": self.heads // self.shared,
-            "VARLEN": self.varlen,
+            "VARLEN": self.packed is not None,
             "LEFT": left >= 0,
             "RIGHT": right >= 0,
-            "CAP": self.soft_cap > 0,
-            "ALIBI": self.alibi is not None,
-            "DROPOUT": self.dropout > 0,
+            "CAP": self.options.soft_cap > 0,
+            "ALIBI": self.options.alibi is not None,
+            "DROPOUT": self.options.dropout > 0,
             "PRECISION": "ieee",
             "WIDE": checks.wide(*tensors),
-            "SHORT": gpu.launching().target in spaces.NO_BFLOAT_CONVERSION,
-            "XCDS": tiles.xcds(gpu.launching()),
+            "SHORT": device.target in NO_BFLOAT_CONVERSION,
+            "XCDS": tiles.xcds(device),
         }
 
-    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """(out, lse). Raises ArgumentError."""
-        self.check()
-        empty = torch.zeros if self.varlen else torch.empty
-        out = empty(self.out_shape, dtype=self.q.dtype, device=self.q.device)
-        lse = empty(self.lse_shape, dtype=torch.float32, device=self.q.device)
-        if not lse.numel() or not self.batch or not self.queries:
-            return out, lse
-        q, k, v = (_dense(tensor) for tensor in (self.q, self.k, self.v))
 
-        def grid(settings: Settings) -> tuple[int, ...]:
-            return (triton.cdiv(self.queries, settings["BLOCK_M"]) * self.heads * self.batch,)
-
-        launch(
-            attention_kernel,
-            grid,
-            (
-                *(q, k, v, out, lse, self.sinks, self.alibi, self.starts_q, self.starts_k),
-                *(step for tensor in (q, k, v, out) for step in self.steps(tensor)),
-                *self.scalars(lse),
-            ),
-            spaces.FORWARD,
-            self.problem(),
-            **self.constants(q, k, v, out),
-            SINKS=self.sinks is not None,
-        )
-        return out, lse
-
-    def backward(
-        self,
-        dout: torch.Tensor,
-        dlse: torch.Tensor | None,
-        out: torch.Tensor,
-        lse: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """(dq, dk, dv, dsinks). Raises ArgumentError."""
-        self.check()
-        self.check_gradients(dout, dlse, out, lse)
-        dq, dk, dv = (
-            torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-            if self.varlen or not (self.q.numel() and self.k.numel())
-            else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-            for tensor in (self.q, self.k, self.v)
-        )
-        delta = self.delta(dout.contiguous(), dlse, out.contiguous())
-        if dq.numel() and dk.numel() and self.queries and self.keys:
-            self.launch_gradients(_dense(dout), lse.contiguous(), delta, dq, dk, dv)
-        if self.sinks is None:
-            return dq, dk, dv, self.q.new_empty(0)
-        share = torch.exp(self.sinks.float()[:, None] - lse) * delta
-        over = (1,) if self.varlen else (0, 2)
-        return dq, dk, dv, -share.sum(over).to(self.sinks.dtype)
-
-    def delta(
-        self, dout: torch.Tensor, dlse: torch.Tensor | None, out: torch.Tensor
-    ) -> torch.Tensor:
-        """rowsum(dout · out) - dlse in the shape of lse."""
-        delta = torch.empty(self.lse_shape, dtype=torch.float32, device=out.device)
-        rows, head_v = delta.numel(), self.v.shape[-1]
-        if not rows:
-            return delta
-        lse_batch, lse_head = self.lse_steps(delta)
-        launch(
-            attention_delta_kernel,
-            lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
-            (
-                *(out, dout, None if dlse is None else dlse.contiguous(), delta, rows),
-                *(self.heads, delta.shape[-1], lse_batch, lse_head),
-            ),
-            spaces.DELTA,
-            {"rows": rows, "head": head_v, "bytes": out.element_size(), "dlse": dlse is not None},
-            HEAD=head_v,
-            DIM=spaces.padded(head_v),
-            DLSE=dlse is not None,
-            WIDE=checks.wide(out),
-        )
-        return delta
-
-    def launch_gradients(
-        self,
-        dout: torch.Tensor,
-        lse: torch.Tensor,
-        delta: torch.Tensor,
-        dq: torch.Tensor,
-        dk: torch.Tensor,
-        dv: torch.Tensor,
-    ) -> None:
-        """Fill dk and dv, then dq."""
-        q, k, v = (_dense(tensor) for tensor in (self.q, self.k, self.v))
-        read = (q, k, v, dout)
-        constants = self.constants(*read)
-        strides = [step for tensor in read for step in self.steps(tensor)]
-        starts = (self.alibi, self.starts_q, self.starts_k)
-
-        def over_keys(settings: Settings) -> tuple[int, ...]:
-            blocks = triton.cdiv(self.keys, settings["BLOCK_N"])
-            return blocks * self.shared * self.batch, 2 if settings["SPLIT"] else 1
-
-        def over_queries(settings: Settings) -> tuple[int, ...]:
-            return (triton.cdiv(self.queries, settings["BLOCK_M"]) * self.heads * self.batch,)
-
-        launch(
-            attention_backward_kv_kernel,
-            over_keys,
-            (
-                *(*read, lse, delta, dk, dv, *starts, *strides),
-                *(*self.steps(dk), *self.steps(dv), *self.scalars(lse)),
-            ),
-            spaces.BACKWARD_KV,
-            self.problem(),
-            **constants,
-        )
-        launch(
-            attention_backward_q_kernel,
-            over_queries,
-            (
-                *(*read, lse, delta, dq, *starts, *strides),
-                *(*self.steps(dq), *self.scalars(lse)),
-            ),
-            spaces.BACKWARD_Q,
-            self.problem(),
-            **constants,
-        )
-
-    def scalars(self, lse: torch.Tensor) -> tuple[object, ...]:
-        """The last arguments of all kernels."""
-        return (
-            *self.lse_steps(lse),
-            *(self.queries, self.keys, self.heads, *self.window, self.factor, self.soft_cap),
-            *(reference.threshold(self.dropout), 1 / (1 - self.dropout), self.seed, 0),
-        )
-
-    def lse_steps(self, lse: torch.Tensor) -> tuple[int, int]:
-        """Strides of batch and head."""
-        return (0, lse.shape[1]) if self.varlen else (lse.shape[1] * lse.shape[2], lse.shape[2])
-
-    def check_gradients(
-        self,
-        dout: torch.Tensor,
-        dlse: torch.Tensor | None,
-        out: torch.Tensor,
-        lse: torch.Tensor,
-    ) -> None:
-        """Raises ArgumentError."""
-        for label, tensor, shape in (
-            ("dout", dout, self.out_shape),
-            ("out", out, self.out_shape),
-            ("lse", lse, self.lse_shape),
-            ("dlse", dlse, self.lse_shape),
-        ):
-            if tensor is not None:
-                wanted = (self.q.dtype,) if "out" in label else (torch.float32,)
-                checks.dtype_in(self.name, label, tensor, wanted)
-                checks.shape_is(self.name, label, tensor, shape)
-        checks.same_device(self.name, q=self.q, dout=dout, dlse=dlse, out=out, lse=lse)
-
-    def steps(self, tensor: torch.Tensor) -> tuple[int, int, int]:
-        """Strides of batch, row and head."""
-        if self.varlen:
-            return 0, tensor.stride(0), tensor.stride(1)
-        return tensor.stride(0), tensor.stride(1), tensor.stride(2)
-
-    def options(self) -> reference.Options:
-        return reference.Options(
-            self.causal, self.factor, self.left, self.right, self.soft_cap, self.dropout, self.seed
-        )
+EIGHT = (torch.float8_e4m3fn, torch.float8_e4m3fnuz)
+"""The fp8 dtypes of queries, keys and values."""
 
 
-def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    """With the elements of a head in a row."""
-    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+def native(call: Call) -> bool:
+    """Whether the GPU at hand multiplies the call's fp8 dtype."""
+    return formats.native(formats.FP8[call.q.dtype], gpu.launching())
 
 
 def _kind(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-__all__ = ["LARGEST_HEAD", "Call"]
+__all__ = ["EIGHT", "LARGEST_HEAD", "Call", "Eight", "Options", "Packed", "Rope", "native"]

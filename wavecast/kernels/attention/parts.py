@@ -77,11 +77,11 @@ def seen_queries(
 
 @triton.jit
 def visible(j, oldest, newest, LEFT: tl.constexpr):
-    """Whether a query that sees keys `oldest` to `newest` sees key `j`."""
-    seen = j <= newest
+    """Whether a query that sees keys `oldest` to `newest` sees key `j`. One comparison: masks of
+    two take more scalar registers than there are."""
     if LEFT:
-        seen = seen & (j >= oldest)
-    return seen
+        return (j - oldest).to(tl.uint32) <= (newest - oldest).to(tl.uint32)
+    return j <= newest
 
 
 @triton.jit
@@ -121,19 +121,20 @@ def tile(
 def products(
     held, held_ptr, held_row, held_step, held_length, other, other_ptr, row, step, length,
     HEAD: tl.constexpr, DIM: tl.constexpr, CHUNK: tl.constexpr, MASKED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    PRECISION: tl.constexpr, found=None,
 ):  # fmt: skip
-    """held · other, which lies across. With `CHUNK`, both are read again, so many elements of a
-    head at a time: where registers are few, neither fits beside the accumulators."""
+    """`found` + held · other, which lies across. With `CHUNK`, both are read again, so many
+    elements of a head at a time: where registers are few, neither fits beside the accumulators."""
     if CHUNK:
-        found = tl.zeros((held_row.shape[0], row.shape[0]), tl.float32)
+        if found is None:
+            found = tl.zeros((held_row.shape[0], row.shape[0]), tl.float32)
         for part in tl.static_range(DIM // CHUNK):
             a = tile(held_ptr, held_row, held_step, held_length, HEAD, CHUNK, True, part * CHUNK)
             b = tile(other_ptr, row, step, length, HEAD, CHUNK, MASKED, part * CHUNK, True)
             found = tl.dot(a, b, found, input_precision=PRECISION)
         return found
     else:
-        return tl.dot(held, other, input_precision=PRECISION)
+        return tl.dot(held, other, found, input_precision=PRECISION)
 
 
 @triton.jit
