@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
 import triton
 import triton.language as tl
 
@@ -29,9 +32,19 @@ def tile_of(number, down, across, GROUP: tl.constexpr, XCDS: tl.constexpr):
     return first + within % height, within // height
 
 
+@cache
+def reached(down: int, across: int, group: int, workgroups: int) -> tuple[int, int]:
+    """Rows and columns of tiles that the first `workgroups` of one die take, by `tile_of`."""
+    number = np.arange(min(workgroups, down * across))
+    first = number // (group * across) * group
+    height = np.minimum(down - first, group)
+    within = number % (group * across)
+    return len(np.unique(first + within % height)), len(np.unique(within // height))
+
+
 def xcds(device: Device) -> int:
     """Dies of a GPU that have an L2 each (1 where nobody says)."""
     return int(device.get("xcds", 1) or 1)
 
 
-__all__ = ["tile_of", "xcds"]
+__all__ = ["reached", "tile_of", "xcds"]

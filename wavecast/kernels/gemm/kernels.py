@@ -226,7 +226,7 @@ def matmul_kernel(
         rest = (down * across - rounds * PROGRAMS) * steps
         start = share_of_steps(program, rest, PROGRAMS)
         end = share_of_steps(program + 1, rest, PROGRAMS)
-        for turn in range(rounds + 2):
+        for turn in tl.range(rounds + 2, disable_licm=True):
             whole = turn < rounds
             tile = turn * PROGRAMS + program
             first = 0
@@ -248,8 +248,8 @@ def matmul_kernel(
                     store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
                 else:
                     part = numbers(program * 2 + turn - rounds, BLOCK_M, WIDE)
-                    to = rows_by_eights(part) * BLOCK_N + columns_by_eights(tl.arange(0, BLOCK_N))
-                    tl.store(part_ptr + to, by_eights(total))
+                    to = part[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+                    tl.store(part_ptr + to, total)
 
 
 @triton.jit

@@ -8,14 +8,17 @@ from typing import Any, Final
 import triton
 
 from wavecast.arch import Device
-from wavecast.kernels import estimates
+from wavecast.kernels import estimates, tiles
 from wavecast.kernels.space import Problem, Settings, Space
 
 _BYTES: Final = {"fp32": 4, "xf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 """Bytes of an operand's element by the name of its format."""
 _PARTS_AT_MOST: Final = 2**28
 """Bytes of sums that the parts of a split K may take."""
-_GROUP: Final = 8
+_GROUPS: Final = (8, 4, 16, 2, 1)
+"""Rows of tiles that are walked column by column; where two do, the first."""
+_VECTORS_ONLY: Final = "amdgpu-agpr-alloc=0"
+"""Attribute of functions that LLVM is to give no accumulation registers."""
 _SECOND_LAUNCH: Final = 3e-6
 """Seconds of the kernel that adds up parts beyond what `estimates.tile` says of the sums."""
 _FEW: Final = 64
@@ -26,17 +29,19 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     size = _BYTES[problem["dtype"]]
     few = problem["m"] <= _FEW
     steps, warps, stages, largest = _usual(few, device)
+    attributes = {"llvm_fn_attrs": ("", _VECTORS_ONLY)} if device.target == "gfx950" else {}
     return {
         "BLOCK_M": _blocks(problem["m"], 16 if few else 64, largest),
         "BLOCK_N": _blocks(problem["n"], 16 if few else 64, 128 if few else largest),
         "BLOCK_K": tuple(bytes_ // size for bytes_ in steps),
         "SPLIT_K": _splits(problem),
         "PROGRAMS": _programs(problem, few, device),
-        "GROUP": (_GROUP,),
-        "TMA": (int(problem["tma"] and _has_tma(device)),),
+        "GROUP": _GROUPS,
+        "TMA": (int(problem["tma"] and _is_hopper(device)),),
         "num_warps": warps,
         "num_stages": stages,
         "matrix_instr_nonkdim": (16,) if device.target.startswith("gfx9") else (0,),
+        **attributes,
     }
 
 
@@ -53,7 +58,7 @@ def _usual(
         stages = (2, 3) if device.target == "gfx950" else (2,)
         return ((128, 256), (1, 2, 4), stages, 256) if few else ((128,), (4, 8), stages, 256)
     if device.target.startswith("gfx"):
-        return ((64, 128), (1, 2, 4), (2,), 128) if few else ((64,), (4, 8), (2,), 128)
+        return (64, 128), (1, 2, 4) if few else (4, 8), (2,), 128
     return ((128, 256), (4,), (3, 4), 128) if few else ((128,), (4, 8), (3, 4), 256)
 
 
@@ -83,9 +88,13 @@ def _programs(problem: Problem, few: bool, device: Device) -> tuple[int, ...]:
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
     limits = device.limits()
+    warps = settings["num_warps"]
+    if _vectors_only(settings, device) != bool(settings.get("llvm_fn_attrs")):
+        return False
+    if settings["GROUP"] != _best_group(problem, settings, device):
+        return False
     if _staged(problem, settings, device) > limits.lds_max_per_workgroup:
         return False
-    warps = settings["num_warps"]
     if rows * columns < 16 * 16 * warps and warps > 1:
         return False
     if _registers(problem, settings, device) > (200 if limits.wave_lanes == 32 else 320):
@@ -105,6 +114,26 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return True
 
 
+def _vectors_only(settings: Settings, device: Device) -> bool:
+    """Whether sums are better kept out of accumulation registers. Of eight waves two share a SIMD,
+    so that a lane has 256 registers at most; LLVM halves them for gfx950, and copies."""
+    return device.target == "gfx950" and settings["num_warps"] >= 8
+
+
+def _best_group(problem: Problem, settings: Settings, device: Device) -> int:
+    """The order of tiles in which those that a die computes at once read least."""
+    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+    down, across = triton.cdiv(problem["m"], rows), triton.cdiv(problem["n"], columns)
+    dies = tiles.xcds(device)
+    at_once = _resident(problem, settings, device) * device.compute_units // dies
+
+    def read(group: int) -> int:
+        reached = tiles.reached(down, across, group, at_once)
+        return reached[0] * rows + reached[1] * columns
+
+    return min(_GROUPS, key=read)
+
+
 def _registers(problem: Problem, settings: Settings, device: Device) -> float:
     """About how many registers a lane needs: sums, the next step's operands on their way to the
     LDS, and those that the matrix instructions take now."""
@@ -119,6 +148,8 @@ def _registers(problem: Problem, settings: Settings, device: Device) -> float:
     taken = (rows + columns) / across * min(depth, 32) * size / 4 / device.limits().wave_lanes
     if problem["precision"] == "bf16x3":
         taken *= 3
+    if _is_hopper(device) and problem["rate"] != "fp32" and rows >= 64:
+        taken = 0.0  # wgmma takes operands from shared memory
     return rows * columns / threads + loaded + taken + 32
 
 
@@ -168,8 +199,8 @@ def _shared_rest(problem: Problem, settings: Settings, device: Device, whole: fl
     return whole * rounds / triton.cdiv(count, programs) + adding
 
 
-def _has_tma(device: Device) -> bool:
-    """Whether tiles can be loaded through descriptors: on NVIDIA GPUs since sm_90."""
+def _is_hopper(device: Device) -> bool:
+    """Whether it is an NVIDIA GPU since sm_90, whose TMA loads tiles through descriptors."""
     return device.target.startswith("sm_") and int(device.target[3:].rstrip("af")) >= 90
 
 
