@@ -1,6 +1,9 @@
-"""AdamW against `torch.optim.AdamW` over several steps; what it refuses."""
+"""AdamW against `torch.optim.AdamW` over several steps, lists of tensors, what it refuses."""
 
 from __future__ import annotations
+
+import copy
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,62 @@ def test_gradients_of_any_stride_and_empty_tensors() -> None:
         ops.adamw(param, grad, mean, square, 1, 0.1)
         ops.adamw(none, none, none.clone(), none.clone(), 1, 0.1)
     assert torch.allclose(mean, 0.1 * grad)
+
+
+@pytest.mark.parametrize("master", [False, True])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_a_list_in_one_launch_bit_by_bit(arch: str, master: bool) -> None:
+    torch.manual_seed(0)
+    kind = torch.bfloat16 if master else torch.float32
+    params = [torch.randn(n, dtype=kind) for n in (5, 0, 40_000, 513)]
+    params.append(torch.randn(1030, dtype=kind)[1:])  # begins where vectors may not
+    masters = [one.float() for one in params] if master else []
+    grads = [torch.randn(one.shape, dtype=one.dtype) for one in params]
+    states = [[torch.rand(one.shape) for one in params] for _ in range(2)]
+    single = copy.deepcopy((params, masters, grads, *states))
+    options = {"step": 4, "lr": 1e-2, "weight_decay": 0.1, "grad_scale": 0.5}
+    with wavecast.device(arch) as device:
+        ops.adamw_foreach(params, masters, grads, *states, **options)
+        assert device.executed == 1
+        for own in zip(*(lists for lists in single if lists), strict=True):
+            (ops.adamw_master if master else ops.adamw)(*own, **options)
+    for lists, others in zip((params, masters, *states), (*single[:2], *single[3:]), strict=True):
+        assert all(torch.equal(*pair) for pair in zip(lists, others, strict=True))
+
+
+def test_lists_of_several_dtypes_and_steps() -> None:
+    torch.manual_seed(0)
+    right = [torch.nn.Parameter(torch.randn(n)) for n in (30, 700)]
+    optimizer = torch.optim.AdamW(right, lr=1e-2)
+    params = [right[0].detach().clone(), right[1].detach().clone()]
+    states = [[torch.zeros_like(one) for one in params] for _ in range(2)]
+    for step in (1, 2):
+        grads = [torch.randn(30), torch.randn(700).half()]
+        for one, grad in zip(right, grads, strict=True):
+            one.grad = grad.float()
+        optimizer.step()
+        with wavecast.device("gfx950") as device:
+            ops.adamw_foreach(params, [], grads, *states, step=step, lr=1e-2)
+        assert device.executed == 2
+    for one, other in zip(params, right, strict=True):
+        torch.testing.assert_close(one, other.detach(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grads": [torch.zeros(3)]}, "2 params and 1 grads"),
+        ({"masters": [torch.zeros(3)]}, "2 params and 1 masters"),
+        ({"grads": [torch.zeros(3), torch.zeros(5)]}, "grad is 5, expected 4"),
+        ({"exp_avgs": [torch.zeros(3), torch.zeros(4).half()]}, "exp_avg is float16"),
+        ({"step": 0}, "step is 0"),
+    ],
+)
+def test_bad_lists(change: dict[str, Any], message: str) -> None:
+    names = ("params", "grads", "exp_avgs", "exp_avg_sqs")
+    given: dict[str, Any] = {name: [torch.zeros(3), torch.zeros(4)] for name in names}
+    with wavecast.device("gfx942"), pytest.raises(ArgumentError, match=message):
+        ops.adamw_foreach(**{**given, "masters": [], "step": 1, "lr": 0.1, **change})
 
 
 @pytest.mark.parametrize(

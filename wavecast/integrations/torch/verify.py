@@ -83,7 +83,13 @@ def results(call: Any, given: Mapping[str, Any], mutated: tuple[str, ...]) -> di
     elif isinstance(returned, torch.Tensor):
         returned = (returned,)
     found = {f"result {place}": tensor for place, tensor in enumerate(returned)}
-    return {**found, **{f"argument {name}": given[name] for name in mutated}}
+    for name in mutated:
+        written = given[name]
+        if isinstance(written, torch.Tensor):
+            found[f"argument {name}"] = written
+        else:
+            found |= {f"argument {name}[{place}]": one for place, one in enumerate(written)}
+    return found
 
 
 def widened(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -16,12 +17,22 @@ from wavecast.kernels.pointwise import elementwise
 from wavecast.kernels.space import Settings
 from wavecast.model.bounds import Work
 
-_SCALARS = [
+SCALARS = [
     "decay", "beta1", "rest1", "beta2", "rest2", "eps", "rate", "root", "grad_scale",
 ]  # fmt: skip
 
 
-@triton.jit(do_not_specialize=_SCALARS)
+@triton.jit
+def advanced(param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root):
+    """(parameters, moving averages) after a step; all of float32. What is fused is written out, so
+    that every kernel gives the same bits."""
+    mean = tl.fma(mean, beta1, grad * rest1)
+    square = tl.fma(square, beta2, grad * grad * rest2)
+    change = rate * mean / tl.fma(tl.sqrt(square), root, eps)
+    return tl.fma(param, decay, -change), mean, square
+
+
+@triton.jit(do_not_specialize=SCALARS)
 def adamw_kernel(
     param_ptr, master_ptr, grad_ptr, mean_ptr, square_ptr, count,
     decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale,
@@ -38,9 +49,9 @@ def adamw_kernel(
         param = tl.load(master_ptr + start + place, mask=inside, other=0.0)
     else:
         param = tl.load(param_ptr + start + place, mask=inside, other=0.0).to(tl.float32)
-    mean = mean * beta1 + grad * rest1
-    square = square * beta2 + grad * grad * rest2
-    param = param * decay - rate * mean / (tl.sqrt(square) * root + eps)
+    param, mean, square = advanced(
+        param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root
+    )
     tl.store(mean_ptr + start + place, mean, mask=inside)
     tl.store(square_ptr + start + place, square, mask=inside)
     if MASTER:
@@ -115,18 +126,8 @@ def _run(
     states = {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
     if master is not None:
         states["master"] = master
-    checks.dtype_in(operator, "param", param, checks.FLOATS)
-    checks.dtype_in(operator, "grad", grad, checks.FLOATS)
-    checks.same_device(operator, param=param, grad=grad, **states)
-    checks.shape_is(operator, "grad", grad, param.shape)
-    for name, state in states.items():
-        checks.dtype_in(operator, name, state, (torch.float32,))
-        checks.shape_is(operator, name, state, param.shape)
-    for name, written in {"param": param, **states}.items():
-        checks.require(written.is_contiguous(), operator, f"{name} is not contiguous")
-    checks.require(step >= 1, operator, f"step is {step}; it counts from 1")
-    for name, beta in (("beta1", beta1), ("beta2", beta2)):
-        checks.require(0 <= beta < 1, operator, f"{name} is {beta}, expected 0 <= {name} < 1")
+    check_tensors(operator, param, grad, states)
+    numbers = scalars(operator, step, lr, beta1, beta2, eps, weight_decay, grad_scale)
     count = param.numel()
     if not count:
         return
@@ -136,14 +137,12 @@ def _run(
 
     moved = elementwise.bytes_of(exp_avg, exp_avg_sq, param if master is None else master)
     written = moved + (param.element_size() if master is not None else 0)
-    rate, root, decay = _rates(step, lr, beta1, beta2, weight_decay)
     launch(
         adamw_kernel,
         grid,
         (
             *(param, param if master is None else master, grad.contiguous()),
-            *(exp_avg, exp_avg_sq, count),
-            *(decay, beta1, 1 - beta1, beta2, 1 - beta2, eps, rate, root, float(grad_scale)),
+            *(exp_avg, exp_avg_sq, count, *numbers),
         ),
         SPACE,
         {
@@ -158,11 +157,41 @@ def _run(
     )
 
 
-def _rates(
-    step: int, lr: float, beta1: float, beta2: float, weight_decay: float
-) -> tuple[float, float, float]:
-    """(learning rate over the bias of the mean, 1 / root of the bias of the squares, decay)."""
-    return lr / (1 - beta1**step), (1 - beta2**step) ** -0.5, 1 - lr * weight_decay
+def check_tensors(
+    operator: str, param: torch.Tensor, grad: torch.Tensor, states: Mapping[str, torch.Tensor]
+) -> None:
+    """Raise ArgumentError for tensors a step cannot be taken on."""
+    checks.dtype_in(operator, "param", param, checks.FLOATS)
+    checks.dtype_in(operator, "grad", grad, checks.FLOATS)
+    checks.same_device(operator, param=param, grad=grad, **states)
+    checks.shape_is(operator, "grad", grad, param.shape)
+    for name, state in states.items():
+        checks.dtype_in(operator, name, state, (torch.float32,))
+        checks.shape_is(operator, name, state, param.shape)
+    for name, written in {"param": param, **states}.items():
+        checks.require(written.is_contiguous(), operator, f"{name} is not contiguous")
+
+
+def scalars(
+    operator: str,
+    step: int,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    grad_scale: float,
+) -> tuple[float, ...]:
+    """`SCALARS` of a kernel: `rate` is the learning rate over the bias of the mean, `root`
+    1 / the root of the bias of the squares. Raises ArgumentError."""
+    checks.require(step >= 1, operator, f"step is {step}; it counts from 1")
+    for name, beta in (("beta1", beta1), ("beta2", beta2)):
+        checks.require(0 <= beta < 1, operator, f"{name} is {beta}, expected 0 <= {name} < 1")
+    rate, root = lr / (1 - beta1**step), (1 - beta2**step) ** -0.5
+    return (
+        *(1 - lr * weight_decay, beta1, 1 - beta1, beta2, 1 - beta2),
+        *(eps, rate, root, float(grad_scale)),
+    )
 
 
 def adamw_reference(
@@ -252,7 +281,7 @@ def _work(read: int, written: int, copies: int) -> Any:
     return work
 
 
-_MUTATED = ("param", "exp_avg", "exp_avg_sq")
+MUTATED = ("param", "exp_avg", "exp_avg_sq")
 _CASES = (
     {"count": 300, "dtype": "float32"},
     {"count": 5001, "dtype": "bfloat16", "grad_scale": 0.5, "weight_decay": 0.1},
@@ -266,7 +295,7 @@ _SHAPES = (
     {"count": 1 << 27, "dtype": "float32"},
     {"count": 1 << 27, "dtype": "bfloat16"},
 )
-_NOTES = "Works in place on contiguous tensors; it has no gradient."
+NOTES = "Works in place on contiguous tensors; it has no gradient."
 
 OPERATORS = (
     Operator(
@@ -280,9 +309,9 @@ OPERATORS = (
         thorough=_THOROUGH,
         shapes=_SHAPES,
         spaces=(SPACE,),
-        mutates=_MUTATED,
+        mutates=MUTATED,
         tolerance=Tolerance(ulps=1.0, accumulated=2e-6),
-        notes=_NOTES,
+        notes=NOTES,
     ),
     Operator(
         name="adamw_master",
@@ -295,7 +324,7 @@ OPERATORS = (
         thorough=tuple({**sizes, "dtype": "float16"} for sizes in _THOROUGH),
         shapes=_SHAPES[1:],
         spaces=(SPACE,),
-        mutates=("master", *_MUTATED),
-        notes=_NOTES,
+        mutates=("master", *MUTATED),
+        notes=NOTES,
     ),
 )
