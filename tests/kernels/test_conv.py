@@ -146,3 +146,27 @@ def test_bad_arguments_of_a_causal_convolution() -> None:
         _on_device("causal_conv1d", x, _image(5, 17))
     with pytest.raises(ArgumentError, match="weight is 4x4"):
         _on_device("causal_conv1d", x, _image(4, 4))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_what_a_window_does_not_see_does_not_matter(last: bool) -> None:
+    """Few channels: rows of taps are loaded in whole vectors, past the last of them."""
+    form = torch.channels_last if last else torch.contiguous_format
+    x = _image(1, 3, 9, 40).contiguous(memory_format=form)
+    weight = _image(4, 3, 7, 7)
+    found = _on_device("conv2d", x, weight, None, [2, 2], [3, 3])
+    x[:, :, :, 20] = float("nan")
+    spoilt = _on_device("conv2d", x, weight, None, [2, 2], [3, 3])
+    sees = [abs(2 * column - 20) <= 3 for column in range(20)]
+    assert spoilt.isnan().any(dim=(0, 1, 2)).tolist() == sees
+    assert torch.equal(spoilt[..., 12:], found[..., 12:])
+
+
+def test_the_gradient_of_a_bias_is_left_out_where_nobody_asks() -> None:
+    dy, x = _image(1, 6, 3, 3), _image(1, 4, 5, 5)
+    given = ([3, 3], [1, 1], [0, 0], [1, 1], 1)
+    with_bias, db = _on_device("convolution_backward_weight", dy, x, *given, True)
+    without, none = _on_device("convolution_backward_weight", dy, x, *given, False)
+    assert torch.equal(with_bias, without)
+    assert db.shape == (6,)
+    assert none.shape == (0,)

@@ -1,8 +1,9 @@
 """Partial sums of split reductions added up in a fixed order, with what ends a convolution."""
 
+# pyright: reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,11 +32,12 @@ def activated(x, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def combine_splits_kernel(
-    part_ptr, bias_ptr, y_ptr, count, splits, pixels, channels, y_image, y_pixel, y_channel,
-    BIAS: tl.constexpr, ACTIVATION: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr,
+    part_ptr, bias_ptr, y_ptr, count, splits, channels,
+    BIAS: tl.constexpr, ACTIVATION: tl.constexpr, AHEAD: tl.constexpr, BLOCK: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`part_ptr` holds `splits` times [images, pixels, channels]."""
+    """`part_ptr` holds `splits` times `count` elements, channels innermost; AHEAD of these parts
+    are on their way at once."""
     start = tl.program_id(0) * BLOCK
     if WIDE:
         start = start.to(tl.int64)
@@ -43,45 +45,39 @@ def combine_splits_kernel(
     place = start + tl.arange(0, BLOCK)
     inside = place < count
     total = tl.zeros((BLOCK,), tl.float32)
-    for split in range(splits):
-        total += tl.load(part_ptr + split * count + place, mask=inside, other=0.0)
+    for first in range(0, splits, AHEAD):
+        for turn in tl.static_range(AHEAD):
+            some = inside & (first + turn < splits)
+            total += tl.load(part_ptr + (first + turn) * count + place, mask=some, other=0.0)
     if BIAS:
         bias = tl.load(bias_ptr + place % channels, mask=inside, other=0.0)
         total += bias.to(tl.float32)
     total = activated(total, ACTIVATION)
-    to = place
-    if not LAST:
-        row = place // channels
-        to = row // pixels * y_image + row % pixels * y_pixel + place % channels * y_channel
-    tl.store(y_ptr + to, total.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(y_ptr + place, total.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 def combine(
-    parts: torch.Tensor, bias: torch.Tensor | None, y: torch.Tensor, last: bool, activation: str
+    parts: torch.Tensor, bias: torch.Tensor | None, y: torch.Tensor, activation: str
 ) -> None:
-    """Write the sums of `parts` [splits, images · pixels · channels] to `y` [images, channels, …]
-    (dense; `last`: with channels innermost)."""
-    channels = y.shape[1]
-    pixels = math.prod(y.shape[2:])
+    """Write the sums of `parts` [splits, images · pixels · channels] to `y` [images, channels, …],
+    dense with channels innermost."""
     splits, count = parts.shape[0], y.numel()
-    steps = (pixels * channels, channels, 1) if last else (pixels * channels, 1, pixels)
     problem = {
         "count": count,
         "splits": splits,
         "bytes": y.element_size(),
-        "last": last,
         "bias": bias is not None,
         "activation": activation,
     }
     launch(
         combine_splits_kernel,
         lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
-        (parts, bias, y, count, splits, pixels, channels, *steps),
+        (parts, bias, y, count, splits, y.shape[1]),
         SPACE,
         problem,
         BIAS=bias is not None,
         ACTIVATION=activation,
-        LAST=last,
+        AHEAD=min(8, triton.next_power_of_2(splits)),
         WIDE=checks.wide(parts, y),
     )
 

@@ -170,7 +170,7 @@ def gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
         dx = torch.ops.wavecast.convolution_backward_data(dy, weight, list(x.shape[2:]), *ctx.given)
     if ctx.needs_input_grad[1]:
         dw, db = torch.ops.wavecast.convolution_backward_weight(
-            dy, x, list(weight.shape[2:]), *ctx.given
+            dy, x, list(weight.shape[2:]), *ctx.given, bias is not None
         )
     elif bias is not None and ctx.needs_input_grad[2]:
         db = bias_gradient(dy)

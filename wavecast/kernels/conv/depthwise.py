@@ -281,7 +281,7 @@ def weight_gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) 
         WIDE=checks.wide(x, dy),
     )
     dw = empty((g.filters, 1, *g.taps[3 - g.dims :]), last, x.dtype, x.device)
-    combine(parts, None, dw, True, "none")
+    combine(parts, None, dw, "none")
     return dw
 
 

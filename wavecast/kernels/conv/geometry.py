@@ -157,6 +157,11 @@ def strides(last: bool, channels: int, size: Triple) -> tuple[int, int, int, int
     return channels * d * h * w, h * w, w, 1, d * h * w
 
 
+def by_axis(name: str, values: Sequence[int]) -> dict[str, int]:
+    """Three numbers as kernels take them as constants."""
+    return dict(zip((f"{name}_D", f"{name}_H", f"{name}_W"), values, strict=True))
+
+
 def _triple(values: Sequence[int], missing: int) -> Triple:
     filled = (*(missing,) * (3 - len(values)), *values)
     return filled[0], filled[1], filled[2]
@@ -166,6 +171,7 @@ __all__ = [
     "ACTIVATIONS",
     "Geometry",
     "Triple",
+    "by_axis",
     "empty",
     "formatted",
     "geometry",

@@ -63,9 +63,10 @@ def convolution_backward_weight(
     padding: list[int],
     dilation: list[int],
     groups: int = 1,
+    bias: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The gradients of `convolution` (without activation) with respect to its weight, whose spatial
-    sizes are `kernel`, and its bias.
+    sizes are `kernel`, and (`bias`; else an empty tensor) its bias.
 
     `dy` is [batch, filters, …] and `x` [batch, channels, …], both of float32, float16 or bfloat16;
     the results have their dtype, the first the memory format of `x`. Sums are in float32 in a fixed
@@ -78,13 +79,13 @@ def convolution_backward_weight(
     last = keeps_last(x)
     if not g.batch:
         dw = empty(g.weight_shape(), last, x.dtype, x.device)
-        return dw.zero_(), torch.zeros(g.filters, dtype=x.dtype, device=x.device)
+        return dw.zero_(), x.new_zeros(g.filters if bias else 0)
     dw = (
         depthwise.weight_gradient(dy, x, g, last)
         if g.depthwise
         else weights.gradient(dy, x, g, last)
     )
-    return dw, bias_gradient(dy).to(x.dtype)
+    return dw, bias_gradient(dy).to(x.dtype) if bias else x.new_empty(0)
 
 
 def convolution_backward_weight_reference(
@@ -95,6 +96,7 @@ def convolution_backward_weight_reference(
     padding: list[int],
     dilation: list[int],
     groups: int = 1,
+    bias: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """PyTorch's gradient, in float32 at least."""
     name = "convolution_backward_weight"
@@ -102,7 +104,7 @@ def convolution_backward_weight_reference(
     kind = torch.promote_types(x.dtype, torch.float32)
     weight = x.new_empty(g.weight_shape(), dtype=kind)
     dw = _aten(dy.to(kind), x.to(kind), weight, stride, padding, dilation, groups, 1)
-    db = bias_gradient(dy.to(kind)).to(x.dtype)
+    db = bias_gradient(dy.to(kind)).to(x.dtype) if bias else x.new_empty(0)
     return formatted(dw.to(x.dtype), keeps_last(x)), db
 
 

@@ -7,6 +7,7 @@ with a stride, each of its phases (positions modulo the stride) sees its own tap
 
 # pyright: reportGeneralTypeIssues=false, reportAssignmentType=false
 # pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.conv.combine import activated, combine
-from wavecast.kernels.conv.geometry import Geometry, empty, formatted, is_last, strides
-from wavecast.kernels.conv.layout import channels_last
+from wavecast.kernels.conv.geometry import Geometry, by_axis, empty, formatted, is_last, strides
+from wavecast.kernels.conv.layout import channels_first, channels_last, in_rows
 from wavecast.kernels.conv.ranking import (
     DTYPES,
     SIZES,
@@ -63,21 +64,39 @@ def convolution_kernel(
     BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """FLAT: output positions are input positions. DEEP: the third dimension is used. MERGED: the
-    channels of a filter's row of taps, MERGED of each, are adjacent and taken as one. DEPTH_STEP
+    channels of a filter's row of taps, MERGED of each, are taken as one (`layout.Rows`). DEPTH_STEP
     and COLUMN_STEP divide the sizes they name."""
-    group = tl.program_id(1) % groups
-    split = tl.program_id(2)
+    if MERGED:  # so that the compiler knows what divides them
+        x_channel = 1
+        x_pixel = MERGED
+        x_row = x_w * MERGED
+        x_plane = x_h * x_row
+        if WIDE:
+            x_plane = x_plane.to(tl.int64)
+        x_image = x_d * x_plane
+    # The tiles of a part of the reduction read the same channels and filters: one die takes them
+    # all. Groups and phases, which share lines of the input, count as columns.
+    if TRANSPOSED and STRIDE_D * STRIDE_H * STRIDE_W > 1:
+        most = images * tl.cdiv(y_d, STRIDE_D) * tl.cdiv(y_h, STRIDE_H) * tl.cdiv(y_w, STRIDE_W)
+        phases = STRIDE_D * STRIDE_H * STRIDE_W
+    else:
+        most = images * y_pixels
+        phases = 1
+    down, across = tl.cdiv(most, BLOCK_M), tl.cdiv(columns, BLOCK_N)
+    split, tile = tile_of(tl.program_id(0), SPLITS, down * across * groups * phases, 1, XCDS)
+    tile_row, tile_column = tile_of(tile, down, across * groups * phases, GROUP, 1)
+    group = tile_column // across % groups
+    phase = tile_column // (across * groups)
+    tile_column = tile_column % across
     # How input positions follow from output positions and taps: rows i, taps j,
     # i * ALONG + shift + j * step.
     if TRANSPOSED:
-        phase = tl.program_id(1) // groups
         phase_w = phase % STRIDE_W
         phase_h = phase // STRIDE_W % STRIDE_H
         phase_d = phase // (STRIDE_W * STRIDE_H)
         rows_d = (y_d - phase_d + STRIDE_D - 1) // STRIDE_D
         rows_h = (y_h - phase_h + STRIDE_H - 1) // STRIDE_H
         rows_w = (y_w - phase_w + STRIDE_W - 1) // STRIDE_W
-        most = images * tl.cdiv(y_d, STRIDE_D) * tl.cdiv(y_h, STRIDE_H) * tl.cdiv(y_w, STRIDE_W)
         tap_d = first_tap(phase_d, pad_d, T, STRIDE_D, DILATION_D)
         tap_h = first_tap(phase_h, pad_h, R, STRIDE_H, DILATION_H)
         tap_w = first_tap(phase_w, pad_w, S, STRIDE_W, DILATION_W)
@@ -95,7 +114,6 @@ def convolution_kernel(
         MOVE_W: tl.constexpr = -(STEP_W * DILATION_W // STRIDE_W)
     else:
         rows_d, rows_h, rows_w = y_d, y_h, y_w
-        most = images * y_d * y_h * y_w
         tap_d, tap_h, tap_w = 0, 0, 0
         taps_d, taps_h, taps_w = T, R, 1 if MERGED else S
         shift_d, shift_h, shift_w = -pad_d, -pad_h, -pad_w
@@ -111,8 +129,6 @@ def convolution_kernel(
     else:
         pixels = y_pixels
     rows = images * pixels
-    down, across = tl.cdiv(most, BLOCK_M), tl.cdiv(columns, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
     if tile_row * BLOCK_M >= rows:
         return
 
@@ -166,8 +182,11 @@ def convolution_kernel(
             x_at = x_at.to(tl.int64)
         inside = (row >= 0)[:, None]
         if not FLAT:
-            move_h, move_w = shift_h + h * MOVE_H, shift_w + w * MOVE_W
-            x_at += move_h * x_row + move_w * x_pixel
+            move_h = shift_h + h * MOVE_H
+            x_at += move_h * x_row
+            if not MERGED:
+                move_w = shift_w + w * MOVE_W
+                x_at += move_w * x_pixel
             weight_at += (
                 ((tap_d + d * STEP_D) * R + tap_h + h * STEP_H) * (1 if MERGED else S)
                 + tap_w + w * STEP_W
@@ -179,15 +198,14 @@ def convolution_kernel(
                 if DEEP:
                     move_d = shift_d + d * MOVE_D
                     valid = valid & (at_d + move_d >= 0) & (at_d + move_d < x_d)
-                if MERGED:
-                    column_at = at_w[:, None] + move_w + ((channel + inner) // MERGED)[None, :]
-                    inside = valid[:, None] & (column_at >= 0) & (column_at < x_w)
-                else:
+                if not MERGED:
                     valid = valid & (at_w + move_w >= 0) & (at_w + move_w < x_w)
-                    inside = valid[:, None]
-        if not EVEN_K:
+                inside = valid[:, None]
+        if MERGED:  # what follows the taps may be no number
+            inside = inside & (channel + inner < S * MERGED)[None, :]
+        elif not EVEN_K:
             inside = inside & (channel + inner < depth)[None, :]
-        if EVEN_K and (FLAT or not PADDED):
+        if EVEN_K and (FLAT or not PADDED) and not MERGED:
             a = tl.load(x_base + x_at + from_x)
         else:
             a = tl.load(x_base + x_at + from_x, mask=inside, other=0.0)
@@ -261,29 +279,31 @@ def product(
     x_size, y_size = (g.out, g.size) if transposed else (g.size, g.out)
     y_channels = g.channels if transposed else g.filters
     phases = math.prod(g.stride) if transposed else 1
-    merged = 0
-    if not transposed and g.groups == 1 and per_group < 16 and g.dilation[2] == 1 < g.taps[2]:
-        merged = 1 << (per_group - 1).bit_length()
-        if merged != per_group:
-            weight = _widened(weight, merged)
-        x = channels_last(x, merged)
-        depth = g.taps[2] * merged
-    x_last = bool(merged) or is_last(x)
+    merged = None if transposed else in_rows(x, g)
+    pads = g.padding
+    if merged is not None:
+        x, depth = merged.x, merged.depth
+        x_size, pads = (*g.size[:2], x.shape[-1]), (*pads[:2], 0)
+        weight = merged.filled(weight)
+    x_last = merged is not None or is_last(x)
     if not x_last and not (g.pointwise and math.prod(x_size) % 16 == 0):
         x, x_last = channels_last(x), True
     x = x if x_last else x.contiguous()
     weight = formatted(weight, True)
-    taps, width = math.prod(g.taps), weight.shape[1]
+    taps, width = math.prod(weight.shape[2:]), weight.shape[1]
     seen = tuple(t // min(t, s) for t, s in zip(g.taps, g.stride, strict=True))
     pixels = g.batch * math.prod(
         triton.cdiv(n, s) if transposed else n for n, s in zip(y_size, g.stride, strict=True)
     )
-    padded = transposed or any(g.padding) or bool(merged)
+    padded = transposed or any(pads)
+    # Rows of an image that vectors do not divide, or every second of, are not stored directly.
+    direct = last or (math.prod(y_size) % 16 == 0 and phases == 1)
+    y_last = last or not direct
     problem = {
         "pixels": pixels,
         "columns": columns,
         "depth": depth,
-        "taps": math.prod(seen) if transposed else taps // (g.taps[2] if merged else 1),
+        "taps": math.prod(seen) if transposed else math.prod(g.taps[: 2 if merged else 3]),
         "groups": g.groups,
         "phases": phases,
         "dtype": DTYPES[x.dtype],
@@ -294,55 +314,62 @@ def product(
         "padded": padded,
         "transposed": transposed,
         "pointwise": g.pointwise,
-        "merged": merged,
+        "merged": merged.channels if merged else 0,
         "x_last": x_last,
-        "y_last": last,
+        "y_last": y_last,
         "bias": bias is not None,
         "activation": activation,
         "read": float(x.numel() + weight.numel()) * x.element_size(),
     }
-    y = empty((g.batch, y_channels, *y_size[3 - g.dims :]), last, x.dtype, x.device)
+    y_shape = (g.batch, y_channels, *y_size[3 - g.dims :])
     problem["steps"] = problem["taps"] * triton.cdiv(depth, 64)
-    splits = best_splits(FORWARD, problem, device, y.numel())
+    count = math.prod(y_shape)
+    splits = best_splits(FORWARD, problem, device, count)
     problem["splits"] = splits
-    out, y_last = y, last
     if splits > 1:
-        out = torch.empty((splits, y.numel()), dtype=torch.float32, device=x.device)
-        y_last = True
+        problem["y_last"] = y_last = True
+    y = empty(y_shape, y_last, x.dtype, x.device)
+    out = y
+    if splits > 1:
+        out = torch.empty((splits, count), dtype=torch.float32, device=x.device)
     of_x = strides(x_last, x.shape[1], x_size)
     of_y = strides(y_last, y_channels, y_size)
     by_column, by_channel = (1, taps * width) if transposed else (taps * width, 1)
     wide = checks.wide(x, y) or y.numel() * splits >= 2**31
+    images, y_pixels = g.batch, math.prod(y_size)
+    if g.pointwise and x_last and y_last and not wide:  # all images are one
+        images, y_pixels = 1, pixels
     steps = (1, 1, 1)
     if transposed:
         steps = tuple(s // math.gcd(s, d) for s, d in zip(g.stride, g.dilation, strict=True))
 
     def grid(settings: Settings) -> tuple[int, ...]:
         down = triton.cdiv(pixels, settings["BLOCK_M"])
-        return down * triton.cdiv(columns, settings["BLOCK_N"]), g.groups * phases, splits
+        across = triton.cdiv(columns, settings["BLOCK_N"])
+        return (down * across * g.groups * phases * splits,)
 
     launch(
         convolution_kernel,
         grid,
         (
-            *(x, weight, bias if splits == 1 else None, out, g.batch, columns, depth, g.groups),
+            *(x, weight, bias if splits == 1 else None, out, images, columns, depth, g.groups),
             *of_x,
             *(per_filter * taps * width, by_column, by_channel),
             depth if merged else width,
             *(of_y[0], of_y[3], of_y[4], y.numel()),
-            *(*x_size, *y_size, math.prod(y_size), *g.padding),
+            *(*x_size, *y_size, y_pixels, *pads),
         ),
         FORWARD,
         problem,
         **dict(zip("TRS", g.taps, strict=True)),
-        **_named("STRIDE", g.stride),
-        **_named("DILATION", g.dilation),
-        **_named("STEP", steps),
+        **by_axis("STRIDE", g.stride),
+        **by_axis("DILATION", g.dilation),
+        **by_axis("STEP", steps),
         DEEP=g.dims == 3,
         FLAT=g.pointwise,
         PADDED=padded,
         TRANSPOSED=transposed,
-        MERGED=merged,
+        MERGED=merged.channels if merged else 0,
         DEPTH_STEP=math.gcd(depth, 256),
         COLUMN_STEP=math.gcd(columns, 256),
         BIAS=bias is not None and splits == 1,
@@ -353,18 +380,8 @@ def product(
         XCDS=xcds(device),
     )
     if splits > 1:
-        combine(out, bias, y, last, activation)
-    return y
-
-
-def _widened(weight: torch.Tensor, channels: int) -> torch.Tensor:
-    """Filters with zeros up to `channels` of them."""
-    empty_ones = [0, 0] * (weight.dim() - 2)
-    return torch.nn.functional.pad(weight, [*empty_ones, 0, channels - weight.shape[1]])
-
-
-def _named(name: str, values: Sequence[int]) -> dict[str, int]:
-    return dict(zip((f"{name}_D", f"{name}_H", f"{name}_W"), values, strict=True))
+        combine(out, bias, y, activation)
+    return y if last == y_last else channels_first(y)
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:

@@ -71,7 +71,13 @@ def data_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
 def weight_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
     dy = _tensor(make, _given(sizes).output_shape(), sizes)
-    return {"dy": dy, "x": _tensor(make, x, sizes), "kernel": weight[2:], **rest}
+    return {
+        "dy": dy,
+        "x": _tensor(make, x, sizes),
+        "kernel": weight[2:],
+        **rest,
+        "bias": sizes.get("bias", True),
+    }
 
 
 def work(way: str) -> Any:
@@ -79,13 +85,12 @@ def work(way: str) -> Any:
         g = _given(sizes)
         kind = getattr(torch, sizes["dtype"])
         x, y, w = (math.prod(s()) for s in (g.input_shape, g.output_shape, g.weight_shape))
-        written = {"forward": y, "data": x, "weight": w + g.filters}[way]
+        bias = g.filters if sizes.get("bias", way == "weight") else 0
+        written = {"forward": y, "data": x, "weight": w + bias}[way]
         taps = math.prod(g.taps)
         products = 2.0 * y * (g.channels // g.groups) * taps
         name = "vector_fp32" if g.depthwise else DTYPES[kind]
-        read = x + y + w + (g.filters if way == "weight" else 0) - written
-        if way == "forward" and sizes.get("bias"):
-            read += g.filters
+        read = x + y + w + (0 if way == "data" else bias) - written
         size = kind.itemsize
         return Work({name: products}, read * size, written * size, "formula", "formula")
 

@@ -20,8 +20,8 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.conv.combine import combine
-from wavecast.kernels.conv.geometry import Geometry, empty, strides
-from wavecast.kernels.conv.layout import channels_last
+from wavecast.kernels.conv.geometry import Geometry, by_axis, empty, formatted, strides
+from wavecast.kernels.conv.layout import channels_last, in_rows
 from wavecast.kernels.conv.ranking import (
     DTYPES,
     SIZES,
@@ -33,11 +33,17 @@ from wavecast.kernels.conv.ranking import (
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of, xcds
 
+_TRANSPOSED_BYTES = 32
+"""Bytes a lane loads of an operand from which it has several positions of a channel and exchanges
+them in its registers, for matrix instructions; from fewer it reads halves one by one."""
+_SCATTERED = 1.5
+"""How many times as long such loads take."""
+
 
 @triton.jit
 def convolution_weight_kernel(
     dy_ptr, x_ptr, dw_ptr, rows, columns, positions, groups, dy_position,
-    x_image, x_plane, x_row, x_pixel, dw_filter, dw_channel, dw_tap, dw_split,
+    x_image, x_plane, x_row, x_pixel, dw_filter, dw_tap, dw_split,
     x_d, x_h, x_w, y_d, y_h, y_w, pad_d, pad_h, pad_w,
     T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     STRIDE_D: tl.constexpr, STRIDE_H: tl.constexpr, STRIDE_W: tl.constexpr,
@@ -50,11 +56,20 @@ def convolution_weight_kernel(
     """Channels of `dy_ptr` and `x_ptr` are innermost. `rows` filters of a group, `columns` channels
     of a tap; flags as `implicit.convolution_kernel` has them."""
     ACROSS: tl.constexpr = 1 if MERGED else S
-    group = tl.program_id(1)
-    split = tl.program_id(2)
+    if MERGED:  # so that the compiler knows what divides them
+        x_pixel = MERGED
+        x_row = x_w * MERGED
+        x_plane = x_h * x_row
+        if WIDE:
+            x_plane = x_plane.to(tl.int64)
+        x_image = x_d * x_plane
     per_tap = tl.cdiv(columns, BLOCK_N)
-    down, across = tl.cdiv(rows, BLOCK_M), T * R * ACROSS * per_tap
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    down, across = tl.cdiv(rows, BLOCK_M), T * R * ACROSS * per_tap * groups
+    # The tiles of a part read the same positions: one die takes them all, one after the other.
+    split, tile = tile_of(tl.program_id(0), SPLITS, down * across, 1, XCDS)
+    tile_row, tile_column = tile_of(tile, down, across, GROUP, 1)
+    group = tile_column // (T * R * ACROSS * per_tap)
+    tile_column = tile_column % (T * R * ACROSS * per_tap)
     tap = tile_column // per_tap
     tap_w = tap % ACROSS
     tap_h = tap // ACROSS % R
@@ -101,12 +116,12 @@ def convolution_weight_kernel(
             position_wide, image_wide = position.to(tl.int64), image.to(tl.int64)
         else:
             position_wide, image_wide = position, image
-        from_dy = (position_wide * dy_position)[:, None] + row[None, :]
-        some = (position >= 0)[:, None]
+        from_dy = row[:, None] + (position_wide * dy_position)[None, :]
+        some = (position >= 0)[None, :]
         if not EVEN_K:
-            some = some & (position < positions)[:, None]
+            some = some & (position < positions)[None, :]
         if not EVEN_M:
-            some = some & (row < rows)[None, :]
+            some = some & (row < rows)[:, None]
         if EVEN_K and EVEN_M:
             dy = tl.load(dy_base + from_dy)
         else:
@@ -124,12 +139,9 @@ def convolution_weight_kernel(
                 valid = (at_h + move_h >= 0) & (at_h + move_h < x_h)
                 if DEEP:
                     valid = valid & (at_d + move_d >= 0) & (at_d + move_d < x_d)
-                if MERGED:
-                    from_w = at_w[:, None] + move_w + (column // MERGED)[None, :]
-                    some = valid[:, None] & (from_w >= 0) & (from_w < x_w)
-                else:
+                if not MERGED:
                     valid = valid & (at_w + move_w >= 0) & (at_w + move_w < x_w)
-                    some = valid[:, None]
+                some = valid[:, None]
         if not EVEN_K:
             some = some & (position < positions)[:, None]
         if not EVEN_N:
@@ -138,7 +150,7 @@ def convolution_weight_kernel(
             x = tl.load(x_base + from_x)
         else:
             x = tl.load(x_base + from_x, mask=some, other=0.0)
-        total = tl.dot(tl.trans(dy), x, total, input_precision="ieee")
+        total = tl.dot(dy, x, total, input_precision="ieee")
         if not FLAT:
             w += step_w
             over = w >= y_w
@@ -154,7 +166,7 @@ def convolution_weight_kernel(
                 image += step_d + over.to(tl.int32)
 
     base = dw_ptr + split.to(tl.int64) * dw_split + tap * dw_tap
-    to = ((group * rows + row) * dw_filter)[:, None] + (column * dw_channel)[None, :]
+    to = ((group * rows + row) * dw_filter)[:, None] + column[None, :]
     inside = (row < rows)[:, None] & (column < columns)[None, :]
     tl.store(base + to, total.to(dw_ptr.dtype.element_ty), mask=inside)
 
@@ -163,19 +175,20 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
     """The gradient of the filters of `g`, with channels innermost if `last`."""
     device = gpu.launching()
     columns, rows = g.channels // g.groups, g.filters // g.groups
-    width, merged = columns, 0
     dy = channels_last(dy)
-    if g.groups == 1 and columns < 16 and g.dilation[2] == 1 < g.taps[2]:
-        merged = width = 1 << (columns - 1).bit_length()
-        columns = merged * g.taps[2]
-    x = channels_last(x, width * g.groups)
-    taps = math.prod(g.taps)
-    padded = any(g.padding) or bool(merged)
+    merged = in_rows(x, g)
+    x = merged.x if merged else channels_last(x)
+    if merged:
+        columns = merged.depth
+    x_size = (*g.size[:2], x.shape[-1])
+    pads = (*g.padding[:2], 0 if merged else g.padding[2])
+    taps = math.prod(g.taps[: 2 if merged else 3])
+    padded = any(pads)
     problem = {
         "rows": rows,
         "columns": columns,
         "positions": g.pixels,
-        "taps": taps // g.taps[2] if merged else taps,
+        "taps": taps,
         "groups": g.groups,
         "dtype": DTYPES[x.dtype],
         "filter": "x".join(map(str, g.taps)),
@@ -184,47 +197,44 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
         "dims": g.dims,
         "padded": padded,
         "pointwise": g.pointwise,
-        "merged": merged,
-        "last": last,
+        "merged": merged.channels if merged else 0,
         "read": float(x.numel() + dy.numel()) * x.element_size(),
         "steps": triton.cdiv(g.pixels, 64),
     }
-    count = g.filters * width * taps
+    shape = (g.filters, *g.weight_shape()[1:])
+    if merged:
+        shape = (g.filters, merged.channels, *shape[2:-1], merged.depth // merged.channels)
+    count = math.prod(shape)
     splits = best_splits(WEIGHTS, problem, device, count)
     problem["splits"] = splits
-    dw = empty((g.filters, width, *g.taps[3 - g.dims :]), last, x.dtype, x.device)
-    out, out_last = dw, last
+    dw = empty(shape, True, x.dtype, x.device)
+    out = dw
     if splits > 1:
         out = torch.empty((splits, count), dtype=torch.float32, device=x.device)
-        out_last = True
-    of_x = strides(True, x.shape[1], g.size)
-    by_filter, _, _, by_tap, by_channel = strides(out_last, width, g.taps)
-    if merged and not out_last:  # the tile's columns are taps and channels, channels innermost
-        out = empty(dw.shape, True, x.dtype, x.device)
-        by_filter, _, _, by_tap, by_channel = strides(True, width, g.taps)
 
     def grid(settings: Settings) -> tuple[int, ...]:
         down = triton.cdiv(rows, settings["BLOCK_M"])
         across = problem["taps"] * triton.cdiv(columns, settings["BLOCK_N"])
-        return down * across, g.groups, splits
+        return (down * across * g.groups * splits,)
 
     launch(
         convolution_weight_kernel,
         grid,
         (
-            *(dy, x, out, rows, columns, g.pixels, g.groups, g.filters, *of_x[:4]),
-            *(by_filter, by_channel, columns if merged else by_tap, count),
-            *(*g.size, *g.out, *g.padding),
+            *(dy, x, out, rows, columns, g.pixels, g.groups, g.filters),
+            *strides(True, x.shape[1], x_size)[:4],
+            *(columns * taps, columns, count),
+            *(*x_size, *g.out, *pads),
         ),
         WEIGHTS,
         problem,
         **dict(zip("TRS", g.taps, strict=True)),
-        **_named("STRIDE", g.stride),
-        **_named("DILATION", g.dilation),
+        **by_axis("STRIDE", g.stride),
+        **by_axis("DILATION", g.dilation),
         DEEP=g.dims == 3,
         FLAT=g.pointwise,
         PADDED=padded,
-        MERGED=merged,
+        MERGED=merged.channels if merged else 0,
         ROW_STEP=math.gcd(rows, 256),
         COLUMN_STEP=math.gcd(columns, 256),
         POSITION_STEP=math.gcd(g.pixels, 256),
@@ -233,16 +243,10 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
         XCDS=xcds(device),
     )
     if splits > 1:
-        combine(out, None, dw, last, "none")
-    elif out is not dw:
-        dw = out
-    if merged and merged != g.channels:
-        dw = dw[:, : g.channels]
-    return dw.movedim(1, -1).contiguous().movedim(-1, 1) if last else dw.contiguous()
-
-
-def _named(name: str, values: Sequence[int]) -> dict[str, int]:
-    return dict(zip((f"{name}_D", f"{name}_H", f"{name}_W"), values, strict=True))
+        combine(out, None, dw, "none")
+    if merged:
+        dw = dw[:, : g.channels, ..., : g.taps[2]]
+    return formatted(dw, last)
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -270,6 +274,10 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     columns = settings["BLOCK_N"]
+    size = SIZES[problem["dtype"]]
+    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
+    loaded = min(settings["BLOCK_M"], columns) * settings["BLOCK_K"] * size // lanes
+    scattered = device.target.startswith("gfx") and size == 2 and loaded < _TRANSPOSED_BYTES
     across = triton.cdiv(problem["columns"], columns) * columns
     return product_seconds(
         device,
@@ -286,7 +294,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         settings["num_stages"],
         problem["read"],
         problem["taps"],
-        1.0,
+        _SCATTERED if scattered else 1.0,
     )
 
 
