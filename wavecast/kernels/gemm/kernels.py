@@ -226,7 +226,8 @@ def matmul_kernel(
         rest = (down * across - rounds * PROGRAMS) * steps
         start = share_of_steps(program, rest, PROGRAMS)
         end = share_of_steps(program + 1, rest, PROGRAMS)
-        for turn in tl.range(rounds + 2, disable_licm=True):
+        # Addresses that all tiles share, were they kept, would take registers from the sums.
+        for turn in tl.range(rounds + 2, disable_licm=True):  # pyright: ignore[reportGeneralTypeIssues]
             whole = turn < rounds
             tile = turn * PROGRAMS + program
             first = 0
