@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wavecast.bench.code import code_figures
 from wavecast.bench.diff.result import Delta
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.errors import UnknownName
@@ -25,20 +26,9 @@ def compared_kpi(name: str) -> Kpi:
 
 def figures(one: Explanation) -> dict[str, float]:
     """The KPIs of a kernel, without those that are not known for it."""
-    analysis, registers = one.analysis, one.analysis.registers
     prediction = one.predicted.prediction
-    values = {
-        "predicted_seconds": prediction.seconds if prediction else None,
-        "vgprs": registers.vgpr + registers.agpr,
-        "sgprs": registers.sgpr,
-        "spills": registers.spilled,
-        "scratch_bytes": registers.scratch_bytes,
-        "waves": analysis.occupancy.resident_waves,
-        "lds_bytes": analysis.lds_bytes,
-        "code_instructions": sum(analysis.instructions.values()),
-        "findings": sum(finding.severity != "note" for finding in one.findings),
-    }
-    return {name: float(value) for name, value in values.items() if value is not None}
+    predicted = {"predicted_seconds": prediction.seconds} if prediction else {}
+    return {**predicted, **code_figures(one)}
 
 
 def resources(one: Explanation) -> dict[str, float]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from wavecast.arch import Device
+from wavecast.bench.code import code_figures
 from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import Conditions, Environment, Figure, Record, Subject
 from wavecast.compile.codeobject import Launch
@@ -128,21 +129,7 @@ def of_launches(
 
 def _static(one: Explanation) -> dict[str, Figure]:
     """What the code takes, and its predicted time."""
-    analysis, registers = one.analysis, one.analysis.registers
-    values = {
-        "vgprs": registers.vgpr + registers.agpr,
-        "sgprs": registers.sgpr,
-        "spills": registers.spilled,
-        "scratch_bytes": registers.scratch_bytes,
-        "waves": analysis.occupancy.resident_waves,
-        "lds_bytes": analysis.lds_bytes,
-        "findings": sum(finding.severity != "note" for finding in one.findings),
-    }
-    if one.program is not None:
-        values["code_instructions"] = len(one.program.instructions)
-    figures = {
-        n: Figure(float(value), "static") for n, value in values.items() if value is not None
-    }
+    figures = {name: Figure(value, "static") for name, value in code_figures(one).items()}
     found = one.predicted.prediction
     if found is not None:
         time = Figure(found.seconds, "predicted", low=found.low, high=found.high)
