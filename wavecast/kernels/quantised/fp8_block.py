@@ -17,6 +17,7 @@ from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
+from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
 from wavecast.model.bounds import Work
@@ -50,12 +51,12 @@ def matmul_fp8_block_kernel(
         rows, columns = rows.to(tl.int64), columns.to(tl.int64)
     steps = tl.cdiv(K, 128)
     if SPLIT_K > 1:
-        share = tl.cdiv(steps, SPLIT_K)
-        first = tl.program_id(1) * share
-        last = tl.minimum(first + share, steps)
+        first = tl.program_id(1) * steps // SPLIT_K
+        last = (tl.program_id(1) + 1) * steps // SPLIT_K
     else:
         first = 0
         last = steps
+    tl.assume(last > first)  # so the product of the last step is not behind a branch
     place = tl.arange(0, 128)
     from_a = a_ptr + row[:, None] * a_row + place[None, :]
     from_b = b_ptr + column[None, :] * b_column + place[:, None]
@@ -81,7 +82,7 @@ def matmul_fp8_block_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
 
 
 def matmul_fp8_block(
@@ -235,7 +236,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
     if problem["m"] <= parts.SKINNY:
-        return parts.skinny(problem, settings, device, problem["n"] * problem["k"])
+        return parts.skinny(problem, settings, device, problem["n"] * problem["k"], 1.0)
     return estimates.tile(
         device,
         settings,

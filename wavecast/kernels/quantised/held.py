@@ -15,7 +15,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
 from wavecast.kernels.space import Problem, Settings, Space
 
-ROWS: Final = 32
+ROWS: Final = 64
 """Up to that many rows of A operands are widened as they are read, beyond it before: the kernel of
 many rows reads them often."""
 _HALVED: Final = {("gfx942", torch.float8_e4m3fn): torch.float8_e4m3fnuz}

@@ -22,6 +22,7 @@ from wavecast.kernels.quantise.widen import (
 )
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.held import ROWS
+from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
 from wavecast.model.bounds import Work
@@ -56,12 +57,12 @@ def matmul_mx_kernel(
     column = tl.minimum(columns, N - 1)
     steps = tl.cdiv(K, BLOCK_K)
     if SPLIT_K > 1:
-        share = tl.cdiv(steps, SPLIT_K)
-        first = tl.program_id(1) * share
-        last = tl.minimum(first + share, steps)
+        first = tl.program_id(1) * steps // SPLIT_K
+        last = (tl.program_id(1) + 1) * steps // SPLIT_K
     else:
         first = 0
         last = steps
+    tl.assume(last > first)  # so the product of the last step is not behind a branch
     if WIDE:
         row, column = row.to(tl.int64), column.to(tl.int64)
         rows, columns = rows.to(tl.int64), columns.to(tl.int64)
@@ -106,7 +107,7 @@ def matmul_mx_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
 
 
 def matmul_mx(
@@ -263,8 +264,9 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     if problem["m"] <= parts.SKINNY:
-        read = problem["n"] * problem["k"] * _SIZES[problem["b"]]
-        return parts.skinny(problem, settings, device, read, settings["BLOCK_K"])
+        weights = problem["n"] * problem["k"] * _SIZES[problem["b"]]
+        size = _SIZES[problem["a"]]
+        return parts.skinny(problem, settings, device, weights, size, settings["BLOCK_K"])
     names = {"e2m1": "mxfp4", "e4m3": "mxfp8", "e5m2": "mxfp8", "bf16": "bf16"}
     return estimates.tile(
         device,

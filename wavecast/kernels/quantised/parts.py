@@ -45,6 +45,20 @@ def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.co
     tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def store_tile(to, value, inside):
+    """Stores a tile [rows, columns] whose columns are adjacent. As three dimensions it leaves the
+    layout of matrix instructions, whose stores cover lines in part, for one in which adjacent lanes
+    store adjacent elements, eight each."""
+    ROWS: tl.constexpr = value.shape[0]
+    EIGHTS: tl.constexpr = value.shape[1] // 8
+    tl.store(
+        tl.reshape(to, (ROWS, EIGHTS, 8)),
+        tl.reshape(value, (ROWS, EIGHTS, 8)),
+        mask=tl.reshape(inside, (ROWS, EIGHTS, 8)),
+    )
+
+
 def add_parts(parts: torch.Tensor, out: torch.Tensor) -> None:
     """`out` = the sum of `parts` [number, *out.shape] of float32, in their order."""
     count = out.numel()
@@ -119,12 +133,13 @@ def shared_out(settings: Settings, device: Device, rows: int, columns: int, held
 
 
 def packed(device: Device) -> Mapping[str, Sequence[Any]]:
-    """Axes of bfloat16 and float16 products by AMD's generation: before gfx950 short steps, whose
-    operands are read from the LDS by 16 bytes, take less time than long ones."""
+    """Axes of bfloat16 and float16 products by AMD's generation. On CDNA a step of 64 elements
+    reads whole cache lines of every row; before gfx950 operands come from the LDS by 16 bytes with
+    `kpack`."""
     if device.target in ("gfx90a", "gfx942"):
-        return {"BLOCK_K": (32,), "matrix_instr_nonkdim": (16,), "kpack": (2,)}
+        return {"BLOCK_K": (64,), "matrix_instr_nonkdim": (16,), "kpack": (2,)}
     if device.limits().wave_lanes == 64:
-        return {"BLOCK_K": (32, 64), "matrix_instr_nonkdim": (16,)}
+        return {"BLOCK_K": (64,), "matrix_instr_nonkdim": (16,)}
     return {"BLOCK_K": (32, 64), "matrix_instr_nonkdim": (0,)}
 
 
@@ -134,10 +149,17 @@ def columns_at_most(device: Device) -> int:
 
 
 def skinny(
-    problem: Problem, settings: Settings, device: Device, bytes_: float, depth: int = 128
+    problem: Problem,
+    settings: Settings,
+    device: Device,
+    weights: float,
+    size: float,
+    depth: int = 128,
 ) -> float:
-    """Seconds of a product of at most `SKINNY` rows that reads `bytes_`: narrow tiles and enough
-    of them to fill the GPU three times, at the price of another launch for parts of K."""
+    """Seconds of a product of at most `SKINNY` rows of elements of `size` bytes that reads so many
+    bytes of `weights`: narrow tiles and enough of them to fill the GPU three times, at the price of
+    another launch for parts of K. Every tile reads its rows again, from the L2, which gives some
+    four times as much as memory."""
     chip = Chip.of(device)
     rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
     down = triton.cdiv(problem["m"], rows)
@@ -146,8 +168,11 @@ def skinny(
     narrow = 1.0 + 0.12 * math.log2(columns / 16)
     waves = 1.0 + 0.03 * abs(math.log2(rows * columns / settings["num_warps"] / 128))
     step = 1.0 + 0.1 * math.log2(128 / depth)
-    again = 5e-6 if settings["SPLIT_K"] > 1 else 0.0
-    return bytes_ * down / chip.hbm * idle * narrow * waves * step + again
+    again = 0.0
+    if settings["SPLIT_K"] > 1:  # parts often stay in a cache
+        again = 5e-6 + 4.0 * settings["SPLIT_K"] * problem["m"] * problem["n"] / chip.hbm
+    reread = triton.cdiv(problem["n"], columns) * rows * problem["k"] * size / 4
+    return (weights + reread) * down / chip.hbm * idle * narrow * waves * step + again
 
 
 __all__ = [
@@ -164,4 +189,5 @@ __all__ = [
     "skinny",
     "splits",
     "splits_fit",
+    "store_tile",
 ]

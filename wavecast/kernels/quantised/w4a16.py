@@ -1,5 +1,8 @@
 """Products of 16-bit activations with weights of four bits."""
 
+# What pyright does not know of Triton: unrolled loops and indices.
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +18,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantised import parts
+from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import tile_of
 from wavecast.model.bounds import Work
@@ -28,60 +32,75 @@ _PART: Final = 3
 @triton.jit
 def matmul_w4a16_kernel(
     x_ptr, w_ptr, out_ptr, part_ptr, scale_ptr, zero_ptr, M, N, K, x_row, w_row,
-    GROUP_K: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_K: tl.constexpr, PACKED: tl.constexpr, N_EVEN: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUPS: tl.constexpr,
     SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
-    `part_ptr` [SPLIT_K, M, N]. Weights less their zero points are exact in 16 bits: scales come
-    after the product over a step, which lies in one group."""
+    `part_ptr` [SPLIT_K, M, N]. A step is GROUPS groups of weights.
+
+    Weights come as integers of PACKED codes. The n-th code of each, or'd into the low bits of a
+    number in x's format, is that number plus the code: PACKED products, each of every PACKED-th
+    element of K, need no shuffling and two instructions per two weights. What they have too much,
+    zero point included, is the same factor of the sum of a row of x in the group."""
+    FEW: tl.constexpr = GROUP_K // PACKED  # pyright: ignore[reportAssignmentType]
+    HALF: tl.constexpr = x_ptr.dtype.element_ty
+    # 1024 in float16, 128 in bfloat16: a unit of the last place is 1
+    BITS: tl.constexpr = 0x6400 if tl.float16 == HALF else 0x4300  # pyright: ignore[reportAssignmentType]
+    MORE: tl.constexpr = 1024.0 if tl.float16 == HALF else 128.0  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
     tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
     rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
     row = tl.minimum(rows, M - 1)
-    column = tl.minimum(columns, N - 1)
-    steps = K // BLOCK_K
+    column = columns if N_EVEN else tl.minimum(columns, N - 1)
+    steps = K // (GROUP_K * GROUPS)
     if SPLIT_K > 1:
-        share = tl.cdiv(steps, SPLIT_K)
-        first = tl.program_id(1) * share
-        last = tl.minimum(first + share, steps)
+        first = tl.program_id(1) * steps // SPLIT_K
+        last = (tl.program_id(1) + 1) * steps // SPLIT_K
     else:
         first = 0
         last = steps
+    tl.assume(last > first)  # so no product of the last step is behind a branch
     if WIDE:
         row, column = row.to(tl.int64), column.to(tl.int64)
         rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    from_x = x_ptr + row[:, None] * x_row + tl.arange(0, BLOCK_K)[None, :]
-    from_w = w_ptr + column[:, None] * w_row + tl.arange(0, BLOCK_K // 2)[None, :]
+    from_x = x_ptr + row[:, None] * x_row + tl.arange(0, GROUP_K)[None, :]
+    from_w = w_ptr + column[None, :] * w_row + tl.arange(0, FEW)[:, None]
     total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
-        x = tl.load(from_x + step * BLOCK_K)
-        pairs = tl.load(from_w + step * (BLOCK_K // 2))
-        group = step * BLOCK_K // GROUP_K
-        scale = tl.load(scale_ptr + group * N + column).to(tl.float32)
-        if zero_ptr is not None:
-            zero = tl.load(zero_ptr + group * N + column).to(tl.float32)
-        else:
-            zero = tl.full((BLOCK_N,), 8.0, tl.float32)
-        code = tl.reshape(tl.join(pairs & 15, pairs >> 4), (BLOCK_N, BLOCK_K))
-        if x_ptr.dtype.element_ty == tl.float16:
-            # 0x6400 | code is 1024 + code
-            above = (code.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True)
-            w = above - (zero + 1024.0).to(tl.float16)[:, None]
-        else:
-            # 0x4300 | code is 128 + code in bfloat16; the lower half of the difference is 0
-            above = ((code.to(tl.int32) << 16) | 0x43000000).to(tl.float32, bitcast=True)
-            bits = (above - (zero + 128.0)[:, None]).to(tl.int32, bitcast=True)
-            w = (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
-        total += tl.dot(x, tl.trans(w), out_dtype=tl.float32) * scale[None, :]
+        for within in tl.static_range(GROUPS):
+            group = step * GROUPS + within
+            x = tl.load(from_x + group * GROUP_K)
+            codes = tl.load(from_w + group * FEW)
+            scale = tl.load(scale_ptr + group * N + column).to(tl.float32)
+            if zero_ptr is not None:
+                zero = tl.load(zero_ptr + group * N + column).to(tl.float32)
+            else:
+                zero = tl.full((BLOCK_N,), 8.0, tl.float32)
+            row_sum = tl.sum(x.to(tl.float32), axis=1)
+            if PACKED == 4:
+                even, odd = tl.split(tl.reshape(x, (BLOCK_M, FEW, 2, 2)))
+                part_0, part_2 = tl.split(even)
+                part_1, part_3 = tl.split(odd)
+                xs = (part_0, part_1, part_2, part_3)
+            else:
+                part_0, part_1 = tl.split(tl.reshape(x, (BLOCK_M, FEW, 2)))
+                xs = (part_0, part_1)
+            product = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+            for number in tl.static_range(PACKED):
+                code = ((codes >> (4 * number)) & 15).to(tl.int16)
+                product = tl.dot(xs[number], (code | BITS).to(HALF, bitcast=True), product)
+            more = row_sum[:, None] * (zero + MORE)[None, :]
+            total += (product - more) * scale[None, :]
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
 
 
 def matmul_w4a16(
@@ -108,7 +127,7 @@ def matmul_w4a16(
     flat = x.reshape(-1, k)
     m = flat.shape[0]
     flat = flat if flat.stride(1) == 1 else flat.contiguous()
-    weight = weight if weight.stride(1) == 1 else weight.contiguous()
+    packed, weight = _packed(weight, group)
     arguments: list[Any] = [
         *(flat, weight, out, torch.empty(1, dtype=torch.float32, device=x.device)),
         *(scale.contiguous(), None if zero is None else zero.contiguous(), m, n, k),
@@ -142,6 +161,8 @@ def matmul_w4a16(
             "wide": wide,
         },
         GROUP_K=group,
+        PACKED=packed,
+        N_EVEN=n % 256 == 0,
         WIDE=wide,
         XCDS=tiles.xcds(gpu.launching()),
     )
@@ -163,6 +184,15 @@ def matmul_w4a16_reference(
     shift = 8.0 if zero is None else zero.to(kind).T.repeat_interleave(group, 1)
     wide = (code - shift) * scale.to(kind).T.repeat_interleave(group, 1)
     return (x.to(kind) @ wide.T).to(x.dtype).contiguous()
+
+
+def _packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
+    """(codes per integer, weights as such integers): four where a group has enough of them for a
+    matrix instruction."""
+    if group < 64:
+        return 2, weight if weight.stride(1) == 1 else weight.contiguous()
+    even = weight.stride(1) == 1 and weight.stride(0) % 2 == 0 and weight.storage_offset() % 2 == 0
+    return 4, (weight if even else weight.contiguous()).view(torch.int16)
 
 
 def _check(
@@ -191,10 +221,11 @@ def _check(
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     amd = device.target.startswith("gfx")
+    few = problem["m"] <= parts.SKINNY
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 128),
-        "BLOCK_N": (16, 32, 64, 128) if problem["m"] <= 64 else (64, 128, 256),
-        "BLOCK_K": tuple(depth for depth in (32, 64, 128) if depth <= problem["group"])[-2:],
+        "BLOCK_N": (32, 64, 128, 256) if few else (64, 128, 256),
+        "GROUPS": tuple(n for n in (1, 2, 4) if problem["k"] // problem["group"] % n == 0),
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8),
@@ -204,21 +235,22 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
-    staged = rows * depth * 2 * parts.buffers(settings, device) + columns * depth * 2
+    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+    depth = problem["group"] * settings["GROUPS"]
+    if not 64 <= depth <= 256 and settings["GROUPS"] > 1:
+        return False
+    staged = (rows * 2 + columns // 2) * depth * parts.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
         return False
-    if columns * depth > 8192 * settings["num_warps"]:
-        return False
-    if not parts.shared_out(settings, device, rows, columns, 2):
+    if not parts.shared_out(settings, device, rows, columns, 3):
         return False
     return parts.splits_fit(problem, settings["SPLIT_K"], depth)
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     if problem["m"] <= parts.SKINNY:
-        read = problem["n"] * problem["k"] / 2
-        return parts.skinny(problem, settings, device, read, settings["BLOCK_K"])
+        weights = problem["n"] * problem["k"] / 2
+        return parts.skinny(problem, settings, device, weights, 2.0, problem["group"])
     return estimates.tile(
         device,
         settings,
@@ -229,7 +261,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         weight="int4",
         rows=settings["BLOCK_M"],
         columns=settings["BLOCK_N"],
-        depth=settings["BLOCK_K"],
+        depth=problem["group"] * settings["GROUPS"],
         splits=settings["SPLIT_K"],
     )
 
