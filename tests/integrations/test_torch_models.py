@@ -159,6 +159,7 @@ MODELS = {
     "Gemma2": {"head_dim": 16},
     "Mixtral": {"num_local_experts": 4},
     "Qwen3Moe": {"num_experts": 4, "moe_intermediate_size": 32, "head_dim": 16},
+    "Phi3": {"pad_token_id": 0},
     "GptOss": {"num_local_experts": 4, "head_dim": 16},
 }
 
@@ -177,8 +178,38 @@ def test_hugging_face_models(name: str) -> None:
     torch.testing.assert_close(after, before, rtol=2e-3, atol=2e-3)
     done = {one.operator for one in replaced.done}
     assert {"matmul", "rms_norm", "attention"} <= done
+    if name in ("Llama", "Qwen3", "Phi3"):
+        assert "silu_mul" in done
     if name in ("Mixtral", "Qwen3Moe", "GptOss"):
         assert "moe_experts" in done
     replaced.undo()
     with torch.no_grad():
         assert torch.equal(model(tokens).logits, before)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_linear_layers_stored_transposed_and_fused_gates() -> None:
+    torch.manual_seed(0)
+    sizes = {"n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 50, "n_positions": 64}
+    dropped = dict.fromkeys(("attn_pdrop", "resid_pdrop", "embd_pdrop"), 0.0)
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, **dropped))
+    tokens = torch.randint(0, 50, (1, 7))
+    before = model(tokens).logits
+    before.square().mean().backward()
+    right = model.transformer.h[0].mlp.c_fc.weight.grad.clone()
+    model.zero_grad()
+    replaced = ops.replace(model)
+    assert [one.what for one in replaced.done].count("Conv1D") == 4
+    after = model(tokens).logits
+    after.square().mean().backward()
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        model.transformer.h[0].mlp.c_fc.weight.grad, right, rtol=1e-3, atol=1e-6
+    )
+
+
+def test_no_attention_is_claimed_where_there_is_none() -> None:
+    sizes = {"hidden_sizes": [8, 8, 8, 8], "depths": [1, 1, 1, 1], "image_size": 32}
+    model = transformers.ConvNextModel(transformers.ConvNextConfig(**sizes))
+    replaced = ops.replace(model)
+    assert {one.operator for one in replaced.done} == {"convolution", "matmul", "layer_norm"}

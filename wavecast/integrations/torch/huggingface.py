@@ -37,6 +37,8 @@ def _attention(model: Any, account: Replaced) -> None:
     before = getattr(model.config, "_attn_implementation", None)
     if before is None or not hasattr(model, "set_attn_implementation"):
         return
+    if not (model._supports_sdpa or model._supports_attention_backend):
+        return  # it has no attention, or one it does not look up
     AttentionInterface.register(NAME, attention)
     ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
     model.set_attn_implementation(NAME)

@@ -148,6 +148,16 @@ def _gated(self: Any, x: Tensor) -> Tensor:
     return self.down_proj(torch.ops.wavecast.silu_mul(self.gate_proj(x), self.up_proj(x)))
 
 
+def _fused_gated(self: Any, x: Tensor) -> Tensor:
+    return self.down_proj(torch.ops.wavecast.silu_mul(self.gate_up_proj(x)))
+
+
+def _stored_transposed(self: Any, x: Tensor) -> Tensor:
+    if why_not(torch.matmul, (x, self.weight), {}):
+        return F.linear(x, self.weight.t(), self.bias)
+    return torch.ops.wavecast.matmul(x, self.weight, self.bias)
+
+
 def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
     def why(module: nn.Module) -> str | None:
         if type(module) is kind:
@@ -183,13 +193,33 @@ def _no_gate(module: nn.Module) -> str | None:
     return "" if name.startswith("SiLU") else f"activation {name}"
 
 
+def _no_fused_gate(module: nn.Module) -> str | None:
+    parts: Any = module
+    if not all(
+        isinstance(getattr(parts, n, None), nn.Linear) for n in ("gate_up_proj", "down_proj")
+    ):
+        return None
+    activation = getattr(parts, "activation_fn", None) or getattr(parts, "act_fn", None)
+    name = type(activation).__name__
+    return "" if name.startswith("SiLU") else f"activation {name}"
+
+
+def _no_stored_transposed(module: nn.Module) -> str | None:
+    """GPT-2's `Conv1D` is a linear layer whose weight is [in, out]."""
+    if type(module).__name__ != "Conv1D":
+        return None
+    weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
+    fits = isinstance(weight, Tensor) and weight.dim() == 2 and isinstance(bias, Tensor)
+    return "" if fits else "no matrix of weights with a bias"
+
+
 def _row(module: Any) -> Tensor:
     weight = module.weight
     return torch.randn(_PROBE_ROWS, weight.shape[0], dtype=weight.dtype, device=weight.device)
 
 
 def _gate_row(module: Any) -> Tensor:
-    weight = module.gate_proj.weight
+    weight = (getattr(module, "gate_proj", None) or module.gate_up_proj).weight
     return torch.randn(_PROBE_ROWS, weight.shape[1], dtype=weight.dtype, device=weight.device)
 
 
@@ -199,6 +229,8 @@ SWAPS: Final[Sequence[Swap]] = (
     Swap("convolution", _no_convolution, (_convolution,)),
     Swap("rms_norm", _no_norm, (_rms_norm, _offset_rms_norm), _row),
     Swap("silu_mul", _no_gate, (_gated,), _gate_row),
+    Swap("silu_mul", _no_fused_gate, (_fused_gated,), _gate_row),
+    Swap("matmul", _no_stored_transposed, (_stored_transposed,), _row),
 )
 """In this order; the first that knows a module decides."""
 
