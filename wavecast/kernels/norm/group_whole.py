@@ -29,9 +29,9 @@ from wavecast.model.chip import Chip
 
 _CHANNELS = 64
 """Channels of a group, whose loads and stores are unrolled."""
-_HELD = {"gfx": 2**18, "sm_": 2**17}
-"""Bytes that the registers of a program hold, by the beginning of a target: at most half of all
-those that a compute unit has."""
+_HELD = {"gfx": 160 * 2**10, "sm_": 2**17}
+"""Bytes that the registers of a program hold, by the beginning of a target: with what they are
+computed from, as many as 16 waves have without spilling."""
 
 
 @triton.jit
