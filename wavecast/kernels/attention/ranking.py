@@ -135,7 +135,8 @@ def _registers(
         return _FIXED_GRADIENT + rows * (accumulated + scores * columns) / threads
     fragment = twice * columns * max(head, head_v) * words / device.wave_lanes
     staged = settings["num_stages"] > 1 and device.target in ("gfx90a", "gfx942", "gfx1201")
-    staged = staged or settings.get("AHEAD", False)
+    if settings.get("AHEAD", False):  # the rows of this step and of the next
+        moved, staged = 2 * moved, True
     return (
         _FIXED_REGISTERS
         + rows * accumulated / threads
@@ -200,12 +201,20 @@ def backward_kv_tile(problem: Problem, settings: Settings, device: Device) -> Ti
         _registers(
             problem, settings, device, rows=rows, columns=columns,
             accumulated=max(head, head_v) if split else head + head_v,
-            held=head + head_v, scores=3, fragments=4 if settings["TWICE"] else 2,
+            held=head + head_v, scores=3, fragments=_fragments(settings),
         ),
         _lds(problem, settings, device, rows, columns),
         _loaded(problem, settings),
         1.0 if settings["TWICE"] else 3.0,
     )  # fmt: skip
+
+
+def _fragments(settings: Settings) -> int:
+    """Tiles of queries and gradients that a step reads from LDS at once; gfx90a and gfx942 turn
+    half of what they load twice in registers."""
+    if not settings["TWICE"]:
+        return 2
+    return 6 if "kpack" in settings else 4
 
 
 def backward_q_tile(problem: Problem, settings: Settings, device: Device) -> Tile:
@@ -271,7 +280,7 @@ def _seconds(
     matrix = tile.flops / rate
     vector = tile.operations / machine.lanes + 1.0 / machine.exponentials
     lds = tile.lds_traffic / chip.lds_rate
-    waves = min(8.0, max(1.0, _by_target(_FILE, device) // tile.registers))
+    waves = min(8.0, max(1.0, 1.03 * _by_target(_FILE, device) // tile.registers))
     resident = max(1.0, waves * chip.simds // warps)
     resident = max(1.0, min(resident, chip.lds_bytes // max(1.0, tile.lds)))
     per_simd = max(1.0, resident * warps / chip.simds)
