@@ -39,6 +39,8 @@ def tiles(
     for step in range(steps):
         if ORDER == "windows":  # the next workgroup is where this one will be 16 steps later
             total += tl.load(a_ptr + (row * 16 + step) * TILE + place)
+        elif ORDER == "taps":  # three tiles again and again
+            total += tl.load(a_ptr + (row * 3 + step % 3) * TILE + place)
         else:
             total += tl.load(a_ptr + row * pitch + step * STEP + place)
         total += tl.load(b_ptr + column * pitch + step * STEP + place)
@@ -102,6 +104,16 @@ def test_what_follows_some_steps_later_is_still_in_the_cache(monkeypatch) -> Non
     whole, die = (95 * 16 + 400) / (96 * 400), (11 * 128 + 400) / (12 * 400)
     assert (one.die, one.chip) == pytest.approx((whole, 1.0), rel=0.02)
     assert (dies.die, dies.chip) == pytest.approx((die, whole / die), rel=0.02)
+
+
+@pytest.mark.parametrize("device", ["mi300x", "rx7900xtx"])
+def test_a_loop_that_comes_back_finds_its_lines(device, monkeypatch) -> None:
+    monkeypatch.setattr(Chip, "l2_slice", property(lambda _: 1e9))
+    shares = found("taps", 96, 40, device)
+    assert shares["a_ptr"].die == pytest.approx(3 / 40)
+    assert shares["a_ptr"].chip == pytest.approx(1.0)
+    monkeypatch.setattr(Chip, "l2_slice", property(lambda _: 1024.0))
+    assert found("taps", 96, 40, device)["a_ptr"].die > 0.3
 
 
 def test_what_the_cache_does_not_keep_is_fetched_by_each(monkeypatch) -> None:

@@ -5,24 +5,27 @@ following the code (`analyze.values.points`). Of an instruction that reaches b d
 among n workgroups, each with equally many bytes, a die's L2 passes on b / n of what is asked: they
 go through their loops side by side. Where an iteration moves the places by a step, places that lie
 whole steps apart meet as well, as long as the cache keeps what came in between. Within a workgroup
-lines count once that waves, or instructions side by side, ask for twice.
+lines count once that waves, or instructions side by side, ask for twice; and lines that a loop
+comes back to (the taps of a convolution) as far as the L2 holds what all workgroups touch by then.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
-from wavecast.analyze.values.points import Places, places
+from wavecast.analyze.values.points import Places, places, visits
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.program import Kernel, Program
 from wavecast.model.chip import Chip
 from wavecast.model.launch import Grid
+from wavecast.model.memory import residency
 
 AT_ONCE: Final = 1024
 """Workgroups of the first round that are followed at most."""
@@ -62,7 +65,11 @@ def shares(
     memory = {e.index: e for e in analysis.memory if e.index in found and e.index in moved}
     origins = {argument.name: argument.storage for argument in launch.arguments}
     whole = _within(memory, found, program, origins, threads, descriptor.wave_size, int(line))
-    fronts = _fronts(memory, found, numbers % grid.dies, threads)
+    middle = launch.workgroup(int(numbers[len(numbers) // 2]))
+    every = visits(program, descriptor, launch, middle, threads)
+    again = partial(_returning, every=every, origins=origins, memory=memory, line=int(line))
+    returning = {index for index in every if index in memory and _returns(again([index]))}
+    fronts = _fronts(memory, found, returning, numbers % grid.dies, threads)
     trips = {loop.index: loop.trip_count or 1.0 for loop in analysis.loops}
     turns: dict[int | None, float] = {}
     for front in fronts:
@@ -78,6 +85,11 @@ def shares(
             chips = min(trips[front.loop], usable * chip.mall_bytes / turns[front.loop])
         passed = front.part(on_dies=True, turns=dies)
         differ = min(1.0, front.part(on_dies=False, turns=chips) / passed)
+        lines, once = again(front.indices)
+        if lines:
+            touched = once * line * len(numbers) * passed
+            held = float(np.asarray(residency(touched / grid.dies, usable * chip.l2_slice)))
+            passed *= 1 - held * (1 - once / lines)
         shared.update({index: Share(whole[index] * passed, differ) for index in front.indices})
     return shared
 
@@ -86,7 +98,7 @@ def shares(
 class _Front:
     """Instructions of one loop that go through one argument side by side: `bases` (i64[places]) are
     where each workgroup begins by each instruction, `die` where the workgroup is; all move by
-    `step` bytes in an iteration, 0 if unknown."""
+    `step` bytes in an iteration, 0 if unknown or not always."""
 
     indices: tuple[int, ...]
     loop: int | None
@@ -95,21 +107,25 @@ class _Front:
     step: int
 
     def part(self, *, on_dies: bool, turns: float = 1.0) -> float:
-        """Different places over all places, per iteration, when so many iterations are kept:
-        different on a die, or on the chip."""
+        """Different places, on a die or on the chip, over the sum of those of each workgroup, per
+        iteration, when so many iterations are kept."""
         group = self.die if on_dies else np.zeros_like(self.die)
-        return _different(self.bases, group, self.step, turns) / len(self.bases)
+        own = np.tile(np.arange(len(self.die) // len(self.indices)), len(self.indices))
+        every = _different(self.bases, own, self.step, turns)
+        return _different(self.bases, group, self.step, turns) / every
 
 
 def _fronts(
     memory: Mapping[int, MemoryInstruction],
     found: Mapping[int, Places],
+    returning: Set[int],
     die: np.ndarray,
     threads: int,
 ) -> list[_Front]:
     alike: dict[tuple[object, ...], list[int]] = {}
     for index, entry in memory.items():
-        step = _step(found[index]) if entry.loop is not None else 0
+        moves = entry.loop is not None and index not in returning
+        step = _step(found[index]) if moves else 0
         key = entry.argument, entry.kind, entry.bytes_per_lane, entry.loop, step
         alike.setdefault(key, []).append(index)
     fronts = []
@@ -132,6 +148,32 @@ def _different(base: np.ndarray, group: np.ndarray, step: int, turns: float) -> 
     position, lane, group = position[order], lane[order], group[order]
     same = (np.diff(lane) == 0) & (np.diff(group) == 0)
     return 1.0 + float(np.where(same, np.minimum(np.diff(position), turns), turns).sum()) / turns
+
+
+def _returns(found: tuple[int, int]) -> bool:
+    """Whether a loop comes back to lines, more than to the rest of those it left."""
+    lines, once = found
+    return once < 0.75 * lines
+
+
+def _returning(
+    indices: Sequence[int],
+    every: Mapping[int, Sequence[np.ndarray]],
+    origins: Mapping[str, int],
+    memory: Mapping[int, MemoryInstruction],
+    line: int,
+) -> tuple[int, int]:
+    """Lines that some instructions touch in one iteration after the other, and how many different
+    ones; none where that is not known."""
+    if not all(index in every for index in indices):
+        return 0, 0
+    turns: dict[int, list[np.ndarray]] = {}
+    for index in indices:
+        origin = origins.get(memory[index].argument, 0)
+        for turn, addresses in enumerate(every[index]):
+            turns.setdefault(turn, []).append((addresses - origin) // line)
+    each = [np.unique(np.concatenate(lines)) for lines in turns.values()]
+    return sum(map(len, each)), len(np.unique(np.concatenate(each)))
 
 
 def _step(places: Places) -> int:

@@ -8,7 +8,7 @@ go different ways all go with the majority.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,19 +22,26 @@ from wavecast.analyze.values.kinds import Scattered, Slots, Value, is_known, ori
 from wavecast.analyze.values.paths import Branch, Paths
 from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.scratch import SLOT_BASE
-from wavecast.analyze.values.slices import slices
+from wavecast.analyze.values.slices import Slices, slices
 from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.steady import Change, Snapshot, Trend
 from wavecast.analyze.values.steps import Steps
 from wavecast.analyze.values.walk import Walk
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.defuse import bits_of
-from wavecast.isa.program import KernelDescriptor, Program, first_block
+from wavecast.isa.program import KernelDescriptor, Loop, Program, first_block
 from wavecast.isa.semantics.integers import Integer, Unknown
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.targets import isa_target
 
 BUDGET: Final = 12_000
 """Instructions interpreted before the walk gives up; what it has seen by then counts."""
+
+
+EVERY_BUDGET: Final = 40_000
+"""The same of a walk that sees every iteration."""
+_TURNING: Final = ("cndmask", "cselect", "mul_hi", "_min_", "_max_")
+"""Parts of the names of instructions that bend addresses in a loop: back to the start of a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,19 +63,8 @@ def places(
 ) -> Mapping[int, Places]:
     """Instruction -> addresses, of those whose address is known for every thread. `workgroups`
     (integers[n, 3]) are the threads' workgroups, `threads` (integers[n]) their numbers in them."""
-    inputs = Inputs(launch.code, descriptor, launch)
-    parts = slices(program, descriptor, follow_exec=False)
-    seen = _Twice()
-    steps = Steps(program, parts, inputs, seen)
-    plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
-    size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
-    machine = Machine(target=isa_target(launch.code.target))
-    lanes = (threads % inputs.lanes).astype(np.uint32)
-    state = Registers(_PointOps(inputs.lanes, lanes, machine), size)
-    for position, value in inputs.registers_at(workgroups, threads).items():
-        state.values[position] = value
-    walk = _PointWalk(program, plans, Paths(program), state, BUDGET, True, follow_exec=False)
-    walk.run(first_block(program, descriptor))
+    seen = _Seen(2)
+    _walk(program, descriptor, launch, workgroups, threads, seen)
     found = {}
     for index, sightings in seen.sightings.items():
         first = _addresses(sightings[0], len(threads))
@@ -78,14 +74,91 @@ def places(
     return found
 
 
-class _Twice:
-    """Keeps the first two sightings of every instruction."""
+def visits(
+    program: Program,
+    descriptor: KernelDescriptor,
+    launch: Launch,
+    workgroup: tuple[int, int, int],
+    threads: int,
+) -> Mapping[int, list[np.ndarray]]:
+    """Instruction -> addresses (i64[threads that are inside]) of every execution by one workgroup,
+    for instructions of loops that come back to where they were. {} without such loops, and where
+    following every iteration takes too long."""
+    bent = _bent_loops(program, slices(program, descriptor, follow_exec=False))
+    if not bent:
+        return {}
+    seen = _Seen(EVERY_BUDGET)
+    where, own = np.repeat([workgroup], threads, axis=0), np.arange(threads)
+    if not _walk(program, descriptor, launch, where, own, seen, every=True):
+        return {}
+    blocks = {block for loop in bent for block in loop.blocks}
+    inside = {
+        index
+        for block in blocks
+        for index in range(program.blocks[block].start, program.blocks[block].stop)
+    }
+    found: dict[int, list[np.ndarray]] = {}
+    for index, sightings in seen.sightings.items():
+        each = [_addresses(sighting, threads) for sighting in sightings]
+        if index in inside and all(one is not None for one in each):
+            found[index] = [one[0][one[1]] for one in each if one is not None]
+    return found
 
-    def __init__(self) -> None:
+
+def _bent_loops(program: Program, parts: Slices) -> list[Loop]:
+    """Innermost loops in which what addresses depend on does more than move on by a step."""
+    found = []
+    for loop in program.loops:
+        if any(other.header in loop.blocks and other is not loop for other in program.loops):
+            continue
+        traced = (
+            program.instructions[index].mnemonic
+            for block in loop.blocks
+            for index in range(program.blocks[block].start, program.blocks[block].stop)
+            if parts.addresses.member[index]
+        )
+        if any(part in name for name in traced for part in _TURNING):
+            found.append(loop)
+    return found
+
+
+def _walk(
+    program: Program,
+    descriptor: KernelDescriptor,
+    launch: Launch,
+    workgroups: np.ndarray,
+    threads: np.ndarray,
+    seen: _Seen,
+    *,
+    every: bool = False,
+) -> bool:
+    """Follow threads, taking down what memory instructions see; whether to the end."""
+    inputs = Inputs(launch.code, descriptor, launch)
+    parts = slices(program, descriptor, follow_exec=False)
+    steps = Steps(program, parts, inputs, seen)
+    plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
+    size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
+    machine = Machine(target=isa_target(launch.code.target))
+    lanes = (threads % inputs.lanes).astype(np.uint32)
+    state = Registers(_PointOps(inputs.lanes, lanes, machine), size)
+    for position, value in inputs.registers_at(workgroups, threads).items():
+        state.values[position] = value
+    budget = EVERY_BUDGET if every else BUDGET
+    walk = _PointWalk(program, plans, Paths(program), state, budget, True, follow_exec=False)
+    if every:
+        walk.see_all()
+    return not walk.run(first_block(program, descriptor)).cut_short
+
+
+class _Seen:
+    """Keeps the first sightings of every instruction, so many at most."""
+
+    def __init__(self, most: int) -> None:
         self.sightings: dict[int, list[Sighting]] = {}
+        self._most = most
 
     def __contains__(self, index: object, /) -> bool:
-        return isinstance(index, int) and len(self.sightings.get(index, ())) == 2
+        return isinstance(index, int) and len(self.sightings.get(index, ())) == self._most
 
     def __setitem__(self, index: int, sighting: Sighting, /) -> None:
         self.sightings.setdefault(index, []).append(sighting)
@@ -155,6 +228,18 @@ class _PointOps(WaveOps):
 class _PointWalk(Walk):
     """Goes the way of most threads."""
 
+    _leaps = True
+
+    def see_all(self) -> None:
+        """Follow every iteration of every loop."""
+        self.full_visits = EVERY_BUDGET
+        self._leaps = False
+
+    def _skip_ahead(
+        self, loop: Loop, live: list[int], now: Snapshot, steady: Change, heading: Trend
+    ) -> Snapshot:
+        return super()._skip_ahead(loop, live, now, steady, heading) if self._leaps else now
+
     def _condition(self, branch: Branch) -> Value:
         if branch.on_exec:
             return super()._condition(branch)
@@ -181,4 +266,4 @@ def _doubting(program: Program, index: int, step: Step) -> Step:
     return doubted
 
 
-__all__ = ["Places", "places"]
+__all__ = ["Places", "places", "visits"]

@@ -85,6 +85,7 @@ class Walk:
         self.see_addresses = see_addresses
         self.follow_exec = follow_exec
         self.outcome = Outcome([0.0] * len(program.blocks), [0.0] * len(program.loops))
+        self.full_visits = FULL_VISITS
         self._plans = plans
         self._paths = paths
         self._loop_at = {loop.header: loop for loop in program.loops}
@@ -122,7 +123,7 @@ class Walk:
         if index in self._forget:
             self._forget_writes(*self._forget.pop(index))
         state = self.state
-        full = self.see_addresses and counts[index] <= FULL_VISITS
+        full = self.see_addresses and counts[index] <= self.full_visits
         steps = self._plans.of(index, full)
         self.budget -= len(steps) + 1
         if self.budget < 0:
