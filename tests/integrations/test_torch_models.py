@@ -43,6 +43,13 @@ class PlainRMSNorm(WrittenNorm):
     """One that does not."""
 
 
+class Unshifted(nn.LayerNorm):
+    """One that has a bias, zero at first, and does not add it."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, None, self.eps)
+
+
 class Gated(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -208,8 +215,76 @@ def test_linear_layers_stored_transposed_and_fused_gates() -> None:
     )
 
 
-def test_no_attention_is_claimed_where_there_is_none() -> None:
-    sizes = {"hidden_sizes": [8, 8, 8, 8], "depths": [1, 1, 1, 1], "image_size": 32}
-    model = transformers.ConvNextModel(transformers.ConvNextConfig(**sizes))
+def test_layer_norms_of_channels_and_kinds_without_a_replacement() -> None:
+    torch.manual_seed(0)
+    sizes = {"hidden_sizes": [8, 16, 8, 8], "depths": [1, 1, 1, 1], "image_size": 32}
+    model = transformers.ConvNextModel(transformers.ConvNextConfig(**sizes)).eval()
+    x = torch.randn(1, 3, 32, 32)
+    for norm in model.modules():
+        if isinstance(norm, nn.LayerNorm):
+            nn.init.normal_(norm.weight)
+            nn.init.normal_(norm.bias)
+    before = model(x).last_hidden_state
     replaced = ops.replace(model)
     assert {one.operator for one in replaced.done} == {"convolution", "matmul", "layer_norm"}
+    assert not replaced.pending
+    norms = [one.what for one in replaced.done if one.operator == "layer_norm"]
+    assert sorted(norms) == 8 * ["ConvNextLayerNorm"] + ["LayerNorm"]
+    left = {(one.what, one.why) for one in replaced.left}
+    assert left == {("ConvNextLayer", "of no kind that has a replacement")}
+    torch.testing.assert_close(model(x).last_hidden_state, before, rtol=1e-4, atol=1e-5)
+
+
+def test_every_module_with_parameters_is_accounted_for() -> None:
+    sizes = {"num_key_value_heads": 4, "first_k_dense_replace": 1, "num_hidden_layers": 2,
+        "n_routed_experts": 4, "n_group": 2, "topk_group": 1, "moe_intermediate_size": 32,
+        "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
+        "v_head_dim": 16}  # fmt: skip
+    config = transformers.DeepseekV3Config(**{**SMALL, **sizes})
+    model = transformers.DeepseekV3ForCausalLM(config)
+    replaced = ops.replace(model)
+    left = {one.where: (one.what, one.why) for one in replaced.left}
+    unknown = "of no kind that has a replacement"
+    assert left["model.layers.1.mlp.gate"] == ("DeepseekV3TopkRouter", unknown)
+    said = {one.where for one in (*replaced.done, *replaced.left, *replaced.pending)}
+    own = {path for path, one in model.named_modules() if one._parameters}
+    assert own
+    assert own <= said
+    assert f"1 x DeepseekV3TopkRouter left: {unknown}" in str(replaced)
+
+
+def test_layer_norms_of_another_kind_are_left() -> None:
+    model = nn.Sequential(Unshifted(8), nn.LayerNorm(8))
+    values = [one.clone() for one in model.parameters()]
+    replaced = ops.replace(model)
+    assert [one.where for one in replaced.done] == ["1"]
+    assert [(one.where, one.why) for one in replaced.left] == [("0", "computes something else")]
+    assert all(map(torch.equal, values, model.parameters()))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_gradients_that_are_zero_stay_zero_up_to_rounding() -> None:
+    """The bias of keys shifts all logits of a query alike: its gradient is rounding and nothing
+    else, so that errors are measured by the largest gradient of the model."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 48, "image_size": 16, "patch_size": 8}  # fmt: skip
+    model = transformers.ViTForImageClassification(transformers.ViTConfig(**sizes)).eval()
+    x = torch.randn(1, 3, 16, 16)
+
+    def gradients(model: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        model(x).logits.square().sum().backward()
+        found = {name: one.grad for name, one in model.named_parameters()}
+        return {name: grad.double() for name, grad in found.items() if grad is not None}
+
+    right = gradients(copy.deepcopy(model).double(), x.double())
+    largest = max(float(grad.abs().max()) for grad in right.values())
+    (zero,) = (name for name in right if name.endswith(("key.bias", "k_proj.bias")))
+    assert right[zero].abs().max() < 1e-15 * largest
+    ops.replace(model)
+    with wavecast.device("gfx942") as device:
+        got = gradients(model, x)
+    assert device.executed > 20
+    assert got.keys() == right.keys()
+    for name, grad in got.items():
+        assert (grad - right[name]).abs().max() < 1e-6 * largest, name

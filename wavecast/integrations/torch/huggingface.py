@@ -1,5 +1,5 @@
-"""Attention and experts of Hugging Face models: both go through registries of implementations, to
-which the library's are added."""
+"""Hugging Face models: attention (`huggingface_attention`) and experts go through registries of
+implementations, to which the library's are added."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from wavecast.integrations.torch import huggingface_attention
+from wavecast.integrations.torch.huggingface_attention import NAME
 from wavecast.integrations.torch.replaced import Done, Left, Replaced
 
-NAME: Final = "wavecast"
 _ACTIVATIONS: Final = {
     "SiLUActivation": "silu",
     "SiLU": "silu",
@@ -26,64 +27,8 @@ def replace(model: nn.Module, account: Replaced) -> None:
     """Set a model's attention and experts to the library's, where it is one of transformers'."""
     if "transformers" not in sys.modules or not hasattr(model, "config"):
         return
-    _attention(model, account)
+    huggingface_attention.replace(model, account)
     _experts(model, account)
-
-
-def _attention(model: Any, account: Replaced) -> None:
-    from transformers import AttentionInterface
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-
-    before = getattr(model.config, "_attn_implementation", None)
-    if before is None or not hasattr(model, "set_attn_implementation"):
-        return
-    if not (model._supports_sdpa or model._supports_attention_backend):
-        return  # it has no attention, or one it does not look up
-    AttentionInterface.register(NAME, attention)
-    ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
-    model.set_attn_implementation(NAME)
-    if model.config._attn_implementation != NAME:
-        account.left.append(Left("", "attention", f"{type(model).__name__} keeps {before}"))
-        return
-    account.undoing.append(lambda: model.set_attn_implementation(before))
-    account.done.append(Done("", f"attention ({before})", "attention"))
-
-
-def attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    is_causal: bool | None = None,
-    **named: Any,
-) -> tuple[Tensor, None]:
-    """An attention function of transformers: [batch, heads, tokens, width] in, tokens before heads
-    out. What the operator does not have (a mask of its own, a bias) goes to transformers' own."""
-    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    window = named.get("sliding_window")
-    unusual = attention_mask is not None or named.get("position_bias") is not None
-    if unusual or named.get("cache") is not None:
-        from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-        return sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout, scaling, is_causal, **named
-        )
-    q, k, v = (one.transpose(1, 2) for one in (query, key, value))
-    out, _ = torch.ops.wavecast.attention(
-        q,
-        k,
-        v,
-        causal=causal and query.shape[2] > 1,
-        scale=scaling,
-        left=-1 if window is None else window - 1,
-        sinks=named.get("s_aux"),
-        soft_cap=named.get("softcap") or 0.0,
-        dropout=dropout,
-    )
-    return out, None
 
 
 def _experts(model: Any, account: Replaced) -> None:
@@ -152,4 +97,4 @@ def experts(
     )
 
 
-__all__ = ["NAME", "attention", "experts", "replace"]
+__all__ = ["experts", "replace"]

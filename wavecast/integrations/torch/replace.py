@@ -7,8 +7,9 @@ have, and taken only if a small random input gives the same result before and af
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,7 +43,8 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
 
     Linear, RMSNorm, LayerNorm, Conv, gated MLPs, and of Hugging Face models the attention function
     and the experts. What was replaced, and what was left for which reason, is in the result, whose
-    `undo()` takes everything back.
+    `undo()` takes everything back. Models look attention up at every call: it is `pending` in the
+    result until a call is answered, or is not, as those with padding are not.
     """
     library.install()
     account = Replaced()
@@ -65,7 +67,18 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
         from wavecast.integrations.torch import huggingface
 
         huggingface.replace(model, account)
+    account.left += _unknown(model, account)
     return account
+
+
+def _unknown(model: nn.Module, account: Replaced) -> list[Left]:
+    """Modules with parameters of their own of which nothing was said."""
+    said = {one.where for one in (*account.done, *account.pending, *account.left)}
+    return [
+        Left(path, type(module).__name__, "of no kind that has a replacement")
+        for path, module in model.named_modules()
+        if path not in said and next(module.parameters(recurse=False), None) is not None
+    ]
 
 
 def _taken(module: nn.Module, forward: Callable[..., Any]) -> Callable[[], None]:
@@ -87,7 +100,7 @@ def _probed(module: nn.Module, swap: Swap) -> tuple[str, Callable[..., Any]]:
     assert swap.probe is not None
     first = swap.forwards[0]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _odd_parameters(module):
             x = swap.probe(module)
             before = module(x)
             if not isinstance(before, Tensor):
@@ -100,8 +113,22 @@ def _probed(module: nn.Module, swap: Swap) -> tuple[str, Callable[..., Any]]:
                 ):
                     return "", forward
     except Exception as error:  # of any kind: the module is somebody else's
-        return f"does not run on a matrix: {type(error).__name__}", first
+        return f"does not run on a small input: {type(error).__name__}", first
     return "computes something else", first
+
+
+@contextlib.contextmanager
+def _odd_parameters(module: nn.Module) -> Iterator[None]:
+    """Random values instead of a module's own: those of a new model are ones and zeros, which hide
+    what is done with them."""
+    own = [(one, one.data) for one in module.parameters(recurse=False)]
+    try:
+        for parameter, values in own:
+            parameter.data = torch.randn_like(values)
+        yield
+    finally:
+        for parameter, values in own:
+            parameter.data = values
 
 
 def _linear(self: Any, input: Tensor) -> Tensor:
@@ -115,6 +142,11 @@ def _layer_norm(self: Any, input: Tensor) -> Tensor:
     if why_not(F.layer_norm, arguments, {}):
         return F.layer_norm(*arguments)
     return SUBSTITUTES[F.layer_norm].call(*arguments)
+
+
+def _layer_norm_of_channels(self: Any, input: Tensor) -> Tensor:
+    """Of [batch, channels, height, width]."""
+    return _layer_norm(self, input.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 def _convolution(self: Any, input: Tensor) -> Tensor:
@@ -165,6 +197,17 @@ def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
         return f"a subclass of {kind.__name__}" if isinstance(module, kind) else None
 
     return why
+
+
+def _no_layer_norm(module: nn.Module) -> str | None:
+    return "" if type(module) is nn.LayerNorm else None
+
+
+def _no_extended_layer_norm(module: nn.Module) -> str | None:
+    if not isinstance(module, nn.LayerNorm):
+        return None
+    fits = isinstance(module.weight, Tensor) and module.weight.dim() == 1
+    return "" if fits else "no vector of weights"
 
 
 def _no_norm(module: nn.Module) -> str | None:
@@ -218,6 +261,13 @@ def _row(module: Any) -> Tensor:
     return torch.randn(_PROBE_ROWS, weight.shape[0], dtype=weight.dtype, device=weight.device)
 
 
+def _small_image(module: Any) -> Tensor:
+    """With as many channels when they come second as when they come last."""
+    weight = module.weight
+    channels = weight.shape[0]
+    return torch.randn(1, channels, 1, channels, dtype=weight.dtype, device=weight.device)
+
+
 def _gate_row(module: Any) -> Tensor:
     weight = (getattr(module, "gate_proj", None) or module.gate_up_proj).weight
     return torch.randn(_PROBE_ROWS, weight.shape[1], dtype=weight.dtype, device=weight.device)
@@ -225,7 +275,13 @@ def _gate_row(module: Any) -> Tensor:
 
 SWAPS: Final[Sequence[Swap]] = (
     Swap("matmul", _is(nn.Linear), (_linear,)),
-    Swap("layer_norm", _is(nn.LayerNorm), (_layer_norm,)),
+    Swap("layer_norm", _no_layer_norm, (_layer_norm,)),
+    Swap(
+        "layer_norm",
+        _no_extended_layer_norm,
+        (_layer_norm, _layer_norm_of_channels),
+        _small_image,
+    ),
     Swap("convolution", _no_convolution, (_convolution,)),
     Swap("rms_norm", _no_norm, (_rms_norm, _offset_rms_norm), _row),
     Swap("silu_mul", _no_gate, (_gated,), _gate_row),

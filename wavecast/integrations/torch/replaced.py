@@ -25,12 +25,17 @@ class Left:
     why: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Replaced:
-    """The account of one replacement; `undo` takes it back, where that can be."""
+    """The account of one replacement; `undo` takes it back, where that can be.
+
+    `pending` is what a model looks up at every call, and has not yet: a call that an operator
+    answers moves it to `done`, one that stays as it was to `left`, and it may be in both.
+    """
 
     done: list[Done] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    pending: list[Done] = field(default_factory=list)
     undoing: list[Callable[[], None]] = field(default_factory=list)
 
     def undo(self) -> None:
@@ -39,9 +44,14 @@ class Replaced:
             self.undoing.pop()()
 
     def __str__(self) -> str:
-        """Counts by kind, then what was left, one line each."""
+        """Counts by kind, then what is not decided, then what was left, one line each."""
         counts = Counter((one.what, one.operator) for one in self.done)
         lines = [f"{n} x {what} -> {operator}" for (what, operator), n in counts.items()]
+        asked = Counter((one.what, one.operator) for one in self.pending)
+        lines += [
+            f"{n} x {what} -> {operator}, if a call permits; none yet, compiled graphs not counted"
+            for (what, operator), n in asked.items()
+        ]
         kept = Counter((one.what, one.why) for one in self.left)
         lines += [f"{n} x {what} left: {why}" for (what, why), n in kept.items()]
         return "\n".join(lines) or "nothing to replace"

@@ -1,0 +1,303 @@
+"""Attention of Hugging Face models: transformers looks the function up in a registry, by name, at
+every call, and asks a second registry, by the same name, for the mask.
+
+Masks are only materialised where the operator cannot do without: padding, packed sequences, blocks,
+caches of fixed length. A causal mask, with a window or not, is none at all; the layer then tells
+the attention function its window, as it does with flash attention. Models that do not know flash
+attention may not tell it, so their windows stay masks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import weakref
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wavecast.integrations.torch.replaced import Done, Left, Replaced
+from wavecast.integrations.torch.substitutes import why_not
+
+NAME: Final = "wavecast"
+MASKED: Final = "wavecast_masks"
+"""The name for models whose windows stay masks."""
+
+OPERATOR: Final = "attention"
+
+_accounts: Final[weakref.WeakKeyDictionary[nn.Module, tuple[str, weakref.ref[Replaced]]]] = (
+    weakref.WeakKeyDictionary()
+)
+"""Modules of replaced models, with their paths. A copy of a module has no account, nor has one
+whose account nobody kept."""
+
+
+def replace(model: Any, account: Replaced) -> None:
+    """Have a model of transformers look up the library's attention."""
+    before = getattr(model.config, "_attn_implementation", None)
+    layers = {path: one for path, one in model.named_modules() if _looks_up(type(one))}
+    account.left += [
+        Left(path, type(one).__name__, "does not look its attention up")
+        for path, one in model.named_modules()
+        if "Attention" in type(one).__name__
+        and not any(_looks_up(type(part)) for part in one.modules())
+    ]
+    if before is None or not hasattr(model, "set_attn_implementation") or not layers:
+        return
+    name = NAME if _knows_windows(model) else MASKED
+    _register()
+    model.set_attn_implementation(name)
+    if model.config._attn_implementation != name:
+        kept = f"{type(model).__name__} keeps {before}"
+        account.left += [Left(path, type(one).__name__, kept) for path, one in layers.items()]
+        return
+    modules = {one: (path, weakref.ref(account)) for path, one in model.named_modules()}
+    _accounts.update(modules)
+    account.pending += [Done(path, type(one).__name__, OPERATOR) for path, one in layers.items()]
+
+    def back() -> None:
+        model.set_attn_implementation(before)
+        for module in modules:
+            _accounts.pop(module, None)
+        account.pending.clear()
+
+    account.undoing.append(back)
+
+
+@functools.cache
+def _looks_up(kind: type[nn.Module]) -> bool:
+    """Whether the forward of a class asks the registry of attention functions."""
+    code = getattr(inspect.unwrap(kind.forward), "__code__", None)
+    return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+
+
+def _knows_windows(model: nn.Module) -> bool:
+    """Whether layers say their windows, and the release of transformers asks `mask` as it is."""
+    from transformers import PreTrainedModel
+    from transformers.masking_utils import sdpa_mask
+
+    if "q_length" not in inspect.signature(sdpa_mask).parameters:
+        return False
+    parts = [one for one in model.modules() if isinstance(one, PreTrainedModel)]
+    return all(getattr(one, "_supports_flash_attn", False) for one in parts)
+
+
+def _register() -> None:
+    from transformers import AttentionInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+    AttentionInterface.register(NAME, attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, mask)
+    AttentionInterface.register(MASKED, masked_attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(MASKED, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+
+
+def mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: Any = 0,
+    kv_offset: int = 0,
+    *,
+    attention_mask: Tensor | None = None,
+    local_size: int | None = None,
+    allow_is_causal_skip: bool = True,
+    config: Any = None,
+    **named: Any,
+) -> Tensor | None:
+    """A mask function of transformers: None where causal attention, in the layer's window, from the
+    last query at the last key is all there is to it; else the mask of its sdpa."""
+    from transformers.masking_utils import sdpa_mask
+
+    chunks = local_size is not None and getattr(config, "attention_chunk_size", None) is not None
+    if (
+        allow_is_causal_skip  # else it is bidirectional, or something was added to it
+        and not chunks
+        and _last_at_last(q_offset, q_length, kv_offset, kv_length)
+        and _all_seen(attention_mask, kv_length, kv_offset)
+    ):
+        return None
+    return sdpa_mask(
+        batch_size,
+        q_length,
+        kv_length,
+        q_offset,
+        kv_offset,
+        attention_mask=attention_mask,
+        local_size=local_size,
+        allow_is_causal_skip=False,  # sdpa's first query stands at the first key
+        config=config,
+        **named,
+    )
+
+
+def _last_at_last(q_offset: Any, q_length: int, kv_offset: int, kv_length: int) -> bool:
+    """Not so in caches of fixed length, whose offset is a tensor."""
+    return isinstance(q_offset, int) and q_offset + q_length == kv_offset + kv_length
+
+
+def _all_seen(padding: Tensor | None, kv_length: int, kv_offset: int) -> bool:
+    """Whether a padding mask, [batch, tokens so far], has no padding among the keys there are."""
+    if padding is None:
+        return True
+    from transformers.utils.import_utils import is_tracing
+
+    if is_tracing(padding) or padding.dim() != 2:
+        return False  # a graph cannot depend on its values
+    kept = padding[:, kv_offset : kv_offset + kv_length]
+    return kept.shape[1] == kv_length and bool(kept.all())
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **named: Any,
+) -> tuple[Tensor, None]:
+    """An attention function of transformers: [batch, heads, tokens, width] in, tokens before heads
+    out. Without a mask the last query stands at the last key. What the operator does not have goes
+    to transformers' own, and into the account of the model."""
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    window = _window(module, named) if causal else None
+    left = -1 if window is None else window - 1
+    reason = _left_why(query, key, value, attention_mask, named)
+    _note(module, reason)
+    if reason:
+        if attention_mask is None and causal:
+            attention_mask = _causal(query.shape[2], key.shape[2], left, query.device)
+        return _own(module, query, key, value, attention_mask, dropout, scaling, causal, named)
+    q, k, v = (one.transpose(1, 2) for one in (query, key, value))
+    out, _ = torch.ops.wavecast.attention(
+        q,
+        k,
+        v,
+        causal=causal,
+        scale=scaling,
+        left=left,
+        sinks=named.get("s_aux"),
+        soft_cap=named.get("softcap") or 0.0,
+        dropout=dropout,
+        seed=int(torch.randint(2**31, ())) if dropout else 0,
+    )
+    return out, None
+
+
+def masked_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **named: Any,
+) -> tuple[Tensor, None]:
+    """`attention` by the conventions of sdpa: windows are masks, and where causal attention has
+    more keys than queries, but more than one, the first query stands at the first key."""
+    queries = query.shape[2]
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    if causal and attention_mask is None and 1 < queries < key.shape[2]:
+        key, value = key[:, :, :queries], value[:, :, :queries]
+    named["sliding_window"] = None
+    return attention(module, query, key, value, attention_mask, dropout, scaling, causal, **named)
+
+
+def _window(module: Any, named: dict[str, Any]) -> int | None:
+    """How many keys a query sees, itself among them: as told, else as the configuration says of
+    this layer."""
+    if "sliding_window" in named:
+        return named["sliding_window"]
+    config, number = getattr(module, "config", None), getattr(module, "layer_idx", None)
+    kinds = getattr(config, "layer_types", None)
+    if kinds is None or number is None or kinds[number] != "sliding_attention":
+        return None
+    return getattr(config, "sliding_window", None)
+
+
+def _left_why(
+    query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, named: dict[str, Any]
+) -> str:
+    if named.get("position_bias") is not None:
+        return "a bias of positions"
+    if named.get("cache") is not None:
+        return "a paged cache"
+    operands = (query, key, value, attention_mask)
+    return why_not(F.scaled_dot_product_attention, operands, {"enable_gqa": True})
+
+
+def _note(module: nn.Module, reason: str) -> None:
+    """Enter a call into the account of the model, once for each module and reason. Calls inside
+    compiled graphs are not counted."""
+    if torch.compiler.is_compiling() or module not in _accounts:
+        return
+    path, kept = _accounts[module]
+    account = kept()
+    if account is None:
+        return
+    name = type(module).__name__
+    account.pending = [one for one in account.pending if one.where != path]
+    if reason:
+        _once(account.left, Left(path, name, reason))
+    else:
+        _once(account.done, Done(path, name, OPERATOR))
+
+
+def _once(entries: list[Any], entry: Any) -> None:
+    if entry not in entries:
+        entries.append(entry)
+
+
+def _causal(queries: int, keys: int, left: int, device: torch.device) -> Tensor:
+    """What may be seen, [1, 1, queries, keys], the last query at the last key."""
+    i = torch.arange(keys - queries, keys, device=device)[:, None]
+    j = torch.arange(keys, device=device)[None, :]
+    seen = j <= i
+    return (seen & (j >= i - left) if left >= 0 else seen)[None, None]
+
+
+def _own(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float,
+    scaling: float | None,
+    causal: bool,
+    named: dict[str, Any],
+) -> tuple[Tensor, None]:
+    """Transformers' attention: sdpa, or, for the caps and sinks that has not, the model's own."""
+    if named.get("softcap") is None and named.get("s_aux") is None:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout, scaling, causal, **named
+        )
+    if attention_mask is not None and attention_mask.dtype == torch.bool:
+        hidden = torch.full_like(attention_mask, torch.finfo(query.dtype).min, dtype=query.dtype)
+        attention_mask = hidden.masked_fill(attention_mask, 0.0)
+    out, _ = _eager(module)(
+        module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **named
+    )
+    return out, None
+
+
+def _eager(module: nn.Module) -> Any:
+    """The attention written out in the file of a module's class, or of a class that it extends."""
+    for kind in type(module).__mro__:
+        found = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
+        if found is not None:
+            return found
+    raise NotImplementedError(f"{type(module).__name__} has no attention written out")
+
+
+__all__ = ["MASKED", "NAME", "attention", "mask", "masked_attention", "replace"]
