@@ -73,6 +73,23 @@ def test_compiled_code_is_that_of_the_device_at_hand() -> None:
         assert {trace.target for trace in device.traces} == {arch}
 
 
+def test_triton_is_asked_anew_and_devices_are_chosen_in_compiled_code() -> None:
+    from torch.utils._triton import has_triton
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.cuda.device(0):
+            y = torch.empty_like(x)
+            tripled_kernel[(1,)](x, y, x.numel(), BLOCK=64)
+        return y + 1
+
+    x = torch.randn(64)
+    outside = has_triton()
+    with wavecast.device("gfx942"):
+        compiled = torch.compile(program, fullgraph=True)
+        torch.testing.assert_close(compiled(x), 3 * x + 1)
+    assert has_triton() == outside
+
+
 def test_lower_precision_and_dropped_values() -> None:
     weight = torch.randn(32, 16)
 

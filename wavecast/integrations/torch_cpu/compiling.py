@@ -57,8 +57,10 @@ def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
     forgotten when all is `done`."""
     import torch
     import torch._dynamo
+    from torch._dynamo.variables.ctx_manager import CUDADeviceVariable
     from torch._dynamo.variables.tensor import TensorVariable
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+    from torch.utils import _triton as triton
 
     def saying(name: str, value: Any) -> None:
         method = f"method_attr_{name}"
@@ -71,10 +73,13 @@ def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
 
         patches.attribute(TensorVariable, method, answer)
 
-    # Functions of `torch.cuda`, gathered as they are at the time.
-    forget_functions = TorchInGraphFunctionVariable._get_handlers.cache_clear
-    forget_functions()
-    done.callback(forget_functions)
+    # Functions of `torch.cuda`, gathered as they are at the time, and what Triton can do here.
+    answered = [one for one in vars(triton).values() if hasattr(one, "cache_clear")]
+    for known in (TorchInGraphFunctionVariable._get_handlers, *answered):
+        known.cache_clear()
+        done.callback(known.cache_clear)
+    for name in ("_exchange_fn", "_maybe_exchange_fn"):
+        patches.attribute(CUDADeviceVariable, name, staticmethod(_only_device))
     saying("device", torch.device("cuda", 0))
     saying("is_cuda", True)
     saying("is_cpu", False)
@@ -125,12 +130,17 @@ def _described(kind: Any, facts: DeviceFacts) -> Any:
 _NAMED = ("type", "index", "cc")
 
 
+def _only_device(_index: Any) -> int:
+    """The device there was before another was chosen."""
+    return 0
+
+
 def _interface() -> Any:
     """What launches ask of the only device there is."""
     from torch._dynamo.device_interface import CpuInterface
 
     class Interface(CpuInterface):
-        exchange_device: Any = staticmethod(lambda _: 0)
+        exchange_device: Any = staticmethod(_only_device)
         maybe_exchange_device: Any = exchange_device
 
     return Interface
