@@ -25,9 +25,9 @@ from wavecast.kernels import gpu, tables
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.space import AMD_ONLY, Problem, Settings, Space
 
-ATTEMPTS: Final = 8
+ATTEMPTS: Final = 12
 """Candidates that may spill before the one with the fewest spills is taken. After half of them,
-only those are tried whose tiles are half as large per wave as any that spilled."""
+those come first whose tiles are half as large per wave as any that spilled."""
 
 Grid = Callable[[Settings], tuple[int, ...]]
 
@@ -161,13 +161,10 @@ def _first_clean(
     refused: Exception | None = None
     tabled = tables.find(kernel, space, problem, device)
     ranked = space.ranked(problem, device)
-    for number, candidate in enumerate((tabled, *ranked) if tabled else ranked):
+    candidates = (tabled, *ranked) if tabled else ranked
+    for number, candidate in enumerate(_in_turn(candidates, tried)):
         if len(tried) == ATTEMPTS:
             break
-        if len(tried) >= ATTEMPTS // 2:
-            smallest = min(_tile_per_wave(one.candidate) for one in tried)
-            if _tile_per_wave(candidate) > smallest / 2:
-                continue
         try:
             spills, unchecked = _examined(kernel, grid, arguments, constants, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
@@ -204,6 +201,22 @@ def _first_clean(
         taken.spills,
         taken.unchecked,
     )
+
+
+def _in_turn(
+    candidates: Sequence[Configuration], tried: Sequence[_Tried]
+) -> Iterator[Configuration]:
+    """Candidates in their order; once half of the attempts have spilled, those first whose tiles
+    are half as large per wave as any that spilled."""
+    later = []
+    for candidate in candidates:
+        if len(tried) >= ATTEMPTS // 2 and _tile_per_wave(candidate) > (
+            min(_tile_per_wave(one.candidate) for one in tried) / 2
+        ):
+            later.append(candidate)
+        else:
+            yield candidate
+    yield from later
 
 
 def _examined(
