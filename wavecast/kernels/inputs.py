@@ -17,8 +17,8 @@ FP8 = (
 
 class Make:
     """Makes tensors on `device`. Without `values` they are only allocated, which takes no time for
-    shapes of any size: for captures, where nobody reads them, but integers, which may be indices
-    and are always made."""
+    shapes of any size: for captures, where nobody reads them, but integers of more than 8 bits,
+    which may be indices and are always made."""
 
     def __init__(self, seed: int = 0, device: str = "cpu", *, values: bool = True) -> None:
         self.generator = torch.Generator().manual_seed(seed)
@@ -57,6 +57,8 @@ class Make:
     ) -> torch.Tensor:
         """Integers from `low` up to, but not, `high`."""
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
+        if not self.values and kind in (torch.int8, torch.uint8):
+            return torch.empty(tuple(shape), dtype=kind, device=self.device)
         drawn = torch.randint(low, high, tuple(shape), generator=self.generator)
         return drawn.to(kind).to(self.device)
 

@@ -200,8 +200,10 @@ class _Asked:
             if name not in sizes:
                 continue
             size, part = sizes[name], total / grid.workgroups
-            die = _different(size, part, max(1.0, at_once / grid.dies))
-            guessed[name] = Share(die, min(1.0, _different(size, part, at_once) / die))
+            once = min(1.0, size / total) if total else 1.0
+            die = max(once, _different(size, part, max(1.0, at_once / grid.dies)))
+            chips = max(once, _different(size, part, at_once))
+            guessed[name] = Share(die, min(1.0, chips / die))
         found = {}
         for index in self.requested:
             name = self.memory[index].argument
@@ -269,7 +271,7 @@ class _Asked:
 
 def _different(size: float, part: float, number: float) -> float:
     """Different bytes over bytes asked for, when a number of workgroups each ask for a `part` of
-    the `size` bytes of a tensor, picked at random; the tensor once at least."""
+    the `size` bytes of a tensor, picked at random."""
     if not part or not size:
         return 1.0
     different = size * (1 - (1 - min(1.0, part / size)) ** number)
