@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import wavecast
+from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module
+from wavecast.predict import sample
 
 SOURCE = """
 __global__ void stream(const float* in, float* out, int n) {
@@ -26,6 +28,10 @@ __global__ void uneven(float* data, const int* trips) {
     float sum = 0;
     for (int i = 0; i < trips[blockIdx.x]; i++) sum += data[i];
     data[blockIdx.x] = sum;
+}
+__global__ void endless(float* data, volatile int* flag) {
+    while (flag[0] == 0) {}
+    data[threadIdx.x] = 1.0f;
 }
 __global__ void turns(float* data, int stride) {
     __shared__ float room[64 * 32];
@@ -109,3 +115,9 @@ def test_other_devices_of_the_target(module) -> None:
 
 def test_the_same_launch_has_the_same_time(module) -> None:
     assert streamed(module["stream"], 5000) == streamed(module["stream"], 5000)
+
+
+def test_a_workgroup_that_does_not_end_is_refused(module, monkeypatch) -> None:
+    monkeypatch.setattr(sample, "MOST", 100_000)
+    with pytest.raises(ExecutionError, match="did not end"):
+        module["endless"].predict(1, 64, floats(64), np.zeros(1, np.int32))

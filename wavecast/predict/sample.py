@@ -25,6 +25,9 @@ from wavecast.predict.dispatch import Dispatch
 from wavecast.predict.isolation import isolated
 from wavecast.predict.requests import Table
 
+MOST: Final = 50_000_000
+"""Instructions a wave of the first workgroup may execute: some seconds. More is no kernel at work,
+but a loop whose end depends on data that nobody made."""
 INSTRUCTIONS: Final = 1_500_000
 """Wave-instructions executed of whole workgroups after the first: about a tenth of a second."""
 ENTRIES: Final = 300_000
@@ -128,7 +131,12 @@ notes."""
 
 def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part:
     own, all_ = dispatch.busiest(), dispatch.first_round()
-    first = run(own[:1], WAVE_ENTRIES)
+    first = run(own[:1], WAVE_ENTRIES, MOST)
+    if first.instructions >= MOST:
+        raise ExecutionError(
+            f"a workgroup did not end within {MOST:,} instructions of a wave: "
+            "does a loop depend on data that is not there?"
+        )
     waves, full = first.waves, max(1, first.instructions)
     recorded = (sum(len(s.blocks) for s in first.streams) + sum(map(len, first.reduced))) / waves
     kept = set(own)
