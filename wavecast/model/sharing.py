@@ -63,13 +63,13 @@ def shares(
         np.concatenate([np.arange(threads), np.zeros(len(numbers), np.int64)]),
     )
     memory = {e.index: e for e in analysis.memory if e.index in found and e.index in moved}
-    origins = {argument.name: argument.storage for argument in launch.arguments}
+    origins = np.unique([argument.storage for argument in launch.arguments if argument.storage])
     whole = _within(memory, found, program, origins, threads, descriptor.wave_size, int(line))
     middle = launch.workgroup(int(numbers[len(numbers) // 2]))
     every = visits(program, descriptor, launch, middle, threads)
-    again = partial(_returning, every=every, origins=origins, memory=memory, line=int(line))
-    returning = {index for index in every if index in memory and _returns(again([index]))}
-    fronts = _fronts(memory, found, returning, numbers % grid.dies, threads)
+    again = partial(_returning, every=every or {}, origins=origins, line=int(line))
+    bent = {index for index in memory if every is None or not _steady(every.get(index, ()))}
+    fronts = _fronts(memory, found, bent, numbers % grid.dies, threads)
     trips = {loop.index: loop.trip_count or 1.0 for loop in analysis.loops}
     turns: dict[int | None, float] = {}
     for front in fronts:
@@ -118,13 +118,13 @@ class _Front:
 def _fronts(
     memory: Mapping[int, MemoryInstruction],
     found: Mapping[int, Places],
-    returning: Set[int],
+    bent: Set[int],
     die: np.ndarray,
     threads: int,
 ) -> list[_Front]:
     alike: dict[tuple[object, ...], list[int]] = {}
     for index, entry in memory.items():
-        moves = entry.loop is not None and index not in returning
+        moves = entry.loop is not None and index not in bent
         step = _step(found[index]) if moves else 0
         key = entry.argument, entry.kind, entry.bytes_per_lane, entry.loop, step
         alike.setdefault(key, []).append(index)
@@ -150,17 +150,25 @@ def _different(base: np.ndarray, group: np.ndarray, step: int, turns: float) -> 
     return 1.0 + float(np.where(same, np.minimum(np.diff(position), turns), turns).sum()) / turns
 
 
-def _returns(found: tuple[int, int]) -> bool:
-    """Whether a loop comes back to lines, more than to the rest of those it left."""
-    lines, once = found
-    return once < 0.75 * lines
+def _placed(addresses: np.ndarray, origins: np.ndarray) -> np.ndarray:
+    """Addresses (i64[n]) as on a GPU, where every storage starts a line: `origins` (sorted) are
+    where they start here."""
+    if not len(origins):
+        return addresses
+    storage = np.searchsorted(origins, addresses, side="right") - 1
+    return addresses - origins[np.maximum(storage, 0)] + (storage << 44)
+
+
+def _steady(addresses: Sequence[np.ndarray]) -> bool:
+    """Whether the first thread moves by one step from each iteration to the next."""
+    first = np.array([one[0] for one in addresses if len(one)], np.int64)
+    return len(np.unique(np.diff(first))) <= 1
 
 
 def _returning(
     indices: Sequence[int],
     every: Mapping[int, Sequence[np.ndarray]],
-    origins: Mapping[str, int],
-    memory: Mapping[int, MemoryInstruction],
+    origins: np.ndarray,
     line: int,
 ) -> tuple[int, int]:
     """Lines that some instructions touch in one iteration after the other, and how many different
@@ -169,9 +177,8 @@ def _returning(
         return 0, 0
     turns: dict[int, list[np.ndarray]] = {}
     for index in indices:
-        origin = origins.get(memory[index].argument, 0)
         for turn, addresses in enumerate(every[index]):
-            turns.setdefault(turn, []).append((addresses - origin) // line)
+            turns.setdefault(turn, []).append(_placed(addresses, origins) // line)
     each = [np.unique(np.concatenate(lines)) for lines in turns.values()]
     return sum(map(len, each)), len(np.unique(np.concatenate(each)))
 
@@ -188,14 +195,14 @@ def _within(
     memory: Mapping[int, MemoryInstruction],
     found: Mapping[int, Places],
     program: Program,
-    origins: Mapping[str, int],
+    origins: np.ndarray,
     threads: int,
     lanes: int,
     line: int,
 ) -> dict[int, float]:
     """Different lines over lines asked for, by instruction: of all instructions of its block that
     access the same argument, in the first workgroup. `origins` are where arguments' storages start,
-    which lines do."""
+    where lines do."""
     alike: dict[tuple[int, str, str], list[int]] = {}
     starts = [block.start for block in program.blocks]
     for index, entry in memory.items():
@@ -203,11 +210,11 @@ def _within(
         alike.setdefault((block, entry.argument, entry.kind), []).append(index)
     wave, waves = np.arange(threads) // lanes, -(-threads // lanes)
     parts = {}
-    for (_, argument, _), indices in alike.items():
+    for indices in alike.values():
         all_, asked = [], 0
         for index in indices:
             inside = found[index].inside[:threads]
-            start = found[index].first[:threads][inside] - origins.get(argument, 0)
+            start = _placed(found[index].first[:threads][inside], origins)
             width = max(1, memory[index].bytes_per_lane)
             lines = np.concatenate([start // line, (start + width - 1) // line])
             of_waves = np.unique(lines * waves + np.tile(wave[inside], 2))

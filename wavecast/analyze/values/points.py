@@ -80,17 +80,17 @@ def visits(
     launch: Launch,
     workgroup: tuple[int, int, int],
     threads: int,
-) -> Mapping[int, list[np.ndarray]]:
+) -> Mapping[int, list[np.ndarray]] | None:
     """Instruction -> addresses (i64[threads that are inside]) of every execution by one workgroup,
-    for instructions of loops that come back to where they were. {} without such loops, and where
-    following every iteration takes too long."""
+    for instructions of loops in which addresses may do more than move on by a step. {} without such
+    loops, None where following every iteration takes too long."""
     bent = _bent_loops(program, slices(program, descriptor, follow_exec=False))
     if not bent:
         return {}
     seen = _Seen(EVERY_BUDGET)
     where, own = np.repeat([workgroup], threads, axis=0), np.arange(threads)
     if not _walk(program, descriptor, launch, where, own, seen, every=True):
-        return {}
+        return None
     blocks = {block for loop in bent for block in loop.blocks}
     inside = {
         index
