@@ -17,7 +17,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from wavecast.integrations.torch.library import function
 from wavecast.kernels.moe import activations
-from wavecast.kernels.moe.experts import halves
 from wavecast.kernels.operator import Operator
 
 Call = Callable[[], Any]
@@ -125,7 +124,7 @@ def experts(operator: Operator, given: Given, compiled: Compile) -> Contest:
             before = hidden[tokens] @ given["w1"][expert].T
             if given.get("bias1") is not None:
                 before = before + given["bias1"][expert]
-            gate, up = halves(before, given.get("interleaved", False))
+            gate, up = activations.halves(before, given.get("interleaved", False))
             alpha, limit = given.get("alpha", 1.702), given.get("limit", 7.0)
             one = activations.reference(given.get("activation", "silu"), gate, up, alpha, limit)
             one = one @ given["w2"][expert].T
