@@ -101,6 +101,19 @@ def test_workgroups_that_differ_widen_the_interval(module) -> None:
     assert wide > 1.5 * narrow
 
 
+def test_first_workgroups_that_have_more_to_do_do_not_stand_for_all(module) -> None:
+    """Kernels give their longest workgroups out first; the launch takes its usual ones' time."""
+    number, first = 16384, 8192
+    longest = np.where(np.arange(number) < first, 4000, 400).astype(np.int32)
+    shortest = longest[::-1].copy()
+    even = np.full(number, int(longest.mean()), np.int32)
+    times = [
+        module["uneven"].predict(number, 64, floats(number), trips).seconds
+        for trips in (longest, shortest, even)
+    ]
+    assert times == pytest.approx([times[2]] * 3, rel=0.1)
+
+
 def test_other_devices_of_the_target(module) -> None:
     n = 1 << 26
     x = floats(n)

@@ -71,7 +71,8 @@ class Traffic:
 class Launched:
     """A launch as the simulator takes it, whatever the source: `code`, `streams`, where they lie
     on the chip, what moves, and what the source leaves out (`notes`). `dtype` is that of the matrix
-    products, for the power limit, "" without."""
+    products, for the power limit, "" without. `work` is how much a usual workgroup executes over
+    what those of the streams do, which may be longer or shorter ones."""
 
     chip: Chip
     code: Code
@@ -80,6 +81,7 @@ class Launched:
     traffic: Traffic | None
     dtype: str
     notes: tuple[str, ...]
+    work: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +108,7 @@ class Timing:
 def timing(
     launched: Launched, *, clock: float | None = None, events: int = 0, **changes: float
 ) -> Timing:
-    """Simulate a launch whose workgroups are like those of its streams, in turn.
+    """Simulate a launch whose workgroups are like those of its streams, in turn, times `work`.
 
     `clock` (Hz) overrides the clock, `changes` fields of the `Machine` (what-if).
     """
@@ -151,7 +153,9 @@ def _simulated(
         events=events,
     )
     clocks = unit.clocks + (count - simulated) * _pace(unit.finish, grid.resident)
-    scale = count / simulated
+    # the first ones are not the usual ones, but they run to their end
+    clocks = max(clocks * launched.work, float(unit.finish[: grid.resident].max()))
+    scale = count / simulated * launched.work
     bounds = _bounds(unit, grid, clock, scale)
     busy = max(clocks / clock, *bounds.values())
     if traffic is not None:

@@ -38,7 +38,13 @@ from wavecast.model.sharing import Share, shares
 
 Array = np.ndarray[Any, Any]
 
+_MUCH: Final = 0.1
+"""What of the bytes asked for may be shared by a guess before that is worth a note."""
 _CACHED: Final = ("global", "buffer", "flat")
+GUESSED = (
+    "where workgroups reach depends on data: each takes its part of a tensor as if at random; "
+    "an executed sample knows"
+)
 UNKNOWN_PATTERN = "addresses that could not be followed count as contiguous"
 ALIKE = "every wave is taken to be like the average of the sampled ones"
 
@@ -72,7 +78,11 @@ def static_launch(
     )
     flops = analysis.executed_flops or {}
     dtype = max(flops, key=lambda name: flops[name]) if flops else ""
-    notes = (ALIKE, *((UNKNOWN_PATTERN,) if asked.unknown else ()))
+    notes = (
+        ALIKE,
+        *((UNKNOWN_PATTERN,) if asked.unknown else ()),
+        *((GUESSED,) if asked.guessed > _MUCH else ()),
+    )
     return Launched(chip, code, found, grid, asked.traffic(), dtype, notes)
 
 
@@ -204,15 +214,18 @@ class _Asked:
             die = max(once, _different(size, part, max(1.0, at_once / grid.dies)))
             chips = max(once, _different(size, part, at_once))
             guessed[name] = Share(die, min(1.0, chips / die))
-        found = {}
-        for index in self.requested:
+        found, unknown = {}, 0.0
+        for index, total in self.requested.items():
             name = self.memory[index].argument
             share = known.get(index) or guessed.get(name) or Share(1.0, 1.0)
             size = sizes.get(name, math.inf)
             if size <= usable * chip.l2_slice:
                 once = min(1.0, size * grid.dies / asked[name])
                 share = Share(min(share.die, once), max(share.chip, 1 / grid.dies))
+            elif index not in known:
+                unknown += total
             found[index] = share
+        self.guessed = unknown / max(1.0, sum(self.requested.values()))
         return found
 
     def _memory_shares(self, sizes: Mapping[str, float]) -> dict[str, float]:

@@ -12,6 +12,8 @@ from wavecast import arch, model
 from wavecast.errors import WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Sizes
+from wavecast.model.static import GUESSED
+from wavecast.pipeline.prediction import Predicted
 from wavecast.pipeline.processes import spread
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch
@@ -27,8 +29,8 @@ class KernelFacts:
     `registers` and `spills` are vector registers per lane, `waves` those resident per SIMD;
     `configuration` says how it was launched and `source` who chose that (`table`, `formula`, or ""
     for a kernel without choice). Seconds are those of one launch, from the code (`fidelity`
-    `static`) or, where its loops depend on data, from an executed sample (`executed`); None where
-    `why_not` says why there is no prediction.
+    `static`) or, where its loops or addresses depend on data, from an executed sample (`executed`);
+    None where `why_not` says why there is no prediction.
     """
 
     kernel: str
@@ -104,7 +106,7 @@ def surveyed(call: Call) -> Surveyed:
             operator.call(**inputs)
         given = Given(flops_hint=dict(work.flops or {}))
         explained = [explain_launch(launch, device, given) for launch in launches]
-        unknown = {one.code.kernel for one in explained if one.predicted.prediction is None}
+        unknown = {one.code.kernel for one in explained if _depends_on_data(one.predicted)}
         if unknown and device.target.startswith("gfx"):
             wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
             with capture(device, kernels=wanted, sample=True) as sampled:
@@ -116,6 +118,12 @@ def surveyed(call: Call) -> Surveyed:
     chosen = {decision.space.kernel: decision for decision in decisions}
     kernels = tuple(_facts(one, chosen.get(one.code.kernel)) for one in explained)
     return Surveyed(name, sizes, device.id, kernels, floor, roof.bound)
+
+
+def _depends_on_data(found: Predicted) -> bool:
+    """Whether the code alone does not tell the time."""
+    prediction = found.prediction
+    return prediction is None or GUESSED in prediction.not_modelled
 
 
 def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFacts:

@@ -28,7 +28,7 @@ from wavecast.model.kernel import predicted
 from wavecast.model.memory import residency
 from wavecast.model.prediction import Prediction
 from wavecast.predict.dispatch import Dispatch
-from wavecast.predict.sample import KEPT, Sample, sample
+from wavecast.predict.sample import GOLDEN, KEPT, Sample, sample
 
 DIFFERENT: Final = 0.1
 """Spread of workgroups from which the interval is wider."""
@@ -114,7 +114,7 @@ def _executed(
     code = _code(launch.code.digest, taken.kernel, device, descriptor.wave_size)
     streams = _streams(taken, rows, code)
     dtype = _dtype(code, taken.instruction_counts)
-    return model.Launched(chip, code, streams, grid, traffic, dtype, ()), taken
+    return model.Launched(chip, code, streams, grid, traffic, dtype, (), taken.work), taken
 
 
 def _layout(
@@ -141,7 +141,7 @@ def _scale(taken: Sample) -> np.ndarray:
     not executed, instructions that were not recorded."""
     own = np.concatenate([stream.blocks for stream in taken.streams]).astype(np.int64)
     seen = np.bincount(own, minlength=len(taken.block_counts))
-    more = np.where(seen > 0, taken.block_counts / np.maximum(seen, 1), 1.0)
+    more = np.where(seen > 0, taken.usual / np.maximum(seen, 1), 1.0)
     of_instruction = np.repeat(more, taken.table.lengths)[taken.accesses.instruction]
     return of_instruction * (taken.dispatch.workgroups / len(taken.numbers))
 
@@ -240,8 +240,7 @@ def _mean(kind: np.ndarray, amounts: np.ndarray, where: np.ndarray) -> np.ndarra
 def _chosen(share: np.ndarray) -> np.ndarray:
     """Which requests go to memory so that a share of them does: by the fractions of n·φ, which
     spread evenly."""
-    golden = (np.sqrt(5.0) - 1) / 2
-    return (np.arange(len(share)) * golden) % 1.0 < share
+    return (np.arange(len(share)) * GOLDEN) % 1.0 < share
 
 
 def _streams(taken: Sample, rows: np.ndarray, code: Code) -> unit.Streams:

@@ -25,6 +25,7 @@ class _Packed:
     grid: Grid
     traffic: Traffic | None
     dtype: str
+    work: float
     notes: tuple[str, ...]
     widen: float
 
@@ -35,8 +36,8 @@ def pack(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> byte
     launched = found.launched
     return pickle.dumps(
         _Packed(
-            launched.streams, launched.grid, launched.traffic, launched.dtype, found.notes,
-            found.widen,
+            launched.streams, launched.grid, launched.traffic, launched.dtype, launched.work,
+            found.notes, found.widen,
         )
     )  # fmt: skip
 
@@ -50,7 +51,7 @@ def unpack(
     assert isinstance(found, _Packed)
     code = Code.of(kernel.program, device, kernel.descriptor.wave_size)
     launched = Launched(
-        Chip.of(device), code, found.streams, found.grid, found.traffic, found.dtype, ()
+        Chip.of(device), code, found.streams, found.grid, found.traffic, found.dtype, (), found.work
     )
     return launched, found.notes, found.widen
 

@@ -39,6 +39,12 @@ LEAST_ENTRIES: Final = 768
 """Blocks and accesses of a wave that are worth recording."""
 GLANCE: Final = 96
 """Blocks and accesses of a wave that show what dies share."""
+PROBED: Final = 8_000_000
+"""Wave-instructions executed, unrecorded, of workgroups from all over the grid."""
+LEAST_PROBES: Final = 3
+MOST_PROBES: Final = 64
+GOLDEN: Final = (5**0.5 - 1) / 2
+"""Fractions of its multiples spread evenly, and in step with nothing."""
 KEPT: Final = 32
 """Launch codes whose translation is kept."""
 
@@ -47,7 +53,9 @@ KEPT: Final = 32
 class Sample:
     """Workgroups that were executed. `numbers` (i64, sorted) are theirs, `streams` their waves in
     order, `block_counts` (f64[blocks]) the executions per basic block of all of them to their end,
-    as those `whole` workgroups have them that were executed so far.
+    as those `whole` workgroups have them that were executed so far. `usual` (f64[blocks]) are those
+    of as many usual workgroups of the launch: the first ones may have more to do than others, or
+    less.
     `accesses` are their requests, numbered by stream. `shared` (f64[arrays], 0 to 1) is what all
     dies touch of an array at once over the sum of what each does: 1 where they share nothing.
     `notes` say what the sample does not show.
@@ -59,6 +67,7 @@ class Sample:
     numbers: np.ndarray
     streams: tuple[Stream, ...]
     block_counts: np.ndarray
+    usual: np.ndarray
     accesses: Accesses
     places: Places
     table: Table
@@ -84,10 +93,14 @@ class Sample:
 
     @property
     def instruction_counts(self) -> np.ndarray:
-        """Executions per instruction and workgroup, f64[instructions]."""
-        blocks = self.kernel.program.blocks
-        counts = np.repeat(self.block_counts, [block.stop - block.start for block in blocks])
-        return counts / len(self.numbers)
+        """Executions per instruction and usual workgroup, f64[instructions]."""
+        return np.repeat(self.usual, self.table.lengths) / len(self.numbers)
+
+    @property
+    def work(self) -> float:
+        """Instructions of a usual workgroup over those of one of the first."""
+        lengths = self.table.lengths
+        return float(self.usual @ lengths) / max(1.0, float(self.block_counts @ lengths))
 
 
 def sample(
@@ -106,13 +119,13 @@ def sample(
     reduce = partial(reduced, instructions=table.asked, places=places)
     reduce(np.zeros((0, 2 + lanes), np.uint64))  # compiled here, not in every fork
     run = partial(_run, emulator, launch, ranges, reduce)
-    numbers, streams, counts, accesses, whole, shared, notes = isolated(
+    numbers, streams, counts, usual, accesses, whole, shared, notes = isolated(
         partial(_sample, run, launch, dispatch, len(places.sizes))
     )
     joined = Accesses.joined(accesses)
     return Sample(
-        kernel, launch, dispatch, numbers, streams, counts, joined, places, table, whole, shared,
-        notes,
+        kernel, launch, dispatch, numbers, streams, counts, usual, joined, places, table, whole,
+        shared, notes,
     )  # fmt: skip
 
 
@@ -123,10 +136,11 @@ class _Run(Protocol):
 
 
 _Part = tuple[
-    np.ndarray, tuple[Stream, ...], np.ndarray, list[Accesses], int, np.ndarray, tuple[str, ...]
-]
-"""What comes back from the fork: numbers, streams, block counts, accesses, `whole`, `shared` and
-notes."""
+    np.ndarray, tuple[Stream, ...], np.ndarray, np.ndarray, list[Accesses], int, np.ndarray,
+    tuple[str, ...],
+]  # fmt: skip
+"""What comes back from the fork: numbers, streams, block counts, usual ones, accesses, `whole`,
+`shared` and notes."""
 
 
 def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part:
@@ -151,6 +165,10 @@ def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part
         traces.append(run(order[1 : min(whole, room)], entries))
     counts = sum((trace.block_counts for trace in traces), np.zeros_like(first.block_counts))
     whole = min(whole, room)
+    usual = counts / whole
+    if whole < dispatch.workgroups:
+        probes = _probes(dispatch.workgroups, full)
+        usual = run(probes, 1, MOST).block_counts / len(probes)
     if room > whole:
         # an entry is a block or an access; blocks have some ten instructions each
         cut = int(full / waves * entries / max(recorded, 1.0)) + 1
@@ -174,7 +192,14 @@ def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part
     ]
     steps = full / waves / max(recorded, 1.0)
     shared = _shared(run, dispatch, waves, int(steps * GLANCE) + 1, arrays)
-    return numbers, ordered, scaled, accesses, whole, shared, notes
+    return numbers, ordered, scaled, usual * room, accesses, whole, shared, notes
+
+
+def _probes(workgroups: int, full: int) -> tuple[int, ...]:
+    """Workgroups from all over the grid, when one executes `full` instructions."""
+    count = min(workgroups, MOST_PROBES, max(LEAST_PROBES, PROBED // full))
+    places = (np.arange(count) + 0.5) * GOLDEN % 1.0
+    return tuple(np.unique((places * workgroups).astype(np.int64)).tolist())
 
 
 def _shared(run: _Run, dispatch: Dispatch, waves: int, cut: int, arrays: int) -> np.ndarray:

@@ -24,6 +24,7 @@ from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
+from wavecast.integrations.triton.reach import only_indices
 from wavecast.integrations.triton.recorder import Recorder
 from wavecast.kernels import gpu
 
@@ -45,7 +46,7 @@ class Hooks:
         self.driver = CaptureDriver(facts, torch_device, self._launched)
         self.autotuners = AutotunerWatch(recorder)
         self.sampler: Sampler | None = None
-        """Executes a sample of every new launch, where that is asked for."""
+        """Executes samples of new launches and what makes indices, where that is asked for."""
         self._isolate = isolate
         self._patches = Patches()
         self._refused: set[tuple[int, str]] = set()
@@ -91,7 +92,8 @@ class Hooks:
         def run(function: Any, *args: Any, **kwargs: Any) -> Any:
             if not self.recorder.wants(function.fn.__name__):
                 self.recorder.filtered += 1
-                return None
+                if self.sampler is None or not only_indices((*args, *kwargs.values())):
+                    return None
             return original(function, *args, **kwargs)
 
         return run
@@ -148,10 +150,16 @@ class Hooks:
         except WavecastError as error:
             self.recorder.fail(kernel.name, "launch", error.message, error.hint)
             return
-        if self.sampler is not None and not self.recorder.knows(launch):
+        wanted = self.recorder.wants(kernel.name)
+        if self.sampler is not None:
             layout = self._code(kernel)[1]
-            launch = replace(launch, executed=self.sampler(launch, kernel, layout, values))
-        self.recorder.record(launch, trial=trial)
+            if wanted and not self.recorder.knows(launch):
+                executed = self.sampler.sample(launch, kernel, layout, values)
+                launch = replace(launch, executed=executed)
+            if not trial:
+                self.sampler.run_for_indices(launch, kernel, layout, values)
+        if wanted:
+            self.recorder.record(launch, trial=trial)
 
     def described(
         self, kernel: Any, grid: tuple[int, int, int], values: tuple, configuration: str = ""

@@ -7,7 +7,7 @@ given bare addresses, can reach any tensor. For those all CPU tensors alive in P
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from wavecast.compile.triton import Slot
@@ -22,6 +22,15 @@ _FROM_NUMBERS = "tt.int_to_ptr"
 def makes_pointers(stages: Mapping[str, Any]) -> bool:
     """Whether a kernel's Triton IR turns numbers into pointers."""
     return any(_FROM_NUMBERS in str(stages.get(stage, "")) for stage in ("ttir", "ttgir"))
+
+
+def only_indices(arguments: Iterable[Any]) -> bool:
+    """Whether the tensors among a kernel's arguments are all of integers of more than 8 bits, which
+    may be indices."""
+    tensors = [one.dtype for one in arguments if hasattr(one, "untyped_storage")]
+    return bool(tensors) and all(
+        not kind.is_floating_point and not kind.is_complex and kind.itemsize > 1 for kind in tensors
+    )
 
 
 def reachable(

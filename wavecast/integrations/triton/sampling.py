@@ -1,4 +1,8 @@
-"""Executed samples of captured launches, while the program's memory is there."""
+"""Executed samples of captured launches, while the program's memory is there.
+
+Kernels whose pointers are all to integers of more than 8 bits (counts, orders, block tables) are
+run whole: how often later kernels loop and where they reach depends on what those write.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,51 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import WavecastError
-from wavecast.integrations.triton.reach import makes_pointers, reachable
+from wavecast.integrations.triton.launches import value_at
+from wavecast.integrations.triton.reach import makes_pointers, only_indices, reachable
 from wavecast.predict.packed import pack
 
 if TYPE_CHECKING:
     from wavecast.compile.triton import Slot
 
-Sampler = Callable[[Launch, Any, Sequence[Any], tuple], dict[str, bytes]]
 
+class Sampler:
+    """Executes samples of launches for `devices`, of one target; what cannot be is noted."""
 
-def sampler(devices: Sequence[str], note: Callable[[str], None]) -> Sampler:
-    """What executes a sample of a launch for devices; one that cannot be is noted."""
-    known = [resolve(name).device for name in devices]
+    def __init__(self, devices: Sequence[str], note: Callable[[str], None]) -> None:
+        self._devices = [resolve(name).device for name in devices]
+        self._note = note
+        self._emulator = Emulator()
 
     def sample(
-        launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple
+        self, launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple
     ) -> dict[str, bytes]:
-        everything = makes_pointers(launch.code.stages)
-        ranges = reachable(kernel.name, layout, values, everything=everything)
+        """An executed sample of the launch per device; memory stays as it is."""
         found = {}
-        for device in known:
+        for device in self._devices:
             try:
-                found[device.id] = pack(launch, ranges, device)
+                found[device.id] = pack(launch, _ranges(kernel, layout, values), device)
             except WavecastError as error:
-                note(f"{kernel.name} on {device.id}: no executed sample: {error.message}")
+                self._note(f"{kernel.name} on {device.id}: no executed sample: {error.message}")
         return found
 
-    return sample
+    def run_for_indices(
+        self, launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple
+    ) -> None:
+        """Run a launch that sees nothing but indices; others not."""
+        if not only_indices(value_at(values, slot.path) for slot in layout):
+            return
+        try:
+            self._emulator.run(launch, _ranges(kernel, layout, values))
+        except WavecastError as error:
+            self._note(f"{kernel.name}: its indices could not be made: {error.message}")
 
 
-__all__ = ["Sampler", "sampler"]
+def _ranges(kernel: Any, layout: Sequence[Slot], values: tuple) -> list[AddressRange]:
+    everything = makes_pointers(kernel.asm)
+    return reachable(kernel.name, layout, values, everything=everything)
+
+
+__all__ = ["Sampler"]

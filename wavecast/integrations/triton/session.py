@@ -27,7 +27,8 @@ def capture(
     """Record Triton launches of the block instead of running them.
 
     The list yielded grows by one per distinct launch. With `sample` some workgroups of every new
-    launch for an AMD GPU are executed, for predictions, in the memory its arguments have then.
+    launch for an AMD GPU are executed, for predictions, in the memory its arguments have then;
+    kernels that see nothing but indices are run, as later ones may depend on them.
 
     Tensors may live on the CPU, and code that says `device="cuda"` gets CPU tensors where PyTorch
     has no GPU. Raises UnknownName for an unknown `arch`, CompileError for a kernel that does not
@@ -41,9 +42,9 @@ def capture(
     real = has_gpu()
     hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=False)
     if sample and facts.is_amd:
-        from wavecast.integrations.triton.sampling import sampler
+        from wavecast.integrations.triton.sampling import Sampler
 
-        hooks.sampler = sampler([gpu.known(facts.name, facts.target).id], recorder.note)
+        hooks.sampler = Sampler([gpu.known(facts.name, facts.target).id], recorder.note)
     hooks.install()
     try:
         with contextlib.nullcontext() if real else emulated_cuda(facts, recorder.note):

@@ -196,9 +196,9 @@ def _capture(
     if choosing is not None:
         hooks.autotuners.choose = choosing(job, hooks)
     if wanted := job.settings.get(SAMPLE, {}).get(facts.target):
-        from wavecast.integrations.triton.sampling import sampler
+        from wavecast.integrations.triton.sampling import Sampler
 
-        hooks.sampler = sampler(wanted, recorder.note)
+        hooks.sampler = Sampler(wanted, recorder.note)
     path = Path(job.script)
     hooks.install()
     fork_always()
