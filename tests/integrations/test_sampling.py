@@ -1,0 +1,55 @@
+"""Samples inside a capture: what later kernels depend on is made, everything else stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from wavecast.integrations.triton import capture
+
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+tl = pytest.importorskip("triton.language")
+
+
+@triton.jit
+def lengths_kernel(base, lengths):
+    row = tl.program_id(0)
+    tl.store(lengths + row, tl.load(base + row) * 2)
+
+
+@triton.jit
+def ragged_kernel(x, lengths, out, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, tl.load(lengths + row), BLOCK):
+        total += tl.load(x + start + tl.arange(0, BLOCK))
+    tl.store(out + row, tl.sum(total))
+
+
+def launched(length: int, *, kernels: str = "", sample: bool = True):
+    x, out = torch.ones(1 << 16), torch.zeros(8)
+    base, lengths = torch.full((8,), length // 2, dtype=torch.int32), torch.zeros(8).int()
+    with capture("mi300x", kernels=kernels, sample=sample) as launches:
+        lengths_kernel[(8,)](base, lengths)
+        ragged_kernel[(8,)](x, lengths, out, BLOCK=256)
+    return launches, lengths, out
+
+
+def test_kernels_of_indices_are_run_and_no_others() -> None:
+    launches, lengths, out = launched(8192)
+    assert lengths.tolist() == [8192] * 8
+    assert not out.any()
+    assert [launch.code.kernel for launch in launches] == ["lengths_kernel", "ragged_kernel"]
+    assert all(launch.executed for launch in launches)
+
+
+def test_a_filter_does_not_keep_indices_from_being_made() -> None:
+    launches, lengths, _ = launched(4096, kernels="ragged")
+    assert [launch.code.kernel for launch in launches] == ["ragged_kernel"]
+    assert lengths.tolist() == [4096] * 8
+
+
+def test_without_a_sample_nothing_runs() -> None:
+    launches, lengths, _ = launched(4096, sample=False)
+    assert len(launches) == 2
+    assert not lengths.any()
