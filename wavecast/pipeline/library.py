@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wavecast import arch, model
+from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.kernels import choice, registry
-from wavecast.kernels.operator import Sizes
+from wavecast.kernels.operator import Operator, Sizes
 from wavecast.model.static import GUESSED
 from wavecast.pipeline.prediction import Predicted
 from wavecast.pipeline.processes import spread
@@ -92,32 +93,43 @@ def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
 
 def surveyed(call: Call) -> Surveyed:
     """What one call launches on a device, compiled for it but not run."""
-    from wavecast.integrations.triton import capture
-    from wavecast.kernels.inputs import Make
-
     name, sizes, selector = call
     operator, device = registry.operator(name), arch.load(selector)
     work = operator.work(**sizes)
     roof = model.roofline(work, device)
     floor = roof.sustained_seconds or roof.floor_seconds
     try:
-        inputs = operator.inputs(Make(values=False), **sizes)
-        with capture(device) as launches, choice.watched() as decisions:
-            operator.call(**inputs)
-        given = Given(flops_hint=dict(work.flops or {}))
-        explained = [explain_launch(launch, device, given) for launch in launches]
-        unknown = {one.code.kernel for one in explained if _depends_on_data(one.predicted)}
-        if unknown and device.target.startswith("gfx"):
-            wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
-            with capture(device, kernels=wanted, sample=True) as sampled:
-                operator.call(**inputs)
-            again = [explain_launch(launch, device, given) for launch in sampled]
-            explained = [one for one in explained if one.code.kernel not in unknown] + again
+        with choice.watched() as decisions:
+            explained = launched(operator, sizes, device, Given(flops_hint=dict(work.flops or {})))
     except WavecastError as error:
         return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
     chosen = {decision.space.kernel: decision for decision in decisions}
     kernels = tuple(_facts(one, chosen.get(one.code.kernel)) for one in explained)
     return Surveyed(name, sizes, device.id, kernels, floor, roof.bound)
+
+
+def launched(
+    operator: Operator, sizes: Sizes, device: Device, given: Given | None = None
+) -> list[Explanation]:
+    """The launches of one call on a device, compiled for it and explained; with executed samples of
+    those whose time the code alone does not tell. Raises WavecastError when a kernel does not
+    compile."""
+    from wavecast.integrations.triton import capture
+    from wavecast.kernels.inputs import Make
+
+    given = given or Given()
+    inputs = operator.inputs(Make(values=False), **sizes)
+    with capture(device) as launches:
+        operator.call(**inputs)
+    explained = [explain_launch(launch, device, given) for launch in launches]
+    unknown = {one.code.kernel for one in explained if _depends_on_data(one.predicted)}
+    if not unknown or not device.target.startswith("gfx"):
+        return explained
+    wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
+    with capture(device, kernels=wanted, sample=True) as sampled:
+        operator.call(**inputs)
+    again = [explain_launch(launch, device, given) for launch in sampled]
+    return [one for one in explained if one.code.kernel not in unknown] + again
 
 
 def _depends_on_data(found: Predicted) -> bool:
@@ -146,4 +158,4 @@ def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFa
     )
 
 
-__all__ = ["Call", "KernelFacts", "Surveyed", "survey", "surveyed"]
+__all__ = ["Call", "KernelFacts", "Surveyed", "launched", "survey", "surveyed"]

@@ -22,6 +22,7 @@ from wavecast.kernels import choice, registry
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.tables import Entry
+from wavecast.pipeline.library import launched
 from wavecast.pipeline.processes import spread
 
 CANDIDATES = 8
@@ -109,23 +110,19 @@ def trial(
 
     Raises WavecastError when a kernel does not compile.
     """
-    from wavecast.integrations.triton import capture
-    from wavecast.kernels.inputs import Make
-    from wavecast.predict.estimate import estimate
-
     with contextlib.ExitStack() as stack:
         for kernel, configuration in forced.items():
             stack.enter_context(choice.forced(kernel, configuration))
-        launches = stack.enter_context(capture(device))
         decisions = stack.enter_context(choice.watched())
-        operator.call(**operator.inputs(Make(values=False), **sizes))
+        explained = launched(operator, sizes, device)
     seconds, spills = 0.0, 0
-    for launch in launches:
-        if launch.code.is_amd and unfinished_stores(parse_kernel(launch.code).program):
-            raise CompileError(f"{launch.code.kernel}: the compiler lost a wait before a barrier")
-        found = estimate(launch, (), device)
-        spills = max(spills, found.resources.spills)
-        seconds += found.prediction.seconds * launch.count if found.prediction else math.inf
+    for one in explained:
+        code, found = one.code, one.predicted.prediction
+        if code.is_amd and unfinished_stores(parse_kernel(code).program):
+            raise CompileError(f"{code.kernel}: the compiler lost a wait before a barrier")
+        spills = max(spills, one.analysis.registers.spilled_vgpr)
+        count = one.launch.count if one.launch else 1
+        seconds += found.seconds * count if found else math.inf
     chosen = {decision.space.kernel: decision.configuration for decision in decisions}
     return Trial(chosen, seconds, spills, tuple(decisions))
 

@@ -1,0 +1,23 @@
+"""Tuning the kernel library: what a call takes in one configuration."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from wavecast import arch
+from wavecast.kernels import registry
+from wavecast.tune.library import trial
+
+
+@pytest.mark.parametrize("name", ["attention_varlen", "moe_experts", "silu_mul"])
+def test_every_call_has_a_time_also_where_data_decides(name: str) -> None:
+    operator = registry.operator(name)
+    found = trial(operator, operator.cases[1], arch.load("mi300x"), {})
+    assert math.isfinite(found.seconds)
+    assert found.decisions
+    assert found.spills == 0
