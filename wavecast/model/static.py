@@ -42,8 +42,8 @@ _MUCH: Final = 0.1
 """What of the bytes asked for may be shared by a guess before that is worth a note."""
 _CACHED: Final = ("global", "buffer", "flat")
 GUESSED = (
-    "where workgroups reach depends on data: each takes its part of a tensor as if at random; "
-    "an executed sample knows"
+    "where workgroups reach is not known from the code: each takes its part of a tensor as if at "
+    "random; an executed sample knows"
 )
 UNKNOWN_PATTERN = "addresses that could not be followed count as contiguous"
 ALIKE = "every wave is taken to be like the average of the sampled ones"

@@ -35,6 +35,15 @@ def test_patterns_and_lines(
     assert (access.lines(128), access.ideal_lines(128)) == (lines, ideal)
 
 
+def test_an_addend_whose_high_half_nobody_wrote() -> None:
+    """Compilers multiply and add in 64 bits and use the low 32."""
+    body = f"""{POINTER}v_lshlrev_b32_e32 v6, 2, v0
+v_mad_u64_u32 v[8:9], s[8:9], v0, 4, v[6:7]
+global_load_dword v2, v8, s[4:5]"""
+    access = Kernel(body, pointers=("x",)).access("global_load")
+    assert (access.pattern, access.stride) == ("strided", 8)
+
+
 @pytest.mark.parametrize("grid", [(1, 1, 1), None])
 def test_one_address_for_all_lanes(grid) -> None:
     body = f"{POINTER}v_mov_b32_e32 v1, 0\nglobal_load_dword v2, v1, s[4:5]"

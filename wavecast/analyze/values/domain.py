@@ -10,6 +10,7 @@ import numpy as np
 
 from wavecast.analyze.values import spread
 from wavecast.analyze.values.kinds import (
+    UNWRITTEN,
     Scattered,
     Slots,
     Spread,
@@ -29,7 +30,10 @@ _INTEGERS = IntegerOps()
 
 
 def join(low: Value, high: Value) -> Value:
-    """Two 32-bit registers as one 64-bit value."""
+    """Two 32-bit registers as one 64-bit value. Compilers leave the high one unwritten where only
+    the low bits of a result are needed (`v_mad_u64_u32` for 32-bit offsets): it counts as zero."""
+    if high is UNWRITTEN:
+        high = 0
     if type(low) is int and type(high) is int:
         return low | high << 32
     if is_known(low) and is_known(high):

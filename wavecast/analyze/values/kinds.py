@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class Scattered:
     """A value of which nothing is known. `origin` is what made it so (see `Unknown.origin`)."""
 
     origin: object = None
+
+
+UNWRITTEN: Final = Scattered("a register nothing has written")
+"""What registers hold before the code writes them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wavecast.analyze.values.domain import WaveOps, join
-from wavecast.analyze.values.kinds import Scattered, Value, is_known
+from wavecast.analyze.values.kinds import UNWRITTEN, Scattered, Value, is_known
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.integers import Integer, Unknown
 
@@ -27,7 +27,7 @@ class Registers:
 
     def __init__(self, ops: WaveOps, size: int) -> None:
         self.ops = ops
-        self.values: list[Value] = [Scattered("a register nothing has written")] * size
+        self.values: list[Value] = [UNWRITTEN] * size
         self.partial: dict[int, tuple[Value, Integer]] = {}
 
     def exec_changed(self) -> None:
