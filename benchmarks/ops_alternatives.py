@@ -17,7 +17,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from wavecast.integrations.torch.library import function
 from wavecast.kernels.moe import activations
-from wavecast.kernels.moe.experts import halves
 from wavecast.kernels.operator import Operator
 
 Call = Callable[[], Any]
@@ -61,7 +60,7 @@ def scaled_products(operator: Operator, given: Given, compiled: Compile) -> Cont
     contest = Contest(_ours(operator, given))
 
     def scaled(fast: bool) -> Call:
-        return lambda: torch._scaled_mm(
+        return lambda: torch._scaled_mm(  # pyright: ignore[reportPrivateImportUsage]
             given["a"],
             given["b"],
             scale_a=given["scale_a"],
@@ -125,7 +124,7 @@ def experts(operator: Operator, given: Given, compiled: Compile) -> Contest:
             before = hidden[tokens] @ given["w1"][expert].T
             if given.get("bias1") is not None:
                 before = before + given["bias1"][expert]
-            gate, up = halves(before, given.get("interleaved", False))
+            gate, up = activations.halves(before, given.get("interleaved", False))
             alpha, limit = given.get("alpha", 1.702), given.get("limit", 7.0)
             one = activations.reference(given.get("activation", "silu"), gate, up, alpha, limit)
             one = one @ given["w2"][expert].T
@@ -145,12 +144,14 @@ def convolution(operator: Operator, given: Given, compiled: Compile) -> Contest:
     if given.get("activation", "none") != "none":
         raise ValueError("an activation is no part of torch.convolution")
     contest = Contest(_ours(operator, given))
-    sizes = [0] * len(given["stride"])
-    arguments = [given[name] for name in ("x", "weight", "bias", "stride", "padding", "dilation")]
-    contest.enter(
-        "torch.convolution",
-        lambda: lambda: torch.convolution(*arguments, False, sizes, given["groups"]),
-    )
+    x, weight, bias = given["x"], given["weight"], given["bias"]
+    stride, padding, dilation = given["stride"], given["padding"], given["dilation"]
+    none, groups = [0] * len(stride), given["groups"]
+
+    def convolve() -> torch.Tensor:
+        return torch.convolution(x, weight, bias, stride, padding, dilation, False, none, groups)
+
+    contest.enter("torch.convolution", lambda: convolve)
     return contest
 
 
