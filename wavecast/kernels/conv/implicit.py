@@ -34,7 +34,7 @@ from wavecast.kernels.conv.ranking import (
     tile_fits,
 )
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of, xcds
+from wavecast.kernels.tiles import store_tile, tile_of, xcds
 
 
 @triton.jit
@@ -247,18 +247,10 @@ def convolution_kernel(
     if SPLITS > 1:
         base += split.to(tl.int64) * y_split
     inside = (row < rows)[:, None] & (column < columns)[None, :]
-    y = total.to(y_ptr.dtype.element_ty)
-    # As three dimensions, results leave the layout of matrix instructions, whose stores cover
-    # lines in part, for one in which adjacent lanes store adjacent elements.
     if Y_LAST:
-        to = tl.reshape(to, (BLOCK_M, BLOCK_N // 8, 8))
-        inside = tl.reshape(inside, (BLOCK_M, BLOCK_N // 8, 8))
-        y = tl.reshape(y, (BLOCK_M, BLOCK_N // 8, 8))
-    else:
-        to = tl.reshape(to, (BLOCK_M // 8, 8, BLOCK_N))
-        inside = tl.reshape(inside, (BLOCK_M // 8, 8, BLOCK_N))
-        y = tl.reshape(y, (BLOCK_M // 8, 8, BLOCK_N))
-    tl.store(base + to, y, mask=inside)
+        store_tile(base, to, total, inside)
+    else:  # pixels are adjacent
+        store_tile(base, tl.trans(to), tl.trans(total), tl.trans(inside))
 
 
 def product(

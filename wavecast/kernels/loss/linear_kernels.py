@@ -16,9 +16,8 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import estimates
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
@@ -153,8 +152,8 @@ def linear_cross_entropy_slopes_kernel(
         dloss[:, None], classes, smoothing, cap, CAPPED,
     )  # fmt: skip
     inside = there[:, None] & (columns < N)[None, :]
-    to = slopes_ptr + rows[:, None] * N + columns[None, :]
-    store_tile(to, slope.to(slopes_ptr.dtype.element_ty), inside)
+    at = rows[:, None] * N + columns[None, :]
+    store_tile(slopes_ptr, at, slope, inside)
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:

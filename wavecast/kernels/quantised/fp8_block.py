@@ -17,9 +17,8 @@ from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _BLOCK: Final = 128
@@ -82,7 +81,7 @@ def matmul_fp8_block_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+        store_tile(out_ptr, at, total, inside)
 
 
 def matmul_fp8_block(

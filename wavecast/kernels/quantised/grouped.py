@@ -15,9 +15,8 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.quantised import parts
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _OPERANDS = (torch.bfloat16, torch.float16)
@@ -78,7 +77,7 @@ def grouped_matmul_kernel(
     total = tl.where(own, total, 0.0)
     inside = (rows < end)[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]
-    store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+    store_tile(out_ptr, at, total, inside)
 
 
 @triton.jit
@@ -117,8 +116,8 @@ def grouped_outer_kernel(
         )
         total = tl.dot(a, b, total, out_dtype=tl.float32)
     inside = (rows < M)[:, None] & (columns < N)[None, :]
-    to = out_ptr + group * M * N + rows[:, None] * N + columns[None, :]
-    store_tile(to, total.to(out_ptr.dtype.element_ty), inside)
+    at = rows[:, None] * N + columns[None, :]
+    store_tile(out_ptr + group * M * N, at, total, inside)
 
 
 def grouped_matmul(

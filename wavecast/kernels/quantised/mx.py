@@ -22,9 +22,8 @@ from wavecast.kernels.quantise.widen import (
 )
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.held import ROWS
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _NATIVE = ("gfx950", "sm_100")
@@ -107,7 +106,7 @@ def matmul_mx_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+        store_tile(out_ptr, at, total, inside)
 
 
 def matmul_mx(

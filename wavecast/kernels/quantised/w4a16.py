@@ -18,9 +18,8 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantised import parts
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _ACTIVATIONS = (torch.bfloat16, torch.float16)
@@ -100,7 +99,7 @@ def matmul_w4a16_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+        store_tile(out_ptr, at, total, inside)
 
 
 def matmul_w4a16(
