@@ -18,6 +18,7 @@ from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
 OPERANDS = (torch.float32, torch.bfloat16, torch.float16, torch.int8)
@@ -133,7 +134,7 @@ def matmul_epilogue_backward(
     count = dy.numel()
     if not count:
         return dz, dgate
-    given = None if gate is None else gate.contiguous()
+    given = contiguous(gate)
     problem = {
         "count": count,
         "bytes": dy.element_size() + z.element_size(),

@@ -16,6 +16,7 @@ from wavecast.kernels.moe import steps, tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 from wavecast.kernels.tiles import xcds
 
 
@@ -110,8 +111,8 @@ def product_int4(
         order.grid(n),
         (
             *(x, order.rows, order.owners, order.starts, w.contiguous(), scale.contiguous()),
-            None if zero is None else zero.contiguous(),
-            None if bias is None else bias.contiguous(),
+            contiguous(zero),
+            contiguous(bias),
             *(y, order.slots, shared, x.stride(0), *(gate.numbers if gate else (0.0, 0.0))),
         ),
         PRODUCT,

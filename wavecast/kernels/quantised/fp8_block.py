@@ -18,6 +18,7 @@ from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
@@ -106,8 +107,8 @@ def matmul_fp8_block(
         return out.zero_()
     flat = a.reshape(-1, k)
     m = flat.shape[0]
-    flat = flat if flat.stride(1) == 1 else flat.contiguous()
-    b = b if b.stride(1) == 1 else b.contiguous()
+    flat = adjacent(flat)
+    b = adjacent(b)
     scale = a_scale.reshape(m, -1)
     device = gpu.launching()
     kind = FORMATS[a.dtype]

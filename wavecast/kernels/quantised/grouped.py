@@ -16,6 +16,7 @@ from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
@@ -138,7 +139,7 @@ def grouped_matmul(
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
     if not out.numel() or not k or not groups:
         return out.zero_()
-    a = a if a.stride(1) == 1 else a.contiguous()
+    a = adjacent(a)
     step, column = (b.stride(2), b.stride(1)) if transposed else (b.stride(1), b.stride(2))
     along_k = step == 1
     if not along_k and column != 1:
@@ -202,8 +203,8 @@ def grouped_outer(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> to
     out = torch.empty((groups, m, n), dtype=a.dtype, device=a.device)
     if not out.numel() or not rows:
         return out.zero_()
-    a = a if a.stride(1) == 1 else a.contiguous()
-    b = b if b.stride(1) == 1 else b.contiguous()
+    a = adjacent(a)
+    b = adjacent(b)
     wide = checks.wide(a, b, out)
     launch(
         grouped_outer_kernel,

@@ -23,6 +23,7 @@ from wavecast.kernels.quantise.widen import (
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.held import ROWS
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
@@ -132,9 +133,7 @@ def matmul_mx(
         return out.zero_()
     flat, a_scale = a.reshape(-1, a.shape[-1]), a_scale.reshape(-1, a_scale.shape[-1])
     m = flat.shape[0]
-    flat, b, a_scale, b_scale = (
-        one if one.stride(1) == 1 else one.contiguous() for one in (flat, b, a_scale, b_scale)
-    )
+    flat, b, a_scale, b_scale = (adjacent(one) for one in (flat, b, a_scale, b_scale))
     a_kind, b_kind = CODES[a.dtype], CODES[b.dtype]
     device = gpu.launching()
     native = device.target in _NATIVE

@@ -19,6 +19,7 @@ from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent, contiguous
 from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
@@ -125,11 +126,11 @@ def matmul_w4a16(
         return out.zero_()
     flat = x.reshape(-1, k)
     m = flat.shape[0]
-    flat = flat if flat.stride(1) == 1 else flat.contiguous()
+    flat = adjacent(flat)
     packed, weight = _packed(weight, group)
     arguments: list[Any] = [
         *(flat, weight, out, torch.empty(1, dtype=torch.float32, device=x.device)),
-        *(scale.contiguous(), None if zero is None else zero.contiguous(), m, n, k),
+        *(scale.contiguous(), contiguous(zero), m, n, k),
         *(flat.stride(0), weight.stride(0)),
     ]
     taken: dict[str, Any] = {}
@@ -189,7 +190,7 @@ def _packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
     """(codes per integer, weights as such integers): four where a group has enough of them for a
     matrix instruction."""
     if group < 64:
-        return 2, weight if weight.stride(1) == 1 else weight.contiguous()
+        return 2, adjacent(weight)
     even = weight.stride(1) == 1 and weight.stride(0) % 2 == 0 and weight.storage_offset() % 2 == 0
     return 4, (weight if even else weight.contiguous()).view(torch.int16)
 

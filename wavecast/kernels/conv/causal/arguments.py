@@ -44,8 +44,4 @@ def dense(x: torch.Tensor) -> bool:
     return x.is_contiguous() or x.transpose(1, 2).is_contiguous()
 
 
-def contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.contiguous()
-
-
-__all__ = ["ACTIVATIONS", "MOST_TAPS", "check", "contiguous", "dense"]
+__all__ = ["ACTIVATIONS", "MOST_TAPS", "check", "dense"]
