@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from typing import Any
 
 import torch
 import triton.language as tl
@@ -28,14 +29,19 @@ def measure(target: str, size: int, checked: bool) -> float:
     left, right = operands(size, "bf16", target)
     out = torch.empty((size, size))
     bm, bn, bk, waves = TILE
+    options: dict[str, Any] = {
+        "BM": bm,
+        "BN": bn,
+        "BK": bk,
+        "ACC": tl.float32,
+        "num_warps": waves,
+        **OPTIONS.get(target, {}),
+    }
     with wavecast.device(target, threads=1, check=Reports() if checked else False) as device:
         taken = []
         for turn in range(WARM + RUNS):
             start = time.process_time()
-            gemm[size // bm, size // bn](
-                left, right, out, size, size, BM=bm, BN=bn, BK=bk, ACC=tl.float32,
-                num_warps=waves, **OPTIONS.get(target, {}),
-            )  # fmt: skip
+            gemm[size // bm, size // bn](left, right, out, size, size, **options)
             taken.append(time.process_time() - start)
             if turn < WARM:
                 time.sleep(1.0)

@@ -149,7 +149,7 @@ def translate(corpus: Path, target: str) -> None:
     found: dict[bool, list[float]] = {True: [], False: []}
     for path in sorted(corpus.glob(f"*.{target}.amdgcn")):
         name = path.name.partition(".")[0]
-        kernel = next(iter(isa.parse(path.read_text(), target, file=path).kernels.values()))
+        kernel = next(iter(isa.parse(path.read_text(), target, file=str(path)).kernels.values()))
         count = len(kernel.program.instructions)
         for quick in (True, False) if name in KERNELS else (True,):
             try:
@@ -158,7 +158,9 @@ def translate(corpus: Path, target: str) -> None:
                 print(f"{name}: {error}")
                 break
             start = time.process_time()
-            kernel = next(iter(isa.parse(path.read_text(), target, file=path).kernels.values()))
+            kernel = next(
+                iter(isa.parse(path.read_text(), target, file=str(path)).kernels.values())
+            )
             native.compile_kernel(kernel, quick=quick).load(lambda kernel=kernel: kernel)
             taken = (time.process_time() - start) / count * 1e6
             found[quick].append(taken)

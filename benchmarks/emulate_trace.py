@@ -69,13 +69,12 @@ def measure(target: str, size: int, threads: int) -> dict[str, float]:
     left, right = (torch.randn((size, size), generator=generator).bfloat16() for _ in range(2))
     out = torch.empty((size, size))
     bm, bn, bk = TILES.get(target, (128, 128, 64))
+    settings: dict[str, Any] = {"BM": bm, "BN": bn, "BK": bk, "num_warps": 4}
     with wavecast.device(target, threads=threads) as hooks:
 
         def call(emulator: Emulator) -> None:
             hooks.emulator = emulator
-            gemm[(size // bm, size // bn)](
-                left, right, out, size, size, BM=bm, BN=bn, BK=bk, num_warps=4
-            )
+            gemm[(size // bm, size // bn)](left, right, out, size, size, **settings)
 
         emulators = {
             name: Emulator(threads, TraceMode(**options) if options is not None else None)

@@ -22,7 +22,7 @@ from wavecast.kernels import registry
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="How long a gate takes.")
     parser.add_argument("--kernels", type=int, default=20)
     parser.add_argument("--arch", default="gfx942,gfx950,gfx1100,gfx1201,sm_90")
     parser.add_argument("--jobs", type=int)

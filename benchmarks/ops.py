@@ -296,7 +296,7 @@ def _ratio(value: float | None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Operators beside what PyTorch has, on this GPU.")
     parser.add_argument("-k", "--pattern", default="", help="only operators and sizes that match")
     parser.add_argument("--seconds", type=float, default=2.0, help="per call and shape")
     parser.add_argument("--samples", type=int, default=300)

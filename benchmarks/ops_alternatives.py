@@ -60,7 +60,7 @@ def scaled_products(operator: Operator, given: Given, compiled: Compile) -> Cont
     contest = Contest(_ours(operator, given))
 
     def scaled(fast: bool) -> Call:
-        return lambda: torch._scaled_mm(
+        return lambda: torch._scaled_mm(  # pyright: ignore[reportPrivateImportUsage]
             given["a"],
             given["b"],
             scale_a=given["scale_a"],
@@ -144,12 +144,14 @@ def convolution(operator: Operator, given: Given, compiled: Compile) -> Contest:
     if given.get("activation", "none") != "none":
         raise ValueError("an activation is no part of torch.convolution")
     contest = Contest(_ours(operator, given))
-    sizes = [0] * len(given["stride"])
-    arguments = [given[name] for name in ("x", "weight", "bias", "stride", "padding", "dilation")]
-    contest.enter(
-        "torch.convolution",
-        lambda: lambda: torch.convolution(*arguments, False, sizes, given["groups"]),
-    )
+    x, weight, bias = given["x"], given["weight"], given["bias"]
+    stride, padding, dilation = given["stride"], given["padding"], given["dilation"]
+    none, groups = [0] * len(stride), given["groups"]
+
+    def convolve() -> torch.Tensor:
+        return torch.convolution(x, weight, bias, stride, padding, dilation, False, none, groups)
+
+    contest.enter("torch.convolution", lambda: convolve)
     return contest
 
 

@@ -63,20 +63,19 @@ def attention(rows: int = 16384, heads: int = 16, depth: int = 128) -> tuple[Wor
 
 
 def _works(
-    kernel: Any, tensors: tuple[torch.Tensor, ...], arguments: tuple[Any, ...],
+    function: Any, tensors: tuple[torch.Tensor, ...], arguments: tuple[Any, ...],
     grid: tuple[int, ...], meta: dict[str, Any],
 ) -> tuple[Work, Work]:  # fmt: skip
     """Functions that predict the launch from its code and from an executed sample."""
-    (found,) = wavecast.explain(kernel, *arguments, grid=grid, arch="mi300x", **meta).explanations
+    (found,) = wavecast.explain(function, *arguments, grid=grid, arch="mi300x", **meta).explanations
     launch, program = found.launch, found.program
     assert launch is not None
     assert program is not None
-    lanes = parse_kernel(found.code).descriptor.wave_size
+    kernel = parse_kernel(found.code)
 
     def static() -> object:
-        return predicted(
-            static_launch(launch, found.analysis, program, DEVICE, lanes), program, "static"
-        )
+        launched = static_launch(launch, found.analysis, kernel, DEVICE)
+        return predicted(launched, program, "static")
 
     def executed() -> object:
         ranges = [(t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in tensors]

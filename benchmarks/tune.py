@@ -32,7 +32,7 @@ matmul(a, a)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="How long tuning takes.")
     parser.add_argument("--configurations", type=int, default=300)
     parser.add_argument("--simulate", type=int, default=6)
     parser.add_argument("--size", type=int, default=4096)

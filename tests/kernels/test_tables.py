@@ -48,6 +48,33 @@ def test_shipped_entries_are_of_the_kernels_there_are() -> None:
         )
 
 
+_KERNEL = """
+import triton
+import triton.language as tl
+
+LEAST = tl.constexpr({least})
+
+@triton.jit
+def helper(x):
+    return tl.maximum(x, LEAST)
+
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, helper(tl.load(x_ptr)))
+"""
+
+
+def test_a_kernel_that_moves_keeps_its_name_and_one_whose_constants_change_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    found = {}
+    for place, least in (("here_kernel", 0), ("there_kernel", 0), ("other_kernel", 1)):
+        (tmp_path / f"{place}.py").write_text(_KERNEL.format(least=least))
+        found[place] = tables.source(importlib.import_module(place).kernel)
+    assert found["here_kernel"] == found["there_kernel"] != found["other_kernel"]
+
+
 def test_tuned_configurations_are_not_slower_than_the_formulas() -> None:
     for path in sorted(SHIPPED.glob("*.json")):
         for entry in tables.table(path.stem).values():

@@ -52,6 +52,11 @@ def shape_is(operator: str, name: str, tensor: torch.Tensor, shape: Sequence[int
         raise ArgumentError(f"{operator}: {name} is {got}, expected {wanted}")
 
 
+def one_of(operator: str, name: str, value: str, values: Sequence[str]) -> None:
+    """An option is one of `values`."""
+    require(value in values, operator, f"{name} is {value!r}; it takes {', '.join(values)}")
+
+
 def wide(*tensors: torch.Tensor | None) -> bool:
     """Whether offsets into some tensor need 64 bits: it reaches 2**31 elements or more. Kernels
     take this as a constant, so that the usual code keeps 32-bit offsets (buffer loads need them).
@@ -67,4 +72,13 @@ def _reach(tensor: torch.Tensor) -> int:
     return 1 + sum((size - 1) * abs(stride) for size, stride in steps)
 
 
-__all__ = ["FLOATS", "ArgumentError", "dtype_in", "require", "same_device", "shape_is", "wide"]
+__all__ = [
+    "FLOATS",
+    "ArgumentError",
+    "dtype_in",
+    "one_of",
+    "require",
+    "same_device",
+    "shape_is",
+    "wide",
+]

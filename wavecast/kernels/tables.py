@@ -110,22 +110,20 @@ def store(device: str, entries: Iterable[Entry], folder: Path | None = None) -> 
 
 def source(kernel: Any) -> str:
     """What names the text of a `triton.jit` function, of the ones it calls and of the constants
-    they use, wherever in their files they stand (Triton's own key holds line numbers)."""
-    texts: dict[str, str] = {}
-    waiting = [kernel]
-    while waiting:
-        function = waiting.pop()
-        name = f"{function.fn.__module__}.{function.fn.__qualname__}"
-        if name in texts:
-            continue
-        texts[name] = function.src
+    they use, in whatever modules and wherever in them they stand (Triton's own key holds line
+    numbers)."""
+    texts: set[str] = set()
+    seen = [kernel]
+    for function in seen:
+        name = function.fn.__qualname__
+        texts.add(f"{name}\n{function.src}")
         for used, value in _used(function.fn):
             if hasattr(value, "src") and hasattr(value, "fn"):
-                waiting.append(value)
+                if not any(value is one for one in seen):
+                    seen.append(value)
             elif hasattr(value, "value") or isinstance(value, (int, float, str)):
-                texts[f"{name} {used}"] = repr(getattr(value, "value", value))
-    told = "\n".join(f"{name}\n{texts[name]}" for name in sorted(texts))
-    return sha256(told.encode()).hexdigest()[:16]
+                texts.add(f"{name} {used}\n{getattr(value, 'value', value)!r}")
+    return sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
 
 
 def _used(function: Any) -> Iterator[tuple[str, Any]]:
@@ -135,7 +133,7 @@ def _used(function: Any) -> Iterator[tuple[str, Any]]:
         value = function.__globals__.get(name)
         yield name, value
         if isinstance(value, ModuleType) and value.__name__.startswith("wavecast."):
-            yield from ((f"{name}.{one}", getattr(value, one, None)) for one in names)
+            yield from ((one, getattr(value, one, None)) for one in names)
 
 
 def _frozen(problem: Mapping[str, Any]) -> str:

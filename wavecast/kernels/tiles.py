@@ -1,4 +1,4 @@
-"""Which tile of a result a workgroup computes, for kernels over tiles."""
+"""Which tile of a result a workgroup computes and how it stores it, for kernels over tiles."""
 
 from __future__ import annotations
 
@@ -32,6 +32,36 @@ def tile_of(number, down, across, GROUP: tl.constexpr, XCDS: tl.constexpr):
     return first + within % height, within // height
 
 
+@triton.jit
+def by_eights(tile):
+    """A tile in three dimensions, columns by eights.
+
+    As such, results leave the layout of matrix instructions, whose stores (and loads of what they
+    are added to) cover lines in part, for one in which adjacent lanes have adjacent elements.
+    """
+    return tl.reshape(tile, (tile.shape[0], tile.shape[1] // 8, 8))
+
+
+@triton.jit
+def rows_by_eights(rows):
+    """The numbers of a tile's rows, to go with `by_eights`."""
+    return tl.reshape(rows, (rows.shape[0], 1, 1))
+
+
+@triton.jit
+def columns_by_eights(columns):
+    """The numbers of a tile's columns, to go with `by_eights`."""
+    return tl.reshape(columns, (1, columns.shape[0] // 8, 8))
+
+
+@triton.jit
+def store_tile(out_ptr, at, value, inside):
+    """Round a tile and store it, where it is `inside`, to `at` [rows, columns], offsets whose
+    columns are adjacent. Of pointers in three dimensions the compiler would not know that."""
+    rounded = by_eights(value.to(out_ptr.dtype.element_ty))
+    tl.store(out_ptr + by_eights(at), rounded, mask=by_eights(inside))
+
+
 @cache
 def reached(down: int, across: int, group: int, workgroups: int) -> tuple[int, int]:
     """Rows and columns of tiles that the first `workgroups` of one die take, by `tile_of`."""
@@ -47,4 +77,12 @@ def xcds(device: Device) -> int:
     return int(device.get("xcds", 1) or 1)
 
 
-__all__ = ["reached", "tile_of", "xcds"]
+__all__ = [
+    "by_eights",
+    "columns_by_eights",
+    "reached",
+    "rows_by_eights",
+    "store_tile",
+    "tile_of",
+    "xcds",
+]

@@ -17,6 +17,7 @@ from wavecast.kernels.attention.forward import attention_kernel
 from wavecast.kernels.attention.ranking import padded
 from wavecast.kernels.choice import launch
 from wavecast.kernels.space import Settings
+from wavecast.kernels.strides import adjacent, contiguous
 
 _PEAK = {torch.float8_e4m3fn: 8, torch.float8_e4m3fnuz: 7}
 """The exponent of the greatest power of two that a format holds: what the greatest probability
@@ -31,12 +32,12 @@ def forward(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
     lse = empty(call.lse_shape, dtype=torch.float32, device=call.q.device)
     if not lse.numel() or not call.batch or not call.queries:
         return out, lse
-    q, k, v = (_dense(tensor) for tensor in (call.q, call.k, call.v))
+    q, k, v = (adjacent(tensor) for tensor in (call.q, call.k, call.v))
     constants = call.constants(q, k, v, out)
     ropes: tuple[torch.Tensor | None, ...] = (None, None)
     rope_steps = 0, 0, 0
     if call.rope is not None:
-        q_rope, k_rope = ropes = _dense(call.rope.q), _dense(call.rope.k)
+        q_rope, k_rope = ropes = adjacent(call.rope.q), adjacent(call.rope.k)
         rope_steps = q_rope.stride(0), q_rope.stride(1), k_rope.stride(0)
         constants["WIDE"] = checks.wide(q, k, v, out, *ropes)
     descales: tuple[torch.Tensor | None, ...] = (None, None, None)
@@ -93,7 +94,7 @@ def backward(
     )
     delta = _delta(call, dout.contiguous(), dlse, out.contiguous())
     if dq.numel() and dk.numel() and call.queries and call.keys:
-        _gradients(call, _dense(dout), lse.contiguous(), delta, dq, dk, dv)
+        _gradients(call, adjacent(dout), lse.contiguous(), delta, dq, dk, dv)
     sinks = call.options.sinks
     if sinks is None:
         return dq, dk, dv, call.q.new_empty(0)
@@ -114,7 +115,7 @@ def _delta(
         attention_delta_kernel,
         lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
         (
-            *(out, dout, None if dlse is None else dlse.contiguous(), delta, rows),
+            *(out, dout, contiguous(dlse), delta, rows),
             *(call.heads, delta.shape[-1], *_lse_steps(call, delta)),
         ),
         spaces.DELTA,
@@ -137,7 +138,7 @@ def _gradients(
     dv: torch.Tensor,
 ) -> None:
     """Fill dk and dv, then dq."""
-    q, k, v = (_dense(tensor) for tensor in (call.q, call.k, call.v))
+    q, k, v = (adjacent(tensor) for tensor in (call.q, call.k, call.v))
     read = (q, k, v, dout)
     constants = call.constants(*read)
     strides = [step for tensor in read for step in _steps(call, tensor)]
@@ -219,11 +220,6 @@ def _check_gradients(
             checks.dtype_in(call.name, label, tensor, wanted)
             checks.shape_is(call.name, label, tensor, shape)
     checks.same_device(call.name, q=call.q, dout=dout, dlse=dlse, out=out, lse=lse)
-
-
-def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    """With the elements of a head in a row."""
-    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
 __all__ = ["backward", "forward"]

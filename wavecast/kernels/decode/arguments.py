@@ -11,6 +11,7 @@ import triton
 
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.decode.parts import CACHES, HALVES
+from wavecast.kernels.strides import adjacent, contiguous
 
 _INTEGERS = (torch.int32, torch.int64)
 _UNSUPPORTED = (torch.float8_e4m3fnuz,)
@@ -112,11 +113,6 @@ def tables(operator: str, block_table: torch.Tensor, lengths: torch.Tensor) -> N
     checks.shape_is(operator, "block_table", block_table, (lengths.shape[0], -1))
 
 
-def contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    """A tensor, if there is one, with contiguous memory."""
-    return None if tensor is None else tensor.contiguous()
-
-
 def spread(scale: torch.Tensor | None) -> tuple[torch.Tensor | None, int]:
     """A scale and its step from one head to the next, 0 where all share it."""
     if scale is None:
@@ -159,7 +155,7 @@ class Paged:
         plain = options.alibi is None, options.soft_cap <= 0
         return Paged(
             q=q if q.stride(2) == 1 else q.contiguous(),
-            block_table=block_table if block_table.stride(1) == 1 else block_table.contiguous(),
+            block_table=adjacent(block_table),
             k_scale=k_scale,
             v_scale=v_scale,
             sinks=contiguous(options.sinks),
@@ -196,7 +192,6 @@ __all__ = [
     "available",
     "cache_dtype",
     "check",
-    "contiguous",
     "spread",
     "tables",
 ]

@@ -23,6 +23,7 @@ from wavecast.kernels.decode.walking import Walk, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import xcds
 from wavecast.model.bounds import Work
 
@@ -63,7 +64,7 @@ def mla_decode(
     if not block_table.shape[1] or not cache.shape[0]:
         return out.zero_()
     q = q if q.stride(2) == 1 else q.contiguous()
-    block_table = block_table if block_table.stride(1) == 1 else block_table.contiguous()
+    block_table = adjacent(block_table)
     device = gpu.launching()
     tokens = min(block_table.shape[1] * block_size, max_length or 2**31)
     rows = _rows(heads)

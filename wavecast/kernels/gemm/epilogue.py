@@ -74,28 +74,6 @@ class Terms(NamedTuple):
 
 
 @triton.jit
-def by_eights(tile):
-    """A tile in three dimensions, columns by eights.
-
-    As such, results leave the layout of matrix instructions, whose stores (and loads of what they
-    are added to) cover lines in part, for one in which adjacent lanes have adjacent elements.
-    """
-    return tl.reshape(tile, (tile.shape[0], tile.shape[1] // 8, 8))
-
-
-@triton.jit
-def rows_by_eights(rows):
-    """The numbers of a tile's rows, to go with `by_eights`."""
-    return tl.reshape(rows, (rows.shape[0], 1, 1))
-
-
-@triton.jit
-def columns_by_eights(columns):
-    """The numbers of a tile's columns, to go with `by_eights`."""
-    return tl.reshape(columns, (1, columns.shape[0] // 8, 8))
-
-
-@triton.jit
 def finished(total, rows, columns, M, N, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr):
     """The sums of a tile as they are stored, but for the rounding.
 
@@ -155,10 +133,7 @@ __all__ = [
     "ACTIVATIONS",
     "Terms",
     "activated",
-    "by_eights",
-    "columns_by_eights",
     "finished",
     "reference",
-    "rows_by_eights",
     "slope",
 ]

@@ -8,13 +8,10 @@ import triton
 import triton.language as tl
 
 from wavecast.kernels.gemm.epilogue import (
-    by_eights,
-    columns_by_eights,
     finished,
-    rows_by_eights,
 )
 from wavecast.kernels.quantise.formats import halves_of
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import by_eights, columns_by_eights, rows_by_eights, tile_of
 
 
 class Operands(NamedTuple):

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
+from wavecast.kernels import checks
 from wavecast.kernels.gemm import epilogue
-from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, slope
+from wavecast.kernels.gemm.epilogue import ACTIVATIONS
 from wavecast.kernels.gemm.product import NAMES, PRECISIONS, Epilogue, product
 from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
 OPERANDS = (torch.float32, torch.bfloat16, torch.float16, torch.int8)
@@ -88,110 +83,6 @@ def matmul_reference(
     return epilogue.reference(total, bias, residual, gate, activation).to(kind).contiguous()
 
 
-@triton.jit
-def matmul_epilogue_backward_kernel(
-    dy_ptr, z_ptr, gate_ptr, dz_ptr, dgate_ptr, count, ACTIVATION: tl.constexpr,
-    WIDE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    first = tl.program_id(0)
-    if WIDE:
-        first = first.to(tl.int64)
-    at = first * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    z = tl.load(z_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    dz = dy * slope(z, ACTIVATION)
-    if gate_ptr is not None:
-        dz *= tl.load(gate_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        dgate = dy * activated(z, ACTIVATION)
-        tl.store(dgate_ptr + at, dgate.to(dgate_ptr.dtype.element_ty), mask=inside)
-    tl.store(dz_ptr + at, dz.to(dz_ptr.dtype.element_ty), mask=inside)
-
-
-def matmul_epilogue_backward(
-    dy: torch.Tensor,
-    z: torch.Tensor,
-    gate: torch.Tensor | None = None,
-    activation: str = "none",
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The gradients of `y = activation(z) * gate` with respect to `z` and `gate`.
-
-    `dy`, `z` and `gate` have one shape and any of float32, float16 and bfloat16. The first result
-    is of the dtype of `dy`, the second of that of `gate` (empty without one). Raises ArgumentError.
-    """
-    name = "matmul_epilogue_backward"
-    checks.dtype_in(name, "dy", dy, checks.FLOATS)
-    checks.dtype_in(name, "z", z, checks.FLOATS)
-    checks.shape_is(name, "z", z, dy.shape)
-    _known(name, "activation", activation, ACTIVATIONS)
-    if gate is not None:
-        checks.dtype_in(name, "gate", gate, checks.FLOATS)
-        checks.shape_is(name, "gate", gate, dy.shape)
-    checks.same_device(name, dy=dy, z=z, gate=gate)
-    dz = torch.empty(dy.shape, dtype=dy.dtype, device=dy.device)
-    dgate = _like_gate(dy, gate)
-    count = dy.numel()
-    if not count:
-        return dz, dgate
-    given = None if gate is None else gate.contiguous()
-    problem = {
-        "count": count,
-        "bytes": dy.element_size() + z.element_size(),
-        "gated": gate is not None,
-        "activation": activation,
-    }
-    launch(
-        matmul_epilogue_backward_kernel,
-        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
-        (dy.contiguous(), z.contiguous(), given, dz, None if gate is None else dgate, count),
-        ELEMENTS,
-        problem,
-        ACTIVATION=activation,
-        WIDE=checks.wide(dy),
-    )
-    return dz, dgate
-
-
-def matmul_epilogue_backward_reference(
-    dy: torch.Tensor,
-    z: torch.Tensor,
-    gate: torch.Tensor | None = None,
-    activation: str = "none",
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """By the formulas, in float32 at least."""
-    kind = torch.promote_types(torch.promote_types(dy.dtype, z.dtype), torch.float32)
-    wide, dwide = z.to(kind), dy.to(kind)
-    dz = dwide * _slope(wide, activation)
-    if gate is None:
-        return dz.to(dy.dtype).contiguous(), _like_gate(dy, gate)
-    dgate = dwide * epilogue.reference(wide, activation=activation)
-    dz = dz * gate.to(kind)
-    return dz.to(dy.dtype).contiguous(), dgate.to(gate.dtype).contiguous()
-
-
-def _slope(z: torch.Tensor, activation: str) -> torch.Tensor:
-    if activation == "relu":
-        return (z > 0).to(z.dtype)
-    if activation == "gelu":
-        normal = torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
-        return torch.special.ndtr(z) + z * normal
-    if activation == "gelu_tanh":
-        scale = (2 / torch.pi) ** 0.5
-        inside = torch.tanh(scale * (z + 0.044715 * z**3))
-        inner = scale * (1 + 3 * 0.044715 * z.square())
-        return 0.5 * (1 + inside) + 0.5 * z * (1 - inside.square()) * inner
-    if activation == "silu":
-        share = torch.sigmoid(z)
-        return share * (1 + z * (1 - share))
-    return torch.ones_like(z)
-
-
-def _like_gate(dy: torch.Tensor, gate: torch.Tensor | None) -> torch.Tensor:
-    if gate is None:
-        return torch.empty(0, dtype=dy.dtype, device=dy.device)
-    return torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
-
-
 def _check(
     operator: str,
     a: torch.Tensor,
@@ -215,7 +106,7 @@ def _check(
         if tensor is not None:
             checks.dtype_in(operator, name, tensor, checks.FLOATS)
             checks.shape_is(operator, name, tensor, shape)
-    _known(operator, "activation", activation, ACTIVATIONS)
+    checks.one_of(operator, "activation", activation, ACTIVATIONS)
     checks.same_device(operator, a=a, b=b, bias=bias, residual=residual, gate=gate)
     plain = bias is None and residual is None and gate is None and activation == "none"
     checks.require(
@@ -234,17 +125,13 @@ def result_dtype(
     """The dtype of a product. Raises ArgumentError for operands it is not made of."""
     checks.dtype_in(operator, "a", a, OPERANDS)
     checks.dtype_in(operator, "b", b, (a.dtype,))
-    _known(operator, "precision", precision, PRECISIONS)
+    checks.one_of(operator, "precision", precision, PRECISIONS)
     checks.same_device(operator, a=a, b=b)
     integers = a.dtype == torch.int8
     kind = out_dtype or (torch.int32 if integers else a.dtype)
     known = kind in checks.FLOATS or (integers and kind == torch.int32)
     checks.require(known, operator, f"no result of {kind} for operands of {a.dtype}")
     return kind
-
-
-def _known(operator: str, name: str, value: str, values: tuple[str, ...]) -> None:
-    checks.require(value in values, operator, f"{name} is {value!r}; it takes {', '.join(values)}")
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -278,32 +165,6 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     if wanted[3] and ctx.residual is not None:
         dresidual = dy.to(ctx.residual)
     return da, db, dbias, dresidual, dgate, None, None, None
-
-
-def _elements_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    count, tensors = problem["count"], 2 if problem["gated"] else 1
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=triton.cdiv(count, settings["BLOCK"]),
-        read=count * (problem["bytes"] + 2 * (tensors - 1)),
-        written=count * 2 * tensors,
-        elements=settings["BLOCK"],
-        operations=20.0,
-        held=4.0,
-    )
-
-
-ELEMENTS = Space(
-    kernel="matmul_epilogue_backward_kernel",
-    axes=lambda problem, device: {
-        "BLOCK": (1024, 2048, 4096, 8192),
-        "num_warps": (4, 8),
-        "num_stages": (1,),
-    },
-    seconds=_elements_seconds,
-    classes=("count",),
-)
 
 
 def _inputs(
@@ -367,26 +228,6 @@ def _work(
     return Work({name: 2.0 * m * n * k}, read, m * n * result.itemsize, "formula", "formula")
 
 
-def _backward_inputs(
-    make: Make, m: int, n: int, dtype: str, gate: bool = False, activation: str = "silu"
-) -> dict[str, Any]:
-    return {
-        "dy": make.normal((m, n), dtype),
-        "z": make.normal((m, n), "float64" if dtype == "float64" else "float32"),
-        "gate": make.normal((m, n), dtype) if gate else None,
-        "activation": activation,
-    }
-
-
-def _backward_work(
-    m: int, n: int, dtype: str, gate: bool = False, activation: str = "silu"
-) -> Work:
-    size, count = getattr(torch, dtype).itemsize, m * n
-    read = count * (size + 4 + size * gate)
-    flops = {"vector_fp32": 10.0 * count}
-    return Work(flops, read, count * size * (1 + gate), "formula", "formula")
-
-
 _CASES = (
     {
         "m": 5,
@@ -425,16 +266,6 @@ _SHAPES = (
     *({"m": m, "n": n, "k": k, "dtype": "bfloat16"} for m, n, k in _SIZES),
     {"m": 4096, "n": 4096, "k": 4096, "dtype": "bfloat16", "layout": "TN"},
 )
-_BACKWARD_CASES = (
-    {"m": 7, "n": 33, "dtype": "float32", "gate": True},
-    {"m": 65, "n": 130, "dtype": "bfloat16", "activation": "gelu"},
-    {"m": 9, "n": 200, "dtype": "float16", "gate": True, "activation": "gelu_tanh"},
-)
-_BACKWARD_THOROUGH = (
-    {"m": 9, "n": 200, "dtype": "float32", "activation": "relu"},
-    {"m": 9, "n": 20, "dtype": "bfloat16", "gate": True, "activation": "none"},
-)
-
 OPERATORS = (
     Operator(
         name="matmul",
@@ -451,19 +282,5 @@ OPERATORS = (
         gradient=Gradient(_setup, _gradient),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
         notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",
-    ),
-    Operator(
-        name="matmul_epilogue_backward",
-        summary="gradients of the activation and gate of matmul",
-        call=matmul_epilogue_backward,
-        reference=matmul_epilogue_backward_reference,
-        inputs=_backward_inputs,
-        work=_backward_work,
-        batch=Batch(("dy", "z", "gate"), unless=lambda gate=None, **_: gate is None),
-        cases=_BACKWARD_CASES,
-        thorough=_BACKWARD_THOROUGH,
-        shapes=({"m": 8192, "n": 14336, "dtype": "bfloat16", "gate": True},),
-        spaces=(ELEMENTS,),
-        tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
     ),
 )

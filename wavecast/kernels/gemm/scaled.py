@@ -130,11 +130,7 @@ def _check(
         if tensor is not None:
             checks.dtype_in(operator, name, tensor, checks.FLOATS)
             checks.shape_is(operator, name, tensor, shape)
-    checks.require(
-        activation in ACTIVATIONS,
-        operator,
-        f"activation is {activation!r}; it takes {', '.join(ACTIVATIONS)}",
-    )
+    checks.one_of(operator, "activation", activation, ACTIVATIONS)
     known = (*checks.FLOATS, *FP8)
     checks.require(out_dtype in known, operator, f"no result of {out_dtype}")
     if out_scale is not None:

@@ -18,6 +18,7 @@ from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
 from wavecast.kernels.norm.rows import flat, preference
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
 _LOWEST = tl.constexpr(-1e30)
@@ -181,7 +182,7 @@ def cross_entropy_backward(
         lambda settings: (rows * triton.cdiv(classes, settings["BLOCK"]),),
         (
             dloss.contiguous(),
-            None if dlse is None else dlse.contiguous(),
+            contiguous(dlse),
             source,
             targets.contiguous(),
             lse.contiguous(),

@@ -29,6 +29,7 @@ from wavecast.kernels.loss.linear_kernels import (
 from wavecast.kernels.norm.rows import flat
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.space import Settings
+from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
 _SLOPES = 2**28
@@ -144,7 +145,7 @@ def linear_cross_entropy_backward(
         return dhidden, dweight
     a, b, targets = flat(hidden), flat(weight), targets.contiguous()
     dloss, lse = dloss.contiguous(), lse.contiguous()
-    dlse = None if dlse is None else dlse.contiguous()
+    dlse = contiguous(dlse)
     part = _part(rows, classes, hidden.element_size())
     slopes = torch.empty((rows * part,), dtype=hidden.dtype, device=hidden.device)
     total = dhidden

@@ -8,6 +8,7 @@ logits is made from the product again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import triton
@@ -16,9 +17,8 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import estimates
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
@@ -26,14 +26,22 @@ _LOWEST = tl.constexpr(-1e30)
 
 @triton.jit
 def logits_of(
-    hidden, weight, K, K_DIVISOR: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    hidden_ptr, weight_ptr, M, N, K, hidden_row, weight_row,
+    K_DIVISOR: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """The logits of a tile; `hidden` and `weight` point to the rows of its rows and columns, the
-    last one again where the tile reaches beyond it. K_DIVISOR is a power of two that divides K."""
+    """(logits, number across, rows, columns) of the tile that this program computes. Where it
+    reaches beyond the last row or column, that is read again. K_DIVISOR is a power of two that
+    divides K."""
+    across = tl.cdiv(N, BLOCK_N)
+    tile_row, tile = tile_of(tl.program_id(0), tl.cdiv(M, BLOCK_M), across, GROUP, XCDS)
+    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tile * BLOCK_N + tl.arange(0, BLOCK_N)
+    if WIDE:
+        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
     step = tl.arange(0, BLOCK_K)
-    from_hidden = hidden + step[None, :]
-    from_weight = weight + step[:, None]
+    from_hidden = hidden_ptr + tl.minimum(rows, M - 1)[:, None] * hidden_row + step[None, :]
+    from_weight = weight_ptr + tl.minimum(columns, N - 1)[None, :] * weight_row + step[:, None]
     x = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, K, BLOCK_K):
         if K_DIVISOR % BLOCK_K == 0:
@@ -46,7 +54,7 @@ def logits_of(
         x = tl.dot(a, b, x, input_precision=PRECISION, out_dtype=tl.float32)
         from_hidden += BLOCK_K
         from_weight += BLOCK_K
-    return x
+    return x, tile, rows, columns
 
 
 @triton.jit
@@ -59,15 +67,9 @@ def linear_cross_entropy_kernel(
 ):  # fmt: skip
     """`parts_ptr` is [2 or 3, tiles across, M]: largest, sum of exponentials, plain sum."""
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile = tile_of(tl.program_id(0), tl.cdiv(M, BLOCK_M), across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile * BLOCK_N + tl.arange(0, BLOCK_N)
-    if WIDE:
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    x = logits_of(
-        hidden_ptr + tl.minimum(rows, M - 1)[:, None] * hidden_row,
-        weight_ptr + tl.minimum(columns, N - 1)[None, :] * weight_row,
-        K, K_DIVISOR, PRECISION, BLOCK_M, BLOCK_N, BLOCK_K,
+    x, tile, rows, columns = logits_of(
+        hidden_ptr, weight_ptr, M, N, K, hidden_row, weight_row,
+        K_DIVISOR, PRECISION, WIDE, XCDS, BLOCK_M, BLOCK_N, BLOCK_K, GROUP,
     )  # fmt: skip
     x = capped(x, cap, CAPPED)
     there = rows < M
@@ -129,16 +131,9 @@ def linear_cross_entropy_slopes_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the logits of N classes from `first` on."""
-    across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile = tile_of(tl.program_id(0), tl.cdiv(M, BLOCK_M), across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile * BLOCK_N + tl.arange(0, BLOCK_N)
-    if WIDE:
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    x = logits_of(
-        hidden_ptr + tl.minimum(rows, M - 1)[:, None] * hidden_row,
-        weight_ptr + tl.minimum(columns, N - 1)[None, :] * weight_row,
-        K, K_DIVISOR, PRECISION, BLOCK_M, BLOCK_N, BLOCK_K,
+    x, _, rows, columns = logits_of(
+        hidden_ptr, weight_ptr, M, N, K, hidden_row, weight_row,
+        K_DIVISOR, PRECISION, WIDE, XCDS, BLOCK_M, BLOCK_N, BLOCK_K, GROUP,
     )  # fmt: skip
     there = rows < M
     lse = tl.load(lse_ptr + rows, mask=there, other=0.0)
@@ -153,8 +148,8 @@ def linear_cross_entropy_slopes_kernel(
         dloss[:, None], classes, smoothing, cap, CAPPED,
     )  # fmt: skip
     inside = there[:, None] & (columns < N)[None, :]
-    to = slopes_ptr + rows[:, None] * N + columns[None, :]
-    store_tile(to, slope.to(slopes_ptr.dtype.element_ty), inside)
+    at = rows[:, None] * N + columns[None, :]
+    store_tile(slopes_ptr, at, slope, inside)
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -243,13 +238,7 @@ LOGITS = Space(
     seconds=_seconds,
     classes=("m",),
 )
-SLOPES = Space(
-    kernel="linear_cross_entropy_slopes_kernel",
-    axes=_axes,
-    fits=_fits,
-    seconds=_seconds,
-    classes=("m",),
-)
+SLOPES = replace(LOGITS, kernel="linear_cross_entropy_slopes_kernel")
 JOIN = Space(
     kernel="linear_cross_entropy_join_kernel",
     axes=_join_axes,

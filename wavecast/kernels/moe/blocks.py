@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from wavecast.kernels.moe.activations import activate
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import store_tile, tile_of
 
 
 @triton.jit
@@ -79,15 +79,9 @@ def gated(
 def store_rows(
     y_ptr, y, row, valid, column, N: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 ):
-    """Store a tile to those of its rows of [rows, N] that are valid.
-
-    As three dimensions, results leave the layout of matrix instructions, whose stores cover lines
-    in part, for one in which adjacent lanes store adjacent elements.
-    """
-    at = tl.arange(0, BLOCK_N // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
-    at = (column * BLOCK_N + at)[None, :, :]
-    y = tl.reshape(y.to(y_ptr.dtype.element_ty), (BLOCK_M, BLOCK_N // 8, 8))
-    tl.store(y_ptr + row[:, None, None] * N + at, y, mask=valid[:, None, None] & (at < N))
+    """Store a tile to those of its rows of [rows, N] that are valid."""
+    at = (column * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    store_tile(y_ptr, row[:, None] * N + at, y, valid[:, None] & (at < N))
 
 
 __all__ = ["gated", "rows_of", "store_rows", "tile_at", "weight_rows"]

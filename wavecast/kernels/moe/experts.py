@@ -12,6 +12,7 @@ from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
 from wavecast.kernels.moe.steps import Order, product
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+from wavecast.kernels.strides import adjacent, contiguous
 from wavecast.model.bounds import Work
 
 
@@ -52,11 +53,10 @@ def moe_experts(
     gate = Gate.of(name, activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    if hidden.stride(1) != 1:
-        hidden = hidden.contiguous()
+    hidden = adjacent(hidden)
     w1, w2 = w1.contiguous(), w2.contiguous()
-    bias1 = None if bias1 is None else bias1.contiguous()
-    bias2 = None if bias2 is None else bias2.contiguous()
+    bias1 = contiguous(bias1)
+    bias2 = contiguous(bias2)
     order = Order.of(experts, count, hidden.element_size())
     y = product(hidden, order, w1, shared=order.top_k, bias=bias1, gate=gate)
     each = product(y, order, w2, shared=1, bias=bias2)

@@ -16,6 +16,7 @@ from wavecast.kernels.moe.combine import COMBINE, combine
 from wavecast.kernels.moe.steps import Order, product
 from wavecast.kernels.operator import Operator, Tolerance
 from wavecast.kernels.space import Settings
+from wavecast.kernels.strides import contiguous
 from wavecast.kernels.tiles import xcds
 from wavecast.model.bounds import Work
 
@@ -55,8 +56,8 @@ def moe_experts_backward(
         return _nothing(hidden, weights, w1, w2, bias1, bias2)
     hidden, dy = hidden.contiguous(), dy.to(hidden.dtype).contiguous()
     w1, w2, weights = w1.contiguous(), w2.contiguous(), weights.contiguous()
-    bias1 = None if bias1 is None else bias1.contiguous()
-    bias2 = None if bias2 is None else bias2.contiguous()
+    bias1 = contiguous(bias1)
+    bias2 = contiguous(bias2)
     order = Order.of(experts, count, hidden.element_size())
     top_k, wide = order.top_k, torch.float32
     before = product(hidden, order, w1, shared=top_k, bias=bias1, dtype=wide)

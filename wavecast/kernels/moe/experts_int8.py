@@ -14,6 +14,7 @@ from wavecast.kernels.moe.combine import COMBINE, combine
 from wavecast.kernels.moe.steps import Order, product
 from wavecast.kernels.operator import Operator, Tolerance
 from wavecast.kernels.quantise.token import TOKEN, per_row, quantise_int8_token_reference
+from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
 
@@ -52,8 +53,8 @@ def moe_experts_int8(
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, count, w1.element_size())
-    bias1 = None if bias1 is None else bias1.contiguous()
-    bias2 = None if bias2 is None else bias2.contiguous()
+    bias1 = contiguous(bias1)
+    bias2 = contiguous(bias2)
     x, x_scale = per_row(name, hidden, torch.int8, "int8")
     y = product(
         *(x, order, w1.contiguous()),

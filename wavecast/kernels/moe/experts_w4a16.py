@@ -14,6 +14,7 @@ from wavecast.kernels.moe.combine import COMBINE, combine
 from wavecast.kernels.moe.int4_products import product_int4
 from wavecast.kernels.moe.steps import Order
 from wavecast.kernels.operator import Operator, Tolerance
+from wavecast.kernels.strides import adjacent
 from wavecast.model.bounds import Work
 
 _ACTIVATIONS: Final = (torch.bfloat16, torch.float16)
@@ -71,7 +72,7 @@ def moe_experts_w4a16(
     gate = Gate.of(name, activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    x = hidden if hidden.stride(1) == 1 else hidden.contiguous()
+    x = adjacent(hidden)
     order = Order.of(experts, count, 0.5)
     y = product_int4(
         x, order, w1, scale1, zero1, shared=order.top_k, group=group, bias=bias1, gate=gate

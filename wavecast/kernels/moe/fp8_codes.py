@@ -19,6 +19,7 @@ from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 
 SQUARE: Final = 128
 """Rows and columns of weights, and channels of activations, that share a scale."""
@@ -136,7 +137,7 @@ def rounded(
     kind = torch.float16 if way == WIDENED else torch.uint8
     codes = torch.empty((rows, columns), dtype=kind, device=x.device)
     scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
-    x = x if x.stride(1) == 1 else x.contiguous()
+    x = adjacent(x)
     launch(
         moe_round_kernel,
         lambda settings: (triton.cdiv(rows * across, settings["GROUPS"]),),

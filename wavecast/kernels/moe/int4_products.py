@@ -15,25 +15,10 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.moe import steps, tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
+from wavecast.kernels.quantised.int4 import packed, product_of_codes
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 from wavecast.kernels.tiles import xcds
-
-
-@triton.jit
-def _differences(pairs, zero, HALF: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Codes less the zero points of their rows, exactly, in float16 (HALF) or bfloat16
-    [ROWS, COLUMNS], of `pairs` [ROWS, COLUMNS / 2], the even column in the low four bits."""
-    code = tl.reshape(tl.join(pairs & 15, pairs >> 4), (ROWS, COLUMNS))
-    if HALF:
-        # 0x6400 | code is 1024 + code
-        above = (code.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True)
-        value = above - (zero + 1024.0).to(tl.float16)[:, None]
-    else:
-        # 0x4300 | code is 128 + code in bfloat16; the lower half of the difference is 0
-        above = ((code.to(tl.int32) << 16) | 0x43000000).to(tl.float32, bitcast=True)
-        bits = (above - (zero + 128.0)[:, None]).to(tl.int32, bitcast=True)
-        value = (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
-    return value
 
 
 @triton.jit
@@ -41,16 +26,18 @@ def moe_product_int4_kernel(
     x_ptr, order_ptr, owners_ptr, starts_ptr, w_ptr, scale_ptr, zero_ptr, bias_ptr, y_ptr,
     slots, shared, stride, alpha, limit,
     EXPERTS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP_K: tl.constexpr,
+    PACKED: tl.constexpr,
     KIND: tl.constexpr, GATES: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr, GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """As `moe_product_kernel`, with w of [experts, rows, K / 2] and a scale and a zero point (8
-    everywhere without `zero_ptr`) per row and GROUP_K of K, [experts, K / GROUP_K, rows]. Scales
-    come after the product over a step, which lies in one group."""
+    """As `moe_product_kernel`, with w of [experts, rows, K / PACKED] (`int4`) and a scale and a
+    zero point (8 everywhere without `zero_ptr`) per row and GROUP_K of K,
+    [experts, K / GROUP_K, rows]. Scales come after the product over a step, which lies in one
+    group."""
+    FEW: tl.constexpr = BLOCK_K // PACKED  # pyright: ignore[reportAssignmentType]
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     ROWS: tl.constexpr = N if GATES == 0 else 2 * N  # pyright: ignore[reportAssignmentType]
     COLUMNS: tl.constexpr = BLOCK_N if GATES == 0 else 2 * BLOCK_N  # pyright: ignore[reportAssignmentType]
-    HALF: tl.constexpr = x_ptr.dtype.element_ty == tl.float16
     number = tl.program_id(0)
     down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
     if number >= down * across:
@@ -61,24 +48,23 @@ def moe_product_int4_kernel(
     slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
     row = read // shared
     at = weight_rows(column, N, BLOCK_N, GATES)
-    w_ptr += expert * (ROWS * K // 2)
+    w_ptr += expert * (ROWS * K // PACKED)
     scale_ptr += expert * (K // GROUP_K * ROWS)
     if zero_ptr is not None:
         zero_ptr += expert * (K // GROUP_K * ROWS)
     from_x = row[:, None] * stride + tl.arange(0, BLOCK_K)[None, :]
-    from_w = at[:, None] * (K // 2) + tl.arange(0, BLOCK_K // 2)[None, :]
+    from_w = at[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
     y = tl.zeros((BLOCK_M, COLUMNS), tl.float32)
     for step in range(K // BLOCK_K):
         x = tl.load(x_ptr + from_x + step * BLOCK_K)
-        pairs = tl.load(w_ptr + from_w + step * (BLOCK_K // 2))
+        codes = tl.load(w_ptr + from_w + step * FEW)
         of_group = step * BLOCK_K // GROUP_K * ROWS + at
         scale = tl.load(scale_ptr + of_group).to(tl.float32)
         if zero_ptr is not None:
             zero = tl.load(zero_ptr + of_group).to(tl.float32)
         else:
             zero = tl.full((COLUMNS,), 8.0, tl.float32)
-        w = _differences(pairs, zero, HALF, COLUMNS, BLOCK_K)
-        y += tl.dot(x, tl.trans(w), out_dtype=tl.float32) * scale[None, :]
+        y += product_of_codes(x, codes, zero, PACKED) * scale[None, :]
     if bias_ptr is not None:
         y += tl.load(bias_ptr + expert * ROWS + at).to(tl.float32)[None, :]
     y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
@@ -100,6 +86,7 @@ def product_int4(
     """`steps.product` with codes [experts, rows, k / 2] of weights, `group` of which along k have a
     scale and a zero point, [experts, k / group, rows]."""
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
+    number, w = packed(w.contiguous(), group)
     y = torch.empty((order.slots, n), dtype=x.dtype, device=x.device)
     flags = {
         "dtype": tiling.FORMATS[x.dtype], "group": group, "zero": zero is not None,
@@ -109,9 +96,9 @@ def product_int4(
         moe_product_int4_kernel,
         order.grid(n),
         (
-            *(x, order.rows, order.owners, order.starts, w.contiguous(), scale.contiguous()),
-            None if zero is None else zero.contiguous(),
-            None if bias is None else bias.contiguous(),
+            *(x, order.rows, order.owners, order.starts, w, scale.contiguous()),
+            contiguous(zero),
+            contiguous(bias),
             *(y, order.slots, shared, x.stride(0), *(gate.numbers if gate else (0.0, 0.0))),
         ),
         PRODUCT,
@@ -120,6 +107,7 @@ def product_int4(
         N=n,
         K=k,
         GROUP_K=group,
+        PACKED=number,
         XCDS=xcds(gpu.launching()),
         WIDE=checks.wide(x, y),
         **steps.options(gate),
@@ -130,7 +118,7 @@ def product_int4(
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     # Where reading weights is all, rows of a step fill as much of a line as they can.
     group = problem["group"]
-    depths = (group,) if problem["block"] < 64 else (max(32, group // 2), group)
+    depths = (group,) if problem["block"] < 64 else (max(min(64, group), group // 2), group)
     return {**tiling.axes(problem, device), "BLOCK_K": tuple(sorted({*depths}))}
 
 

@@ -17,6 +17,7 @@ from wavecast.kernels.moe.route_kernels import (
     moe_route_kernel,
 )
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+from wavecast.kernels.strides import adjacent
 from wavecast.model.bounds import Work
 
 SCORINGS: Final = ("softmax", "sigmoid")
@@ -55,8 +56,7 @@ def moe_route(
     experts = torch.empty((tokens, top_k), dtype=torch.int32, device=logits.device)
     if not tokens:
         return weights, experts
-    if logits.stride(1) != 1:
-        logits = logits.contiguous()
+    logits = adjacent(logits)
     flags = {"sigmoid": scoring == "sigmoid", "renormalise": renormalise, "bias": bias is not None}
     grouped = {"groups": groups, "top_groups": top_groups}
     launch(
@@ -138,8 +138,7 @@ def moe_route_backward(
     result = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     if not tokens:
         return result
-    if logits.stride(1) != 1:
-        logits = logits.contiguous()
+    logits = adjacent(logits)
     top_k = experts.shape[1]
     flags = {"sigmoid": scoring == "sigmoid", "renormalise": renormalise}
     launch(

@@ -14,8 +14,8 @@ from wavecast.kernels import checks
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.norm import group_slabs, group_whole
 from wavecast.kernels.norm.group_slabs import Shape
-from wavecast.kernels.norm.group_terms import contiguous
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 
@@ -21,8 +20,4 @@ def affine(weight_ptr, bias_ptr, channel, inside, scale):
     return factor, shift
 
 
-def contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.contiguous()
-
-
-__all__ = ["affine", "contiguous"]
+__all__ = ["affine"]

@@ -19,6 +19,7 @@ from wavecast.kernels.norm.rms_norm import rms_norm_reference
 from wavecast.kernels.norm.rows import load_row, load_rows
 from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
 LIMITS = {
@@ -127,7 +128,7 @@ def rms_norm_quantised(
         (
             from_x,
             added,
-            None if weight is None else weight.contiguous(),
+            contiguous(weight),
             q,
             scales,
             total,

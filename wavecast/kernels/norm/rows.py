@@ -23,6 +23,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent, contiguous
 from wavecast.model.chip import Chip
 
 WHOLE_ROW = 16384
@@ -232,8 +233,7 @@ def norm_rows_backward_kernel(
 
 def flat(x: torch.Tensor) -> torch.Tensor:
     """[rows, columns] with neighbouring columns next to each other; a copy only where needed."""
-    rows = x.reshape(-1, x.shape[-1])
-    return rows if rows.stride(1) == 1 else rows.contiguous()
+    return adjacent(x.reshape(-1, x.shape[-1]))
 
 
 def forward(
@@ -259,8 +259,8 @@ def forward(
         (
             from_x,
             added,
-            _contiguous(weight),
-            _contiguous(bias),
+            contiguous(weight),
+            contiguous(bias),
             y,
             total,
             rows,
@@ -314,9 +314,9 @@ def backward(
         lambda _: (programs,),
         (
             dy.contiguous(),
-            _contiguous(dsum),
+            contiguous(dsum),
             x.contiguous(),
-            _contiguous(weight),
+            contiguous(weight),
             dx,
             None if weight is None else shares[0],
             shares[1] if biased else None,
@@ -343,10 +343,6 @@ def backward(
         for share, there in zip(shares, given, strict=True)
     ]
     return dx, sums[0], sums[1]
-
-
-def _contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.contiguous()
 
 
 def _programs(rows: int, columns: int, device: Device) -> int:

@@ -32,6 +32,29 @@ def advanced(param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, 
     return tl.fma(param, decay, -change), mean, square
 
 
+@triton.jit
+def advance(
+    param_ptr, master_ptr, grad_ptr, mean_ptr, square_ptr, place, inside,
+    decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale, MASTER: tl.constexpr,
+):  # fmt: skip
+    """A step on the elements at `place`."""
+    grad = tl.load(grad_ptr + place, mask=inside, other=0.0).to(tl.float32) * grad_scale
+    mean = tl.load(mean_ptr + place, mask=inside, other=0.0)
+    square = tl.load(square_ptr + place, mask=inside, other=0.0)
+    if MASTER:
+        param = tl.load(master_ptr + place, mask=inside, other=0.0)
+    else:
+        param = tl.load(param_ptr + place, mask=inside, other=0.0).to(tl.float32)
+    param, mean, square = advanced(
+        param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root
+    )
+    tl.store(mean_ptr + place, mean, mask=inside)
+    tl.store(square_ptr + place, square, mask=inside)
+    if MASTER:
+        tl.store(master_ptr + place, param, mask=inside)
+    tl.store(param_ptr + place, param.to(param_ptr.dtype.element_ty), mask=inside)
+
+
 @triton.jit(do_not_specialize=SCALARS)
 def adamw_kernel(
     param_ptr, master_ptr, grad_ptr, mean_ptr, square_ptr, count,
@@ -41,22 +64,11 @@ def adamw_kernel(
     program = tl.program_id(0)
     start = (program.to(tl.int64) if WIDE else program) * BLOCK
     place = tl.arange(0, BLOCK)
-    inside = place < count - start
-    grad = tl.load(grad_ptr + start + place, mask=inside, other=0.0).to(tl.float32) * grad_scale
-    mean = tl.load(mean_ptr + start + place, mask=inside, other=0.0)
-    square = tl.load(square_ptr + start + place, mask=inside, other=0.0)
-    if MASTER:
-        param = tl.load(master_ptr + start + place, mask=inside, other=0.0)
-    else:
-        param = tl.load(param_ptr + start + place, mask=inside, other=0.0).to(tl.float32)
-    param, mean, square = advanced(
-        param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root
-    )
-    tl.store(mean_ptr + start + place, mean, mask=inside)
-    tl.store(square_ptr + start + place, square, mask=inside)
-    if MASTER:
-        tl.store(master_ptr + start + place, param, mask=inside)
-    tl.store(param_ptr + start + place, param.to(param_ptr.dtype.element_ty), mask=inside)
+    advance(
+        param_ptr + start, master_ptr + start, grad_ptr + start, mean_ptr + start,
+        square_ptr + start, place, place < count - start,
+        decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale, MASTER,
+    )  # fmt: skip
 
 
 def adamw(
@@ -80,10 +92,8 @@ def adamw(
     param · (1 - lr · weight_decay) - lr · m̂ / (sqrt(v̂) + eps). A CUDA graph replays the numbers it
     was captured with. Raises ArgumentError.
     """
-    _run(
-        "adamw", param, None, grad, exp_avg, exp_avg_sq,
-        step, lr, beta1, beta2, eps, weight_decay, grad_scale,
-    )  # fmt: skip
+    numbers = scalars("adamw", step, lr, beta1, beta2, eps, weight_decay, grad_scale)
+    _run("adamw", param, None, grad, exp_avg, exp_avg_sq, numbers)
 
 
 def adamw_master(
@@ -102,10 +112,8 @@ def adamw_master(
 ) -> None:
     """`adamw` with the parameters kept in float32: the step is on `master`, and `param` gets it
     rounded. Raises ArgumentError."""
-    _run(
-        "adamw_master", param, master, grad, exp_avg, exp_avg_sq,
-        step, lr, beta1, beta2, eps, weight_decay, grad_scale,
-    )  # fmt: skip
+    numbers = scalars("adamw_master", step, lr, beta1, beta2, eps, weight_decay, grad_scale)
+    _run("adamw_master", param, master, grad, exp_avg, exp_avg_sq, numbers)
 
 
 def _run(
@@ -115,19 +123,12 @@ def _run(
     grad: torch.Tensor,
     exp_avg: torch.Tensor,
     exp_avg_sq: torch.Tensor,
-    step: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    grad_scale: float,
+    numbers: tuple[float, ...],
 ) -> None:
     states = {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
     if master is not None:
         states["master"] = master
     check_tensors(operator, param, grad, states)
-    numbers = scalars(operator, step, lr, beta1, beta2, eps, weight_decay, grad_scale)
     count = param.numel()
     if not count:
         return

@@ -16,7 +16,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.optimizer import adamw
-from wavecast.kernels.optimizer.adamw import SCALARS, advanced
+from wavecast.kernels.optimizer.adamw import SCALARS, advance
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
 
@@ -37,29 +37,6 @@ def pointer(entry, TYPE: tl.constexpr, ALIGNED: tl.constexpr):
     """The tensor whose address stands at `entry`."""
     found = tl.load(entry).to(tl.pointer_type(TYPE))  # pyright: ignore[reportArgumentType]
     return tl.multiple_of(found, 16) if ALIGNED else found
-
-
-@triton.jit
-def advance(
-    param_ptr, master_ptr, grad_ptr, mean_ptr, square_ptr, place, inside,
-    decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale, MASTER: tl.constexpr,
-):  # fmt: skip
-    """A step on the elements at `place`."""
-    grad = tl.load(grad_ptr + place, mask=inside, other=0.0).to(tl.float32) * grad_scale
-    mean = tl.load(mean_ptr + place, mask=inside, other=0.0)
-    square = tl.load(square_ptr + place, mask=inside, other=0.0)
-    if MASTER:
-        param = tl.load(master_ptr + place, mask=inside, other=0.0)
-    else:
-        param = tl.load(param_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    param, mean, square = advanced(
-        param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root
-    )
-    tl.store(mean_ptr + place, mean, mask=inside)
-    tl.store(square_ptr + place, square, mask=inside)
-    if MASTER:
-        tl.store(master_ptr + place, param, mask=inside)
-    tl.store(param_ptr + place, param.to(param_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=SCALARS)

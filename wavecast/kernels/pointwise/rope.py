@@ -16,6 +16,7 @@ from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise.embedding import INDICES
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.model.bounds import Work
 
 _LATENCY = 1e-6
@@ -140,7 +141,7 @@ def rope(
     if not q.numel() and not k.numel():
         return q_out, k_out
     q, k = _heads(q), _heads(k)
-    cos, sin = _table(cos), _table(sin)
+    cos, sin = adjacent(cos), adjacent(sin)
     tokens, rotary = q.shape[0], 2 * cos.shape[1]
     given = positions is not None
     places = positions.contiguous() if positions is not None else q
@@ -257,12 +258,7 @@ def _check(
 
 def _heads(x: torch.Tensor) -> torch.Tensor:
     """[tokens, heads, dim] whose dimensions lie side by side."""
-    flat = x.reshape(-1, *x.shape[-2:])
-    return flat if flat.stride(2) == 1 else flat.contiguous()
-
-
-def _table(table: torch.Tensor) -> torch.Tensor:
-    return table if table.stride(1) == 1 else table.contiguous()
+    return adjacent(x.reshape(-1, *x.shape[-2:]))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

@@ -25,6 +25,7 @@ from wavecast.kernels.quantise.formats import (
     straddling,
 )
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.model.bounds import Work
 
 _WIDTHS = (32, 64, 128, 256)
@@ -92,8 +93,7 @@ def quantise_fp8_group(
     if not x.numel():
         return codes, scale
     flat = x.reshape(-1, columns)
-    if flat.stride(1) != 1:
-        flat = flat.contiguous()
+    flat = adjacent(flat)
     count = flat.shape[0] * across
     launch(
         quantise_group_kernel,

@@ -25,6 +25,7 @@ from wavecast.kernels.quantise.formats import (
     straddling,
 )
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.model.bounds import Work
 
 BLOCK: Final = 32
@@ -155,8 +156,7 @@ def _quantise(operator: str, x: torch.Tensor, codes: torch.Tensor, kind: str) ->
     if not x.numel():
         return scale
     flat = x.reshape(-1, columns)
-    if flat.stride(1) != 1:
-        flat = flat.contiguous()
+    flat = adjacent(flat)
     count = flat.shape[0] * across
     launch(
         quantise_mx_kernel,

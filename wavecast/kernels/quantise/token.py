@@ -27,6 +27,7 @@ from wavecast.kernels.quantise.formats import (
     straddling,
 )
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import adjacent
 from wavecast.model.bounds import Work
 
 _WHOLE_ROW = 8192
@@ -151,8 +152,7 @@ def per_row(
         return codes, torch.full(shape, least, dtype=torch.float32, device=x.device)
     scale = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
     flat = x.reshape(-1, columns)
-    if flat.stride(1) != 1:
-        flat = flat.contiguous()
+    flat = adjacent(flat)
     rows = flat.shape[0]
     launch(
         quantise_token_kernel,

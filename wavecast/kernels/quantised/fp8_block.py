@@ -17,9 +17,9 @@ from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.strides import adjacent
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _BLOCK: Final = 128
@@ -82,7 +82,7 @@ def matmul_fp8_block_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+        store_tile(out_ptr, at, total, inside)
 
 
 def matmul_fp8_block(
@@ -107,8 +107,8 @@ def matmul_fp8_block(
         return out.zero_()
     flat = a.reshape(-1, k)
     m = flat.shape[0]
-    flat = flat if flat.stride(1) == 1 else flat.contiguous()
-    b = b if b.stride(1) == 1 else b.contiguous()
+    flat = adjacent(flat)
+    b = adjacent(b)
     scale = a_scale.reshape(m, -1)
     device = gpu.launching()
     kind = FORMATS[a.dtype]

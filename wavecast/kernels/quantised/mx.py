@@ -22,9 +22,9 @@ from wavecast.kernels.quantise.widen import (
 )
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.held import ROWS
-from wavecast.kernels.quantised.parts import store_tile
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.strides import adjacent
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _NATIVE = ("gfx950", "sm_100")
@@ -107,7 +107,7 @@ def matmul_mx_kernel(
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+        store_tile(out_ptr, at, total, inside)
 
 
 def matmul_mx(
@@ -133,9 +133,7 @@ def matmul_mx(
         return out.zero_()
     flat, a_scale = a.reshape(-1, a.shape[-1]), a_scale.reshape(-1, a_scale.shape[-1])
     m = flat.shape[0]
-    flat, b, a_scale, b_scale = (
-        one if one.stride(1) == 1 else one.contiguous() for one in (flat, b, a_scale, b_scale)
-    )
+    flat, b, a_scale, b_scale = (adjacent(one) for one in (flat, b, a_scale, b_scale))
     a_kind, b_kind = CODES[a.dtype], CODES[b.dtype]
     device = gpu.launching()
     native = device.target in _NATIVE

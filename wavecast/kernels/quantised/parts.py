@@ -45,20 +45,6 @@ def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.co
     tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-@triton.jit
-def store_tile(to, value, inside):
-    """Stores a tile [rows, columns] whose columns are adjacent. As three dimensions it leaves the
-    layout of matrix instructions, whose stores cover lines in part, for one in which adjacent lanes
-    store adjacent elements, eight each."""
-    ROWS: tl.constexpr = value.shape[0]
-    EIGHTS: tl.constexpr = value.shape[1] // 8
-    tl.store(
-        tl.reshape(to, (ROWS, EIGHTS, 8)),
-        tl.reshape(value, (ROWS, EIGHTS, 8)),
-        mask=tl.reshape(inside, (ROWS, EIGHTS, 8)),
-    )
-
-
 def add_parts(parts: torch.Tensor, out: torch.Tensor) -> None:
     """`out` = the sum of `parts` [number, *out.shape] of float32, in their order."""
     count = out.numel()
@@ -189,5 +175,4 @@ __all__ = [
     "skinny",
     "splits",
     "splits_fit",
-    "store_tile",
 ]

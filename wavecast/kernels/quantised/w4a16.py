@@ -18,9 +18,10 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantised import parts
-from wavecast.kernels.quantised.parts import store_tile
+from wavecast.kernels.quantised.int4 import packed, product_of_codes
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.strides import adjacent, contiguous
+from wavecast.kernels.tiles import store_tile, tile_of
 from wavecast.model.bounds import Work
 
 _ACTIVATIONS = (torch.bfloat16, torch.float16)
@@ -38,17 +39,9 @@ def matmul_w4a16_kernel(
     SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
-    `part_ptr` [SPLIT_K, M, N]. A step is GROUPS groups of weights.
-
-    Weights come as integers of PACKED codes. The n-th code of each, or'd into the low bits of a
-    number in x's format, is that number plus the code: PACKED products, each of every PACKED-th
-    element of K, need no shuffling and two instructions per two weights. What they have too much,
-    zero point included, is the same factor of the sum of a row of x in the group."""
+    `part_ptr` [SPLIT_K, M, N]. A step is GROUPS groups of weights, which come as
+    integers of PACKED codes (`int4`)."""
     FEW: tl.constexpr = GROUP_K // PACKED  # pyright: ignore[reportAssignmentType]
-    HALF: tl.constexpr = x_ptr.dtype.element_ty
-    # 1024 in float16, 128 in bfloat16: a unit of the last place is 1
-    BITS: tl.constexpr = 0x6400 if tl.float16 == HALF else 0x4300  # pyright: ignore[reportAssignmentType]
-    MORE: tl.constexpr = 1024.0 if tl.float16 == HALF else 128.0  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
     tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
@@ -80,27 +73,14 @@ def matmul_w4a16_kernel(
                 zero = tl.load(zero_ptr + group * N + column).to(tl.float32)
             else:
                 zero = tl.full((BLOCK_N,), 8.0, tl.float32)
-            row_sum = tl.sum(x.to(tl.float32), axis=1)
-            if PACKED == 4:
-                even, odd = tl.split(tl.reshape(x, (BLOCK_M, FEW, 2, 2)))
-                part_0, part_2 = tl.split(even)
-                part_1, part_3 = tl.split(odd)
-                xs = (part_0, part_1, part_2, part_3)
-            else:
-                part_0, part_1 = tl.split(tl.reshape(x, (BLOCK_M, FEW, 2)))
-                xs = (part_0, part_1)
-            product = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-            for number in tl.static_range(PACKED):
-                code = ((codes >> (4 * number)) & 15).to(tl.int16)
-                product = tl.dot(xs[number], (code | BITS).to(HALF, bitcast=True), product)
-            more = row_sum[:, None] * (zero + MORE)[None, :]
-            total += (product - more) * scale[None, :]
+            product = product_of_codes(x, codes, zero, PACKED)
+            total += product * scale[None, :]
     inside = (rows < M)[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]
     if SPLIT_K > 1:
         tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
     else:
-        store_tile(out_ptr + at, total.to(out_ptr.dtype.element_ty), inside)
+        store_tile(out_ptr, at, total, inside)
 
 
 def matmul_w4a16(
@@ -126,11 +106,11 @@ def matmul_w4a16(
         return out.zero_()
     flat = x.reshape(-1, k)
     m = flat.shape[0]
-    flat = flat if flat.stride(1) == 1 else flat.contiguous()
-    packed, weight = _packed(weight, group)
+    flat = adjacent(flat)
+    number, weight = packed(weight, group)
     arguments: list[Any] = [
         *(flat, weight, out, torch.empty(1, dtype=torch.float32, device=x.device)),
-        *(scale.contiguous(), None if zero is None else zero.contiguous(), m, n, k),
+        *(scale.contiguous(), contiguous(zero), m, n, k),
         *(flat.stride(0), weight.stride(0)),
     ]
     taken: dict[str, Any] = {}
@@ -161,7 +141,7 @@ def matmul_w4a16(
             "wide": wide,
         },
         GROUP_K=group,
-        PACKED=packed,
+        PACKED=number,
         N_EVEN=n % 256 == 0,
         WIDE=wide,
         XCDS=tiles.xcds(gpu.launching()),
@@ -184,15 +164,6 @@ def matmul_w4a16_reference(
     shift = 8.0 if zero is None else zero.to(kind).T.repeat_interleave(group, 1)
     wide = (code - shift) * scale.to(kind).T.repeat_interleave(group, 1)
     return (x.to(kind) @ wide.T).to(x.dtype).contiguous()
-
-
-def _packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
-    """(codes per integer, weights as such integers): four where a group has enough of them for a
-    matrix instruction."""
-    if group < 64:
-        return 2, weight if weight.stride(1) == 1 else weight.contiguous()
-    even = weight.stride(1) == 1 and weight.stride(0) % 2 == 0 and weight.storage_offset() % 2 == 0
-    return 4, (weight if even else weight.contiguous()).view(torch.int16)
 
 
 def _check(

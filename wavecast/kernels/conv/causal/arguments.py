@@ -32,10 +32,7 @@ def check(
     if state is not None:
         checks.dtype_in(operator, "state", state, (x.dtype,))
         checks.shape_is(operator, "state", state, (x.shape[0], x.shape[1], taps - 1))
-    known = ", ".join(ACTIVATIONS)
-    checks.require(
-        activation in ACTIVATIONS, operator, f"activation {activation!r}, expected {known}"
-    )
+    checks.one_of(operator, "activation", activation, ACTIVATIONS)
     checks.same_device(operator, x=x, weight=weight, bias=bias, state=state)
 
 
@@ -44,8 +41,4 @@ def dense(x: torch.Tensor) -> bool:
     return x.is_contiguous() or x.transpose(1, 2).is_contiguous()
 
 
-def contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.contiguous()
-
-
-__all__ = ["ACTIVATIONS", "MOST_TAPS", "check", "contiguous", "dense"]
+__all__ = ["ACTIVATIONS", "MOST_TAPS", "check", "dense"]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,9 +16,10 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
-from wavecast.kernels.conv.causal.arguments import check, contiguous
-from wavecast.kernels.conv.causal.forward import axes, fits, inputs_at, seconds
+from wavecast.kernels.conv.causal.arguments import check
+from wavecast.kernels.conv.causal.forward import FORWARD, fits, inputs_at
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 
 _PARTS_PER_UNIT = 4
 """Workgroups of the weight's gradient per compute unit."""
@@ -312,14 +314,7 @@ def _slope_seconds(problem: Problem, settings: Settings, device: Device) -> floa
     )
 
 
-BACKWARD = Space(
-    kernel="causal_conv1d_backward_kernel",
-    axes=axes,
-    fits=fits,
-    seconds=seconds,
-    classes=("batch", "length"),
-    ignored=("turns", "times"),
-)
+BACKWARD = replace(FORWARD, kernel="causal_conv1d_backward_kernel", ignored=("turns", "times"))
 SLOPE = Space(
     kernel="causal_conv1d_slope_kernel",
     axes=_slope_axes,

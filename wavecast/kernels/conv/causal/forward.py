@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,8 +16,9 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
-from wavecast.kernels.conv.causal.arguments import check, contiguous, dense
+from wavecast.kernels.conv.causal.arguments import check, dense
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 
 
 @triton.jit
@@ -265,7 +267,7 @@ def causal_conv1d_reference(
     return out.copy_(y), whole[:, :, x.shape[2] :].contiguous()
 
 
-def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     times = triton.next_power_of_2(problem["length"])
     if problem["last"]:
         wide = triton.next_power_of_2(problem["channels"])
@@ -294,7 +296,7 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return least <= each or settings["num_warps"] == 1
 
 
-def seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     channels, times = settings["BLOCK_D"], settings["BLOCK_T"]
     size = problem["batch"] * problem["channels"] * problem["length"] * problem["bytes"]
     across = triton.cdiv(problem["channels"], channels)
@@ -313,26 +315,18 @@ def seconds(problem: Problem, settings: Settings, device: Device) -> float:
 
 FORWARD = Space(
     kernel="causal_conv1d_kernel",
-    axes=axes,
+    axes=_axes,
     fits=fits,
-    seconds=seconds,
+    seconds=_seconds,
     classes=("batch", "length"),
 )
-VECTOR = Space(
-    kernel="causal_conv1d_vector_kernel",
-    axes=axes,
-    fits=fits,
-    seconds=seconds,
-    classes=("batch", "length"),
-)
+VECTOR = replace(FORWARD, kernel="causal_conv1d_vector_kernel")
 
 __all__ = [
     "FORWARD",
     "VECTOR",
-    "axes",
     "causal_conv1d",
     "causal_conv1d_reference",
     "fits",
     "inputs_at",
-    "seconds",
 ]

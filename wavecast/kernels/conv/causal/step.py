@@ -12,8 +12,9 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
-from wavecast.kernels.conv.causal.arguments import check, contiguous
+from wavecast.kernels.conv.causal.arguments import check
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.strides import contiguous
 
 
 @triton.jit

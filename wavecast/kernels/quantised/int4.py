@@ -1,0 +1,58 @@
+"""Products with weights of four bits while they are codes still."""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# pyright: reportAssignmentType=false
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.kernels.strides import adjacent
+
+
+@triton.jit
+def product_of_codes(x, codes, zero, PACKED: tl.constexpr):
+    """x · (codes - zero) of x [rows, depth] in float16 or bfloat16, of `codes`
+    [depth / PACKED, columns], integers of PACKED codes each, and of `zero` per column.
+
+    The n-th code of each, or'd into the low bits of a number in x's format, is that number plus
+    the code: PACKED products, each of every PACKED-th element of the depth, need no shuffling and
+    two instructions per two weights. What they have too much, zero point included, is the same
+    factor of the sum of a row of x."""
+    ROWS: tl.constexpr = x.shape[0]
+    FEW: tl.constexpr = codes.shape[0]
+    HALF: tl.constexpr = x.dtype
+    # 1024 in float16, 128 in bfloat16: a unit of the last place is 1
+    BITS: tl.constexpr = 0x6400 if tl.float16 == HALF else 0x4300
+    MORE: tl.constexpr = 1024.0 if tl.float16 == HALF else 128.0
+    row_sum = tl.sum(x.to(tl.float32), axis=1)
+    if PACKED == 4:
+        even, odd = tl.split(tl.reshape(x, (ROWS, FEW, 2, 2)))
+        part_0, part_2 = tl.split(even)
+        part_1, part_3 = tl.split(odd)
+        xs = (part_0, part_1, part_2, part_3)
+    else:
+        part_0, part_1 = tl.split(tl.reshape(x, (ROWS, FEW, 2)))
+        xs = (part_0, part_1)
+    product = tl.zeros((ROWS, codes.shape[1]), tl.float32)
+    for number in tl.static_range(PACKED):
+        code = ((codes >> (4 * number)) & 15).to(tl.int16)
+        product = tl.dot(xs[number], (code | BITS).to(HALF, bitcast=True), product)
+    return product - row_sum[:, None] * (zero + MORE)[None, :]
+
+
+def packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
+    """(codes per integer, weights as such integers), of weights of two codes per byte: four where a
+    `group` of one scale has enough of them for a matrix instruction."""
+    if group < 64:
+        return 2, adjacent(weight)
+    places = (*weight.stride()[:-1], weight.storage_offset())
+    even = weight.stride(-1) == 1 and all(place % 2 == 0 for place in places)
+    if not even:
+        weight = weight.clone(memory_format=torch.contiguous_format)
+    return 4, weight.view(torch.int16)
+
+
+__all__ = ["packed", "product_of_codes"]

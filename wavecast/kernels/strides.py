@@ -1,0 +1,18 @@
+"""Tensors with the strides that a kernel takes, copied where they have others."""
+
+from __future__ import annotations
+
+import torch
+
+
+def contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """A tensor, if there is one, with contiguous memory."""
+    return None if tensor is None else tensor.contiguous()
+
+
+def adjacent(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor whose elements along the last dimension are adjacent."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+__all__ = ["adjacent", "contiguous"]
