@@ -99,7 +99,7 @@ def product(
     device = gpu.launching()
     batch, m, n = out.shape
     k = a.shape[2]
-    fp8_native = _native(a.dtype, device) and _native(b.dtype, device)
+    fp8_native = multiplies(a.dtype, device) and multiplies(b.dtype, device)
     rate, kept = _rate(a.dtype, precision, fp8_native, device)
     limit = torch.finfo(out.dtype).max if out.dtype in FP8 else 0.0
     wide = checks.wide(a, b, out, epilogue.gate, epilogue.residual)
@@ -249,7 +249,8 @@ def refuse(operator: str, *kinds: torch.dtype) -> None:
         checks.require(known, operator, f"{_name(kind)} is no format of {device.id}")
 
 
-def _native(kind: torch.dtype, device: Device) -> bool:
+def multiplies(kind: torch.dtype, device: Device) -> bool:
+    """Whether a device's matrix instructions take an fp8 format."""
     if not device.target.startswith("gfx"):
         return True
     return kind in _NATIVE_FP8.get(device.target, ())
@@ -327,4 +328,4 @@ def _name(kind: torch.dtype) -> str:
     return str(kind).removeprefix("torch.")
 
 
-__all__ = ["FP8", "NAMES", "PRECISIONS", "Epilogue", "product", "refuse"]
+__all__ = ["FP8", "NAMES", "PRECISIONS", "Epilogue", "multiplies", "product", "refuse"]
