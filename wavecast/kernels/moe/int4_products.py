@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 import triton
@@ -15,10 +15,13 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.moe import steps, tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.quantised.int4 import packed, product_of_codes
+from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import contiguous
 from wavecast.kernels.tiles import xcds
+
+_MANY: Final = 128
+"""Rows of a block from which on weights are widened."""
 
 
 @triton.jit
@@ -26,14 +29,14 @@ def moe_product_int4_kernel(
     x_ptr, order_ptr, owners_ptr, starts_ptr, w_ptr, scale_ptr, zero_ptr, bias_ptr, y_ptr,
     slots, shared, stride, alpha, limit,
     EXPERTS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP_K: tl.constexpr,
-    PACKED: tl.constexpr,
+    PACKED: tl.constexpr, WIDENED: tl.constexpr,
     KIND: tl.constexpr, GATES: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr, GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """As `moe_product_kernel`, with w of [experts, rows, K / PACKED] (`int4`) and a scale and a
     zero point (8 everywhere without `zero_ptr`) per row and GROUP_K of K,
     [experts, K / GROUP_K, rows]. Scales come after the product over a step, which lies in one
-    group."""
+    group; with WIDENED, for many rows, weights are widened before it."""
     FEW: tl.constexpr = BLOCK_K // PACKED  # pyright: ignore[reportAssignmentType]
     across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     ROWS: tl.constexpr = N if GATES == 0 else 2 * N  # pyright: ignore[reportAssignmentType]
@@ -53,7 +56,10 @@ def moe_product_int4_kernel(
     if zero_ptr is not None:
         zero_ptr += expert * (K // GROUP_K * ROWS)
     from_x = row[:, None] * stride + tl.arange(0, BLOCK_K)[None, :]
-    from_w = at[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
+    if WIDENED:
+        from_w = at[:, None] * (K // PACKED) + tl.arange(0, FEW)[None, :]
+    else:
+        from_w = at[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
     y = tl.zeros((BLOCK_M, COLUMNS), tl.float32)
     for step in range(K // BLOCK_K):
         x = tl.load(x_ptr + from_x + step * BLOCK_K)
@@ -64,7 +70,12 @@ def moe_product_int4_kernel(
             zero = tl.load(zero_ptr + of_group).to(tl.float32)
         else:
             zero = tl.full((COLUMNS,), 8.0, tl.float32)
-        y += product_of_codes(x, codes, zero, PACKED) * scale[None, :]
+        if WIDENED:
+            w = differences(codes, zero, x_ptr.dtype.element_ty)
+            product = tl.dot(x, tl.trans(w), out_dtype=tl.float32)
+        else:
+            product = product_of_codes(x, codes, zero, PACKED)
+        y += product * scale[None, :]
     if bias_ptr is not None:
         y += tl.load(bias_ptr + expert * ROWS + at).to(tl.float32)[None, :]
     y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
@@ -86,7 +97,8 @@ def product_int4(
     """`steps.product` with codes [experts, rows, k / 2] of weights, `group` of which along k have a
     scale and a zero point, [experts, k / group, rows]."""
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
-    number, w = packed(w.contiguous(), group)
+    widened = order.block >= _MANY
+    number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
     y = torch.empty((order.slots, n), dtype=x.dtype, device=x.device)
     flags = {
         "dtype": tiling.FORMATS[x.dtype], "group": group, "zero": zero is not None,
@@ -108,6 +120,7 @@ def product_int4(
         K=k,
         GROUP_K=group,
         PACKED=number,
+        WIDENED=widened,
         XCDS=xcds(gpu.launching()),
         WIDE=checks.wide(x, y),
         **steps.options(gate),
@@ -116,9 +129,12 @@ def product_int4(
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    # Where reading weights is all, rows of a step fill as much of a line as they can.
-    group = problem["group"]
-    depths = (group,) if problem["block"] < 64 else (max(min(64, group), group // 2), group)
+    # Where reading weights is all, rows of a step fill as much of a line as they can, where there
+    # are registers.
+    group, block = problem["group"], problem["block"]
+    least = 32 if block >= _MANY else min(64, group)
+    deep = block < 64 and device.limits().wave_lanes == 64
+    depths = (group,) if deep else (max(least, group // 2), group)
     return {**tiling.axes(problem, device), "BLOCK_K": tuple(sorted({*depths}))}
 
 
@@ -126,6 +142,9 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     # A step's own products take accumulators besides those of the sum, and codes their registers.
     columns = tiling.columns(problem, settings)
     if columns * settings["BLOCK_K"] > 8192 * settings["num_warps"]:
+        return False
+    lanes = settings["num_warps"] * device.limits().wave_lanes
+    if problem["block"] < _MANY and problem["block"] * columns > 64 * lanes:
         return False
     return tiling.fits(problem, settings, device, columns, 2) and tiling.fits(
         problem, settings, device, 2 * columns, 0

@@ -43,6 +43,26 @@ def product_of_codes(x, codes, zero, PACKED: tl.constexpr):
     return product - row_sum[:, None] * (zero + MORE)[None, :]
 
 
+@triton.jit
+def differences(pairs, zero, HALF: tl.constexpr):
+    """codes - zero, exactly, in HALF (float16 or bfloat16) [rows, columns], of `pairs`
+    [rows, columns / 2] of two codes and of `zero` per row. Where many rows are multiplied by them,
+    this costs less than what `product_of_codes` does to these."""
+    ROWS: tl.constexpr = pairs.shape[0]
+    COLUMNS: tl.constexpr = 2 * pairs.shape[1]
+    code = tl.reshape(tl.join(pairs & 15, pairs >> 4), (ROWS, COLUMNS))
+    if tl.float16 == HALF:
+        # 0x6400 | code is 1024 + code
+        above = (code.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True)
+        value = above - (zero + 1024.0).to(tl.float16)[:, None]
+    else:
+        # 0x4300 | code is 128 + code in bfloat16; the lower half of the difference is 0
+        above = ((code.to(tl.int32) << 16) | 0x43000000).to(tl.float32, bitcast=True)
+        bits = (above - (zero + 128.0)[:, None]).to(tl.int32, bitcast=True)
+        value = (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
+    return value
+
+
 def packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
     """(codes per integer, weights as such integers), of weights of two codes per byte: four where a
     `group` of one scale has enough of them for a matrix instruction."""
@@ -55,4 +75,4 @@ def packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
     return 4, weight.view(torch.int16)
 
 
-__all__ = ["packed", "product_of_codes"]
+__all__ = ["differences", "packed", "product_of_codes"]
