@@ -148,3 +148,16 @@ def test_from_python() -> None:
         wavecast.estimate("gemm", shape=[], dtype="fp8")
     with pytest.raises(WavecastError):
         wavecast.estimate("gemm", shape="1x1x1", dtype="bf16", arch="nothing")
+
+
+def test_a_narrow_terminal_keeps_every_figure(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = invoke(
+        capsys, "reduction", "--shape", "8192x4096", "--dtype", "bf16", "--arch", "mi300x"
+    )
+    table = out.partition("\n\n")[0]
+    assert code == 0
+    assert "memory-side" in table  # the longest name of a bound
+    assert "…" not in table

@@ -35,6 +35,15 @@ def test_changes_in_percent_and_from_zero() -> None:
     assert diff_words.change(Delta("x", 0, 4)) == "+4"
     assert diff_words.change(Delta("x", None, 4)) == ""
     assert diff_words.change(Delta("x", 4, 4)) == ""
+    assert diff_words.change(Delta("x", 100, 90)) == "−10.0%"
+
+
+def test_times_that_read_the_same_are_no_change() -> None:
+    assert not diff_words.shows(Delta("predicted_seconds", 24.5e-6, 24.501e-6))
+    assert diff_words.shows(Delta("predicted_seconds", 24.5e-6, 24.6e-6))
+    assert diff_words.shows(Delta("code_instructions", 100_000, 100_001))
+    assert diff_words.shows(Delta("findings", 0, 1))
+    assert not diff_words.shows(Delta("spills", 0, 0))
 
 
 def test_failures_and_notes_are_shown() -> None:

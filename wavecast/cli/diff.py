@@ -285,6 +285,7 @@ def _bisect(
     from wavecast.bench.diff.compare import compare
     from wavecast.bench.diff.releases import Releases
     from wavecast.report import diff
+    from wavecast.report.diff_words import figure_text
 
     if shown.form == "html":
         raise UsageError("--bisect is shown as text or json")
@@ -293,7 +294,8 @@ def _bisect(
         asking = Releases(path, kpi, asked, update)
 
         def tell(probe: Probe) -> None:
-            told = probe.failed or ", ".join(f"{n}: {v:.6g}" for n, v in probe.values.items())
+            values = (f"{n}: {figure_text(kpi.name, v)}" for n, v in probe.values.items())
+            told = probe.failed or ", ".join(values)
             click.echo(f"triton {probe.release}: {probe.verdict}: {told}", err=True)
 
         found = bisect(kpi, releases, asking.values, minimum=minimum, shown=tell)

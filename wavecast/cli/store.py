@@ -67,6 +67,7 @@ def export_runs(file: Path, wanted: str, salvage: bool, path: Path) -> None:
     from wavecast.bench.store.export import export
     from wavecast.bench.store.select import chosen
     from wavecast.bench.store.sqlite import open_store
+    from wavecast.report import units
 
     if not file.parent.is_dir():
         raise UsageError(f"there is no folder {file.parent}")
@@ -83,7 +84,9 @@ def export_runs(file: Path, wanted: str, salvage: bool, path: Path) -> None:
         rows = export(file, measured())
     for problem in problems:
         click.echo(f"left out: {problem}", err=True)
-    click.echo(f"{rows} rows of {len(runs)} runs in {file}", err=True)
+    click.echo(
+        f"{units.plural(rows, 'row')} of {units.plural(len(runs), 'run')} in {file}", err=True
+    )
     if problems:
         sys.exit(1)
 
@@ -141,9 +144,11 @@ def import_files(
 def check_store(path: Path) -> None:
     """Check the file and read every record. Exit code 1 when something is damaged."""
     from wavecast.bench.store.check import check
+    from wavecast.report import units
 
     found = check(path)
-    click.echo(f"{found.runs} runs, {found.records} records that can be read")
+    records = units.plural(found.records, "record")
+    click.echo(f"{units.plural(found.runs, 'run')}, {records} that can be read")
     if found.interrupted:
         click.echo(f"interrupted, kept as far as they came: {', '.join(found.interrupted)}")
     for problem in found.problems:

@@ -43,14 +43,14 @@ class CodeObject:
     kernel: str
     target: str
     origin: Origin
-    stages: Mapping[str, str | bytes]
+    stages: Mapping[str, str | bytes] = field(repr=False)
     parameters: tuple[Parameter, ...]
     options: Mapping[str, object]
     workgroup_size: int
     dynamic_lds: int
     source: str
     source_line: int
-    source_text: str
+    source_text: str = field(repr=False)
     compiler: str
     digest: str
 

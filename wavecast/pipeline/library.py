@@ -129,7 +129,9 @@ def launched(
     with capture(device, kernels=wanted, sample=True) as sampled:
         operator.call(**inputs)
     again = [explain_launch(launch, device, given) for launch in sampled]
-    return [one for one in explained if one.code.kernel not in unknown] + again
+    order = list(dict.fromkeys(one.code.kernel for one in explained))
+    both = [one for one in explained if one.code.kernel not in unknown] + again
+    return sorted(both, key=lambda one: order.index(one.code.kernel))
 
 
 def _depends_on_data(found: Predicted) -> bool:

@@ -88,10 +88,7 @@ def _where(kernel: KernelDiff, console: Console) -> None:
     console.print(f"  responsible: [bold]{where}[/]{escape(region.text)}", highlight=False)
     spent = region.spent
     if spent.changed:
-        total = sum(one.spent.difference for one in kernel.regions)
-        moved = f"{words.weight(spent.before, basis)} → {words.weight(spent.after, basis)}"
-        share = f"{words.signed(spent.difference, basis)} of {words.signed(total, basis)}"
-        console.print(f"    {moved}: {share}", highlight=False)
+        console.print(f"    {words.moved(kernel, region)}", highlight=False)
     pipes = words.pipe_words(region)
     if pipes:
         console.print(f"    {pipes}", highlight=False)

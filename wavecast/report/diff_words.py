@@ -52,7 +52,16 @@ def change(delta: Delta) -> str:
         return ""
     if not delta.before:
         return f"{delta.difference:+.3g}"
-    return f"{delta.difference / delta.before:+.1%}"
+    return f"{delta.difference / delta.before:+.1%}".replace("-", "−")
+
+
+def shows(delta: Delta) -> bool:
+    """Whether a change is one in print: fractions, such as seconds, that move by less than their
+    three digits tell read the same."""
+    if delta.before is None or delta.after is None or not delta.before:
+        return delta.changed
+    whole = float(delta.before).is_integer() and float(delta.after).is_integer()
+    return delta.changed and (whole or abs(delta.difference) >= 5e-4 * abs(delta.before))
 
 
 def direction(name: str, delta: Delta | None) -> Direction:
@@ -78,7 +87,7 @@ def number_rows(kernel: KernelDiff) -> list[NumberRow]:
     rows = []
     for name in FIGURES:
         delta = kernel.figure(name)
-        if delta is not None and delta.changed:
+        if delta is not None and shows(delta):
             both = figure_text(name, delta.before), figure_text(name, delta.after)
             shown = name.replace("_", " ")
             rows.append(NumberRow(shown, *both, change(delta), direction(name, delta)))
@@ -97,7 +106,7 @@ def same_words(kernel: KernelDiff) -> list[str]:
     """The predicted time and resources that did not change, without zeros."""
     time = kernel.figure("predicted_seconds")
     found = []
-    if time is not None and not time.changed and time.before is not None:
+    if time is not None and not shows(time) and time.before is not None:
         found.append(f"predicted {seconds(time.before)}")
     return found + [
         f"{delta.name} {count(delta.before)}"
@@ -114,6 +123,16 @@ def weight(value: float | None, basis: Basis) -> str:
 def signed(value: float, basis: Basis) -> str:
     """A difference with its sign."""
     return f"{'+' if value > 0 else '−'}{weight(abs(value), basis)}"
+
+
+def moved(kernel: KernelDiff, region: Region) -> str:
+    """What a part of the code takes before and after, and its share of the whole change."""
+    spent, basis = region.spent, kernel.basis
+    if not shows(spent):
+        return f"{weight(spent.before, basis)} before and after"
+    total = sum(one.spent.difference for one in kernel.regions)
+    both = f"{weight(spent.before, basis)} → {weight(spent.after, basis)}"
+    return f"{both}: {signed(spent.difference, basis)} of {signed(total, basis)}"
 
 
 def place(region: Region) -> str:
@@ -224,12 +243,14 @@ __all__ = [
     "finding_text",
     "hunks",
     "line_place",
+    "moved",
     "moved_lines",
     "number_rows",
     "pipe_words",
     "place",
     "row_words",
     "same_words",
+    "shows",
     "signed",
     "title",
     "weight",

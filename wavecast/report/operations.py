@@ -64,7 +64,8 @@ def _table(outlooks: list[Outlook]) -> Table:
         ("of peak", "right"),
         ("roofline", "right"),
     ):
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+        wraps = title == "bound by"  # words give way to figures in a narrow terminal
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=not wraps)
     known = [o.prediction.seconds for o in outlooks if o.prediction]
     for outlook in outlooks:
         found, bound = outlook.prediction, outlook.roofline
@@ -96,9 +97,8 @@ def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
     assert found is not None
     console.print()
     console.print(Rule(Text(words.short_name(outlook.device), "bold cyan"), align="left"))
-    assumed = ", ".join(f"{key} {value}" for key, value in found.assumed.items())
-    if assumed:
-        console.print(Text(f"assumes {safe(assumed)}", style="dim"))
+    if found.assumed:
+        console.print(Text(f"assumes {safe(words.assumptions(found.assumed))}", style="dim"))
     for note in found.notes:
         console.print(Text(safe(note), style="dim"))
     for part in sections(found, None, console.width, full=full):

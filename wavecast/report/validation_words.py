@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wavecast.report import units
+from wavecast.report import units, words
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.outcome import Outcome
@@ -56,15 +56,8 @@ def explained(outcome: Outcome) -> tuple[str, str]:
     parts = [
         f"limited by {prediction.limiter}",
         ", ".join(f"{name} {units.seconds(seconds)}" for name, seconds in bounds[:4]),
-        ", ".join(f"{name} {_shown(value)}" for name, value in prediction.assumed.items()),
+        words.assumptions(prediction.assumed),
         *prediction.notes,
         case.source,
     ]
     return head, "; ".join(part for part in parts if part)
-
-
-def _shown(value: object) -> str:
-    """An assumed value; floats with three digits."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(part)}" for name, part in value.items())
-    return units.si(value) if isinstance(value, float) else str(value)

@@ -213,3 +213,14 @@ def _bound(explanation: Explanation) -> str:
     if roofline.sustained_seconds is not None:
         words += f" ({units.seconds(roofline.sustained_seconds)} at sustained rates)"
     return words
+
+
+def assumptions(values: Mapping[str, object]) -> str:
+    """What a prediction assumed: `library blas, splits 1`; floats with three digits."""
+    return ", ".join(f"{name} {_assumed(value)}" for name, value in values.items())
+
+
+def _assumed(value: object) -> str:
+    if isinstance(value, Mapping):
+        return assumptions(value)
+    return units.si(value) if isinstance(value, float) else str(value)

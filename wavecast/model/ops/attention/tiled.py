@@ -75,7 +75,7 @@ def tiled(
         "kernel": kernel.name,
         "tile": (kernel.rows, kernel.columns),
         "workgroups": workgroups,
-        "clock_hz": clock,
+        "clock_mhz": round(clock / 1e6),
     }
     return Account(sum(shares.values()), parts, shares, assumed)
 
