@@ -2,8 +2,8 @@
 
 A walk whose values have an element per thread instead of per lane: a scalar register holds what
 each thread's wave would have in it. That takes as long as following one wave. Masks are not
-followed, what a wave reads from memory or from other lanes is not known, and where threads would
-go different ways all go with the majority.
+followed, what a wave reads from memory is not known, what a lane takes from another one counts as
+its own, and where threads would go different ways all go with the majority.
 """
 
 from __future__ import annotations
@@ -202,8 +202,10 @@ class _PointOps(WaveOps):
         return Scattered(origin_of(a))
 
     def gather(self, a: Value, lane: Value) -> Value:
+        # what reaches addresses this way is permuted within a wave (Triton's loads into LDS), which
+        # reaches the same places
         del lane
-        return a if isinstance(a, int) else Scattered(origin_of(a))
+        return a
 
     def lane_active(self, lane: Value) -> Value:
         del lane

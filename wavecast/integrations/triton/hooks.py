@@ -90,7 +90,8 @@ class Hooks:
     def _watched_run(self, original: Callable) -> Callable:
         @functools.wraps(original)
         def run(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self.recorder.wants(function.fn.__name__):
+            wanted = self.recorder.wants(function.fn.__name__) or self.autotuners.trying
+            if not wanted:
                 self.recorder.filtered += 1
                 if self.sampler is None or not only_indices((*args, *kwargs.values())):
                     return None

@@ -17,6 +17,7 @@ from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
+from wavecast.kernels.quantised.turned import TURN, turned
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
@@ -114,7 +115,7 @@ def matmul_fp8_block(
     kind = FORMATS[a.dtype]
     times = 1.0
     if held.early(m, device):
-        scale = scale.T.contiguous().T  # neighbouring lanes read neighbouring rows
+        scale = turned(scale)
         flat, times_a = held.multiplied(flat, device)
         b, times_b = held.multiplied(b, device)
         times = times_a * times_b
@@ -314,6 +315,6 @@ OPERATORS = (
                 for m in (1, 64, 1024, 4096)
             ),
         ),
-        spaces=(TILES, parts.ADD, held.RECODE),
+        spaces=(TILES, parts.ADD, held.RECODE, TURN),
     ),
 )

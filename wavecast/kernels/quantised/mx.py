@@ -22,6 +22,7 @@ from wavecast.kernels.quantise.widen import (
 )
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.held import ROWS
+from wavecast.kernels.quantised.turned import TURN, turned
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
@@ -38,14 +39,16 @@ _SIZES: Final = {"e2m1": 0.5, "e4m3": 1.0, "e5m2": 1.0, "bf16": 2.0}
 @triton.jit
 def matmul_mx_kernel(
     a_ptr, b_ptr, out_ptr, part_ptr, a_scale_ptr, b_scale_ptr, M, N, K, a_row, b_row,
-    a_scale_row, b_scale_row,
-    A_KIND: tl.constexpr, B_KIND: tl.constexpr, NATIVE: tl.constexpr, K_EVEN: tl.constexpr,
+    a_scale_row, a_scale_step, b_scale_row, b_scale_step,
+    A_KIND: tl.constexpr, B_KIND: tl.constexpr, NATIVE: tl.constexpr, TURNED: tl.constexpr,
+    K_EVEN: tl.constexpr,
     WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
-    `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; of kind `bf16` they have no scales."""
+    `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; of kind `bf16` they have no scales. With
+    TURNED scales lie along the rows, padded to whole tiles."""
     A_PACKED: tl.constexpr = 2 if A_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     B_PACKED: tl.constexpr = 2 if B_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
@@ -69,6 +72,10 @@ def matmul_mx_kernel(
     a_place = tl.arange(0, BLOCK_K // A_PACKED)
     b_place = tl.arange(0, BLOCK_K // B_PACKED)
     block = tl.arange(0, BLOCK_K // 32)
+    if TURNED:
+        a_scale_rows, b_scale_rows = rows, columns
+    else:
+        a_scale_rows, b_scale_rows = row * a_scale_row, column * b_scale_row
     from_a = a_ptr + row[:, None] * a_row + a_place[None, :]
     from_b = b_ptr + column[:, None] * b_row + b_place[None, :]
     total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -83,17 +90,17 @@ def matmul_mx_kernel(
             a = tl.load(from_a + start // A_PACKED, mask=a_held, other=0 if A_PACKED == 2 else 0.0)
             b = tl.load(from_b + start // B_PACKED, mask=b_held, other=0 if B_PACKED == 2 else 0.0)
         if A_KIND != "bf16":
-            at = a_scale_ptr + row[:, None] * a_scale_row + start // 32 + block[None, :]
+            at = a_scale_rows[:, None] + (start // 32 + block[None, :]) * a_scale_step
             if K_EVEN:
-                a_scale = tl.load(at)
+                a_scale = tl.load(a_scale_ptr + at)
             else:
-                a_scale = tl.load(at, mask=(start + block * 32 < K)[None, :], other=0)
+                a_scale = tl.load(a_scale_ptr + at, mask=(start + block * 32 < K)[None, :], other=0)
         if B_KIND != "bf16":
-            at = b_scale_ptr + column[:, None] * b_scale_row + start // 32 + block[None, :]
+            at = b_scale_rows[:, None] + (start // 32 + block[None, :]) * b_scale_step
             if K_EVEN:
-                b_scale = tl.load(at)
+                b_scale = tl.load(b_scale_ptr + at)
             else:
-                b_scale = tl.load(at, mask=(start + block * 32 < K)[None, :], other=0)
+                b_scale = tl.load(b_scale_ptr + at, mask=(start + block * 32 < K)[None, :], other=0)
         if NATIVE:
             total = tl.dot_scaled(a, a_scale, A_KIND, b.T, b_scale, B_KIND, total)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
@@ -140,10 +147,13 @@ def matmul_mx(
     if not native and m > ROWS:
         flat, b = dequantise_mx(flat, a_scale), dequantise_mx(b, b_scale)
         a_kind = b_kind = "bf16"
+    turn = native and m > parts.SKINNY
+    if turn:
+        a_scale, b_scale = turned(a_scale), turned(b_scale)
     arguments: list[Any] = [
         *(flat, b, out, torch.empty(1, dtype=torch.float32, device=a.device)),
         *(a_scale, b_scale, m, n, k, flat.stride(0), b.stride(0)),
-        *(a_scale.stride(0), b_scale.stride(0)),
+        *(*a_scale.stride(), *b_scale.stride()),
     ]
     taken: dict[str, Any] = {}
 
@@ -175,6 +185,7 @@ def matmul_mx(
         A_KIND=a_kind,
         B_KIND=b_kind,
         NATIVE=native,
+        TURNED=turn,
         K_EVEN=k % 512 == 0,
         WIDE=wide,
         XCDS=tiles.xcds(device),
@@ -338,7 +349,7 @@ OPERATORS = (
             *({"m": m, "n": n, "k": k} for n, k in _LLAMA for m in (16, 4096)),
             {"m": 4096, "n": 10240, "k": 8192, "a": _FP8, "b": _FP8},
         ),
-        spaces=(TILES, parts.ADD),
+        spaces=(TILES, parts.ADD, TURN),
         exact=("a", "b"),
     ),
 )
