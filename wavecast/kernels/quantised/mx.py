@@ -244,10 +244,17 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8) if few else (4, 8),
-        "num_stages": (2,) if device.target.startswith("gfx") else (3,),
+        "num_stages": _stages(problem, device),
         "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
         **(parts.packed(device) if problem["a"] == "bf16" else {}),
     }
+
+
+def _stages(problem: Problem, device: Device) -> tuple[int, ...]:
+    """Scaled products end soon: with many rows three steps in the LDS hide more of the memory."""
+    if not device.target.startswith("gfx"):
+        return (3,)
+    return (2, 3) if problem["native"] and problem["m"] > parts.SKINNY else (2,)
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
