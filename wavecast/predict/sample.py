@@ -39,9 +39,9 @@ LEAST_ENTRIES: Final = 768
 """Blocks and accesses of a wave that are worth recording."""
 GLANCE: Final = 96
 """Blocks and accesses of a wave that show what dies share."""
-PROBED: Final = 8_000_000
+PROBED: Final = 24_000_000
 """Wave-instructions executed, unrecorded, of workgroups from all over the grid."""
-LEAST_PROBES: Final = 3
+LEAST_PROBES: Final = 4
 MOST_PROBES: Final = 64
 GOLDEN: Final = (5**0.5 - 1) / 2
 """Fractions of its multiples spread evenly, and in step with nothing."""
@@ -196,10 +196,12 @@ def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part
 
 
 def _probes(workgroups: int, full: int) -> tuple[int, ...]:
-    """Workgroups from all over the grid, when one executes `full` instructions."""
+    """Workgroups from all over the grid, when one executes `full` instructions: as far from its
+    start as others from its end, so that work which grows along the grid comes out even."""
     count = min(workgroups, MOST_PROBES, max(LEAST_PROBES, PROBED // full))
-    places = (np.arange(count) + 0.5) * GOLDEN % 1.0
-    return tuple(np.unique((places * workgroups).astype(np.int64)).tolist())
+    places = (np.arange(-(-count // 2)) + 0.5) * GOLDEN % 1.0
+    found = np.concatenate([places, 1.0 - places]) * workgroups
+    return tuple(np.unique(np.minimum(found.astype(np.int64), workgroups - 1)).tolist())
 
 
 def _shared(run: _Run, dispatch: Dispatch, waves: int, cut: int, arrays: int) -> np.ndarray:
