@@ -83,6 +83,7 @@ def described(source, out_ptr):
 
 @triton.jit
 def greedy(a_ptr, b_ptr, c_ptr):
-    offset = tl.arange(0, 256)[:, None] * 256 + tl.arange(0, 256)[None, :]
-    product = tl.dot(tl.load(a_ptr + offset), tl.load(b_ptr + offset))
-    tl.store(c_ptr + offset, product)
+    small, large = tl.arange(0, 64), tl.arange(0, 1024)
+    a = tl.load(a_ptr + small[:, None] * 1024 + large[None, :])
+    b = tl.load(b_ptr + large[:, None] * 64 + small[None, :])
+    tl.store(c_ptr + small[:, None] * 64 + small[None, :], tl.dot(a, b))
