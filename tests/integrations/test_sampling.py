@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from wavecast import arch
+from wavecast.compile.parsing import parse_kernel
 from wavecast.integrations.triton import capture
+from wavecast.predict.packed import unpack
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
@@ -53,3 +56,26 @@ def test_without_a_sample_nothing_runs() -> None:
     launches, lengths, _ = launched(4096, sample=False)
     assert len(launches) == 2
     assert not lengths.any()
+
+
+@triton.jit
+def add_one_kernel(addresses, BLOCK: tl.constexpr):
+    x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    place = tl.arange(0, BLOCK)
+    tl.store(x + place, tl.load(x + place) + 1.0)
+
+
+def test_arrays_found_through_numbers_are_many() -> None:
+    """Half a gigabyte in small tensors, of which the first workgroups touch a few: what those few
+    are asked for times all workgroups would fit the memory-side cache."""
+    tensors = [torch.zeros(1 << 20) for _ in range(64)]
+    blocks = [tensor[part << 14 :] for part in range(64) for tensor in tensors]
+    addresses = torch.tensor([block.data_ptr() for block in blocks])
+    with capture("mi300x", sample=True) as launches:
+        add_one_kernel[(len(blocks),)](addresses, BLOCK=1 << 14)
+    (launch,) = launches
+    device = arch.load("mi300x")
+    kernel = parse_kernel(launch.code)
+    launched, _, _ = unpack(launch.executed[device.id], kernel, device)
+    assert launched.traffic is not None
+    assert launched.traffic.hbm > 0.7 * launched.traffic.mall

@@ -180,18 +180,22 @@ def _levels(
     beside: float | None = 0.0,
 ) -> tuple[np.ndarray, model.Traffic]:
     """Rows of requests for the simulator, and the traffic of the launch."""
-    accesses, sizes = taken.accesses, taken.places.sizes
+    accesses, owner = taken.accesses, _owners(taken)
+    sizes = np.bincount(owner, weights=taken.places.sizes)
     rows = np.zeros((len(moved), unit.REQUEST), np.float32)
     beyond = _evenly(taken, moved[:, replay.MISSED] + moved[:, replay.WRITTEN])
-    totals = np.bincount(accesses.array, weights=beyond * scale, minlength=len(sizes))
+    each = np.bincount(accesses.array, weights=beyond * scale, minlength=len(owner))
+    totals, shared = np.bincount(owner, weights=each), np.ones(len(sizes))
     # what another die has just fetched is in the memory-side cache
-    own = reach(chip, totals * taken.shared, sizes, beside).memory
-    memory = own * taken.shared if chip.mall_bytes else own
+    differing = np.bincount(owner, weights=each * taken.shared)
+    np.divide(differing, totals, out=shared, where=totals > 0)
+    own = reach(chip, differing, sizes, beside).memory
+    memory = own * shared if chip.mall_bytes else own
     path = taken.table.asked.path[accesses.instruction]
     rows[:, unit.TAGS] = moved[:, replay.TAGS]
     rows[:, unit.L2] = moved[:, replay.L2]
     rows[:, unit.MALL] = beyond
-    rows[:, unit.HBM] = beyond * _chosen(memory[accesses.array])
+    rows[:, unit.HBM] = beyond * _chosen(memory[owner[accesses.array]])
     rows[:, unit.PASSES] = np.where(path == LDS, accesses.turns, 0.0)
     rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.turns)
     traffic = model.Traffic(
@@ -201,6 +205,18 @@ def _levels(
         written=float((moved[:, replay.WRITTEN] * scale).sum()),
     )
     return rows, traffic
+
+
+def _owners(taken: Sample) -> np.ndarray:
+    """What each array (i64[arrays]) counts as: itself, or all those as one that are found through
+    numbers, not through an argument: of them a sample sees the first few only."""
+    given = np.array([argument.storage for argument in taken.launch.arguments], np.int64)
+    found = ~np.isin(taken.places.first, given[given != 0])
+    if not found.any() or not given.any():
+        return np.arange(len(found) + 1)
+    owner = np.where(found, len(found), np.arange(len(found)))
+    _, owner = np.unique(np.append(owner, len(found)), return_inverse=True)
+    return owner
 
 
 def _evenly(taken: Sample, fetched: np.ndarray) -> np.ndarray:

@@ -31,8 +31,9 @@ class _Packed:
 
 
 def pack(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> bytes:
-    """Execute a sample of a launch for a device. Raises as `predict.launch.execute` does."""
-    found = sampled(launch, ranges, device)
+    """Execute a sample of a launch for a device, with nothing in the caches, as predictions from
+    code have it. Raises as `predict.launch.execute` does."""
+    found = sampled(launch, ranges, device, warm=False)
     launched = found.launched
     return pickle.dumps(
         _Packed(
