@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 from pathlib import Path
 
@@ -125,6 +126,18 @@ def test_an_entry_is_found_for_its_class(decision: choice.Decision, tmp_path: Pa
     assert tables.find(norm_rows_kernel, space, problem, arch.load("mi325x")) == better
     assert tables.find(norm_rows_kernel, space, problem, arch.load("mi308x")) is None
     assert tables.find(norm_rows_kernel, space, problem, arch.load("mi355x")) is None
+
+
+def test_a_folder_keeps_what_was_tuned_into_it_before(
+    decision: choice.Decision, tmp_path: Path
+) -> None:
+    for rows in (7, 4096):
+        _stored(
+            decision, tmp_path, problem={**dict(decision.space.key(decision.problem)), "rows": rows}
+        )
+    entries = json.loads((tmp_path / "mi300x.json").read_text())["entries"]
+    own = [one["problem"]["rows"] for one in entries if one["source"] == decision.text]
+    assert {7, 4096} <= set(own)
 
 
 @pytest.mark.usefixtures("_folder")

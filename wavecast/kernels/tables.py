@@ -71,7 +71,10 @@ def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configu
 @cache
 def table(device: str) -> Mapping[tuple[str, str], Entry]:
     """The shipped table of a device, empty where there is none."""
-    path = shipped() / f"{device}.json"
+    return _read(shipped() / f"{device}.json")
+
+
+def _read(path: Path) -> Mapping[tuple[str, str], Entry]:
     if not path.is_file():
         return {}
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -84,22 +87,22 @@ def table(device: str) -> Mapping[tuple[str, str], Entry]:
 
 
 def store(device: str, entries: Iterable[Entry], folder: Path | None = None) -> Path:
-    """Write a table anew: the given entries, and those before for other kernels and problems whose
-    kernel text is that of one given or was not tuned now."""
+    """Write a table anew: the given entries, and those of the folder and of the package for other
+    kernels and problems whose kernel text is that of one given or was not tuned now."""
     folder = folder or shipped()
     folder.mkdir(exist_ok=True)
+    path = folder / f"{device}.json"
     added = {entry.key: entry for entry in entries}
     texts = {entry.kernel: entry.source for entry in added.values()}
     kept = {
         key: entry
-        for key, entry in table(device).items()
+        for key, entry in {**table(device), **_read(path)}.items()
         if texts.get(entry.kernel, entry.source) == entry.source
     }
     rows = [
         json.dumps({**asdict(entry), "configuration": entry.configuration.settings})
         for _, entry in sorted({**kept, **added}.items())
     ]
-    path = folder / f"{device}.json"
     written = path.with_suffix(".tmp")
     head = f'{{"schema": "{SCHEMA}", "device": "{device}", "entries": [\n'
     written.write_text(head + ",\n".join(rows) + "\n]}\n", encoding="utf-8")
