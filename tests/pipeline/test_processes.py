@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +38,44 @@ def test_more_calls_than_a_process_takes() -> None:
 def test_what_is_raised_is_raised() -> None:
     with pytest.raises(ValueError, match="no 3"):
         list(spread(_refuse, [3], 1))
+
+
+_SPREADING = """
+from tests.pipeline.test_processes import _wait
+from wavecast.pipeline.processes import spread
+if __name__ == "__main__":
+    list(spread(_wait, [FOLDER], 1))
+"""
+
+
+def _wait(folder: str) -> None:
+    (Path(folder) / "started").write_text(str(os.getpid()))
+    time.sleep(60)
+
+
+def test_processes_end_with_the_one_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "spreading.py"
+    script.write_text(_SPREADING.replace("FOLDER", repr(str(tmp_path))))
+    root = str(Path(__file__).parents[2])
+    with subprocess.Popen(
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root}
+    ) as own:
+        started = tmp_path / "started"
+        _until(lambda: started.exists() and started.read_text() != "")
+        own.kill()
+    child = int(started.read_text())
+    _until(lambda: not _runs(child))
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -8,7 +8,6 @@ and reports how each child ended. Nothing here writes to the stdout of the comma
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import os
 import shutil
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.lifetime import end_with
 from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
 from wavecast.integrations.triton.processes import fork_always
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.01
 _COUNT_SECONDS = 0.5
-_PR_SET_PDEATHSIG = 1
 
 
 Choosing = Callable[[Job, "Hooks"], "Choose"]
@@ -96,7 +95,7 @@ class _Children:
             child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _die_with(worker)
+            end_with(worker)
             os.setpgid(0, 0)
             loud = not self._job.quiet and facts is self._job.devices[0]
             _run_child(self._job, self._folder, facts, self._choosing, loud=loud)
@@ -128,14 +127,6 @@ class _Children:
             _kill_group(child)
         if os.getppid() != self._parent:  # nobody is left to remove it
             shutil.rmtree(self._folder, ignore_errors=True)
-        os._exit(1)
-
-
-def _die_with(parent: int) -> None:
-    """Have the kernel end this process with its parent, however that dies (Linux prctl(2))."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
         os._exit(1)
 
 
