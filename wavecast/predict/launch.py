@@ -189,7 +189,7 @@ def _levels(
     # what another die has just fetched is in the memory-side cache
     differing = np.bincount(owner, weights=each * taken.shared)
     np.divide(differing, totals, out=shared, where=totals > 0)
-    own = reach(chip, differing, sizes, beside).memory
+    own = reach(chip, differing, sizes.tolist(), beside).memory
     memory = own * shared if chip.mall_bytes else own
     path = taken.table.asked.path[accesses.instruction]
     rows[:, unit.TAGS] = moved[:, replay.TAGS]
