@@ -2,6 +2,8 @@
 
 # Names bound under a constexpr are bound where they are used.
 # pyright: reportPossiblyUnboundVariable=false
+# Arguments of Triton functions become constants as they are compiled.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import checks
+from wavecast.kernels import checks, gpu
+from wavecast.kernels.attention.parts import rounded
+from wavecast.kernels.attention.ranking import NO_BFLOAT_CONVERSION
 from wavecast.kernels.choice import launch
 from wavecast.kernels.decode.arguments import Options, Paged, check
 from wavecast.kernels.decode.parts import (
@@ -27,11 +31,75 @@ from wavecast.kernels.decode.parts import (
 )
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
-from wavecast.kernels.decode.walking import Walk, chunks, compiler_options
+from wavecast.kernels.decode.walking import ManyRows, chunks, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.bounds import Work
+
+_LOWEST: tl.constexpr = tl.constexpr(-1e38)
+"""The maximum of no scores: finite, so that differences with it are numbers."""
+
+
+@triton.jit
+def _step(
+    found, total, most, k_ahead, entries, entries_ahead, at, end,
+    q, from_q, inside, place, position, table, keys, values,
+    factor, slope, soft_cap, window, key_block, key_token, value_block, value_token,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, BLOCK_N: tl.constexpr,
+    CHUNK: tl.constexpr, EARLY: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr,
+    SLOPES: tl.constexpr, CAPPED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Online softmax over the tokens from `at` to `at + BLOCK_N`, which all queries see unless
+    EDGE. `most` is in powers of two. `entries` are those of this tile and of the next one, whose
+    keys are loaded before the product with this one's if EARLY, else after it."""
+    kind: tl.constexpr = from_q.dtype.element_ty
+    token = tl.arange(0, BLOCK_N)
+    ahead = at + BLOCK_N
+    kept = at + token < (end if EDGE else ahead)
+    rows = cache_rows(values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE)
+    if CHUNK == PADDED:
+        k = k_ahead
+        v = cache_tile(rows, place, kept, HEAD, PADDED)
+        if not EARLY:
+            score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
+        rows = cache_rows(
+            keys, entries_ahead, ahead, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
+        )
+        k_ahead = cache_tile(rows, place, ahead + token < end, HEAD, PADDED)
+        if EARLY:
+            score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
+    else:
+        key_rows = cache_rows(keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
+        score = chunked_scores(
+            from_q, inside, key_rows, kept, tl.minimum(at, 0),
+            HEAD, PADDED, CHUNK, BLOCK_N, from_q.shape[0], kind,
+        )  # fmt: skip
+        v = cache_tile(rows, place, kept, HEAD, PADDED)
+    entries = entries_ahead
+    entries_ahead = cache_entries(table, ahead + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+    if CAPPED:
+        score = capped(score * factor, soft_cap) * 1.4426950408889634
+        factor = 1.0
+    if SLOPES or EDGE or CHUNK != PADDED:
+        distance = at + token[None, :] - position[:, None]
+        score *= factor
+        factor = 1.0
+        if SLOPES:
+            score += slope[:, None] * distance.to(tl.float32)
+        if EDGE:
+            seen = distance <= 0
+            if WINDOW:
+                seen &= distance > -window
+            score = tl.where(seen, score, float("-inf"))
+    peak = tl.maximum(most, tl.max(score, axis=1) * factor)
+    weight = tl.exp2(score * factor - peak[:, None])
+    shrink = tl.exp2(most - peak)
+    total = total * shrink + tl.sum(weight, axis=1)
+    v = widened(v, kind)
+    found = found * shrink[:, None]
+    found = tl.dot(rounded(weight, v, SHORT), v, found, out_dtype=tl.float32)
+    return found, total, peak, k_ahead, entries, entries_ahead
 
 
 @triton.jit
@@ -42,8 +110,8 @@ def paged_attention_kernel(
     key_block, key_token, key_head, value_block, value_token, value_head, k_step, v_step,
     HEAD: tl.constexpr, PADDED: tl.constexpr, GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     WINDOW: tl.constexpr, SINKS: tl.constexpr, SLOPES: tl.constexpr, CAPPED: tl.constexpr,
-    K_SCALED: tl.constexpr, V_SCALED: tl.constexpr, WIDE: tl.constexpr,
-    QUERIES: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr,
+    K_SCALED: tl.constexpr, V_SCALED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
+    QUERIES: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """A program takes QUERIES successive tokens of a sequence with GROUP heads each, those of one
     head of keys: rows of one product. Sequence s has the programs from start[s] // QUERIES + s on,
@@ -56,7 +124,7 @@ def paged_attention_kernel(
         number = first + tl.arange(0, 256)
         begun = tl.load(start_ptr + number, mask=number < sequences, other=0).to(tl.int32)
         begun = (begun // QUERIES + number <= program) & (number < sequences)
-        sequence += tl.sum(begun.to(tl.int32), axis=0)  # pyright: ignore[reportOperatorIssue]
+        sequence += tl.sum(begun.to(tl.int32), axis=0)
     begin = tl.load(start_ptr + sequence).to(tl.int32)
     queries = tl.load(start_ptr + sequence + 1).to(tl.int32) - begin
     # the last tokens, which see most, come first
@@ -74,24 +142,25 @@ def paged_attention_kernel(
         at_q = (begin + query).to(tl.int64) * q_row + own * q_head
         mask = inside[:, None] & (place < HEAD)[None, :]
         from_q = q_ptr + at_q
-        kind: tl.constexpr = q_ptr.dtype.element_ty
-        if CHUNK == PADDED:
-            q = tl.load(from_q[:, None] + place[None, :], mask=mask, other=0.0)
-        low = 0
-        if WINDOW:
-            low = tl.maximum(length - queries + first_query - window + 1, 0) // BLOCK_N * BLOCK_N
-        end = tl.minimum(length - queries + first_query + QUERIES, length)
-        most = tl.full((QUERIES * GROUP,), float("-inf"), tl.float32)
-        total = tl.zeros((QUERIES * GROUP,), tl.float32)
         factor = scale
         if K_SCALED:
             factor *= tl.load(k_scale_ptr + head * k_step)
         if not CAPPED:
             factor *= 1.4426950408889634
+        q = 0.0
+        k_ahead = 0.0
+        if CHUNK == PADDED:
+            # a positive factor keeps the order of scores
+            q = tl.load(from_q[:, None] + place[None, :], mask=mask, other=0.0)
+            q = tl.where(factor < 0, -q, q)
+            factor = tl.abs(factor)
+        most = tl.full((QUERIES * GROUP,), _LOWEST, tl.float32)
+        total = tl.zeros((QUERIES * GROUP,), tl.float32)
         if SINKS:
             most = tl.load(sink_ptr + own, mask=inside, other=0.0).to(tl.float32)
             most *= 1.4426950408889634
             total += 1.0
+        slope = 0.0
         if SLOPES:
             slope = tl.load(slope_ptr + own, mask=inside, other=0.0).to(tl.float32)
             slope *= 1.4426950408889634
@@ -99,56 +168,38 @@ def paged_attention_kernel(
         table = table_ptr + sequence.to(tl.int64) * table_stride  # pyright: ignore[reportAttributeAccessIssue]
         keys = key_ptr + head * key_head
         values = value_ptr + head * value_head
-        token = tl.arange(0, BLOCK_N)
+        # all queries see the tokens from `whole` to `partial`, which the first one sees last
+        first_seen = length - queries + first_query
+        end = tl.minimum(first_seen + QUERIES, length)
+        low = 0
+        whole = 0
+        if WINDOW:
+            low = tl.maximum(first_seen - window + 1, 0) // BLOCK_N * BLOCK_N
+            whole = tl.cdiv(tl.maximum(end - window, 0), BLOCK_N) * BLOCK_N
+        partial = (first_seen + 1) // BLOCK_N * BLOCK_N
         entries = cache_entries(table, low, end, BLOCK_N, BLOCK_SIZE)
         entries_ahead = cache_entries(table, low + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
         if CHUNK == PADDED:
             # keys are loaded a tile ahead
             rows = cache_rows(keys, entries, low, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
-            k_ahead = cache_tile(rows, place, low + token < end, HEAD, PADDED)
-        for at in range(low, end, BLOCK_N):
-            kept = at + token < end
-            ahead = at + BLOCK_N
-            rows = cache_rows(
-                values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE
-            )
-            if CHUNK == PADDED:
-                k = k_ahead
-                v = cache_tile(rows, place, kept, HEAD, PADDED)
-                rows = cache_rows(
-                    keys, entries_ahead, ahead, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
-                )
-                k_ahead = cache_tile(rows, place, ahead + token < end, HEAD, PADDED)
-                score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
-            else:
-                key_rows = cache_rows(
-                    keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
-                )
-                score = chunked_scores(
-                    from_q, inside, key_rows, kept, tl.minimum(at, 0),
-                    HEAD, PADDED, CHUNK, BLOCK_N, QUERIES * GROUP, kind,
+            k_ahead = cache_tile(rows, place, low + tl.arange(0, BLOCK_N) < end, HEAD, PADDED)
+        for part in tl.static_range(0 if WINDOW else 1, 3):
+            start = whole
+            stop = partial
+            if part == 0:
+                start = low
+                stop = tl.minimum(whole, end)
+            elif part == 2:
+                start = tl.maximum(whole, partial)
+                stop = end
+            for at in range(start, stop, BLOCK_N):
+                found, total, most, k_ahead, entries, entries_ahead = _step(
+                    found, total, most, k_ahead, entries, entries_ahead, at, end,
+                    q, from_q, inside, place, position, table, keys, values,
+                    factor, slope, soft_cap, window, key_block, key_token, value_block, value_token,
+                    HEAD, PADDED, BLOCK_SIZE, BLOCK_N, CHUNK, EARLY, part != 1, WINDOW, SLOPES,
+                    CAPPED, SHORT, WIDE,
                 )  # fmt: skip
-                v = cache_tile(rows, place, kept, HEAD, PADDED)
-            entries = entries_ahead
-            entries_ahead = cache_entries(table, ahead + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-            score *= factor
-            if CAPPED:
-                score = capped(score, soft_cap) * 1.4426950408889634
-            distance = at + token[None, :] - position[:, None]
-            if SLOPES:
-                score += slope[:, None] * distance.to(tl.float32)
-            seen = distance <= 0
-            if WINDOW:
-                seen &= distance > -window
-            score = tl.where(seen, score, float("-inf"))
-            peak = tl.maximum(most, tl.max(score, axis=1))
-            base = tl.where(peak == float("-inf"), 0.0, peak)
-            weight = tl.exp2(score - base[:, None])
-            shrink = tl.exp2(most - base)
-            total = total * shrink + tl.sum(weight, axis=1)
-            found = found * shrink[:, None]
-            found = tl.dot(weight.to(kind), widened(v, kind), found, out_dtype=tl.float32)  # pyright: ignore[reportArgumentType]
-            most = peak
         norm = 1.0 / tl.where(total > 0, total, 1.0)
         if V_SCALED:
             norm *= tl.load(v_scale_ptr + head * v_step)
@@ -218,6 +269,7 @@ def paged_attention(
             "window": window,
         },
         GROUP=triton.next_power_of_2(group),
+        SHORT=gpu.launching().target in NO_BFLOAT_CONVERSION,
         **given.constants,
     )
     return out
@@ -261,13 +313,16 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "QUERIES": tuple(rows // group for rows in rows),
         "BLOCK_N": (16, 32, 64),
         "CHUNK": chunks(problem["head"], device),
+        # of executed samples, those of gfx942 are faster later, those of gfx950 early
+        "EARLY": (device.target not in ("gfx90a", "gfx942"),),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
         **compiler_options(device),
+        **({"matrix_instr_nonkdim": (32, 16)} if device.target in ("gfx90a", "gfx942") else {}),
     }
 
 
-def _walk(problem: Problem, settings: Settings) -> Walk:
+def _walk(problem: Problem, settings: Settings) -> ManyRows:
     """Sequences are taken to have equally many new tokens."""
     queries = max(1, triton.cdiv(problem["rows"], problem["sequences"]))
     tiles = triton.cdiv(queries, settings["QUERIES"])
@@ -278,7 +333,7 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
         tokens = min(tokens, problem["window"] + settings["QUERIES"])
     size = getattr(torch, problem["cache"]).itemsize
     heads = problem["sequences"] * problem["kv_heads"]
-    return Walk(
+    return ManyRows(
         programs=heads * tiles,
         warps=settings["num_warps"],
         steps=triton.cdiv(tokens, settings["BLOCK_N"]),
@@ -289,13 +344,17 @@ def _walk(problem: Problem, settings: Settings) -> Walk:
         size=size,
         bytes=2.0 * heads * min(problem["tokens"], tokens + queries) * problem["head"] * size,
         held=settings["CHUNK"] == head,
+        ahead=1,
     )
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    # with more than 16 rows a wave, too few waves fit to hide their waits
+    # with more rows a wave, too few waves fit to hide their waits
     walk, waves = _walk(problem, settings), settings["num_warps"]
-    most = 16 * min(waves, 8) if problem["group"] <= 128 else problem["group"]
+    rows = 32 if device.target.startswith("gfx9") else 16
+    most = rows * min(waves, 8) if problem["group"] <= 128 else problem["group"]
+    if settings.get("matrix_instr_nonkdim", 16) == 32 and walk.rows < 32 * waves:
+        return False
     return walk.fits(device) and 8 * waves <= walk.rows <= most
 
 

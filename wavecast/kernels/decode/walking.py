@@ -24,6 +24,10 @@ _SPILLING = 4.0
 _CONVERTED_CLOCKS = 8.0
 """Instructions that widen an element of 8 bits, where a target has none for it."""
 
+_ALONE = 0.2
+"""How much slower it gets where a SIMD has registers for one wave; a quarter of it where for two:
+others hide its waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Walk:
@@ -122,6 +126,33 @@ class Walk:
         return float(overlapped(parts, _OVERLAP)) * (1 + _SPILLING * spilled)
 
 
+class ManyRows(Walk):
+    """A walk whose rows may be many, with keys a tile ahead: on CDNA it is told, too, what limits
+    workgroups that differ in their rows."""
+
+    def registers(self, device: Device) -> float:
+        """With scores, and a tile as the operand of matrix instructions beside those on their way
+        from memory: within 20% of compiled kernels."""
+        found = super().registers(device)
+        if not device.target.startswith("gfx9"):
+            return found
+        threads = device.wave_lanes * self.warps
+        ahead = self.ahead * self.columns * (self.depth + self.width) * self.size / 4 / threads
+        operand = self.columns * self.depth / 2 / device.wave_lanes
+        return found - ahead + operand + self.rows * self.columns / threads
+
+    def seconds(self, device: Device, dtype: str) -> float:
+        """With what all workgroups together read from L2, and few waves a SIMD."""
+        found = super().seconds(device, dtype)
+        if not device.target.startswith("gfx9"):
+            return found
+        chip = Chip.of(device)
+        read = self.programs * self.steps * self.columns * (self.depth + self.width) * self.size
+        found += read / (chip.l2_bandwidth or 4 * chip.hbm)
+        waves = max(1, int(device.limits().vgpr_total // self.registers(device)))
+        return found * (1 + _ALONE / waves**2)
+
+
 def chunks(head: int, device: Device) -> tuple[int, ...]:
     """In how many elements at a time queries may be multiplied: all, or fewer of wide heads where a
     lane has 256 registers."""
@@ -141,4 +172,4 @@ def compiler_options(device: Device) -> dict[str, tuple[int, ...]]:
     return found
 
 
-__all__ = ["Walk", "chunks", "compiler_options"]
+__all__ = ["ManyRows", "Walk", "chunks", "compiler_options"]
