@@ -183,3 +183,17 @@ def test_turned_products_are_the_same_products() -> None:
             found.append(ops.mla_decode(**inputs).float())
     assert torch.allclose(*found, rtol=2e-2, atol=1e-2)
     assert found[0].abs().mean() > 0.01
+
+
+def test_a_sink_of_minus_infinity_is_none() -> None:
+    """Also where the first tile of a row with a window holds nothing that it sees."""
+    operator = CASES["paged_attention"]
+    sizes = {"prefills": 1, "new": 100, "decodes": 0, "length": 100, "heads": 4, "kv_heads": 2}
+    arguments = operator.inputs(Make(), **sizes, head=64, block_size=16, dtype="bfloat16")
+    arguments["window"] = 8
+    with wavecast.device("gfx942"):
+        without = operator.call(**arguments)
+        arguments["sinks"] = torch.full((4,), float("-inf"))
+        found = operator.call(**arguments)
+    assert not without.isnan().any()
+    torch.testing.assert_close(found, without)

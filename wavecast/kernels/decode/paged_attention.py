@@ -158,7 +158,7 @@ def paged_attention_kernel(
         total = tl.zeros((QUERIES * GROUP,), tl.float32)
         if SINKS:
             most = tl.load(sink_ptr + own, mask=inside, other=0.0).to(tl.float32)
-            most *= 1.4426950408889634
+            most = tl.maximum(most * 1.4426950408889634, _LOWEST)  # -inf is no sink
             total += 1.0
         slope = 0.0
         if SLOPES:
