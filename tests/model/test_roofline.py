@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from wavecast import arch
 from wavecast.model import Work, roofline
+from wavecast.model.chip import Chip
 
 
 def work(flops: dict[str, float] | None, bytes_: float | None) -> Work:
@@ -15,7 +16,7 @@ def work(flops: dict[str, float] | None, bytes_: float | None) -> Work:
 
 
 def test_a_gemm_by_hand() -> None:
-    """MI300X, bf16: 1307.4 TFLOP/s and 5.325 TB/s by the datasheet, 708 and 4.09 sustained."""
+    """MI300X, bf16: 1307.4 TFLOP/s and 5.325 TB/s by the datasheet, 708 and 77 % of it sustained."""
     found = roofline(work({"bf16": 2 * 4096.0**3}, 3 * 2 * 4096.0**2), arch.load("mi300x"))
     assert found.intensity == pytest.approx(4096 / 3)
     assert found.ridge == pytest.approx(1307.4 / 5.325)
@@ -28,7 +29,23 @@ def test_a_copy_by_hand() -> None:
     found = roofline(work({}, 2e9), arch.load("mi300x"))
     assert (found.bound, found.intensity) == ("memory", 0.0)
     assert found.floor_seconds == pytest.approx(2e9 / 5.325e12)
-    assert found.sustained_seconds == pytest.approx(2e9 / 4.09e12)
+    assert found.sustained_seconds == pytest.approx(2e9 / (0.77 * 5.325e12))
+
+
+@pytest.mark.parametrize("name", ["mi210", "mi300x", "mi355x", "rx7900xtx", "rx9070xt", "h200"])
+def test_the_memory_ceiling_is_what_kernels_get(name: str) -> None:
+    """Otherwise predictions beat the bound they are compared with."""
+    ceiling = roofline(work({}, 1e9), arch.load(name)).memory_sustained
+    assert ceiling is not None
+    assert ceiling.rate == pytest.approx(Chip.of(arch.load(name)).hbm)
+
+
+def test_a_measured_bandwidth_of_the_user_is_the_ceiling_and_what_kernels_get(tmp_path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('device = "mi300x"\nmeas_babelstream_triad = 3.5\n', encoding="utf-8")
+    device = arch.load("mi300x", (file,))
+    assert roofline(work({}, 1e9), device).sustained_seconds == pytest.approx(1e9 / 3.5e12)
+    assert Chip.of(device).hbm == pytest.approx(3.5e12)
 
 
 def test_mixed_dtypes_add_up() -> None:

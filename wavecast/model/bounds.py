@@ -44,8 +44,9 @@ class Roofline:
     """Where a launch stands under the roof.
 
     `intensity` is FLOP per byte; `ridge` the intensity where compute and memory roofs meet;
-    `floor_seconds` uses datasheet peaks, `sustained_seconds` measured sustained ones where the
-    device has them. `bound` is `memory`, `compute`, or `unknown` with `note` saying why.
+    `floor_seconds` uses datasheet peaks, `sustained_seconds` sustained ones, None where computing
+    binds and its rate was never measured. `bound` is `memory`, `compute`, or `unknown` with `note`
+    saying why.
     """
 
     work: Work

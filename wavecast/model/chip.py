@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from wavecast.arch import Device
+from wavecast.arch import Device, Quantity
 from wavecast.errors import MissingFact, UnknownName
 from wavecast.model import coefficients
 
@@ -66,7 +66,7 @@ def of_device(device: Device) -> Chip:
     """As `Chip.of`; its cache is cleared when coefficients change."""
     known = coefficients.values("chips", device)
     clock = known.get("clock") or device.clock_hz.number
-    memory = device.peak_bandwidth()
+    memory, sustained = device.peak_bandwidth(), sustained_bandwidth(device)
     hbm_peak = memory.number if memory else known.get("memory_bandwidth")
     if hbm_peak is None:
         raise MissingFact(f"{device.id} has no known memory bandwidth")
@@ -93,11 +93,28 @@ def of_device(device: Device) -> Chip:
             device, ("eff_mall", "meas_mall_read", "meas_mall_bw", "mall_bw"), 1e12
         ),
         hbm_peak=hbm_peak,
-        hbm=hbm_peak * known["hbm_fraction"],
+        hbm=sustained.number if sustained else hbm_peak * known["hbm_fraction"],
         tdp=_number(device, "tdp"),
         latency=_latencies(device, clock, known),
         launch=known["launch"],
     )
+
+
+def sustained_bandwidth(device: Device) -> Quantity | None:
+    """What the memory sustains in byte/s, for kernels and for the roofline over them; None without
+    a datasheet's bandwidth.
+
+    A measurement the user's file gives; else the datasheet's times the coefficient, which weighs
+    all measurements of a chip there are, where each by itself is of one program.
+    """
+    given, peak = device.sustained_bandwidth(), device.peak_bandwidth()
+    if given is not None and given.status == "override":
+        return given
+    if peak is None:
+        return None
+    fraction = coefficients.coefficient("chips", "hbm_fraction")
+    sources = (*peak.sources, fraction.source)
+    return Quantity(peak.number * fraction.of(device), "B/s", fraction.status, sources)
 
 
 def _number(device: Device, name: str) -> float | None:
@@ -149,4 +166,4 @@ def _matrix_rate(device: Device, dtype: str) -> float:
     return peak.number / device.compute_units / device.clock_hz.number
 
 
-__all__ = ["Chip", "of_device"]
+__all__ = ["Chip", "of_device", "sustained_bandwidth"]

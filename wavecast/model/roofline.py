@@ -6,7 +6,8 @@
     intensity    = FLOPs / bytes;  ridge = peak / bandwidth
 
 (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.) Once with the datasheet's peaks and
-once, where the device has them, with rates measured to be sustained.
+once with sustained rates: the measured ones of the matrix cores, where the device has them, and the
+bandwidth the model gives every kernel (`wavecast.model.chip`), so that no prediction beats it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 from wavecast.arch import Device, Quantity
 from wavecast.errors import UnknownName
 from wavecast.model.bounds import Ceiling, Roofline, Work
+from wavecast.model.chip import sustained_bandwidth
 
 Rate = Callable[[str], Quantity | None]
 
@@ -31,7 +33,7 @@ def roofline(work: Work, device: Device) -> Roofline:
         notes.append(f"FLOPs {work.flops_source}")
     elif compute_seconds is None:
         notes.append(_why_no_peak(device, next(n for n in flops if peak_of(n) is None)))
-    memory = device.peak_bandwidth()
+    memory, slower = device.peak_bandwidth(), sustained_bandwidth(device)
     if work.bytes is None:
         notes.append(f"bytes {work.bytes_source}")
     elif memory is None:
@@ -52,14 +54,14 @@ def roofline(work: Work, device: Device) -> Roofline:
         compute=_ceiling(dtype, peak),
         memory=_ceiling("memory", memory),
         compute_sustained=_ceiling(dtype, sustained),
-        memory_sustained=_ceiling("memory", device.sustained_bandwidth()),
+        memory_sustained=_ceiling("memory", slower),
         intensity=total / work.bytes if work.bytes and work.flops is not None else None,
         ridge=_ratio(peak, memory),
-        ridge_sustained=_ratio(sustained, device.sustained_bandwidth()),
+        ridge_sustained=_ratio(sustained, slower),
         compute_seconds=compute_seconds,
         memory_seconds=memory_seconds,
         floor_seconds=floor,
-        sustained_seconds=_sustained(flops, work.bytes, device, bound),
+        sustained_seconds=_sustained(flops, _over(work.bytes, slower), device, bound),
         bound=bound,
         note="; ".join(notes),
     )
@@ -104,17 +106,16 @@ def _at_least(device: Device, dtype: str) -> Quantity | None:
 
 
 def _sustained(
-    flops: Mapping[str, float], amount: float | None, device: Device, bound: str
+    flops: Mapping[str, float], memory: float | None, device: Device, bound: str
 ) -> float | None:
-    """The floor at sustained rates. A side without one keeps its peak, unless it is the side that
-    binds: then nothing is known beyond the datasheet's floor."""
+    """The floor at sustained rates. Computing without one keeps its peak, unless it is what binds:
+    then nothing is known beyond the datasheet's floor."""
     slower, peak_of = _known(device.sustained_flops), _known(device.peak_flops)
-    if bound == "unknown" or (bound == "memory" and device.sustained_bandwidth() is None):
+    if bound == "unknown":
         return None
     if bound == "compute" and any(slower(name) is None for name in flops):
         return None
     compute = _compute_time(flops, lambda name: slower(name) or peak_of(name))
-    memory = _over(amount, device.sustained_bandwidth() or device.peak_bandwidth())
     return _later(compute, memory)
 
 
