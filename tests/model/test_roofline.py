@@ -16,7 +16,7 @@ def work(flops: dict[str, float] | None, bytes_: float | None) -> Work:
 
 
 def test_a_gemm_by_hand() -> None:
-    """MI300X, bf16: 1307.4 TFLOP/s and 5.325 TB/s by the datasheet, 708 and 77 % of it sustained."""
+    """MI300X, bf16: 1307.4 TFLOP/s and 5.325 TB/s by the datasheet, sustained 708 and 77 %."""
     found = roofline(work({"bf16": 2 * 4096.0**3}, 3 * 2 * 4096.0**2), arch.load("mi300x"))
     assert found.intensity == pytest.approx(4096 / 3)
     assert found.ridge == pytest.approx(1307.4 / 5.325)

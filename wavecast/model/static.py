@@ -8,8 +8,8 @@ How much of that passes a cache follows from where the workgroups that run at on
 (`sharing`). Where that is not known they share what they ask of a tensor as if each picked its part
 at random: n workgroups that ask for q bytes each of a tensor of F bytes touch F·(1 − (1 − q/F)ⁿ)
 different ones. A tensor the L2 of a die holds is fetched once by it. Of what all dies fetch, the
-memory-side cache keeps what it keeps of an executed launch (`model.cache.traffic`), and nothing is
-in it before.
+memory-side cache keeps what it keeps of an executed launch (`model.cache.traffic`); before, only
+what is said to be is in it (`model.sequence`).
 """
 
 from __future__ import annotations
@@ -50,9 +50,14 @@ ALIKE = "every wave is taken to be like the average of the sampled ones"
 
 
 def static_launch(
-    launch: Launch, analysis: CodeAnalysis, kernel: Kernel, device: Device
+    launch: Launch,
+    analysis: CodeAnalysis,
+    kernel: Kernel,
+    device: Device,
+    held: Mapping[str, float] | None = None,
 ) -> Launched:
-    """The launch from its code. Raises Unpredictable where a count or the grid is not known."""
+    """The launch from its code; of arguments in `held` that share is in the memory-side cache
+    before. Raises Unpredictable where a count or the grid is not known."""
     program, wave_lanes = kernel.program, kernel.descriptor.wave_size
     counts = _counts(launch, analysis, program)
     chip = Chip.of(device)
@@ -65,7 +70,7 @@ def static_launch(
     firsts = np.array([b.start for b in program.blocks], np.int64)
     steps = expanded(blocks, firsts, lengths)
     step_weights = np.repeat(weights, lengths[blocks])
-    asked = _Asked(launch, analysis, kernel, code, chip, counts, waves, grid)
+    asked = _Asked(launch, analysis, kernel, code, chip, counts, waves, grid, held or {})
     rows = asked.rows()[steps[code.places[steps] > 0]]
     number = grid.waves
     found = Streams(
@@ -174,6 +179,7 @@ class _Asked:
         counts: Array,
         waves: int,
         grid: Grid,
+        held: Mapping[str, float],
     ) -> None:
         program = code.program
         lengths = [b.stop - b.start for b in program.blocks]
@@ -195,7 +201,7 @@ class _Asked:
             if entry.space in _CACHED and self.executed[index] > 0
         }
         self.shares = self._shares(sizes)
-        self.memory_shares = self._memory_shares(sizes)
+        self.memory_shares = self._memory_shares(sizes, held)
 
     def _shares(self, sizes: Mapping[str, float]) -> dict[int, Share]:
         """What of the bytes instructions ask for passes the caches."""
@@ -228,13 +234,16 @@ class _Asked:
         self.guessed = unknown / max(1.0, sum(self.requested.values()))
         return found
 
-    def _memory_shares(self, sizes: Mapping[str, float]) -> dict[str, float]:
+    def _memory_shares(
+        self, sizes: Mapping[str, float], held: Mapping[str, float]
+    ) -> dict[str, float]:
         """What of the different bytes all dies fetch of an argument comes from memory."""
         passed = {i: total * self._beyond(i) for i, total in self.requested.items()}
         moved = self._by_argument(passed)
         whole = [sizes.get(name, math.inf) for name in moved]
-        reached = reach(self.chip, np.array([*moved.values()]), whole, None)
-        return dict(zip(moved, reached.memory.tolist(), strict=True))
+        before = np.array([held.get(name, 0.0) for name in moved])
+        reached = reach(self.chip, np.array([*moved.values()]), whole, before)
+        return dict(zip(moved, reached.tolist(), strict=True))
 
     def _by_argument(self, amounts: Mapping[int, float]) -> dict[str, float]:
         sums: dict[str, float] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wavecast import arch, model
@@ -13,6 +13,8 @@ from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Operator, Sizes
+from wavecast.model.chip import Chip
+from wavecast.model.sequence import Sequence
 from wavecast.model.static import GUESSED
 from wavecast.pipeline.prediction import Predicted
 from wavecast.pipeline.processes import spread
@@ -111,9 +113,9 @@ def surveyed(call: Call) -> Surveyed:
 def launched(
     operator: Operator, sizes: Sizes, device: Device, given: Given | None = None
 ) -> list[Explanation]:
-    """The launches of one call on a device, compiled for it and explained; with executed samples of
-    those whose time the code alone does not tell. Raises WavecastError when a kernel does not
-    compile."""
+    """The launches of one call on a device, compiled for it and explained, each after those before
+    it; with executed samples of those whose time the code alone does not tell. Raises WavecastError
+    when a kernel does not compile."""
     from wavecast.integrations.triton import capture
     from wavecast.kernels.inputs import Make
 
@@ -121,7 +123,11 @@ def launched(
     inputs = operator.inputs(Make(values=False), **sizes)
     with capture(device) as launches:
         operator.call(**inputs)
-    explained = [explain_launch(launch, device, given) for launch in launches]
+    explained, sequence = [], Sequence(Chip.of(device))
+    for launch in launches:
+        held = replace(given, held=sequence.held(launch))
+        explained.append(explain_launch(launch, device, held))
+        sequence.ran(launch, explained[-1].analysis.requested_bytes)
     unknown = {one.code.kernel for one in explained if _depends_on_data(one.predicted)}
     if not unknown or not device.target.startswith("gfx"):
         return explained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,8 +39,10 @@ def predict(
     device: Device,
     *,
     what_if: bool = False,
+    held: Mapping[str, float] | None = None,
 ) -> Predicted:
-    """Predict an AMD launch; what stands in the way is told in `why_not`."""
+    """Predict an AMD launch; what stands in the way is told in `why_not`. `held` is what share of
+    each argument is in the memory-side cache before; an executed sample finds nothing there."""
     if kernel is None:
         return Predicted(None, None, "NVIDIA code is bounded, not simulated")
     try:
@@ -49,7 +52,7 @@ def predict(
         if packed is not None:
             launched, notes, widen = unpack(packed, kernel, device)
         else:
-            launched = static_launch(launch, analysis, kernel, device)
+            launched = static_launch(launch, analysis, kernel, device, held)
         found = predicted(
             launched,
             kernel.program,

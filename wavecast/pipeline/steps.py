@@ -29,6 +29,8 @@ class Given:
     flops_hint: Mapping[str, float] = field(default_factory=dict)
     what_if: bool = False
     """Simulate what each change would bring."""
+    held: Mapping[str, float] = field(default_factory=dict)
+    """What share of an argument's bytes is in the memory-side cache before the launch."""
 
 
 def with_sass(code: CodeObject) -> CodeObject:
@@ -75,7 +77,7 @@ def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
     stated = launch if all(launch.grid) else None
     subject = Subject(code, device, analysis, roofline, kernel.program if kernel else None, stated)
     findings = rules.check(subject, disabled=given.disabled_rules)
-    found = predict(launch, analysis, kernel, device, what_if=given.what_if)
+    found = predict(launch, analysis, kernel, device, what_if=given.what_if, held=given.held)
     if found.launched is not None and found.prediction is not None:
         findings = with_gains(findings, found.launched, found.prediction)
     return Explanation(code, device, launch, analysis, roofline, findings, subject.program, found)

@@ -20,7 +20,7 @@ from wavecast.model import launch as model
 from wavecast.model.cache import replay
 from wavecast.model.cache.accesses import LDS
 from wavecast.model.cache.geometry import Geometry
-from wavecast.model.cache.traffic import reach
+from wavecast.model.cache.traffic import footprint, kept, reach
 from wavecast.model.chip import Chip
 from wavecast.model.cu import streams as unit
 from wavecast.model.cu.code import Code
@@ -189,7 +189,10 @@ def _levels(
     # what another die has just fetched is in the memory-side cache
     differing = np.bincount(owner, weights=each * taken.shared)
     np.divide(differing, totals, out=shared, where=totals > 0)
-    own = reach(chip, differing, sizes.tolist(), beside).memory
+    held = 0.0
+    if beside is not None:
+        held = kept(chip, footprint(differing, sizes.tolist()) + beside)
+    own = reach(chip, differing, sizes.tolist(), held)
     memory = own * shared if chip.mall_bytes else own
     path = taken.table.asked.path[accesses.instruction]
     rows[:, unit.TAGS] = moved[:, replay.TAGS]

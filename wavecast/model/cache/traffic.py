@@ -2,15 +2,13 @@
 
 Misses of the L2 go to the memory-side cache. For each array, the distinct bytes a launch touches
 are at most the array, and at most what the sample missed, scaled to the launch. They miss unless an
-equal launch before has left them there, which they survive as `memory.residency` says;
-what dies miss beyond them was fetched by another die, or earlier, and hits as far as the array
-fits.
+earlier launch has left them there (`kept`); what dies miss beyond them was fetched by another die,
+or earlier, and hits as far as the array fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,30 +20,36 @@ from wavecast.model.memory import residency
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reach:
-    """`memory` (f64[arrays]) is the share of an array's traffic beyond the L2 that reaches memory,
-    `footprint` the distinct bytes of all arrays."""
-
-    memory: Array
-    footprint: float
-
-
-def reach(chip: Chip, moved: Array, sizes: Sequence[float], beside: float | None = 0.0) -> Reach:
-    """What reaches memory of `moved` (f64[arrays]) bytes beyond the L2, of arrays of `sizes` bytes,
-    when `beside` bytes were touched since an equal launch; None: there was none.
-
-    Without a memory-side cache everything does.
-    """
-    distinct = np.minimum(moved, np.asarray(sizes, float))
-    footprint = float(distinct.sum())
+def kept(chip: Chip, touched: float) -> float:
+    """The share of bytes still in the memory-side cache after `touched` ones, they among them, were
+    touched."""
     if not chip.mall_bytes:
-        return Reach(np.ones(len(moved)), footprint)
-    capacity = chip.mall_bytes * coefficients.coefficient("memory", "cache_share").of(chip.device)
-    held = float(np.asarray(residency(footprint + (beside or 0.0), capacity)))
+        return 0.0
+    return float(np.asarray(residency(touched, _usable(chip))))
+
+
+def footprint(moved: Array, sizes: Sequence[float]) -> float:
+    """The distinct bytes of arrays of `sizes` bytes of which `moved` (f64[arrays]) pass the L2."""
+    return float(np.minimum(moved, np.asarray(sizes, float)).sum())
+
+
+def reach(chip: Chip, moved: Array, sizes: Sequence[float], held: float | Array = 0.0) -> Array:
+    """The share (f64[arrays]) of what moves beyond the L2 that reaches memory, for `moved`
+    (f64[arrays]) bytes of arrays of `sizes` bytes, when earlier launches left a share `held` of
+    each in the memory-side cache.
+
+    Without a memory-side cache all of it does.
+    """
+    if not chip.mall_bytes:
+        return np.ones(len(moved))
+    distinct = np.minimum(moved, np.asarray(sizes, float))
     first = np.where(moved > 0, distinct / np.maximum(moved, 1.0), 0.0)
-    again = (1 - first) * (1 - np.asarray(residency(np.asarray(sizes, float), capacity)))
-    return Reach(first * (1.0 if beside is None else 1 - held) + again, footprint)
+    again = 1 - np.asarray(residency(np.asarray(sizes, float), _usable(chip)))
+    return first * (1 - held) + (1 - first) * again
 
 
-__all__ = ["Reach", "reach"]
+def _usable(chip: Chip) -> float:
+    return chip.mall_bytes * coefficients.coefficient("memory", "cache_share").of(chip.device)
+
+
+__all__ = ["footprint", "kept", "reach"]

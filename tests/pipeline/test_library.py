@@ -1,0 +1,25 @@
+"""Calls of the kernel library as surveys and tuning see them."""
+
+from __future__ import annotations
+
+from wavecast import arch
+from wavecast.kernels import registry
+from wavecast.model.launch import Traffic
+from wavecast.pipeline.library import launched
+
+
+def traffic(device: str) -> list[Traffic]:
+    """Of both kernels of a quantisation by the largest value of a tensor of 64 MiB."""
+    sizes = {"rows": 8192, "columns": 4096, "dtype": "bfloat16"}
+    found = launched(registry.operator("quantise_int8_tensor"), sizes, arch.load(device))
+    assert [one.code.kernel for one in found] == ["largest_kernel", "quantise_tensor_kernel"]
+    of = [one.predicted.launched for one in found]
+    return [one.traffic for one in of if one is not None and one.traffic is not None]
+
+
+def test_a_kernel_finds_in_the_memory_side_cache_what_the_one_before_read() -> None:
+    largest, quantised = traffic("mi300x")
+    assert largest.hbm > 0.9 * 2**26
+    assert quantised.hbm < 0.6 * quantised.mall, "only what it writes"
+    largest, quantised = traffic("mi210")
+    assert quantised.hbm == quantised.mall, "no such cache"

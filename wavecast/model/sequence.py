@@ -1,0 +1,54 @@
+"""What the kernels of one call leave each other in the memory-side cache.
+
+Of a tensor an earlier kernel touched, a part is still there: what `memory.residency` keeps of all
+that was touched by that kernel and since. A kernel touches of a tensor as much as its code asks
+for, at most all of it. The L2 keeps nothing: the one of a die holds no line another die wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wavecast.compile.codeobject import Launch
+from wavecast.model.cache.traffic import kept
+from wavecast.model.chip import Chip
+from wavecast.model.footprint import element_bytes
+
+
+class Sequence:
+    """The kernels of one call that ran so far, with nothing in the cache before the first."""
+
+    def __init__(self, chip: Chip) -> None:
+        self._chip = chip
+        self._ran: list[dict[int, float]] = []  # bytes by storage, in the last kernel touching it
+
+    def held(self, launch: Launch) -> dict[str, float]:
+        """What share of each argument's bytes the next launch finds in the memory-side cache."""
+        left: dict[int, float] = {}
+        since = 0.0
+        for touched in reversed(self._ran):
+            since += sum(touched.values())
+            left |= {storage: own * kept(self._chip, since) for storage, own in touched.items()}
+        return {
+            argument.name: min(1.0, left[argument.storage] / element_bytes(argument))
+            for argument in launch.arguments
+            if argument.bytes and argument.storage in left
+        }
+
+    def ran(self, launch: Launch, requested: Mapping[str, tuple[float, float]]) -> None:
+        """A launch whose code asks for the `requested` bytes (loaded, stored) of its arguments; of
+        one that is missing nothing is known to be touched (`CodeAnalysis.requested_bytes`)."""
+        now: dict[int, float] = {}
+        for argument in launch.arguments:
+            if not argument.bytes or argument.name not in requested:
+                continue
+            asked = min(element_bytes(argument), sum(requested[argument.name]))
+            if argument.storage:
+                now[argument.storage] = max(now.get(argument.storage, 0.0), asked)
+        for touched in self._ran:
+            for storage in touched.keys() & now.keys():
+                del touched[storage]
+        self._ran.append(now)
+
+
+__all__ = ["Sequence"]
