@@ -15,7 +15,7 @@ import numpy as np
 from wavecast.analyze.mix import instruction_class
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.program import Program
-from wavecast.model.cu.simulate import CAUSES, ISSUE
+from wavecast.model.cu.causes import CAUSES, ISSUE
 from wavecast.model.launch import Timing
 from wavecast.model.prediction import Share
 

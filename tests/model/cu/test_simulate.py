@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.cu.support import compiled, flattened, machine, simulate
+from wavecast.model.cu.causes import BARRIER_WAIT, CAUSES, HBM_BANDWIDTH, MATRIX_BUSY
 from wavecast.model.cu.fold import FIRST, LAST, fold
-from wavecast.model.cu.simulate import BARRIER_WAIT, CAUSES, HBM_BANDWIDTH, MATRIX_BUSY
 
 ADD = "v_add_f32_e32 v{0}, v{0}, v1"
 MFMA = "v_mfma_f32_32x32x8_bf16 a[{0}:{1}], v[2:3], v[4:5], a[{0}:{1}]"

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.model.cu.causes import BUSY, CAUSES
 from wavecast.model.cu.code import Code
 from wavecast.model.cu.machine import Machine
-from wavecast.model.cu.simulate import BUSY, CAUSES, PARAMETERS, simulate
+from wavecast.model.cu.simulate import simulate
+from wavecast.model.cu.state import Account, Executed, Instructions, State
 from wavecast.model.cu.streams import Streams
 
 Array = np.ndarray[Any, Any]
@@ -49,24 +51,27 @@ def run(
     events: int = EVENTS,
 ) -> Run:
     """Run workgroups of templates `template` (i32[n]), none before its clock in `begins`."""
-    parameters = np.array([float(getattr(machine, name)) for name in PARAMETERS])
     log = np.zeros((events, 5))
-    finish, stalls, counts, busy, plain, logged = simulate(
-        code.pipe, code.category, code.kind, code.issue, code.latency, code.chained, code.idle,
-        code.reads, code.reads_start, code.accumulators, code.accumulators_start, code.writes,
-        code.writes_start, code.counters, code.waits, code.places, code.lds_bytes, code.priority,
-        code.size, code.limits, code.registers, streams.waves, streams.steps, streams.weights,
-        streams.start, streams.rows, streams.rows_start, np.asarray(template, np.int32),
-        np.asarray(begins, float), resident, parameters, log,
-    )  # fmt: skip
-    stretch = float(stalls.sum() / plain) if plain else 1.0
+    finish = np.zeros(len(template))
+    account = Account.empty(len(code.pipe))
+    logged = simulate(
+        Instructions.of(code),
+        Executed.of(streams),
+        State.idle(machine, streams.waves, resident, code.registers),
+        account,
+        np.asarray(template, np.int32),
+        np.asarray(begins, float),
+        finish,
+        log,
+    )
+    stretch = float(account.stalls.sum() / account.plain[0]) if account.plain[0] else 1.0
     return Run(
         machine=machine,
         clocks=float(finish.max(initial=0.0)) * stretch,
         finish=finish * stretch,
-        stalls=stalls,
-        counts=counts,
-        busy=dict(zip(BUSY, busy.tolist(), strict=True)),
+        stalls=account.stalls,
+        counts=account.counts,
+        busy=dict(zip(BUSY, account.busy.tolist(), strict=True)),
         events=log[:logged],
         stretch=stretch,
     )

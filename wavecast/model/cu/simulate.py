@@ -5,7 +5,7 @@ and then the oldest first, and issues what is ready: at most one instruction per
 A wave's next instruction is ready when
 
 - the instruction before it has issued (and a no-op's or a taken branch's slots have passed),
-- its registers are (`ready`, `chained` for a matrix accumulator),
+- its registers are (for a matrix accumulator earlier than for others),
 - the counters it waits for have fallen, or there is room in the counter it counts in,
 - its pipe is free, and the queue of the LDS or of the address path is not full.
 
@@ -16,6 +16,8 @@ instruction it stands at and to a cause (`CAUSES`).
 
 A step of a wave stands for `weight` executions: loops are cut to some iterations (`fold`). Charges,
 counts and busy clocks are weighted; times are those of the shortened waves.
+
+All that is compiled is in this file, for the compiler's cache of `simulate` follows no other.
 """
 
 from __future__ import annotations
@@ -25,432 +27,368 @@ from typing import Final
 import numba
 import numpy as np
 
+from wavecast.model.cu import causes as k
 from wavecast.model.cu import code as c
 from wavecast.model.cu import streams as r
+from wavecast.model.cu.state import RING
 
-CAUSES: Final = (
-    "issue", "dependency", "vector pipe", "matrix pipe", "transcendental pipe", "arbitration",
-    "LDS pipe", "address path", "LDS latency", "L1 latency", "L2 latency",
-    "memory-side cache latency", "memory latency", "L2 bandwidth", "memory-side cache bandwidth",
-    "memory bandwidth", "scalar memory", "barrier", "no-op", "branch", "fetch", "counter full",
-    "start",
-)  # fmt: skip
-(
-    ISSUE, DEPENDENCY, VALU_BUSY, MATRIX_BUSY, TRANS_BUSY, ARBITRATION,
-    LDS_BUSY, ADDRESS_BUSY, LDS_LATENCY, L1_LATENCY, L2_LATENCY,
-    MALL_LATENCY, HBM_LATENCY, L2_BANDWIDTH, MALL_BANDWIDTH,
-    HBM_BANDWIDTH, SCALAR_WAIT, BARRIER_WAIT, IDLE, BRANCHING, FETCHING, COUNTER_FULL,
-    STARTING,
-) = range(len(CAUSES))  # fmt: skip
-
-BUSY: Final = (
-    "vector", "matrix", "transcendental", "LDS", "address path", "L2", "memory-side cache",
-    "memory", "issue",
-)  # fmt: skip
-"""Resources whose clocks of work are counted."""
-
-RING: Final = 64
-PARAMETERS: Final = (
-    "simds", "period", "shared_slot", "lds_port", "tag", "l2", "mall", "hbm",
-    "latency_lds", "latency_scalar", "latency_l1", "latency_l2", "latency_mall", "latency_hbm",
-    "queue_lds", "queue_vmem", "barrier", "branch", "fetch", "lds_rate",
-    "scalar", "latency_store", "lds_bytes",
-)  # fmt: skip
-"""Fields of `Machine` in the order of the parameter array."""
-(
-    P_SIMDS, P_PERIOD, P_SHARED, P_PORT, P_TAG, P_L2, P_MALL, P_HBM,
-    P_LAT_LDS, P_LAT_SCALAR, P_LAT_L1, P_LAT_L2, P_LAT_MALL, P_LAT_HBM,
-    P_QUEUE_LDS, P_QUEUE_VMEM, P_BARRIER, P_BRANCH, P_FETCH, P_LDS_RATE,
-    P_SCALAR, P_LAT_STORE, P_LDS_BYTES,
-) = range(len(PARAMETERS))  # fmt: skip
 ADDRESSES: Final = 256.0
 """Bytes of addresses that share the LDS port with the data of a store: 64 lanes of 4 (AMD, ROCm
 Compute Profiler, "Local data share")."""
 FETCH_BUFFER: Final = 64.0
 """Clocks of code a wave's instruction buffers hold ahead."""
-_FREE: Final = 1e30
+_NEVER: Final = 1e30
+_WAITS: Final = 8
+"""Of a wave's `level`: it waits at a barrier. The other bits are its priority, 0 to 3."""
 
 
 @numba.njit(cache=True)
-def simulate(  # pragma: no cover
-    pipe, category, kind, issue, latency, chained, idle, reads, reads_start, accumulators,
-    accumulators_start, writes, writes_start, counters, waits, places, lds_bytes, priority, size,
-    limits, registers, waves, steps, weights, start, rows, rows_start, template, begins, resident,
-    parameters, events,
-):  # fmt: skip
-    """Run workgroups `template` (i32[n], in order of dispatch, not before `begins`, f64[n]).
+def simulate(
+    program, executed, state, account, template, begins, finish, events
+):  # pragma: no cover
+    """Run workgroups `template` (i32[n], in order of dispatch, not before `begins`, f64[n]) of the
+    streams `executed` of a `program` on an idle unit (the tuples of `state`).
 
-    `resident` of them run at once. `events` (f64[m, 5]) takes the first m issues: time, SIMD, wave
-    slot, instruction, clocks.
-
-    Returns (finish f64[n], stalls f64[instructions, causes], counts f64[instructions], busy
-    f64[BUSY], wave clocks without weights, events written).
+    Writes when each ended to `finish` (f64[n]), what waves did to `account`, and the first m issues
+    to `events` (f64[m, 5]): time, SIMD, wave slot, instruction, clocks. Returns how many of those.
     """
-    simds = int(parameters[P_SIMDS])
-    period = parameters[P_PERIOD]
-    shared_slot = parameters[P_SHARED] > 0
-    total = len(template)
-    slots = resident * waves
-    number = len(pipe)
-
-    finish = np.zeros(total)
-    stalls = np.zeros((number, len(CAUSES)))
-    counts = np.zeros(number)
-    busy = np.zeros(len(BUSY))
-    plain = 0.0
-    logged = 0
-
-    at = np.zeros(slots, np.int64)
-    end = np.zeros(slots, np.int64)
-    row = np.zeros(slots, np.int64)
-    after = np.zeros(slots)  # earliest time of the next issue
-    blocked = np.full(slots, _FREE)
-    charged = np.zeros(slots)  # up to here the wave's time is charged
-    cause = np.zeros(slots, np.int64)
-    level = np.zeros(slots, np.int64)  # priority
-    ready = np.zeros((slots, registers))
-    ready_chain = np.zeros((slots, registers))
-    done = np.zeros((slots, c.COUNTERS, RING))
-    reason = np.zeros((slots, c.COUNTERS, RING), np.int64)
-    issued = np.zeros((slots, c.COUNTERS), np.int64)
-
-    group_of = np.full(resident, -1, np.int64)
-    living = np.zeros(resident, np.int64)
-    arrived = np.zeros(resident, np.int64)
-    freed = np.zeros(resident)
-
-    order = np.full((simds, slots), -1, np.int64)
-    length = np.zeros(simds, np.int64)
-
-    valu_free = np.zeros(simds)
-    matrix_free = np.zeros(simds)
-    trans_free = np.zeros(simds)
-    port_free = np.zeros(simds // 2 + 1)
-    lds_free = 0.0
-    address_free = 0.0
-    scalar_free = 0.0
-    l2_free = 0.0
-    mall_free = 0.0
-    hbm_free = 0.0
-    fetch_free = 0.0
-    prioritised = 0
-
-    begun = 0
-    finished = 0
+    records, spans, limits = program
+    per_group, steps, weights, start, rows, rows_start = executed
+    machines, units, simds, order, groups, waves, ready, done, reason = state
+    stalls, counts, busy, plain = account
+    machine, unit = machines[0], units[0]
+    period, shared_slot = machine.period, machine.shared_slot > 0
+    logged = begun = finished = 0
     t = 0.0
-    while finished < total:
-        soonest = _FREE
-        for g in range(resident):
-            if group_of[g] >= 0 or begun >= total:
+    while finished < len(template):
+        soonest = _NEVER
+        for g in range(len(groups)):
+            if groups[g].number >= 0 or begun >= len(template):
                 continue
-            moment = max(begins[begun], freed[g])
+            moment = max(begins[begun], groups[g].freed)
             if moment > t:
                 soonest = min(soonest, moment)
                 continue
-            group_of[g] = begun
-            living[g] = waves
-            arrived[g] = 0
-            for w in range(waves):
-                slot = g * waves + w
-                simd = (begun * waves + w) % simds
-                own = template[begun] * waves + w
-                at[slot] = start[own]
-                end[slot] = start[own + 1]
-                row[slot] = rows_start[own]
-                after[slot] = t
-                blocked[slot] = t
-                charged[slot] = t
-                cause[slot] = STARTING
-                level[slot] = 0
-                ready[slot, :] = 0.0
-                ready_chain[slot, :] = 0.0
-                issued[slot, :] = 0
-                order[simd, length[simd]] = slot
-                length[simd] += 1
+            _begin(groups[g], begun, per_group, t)
+            for own in range(per_group):
+                w, stream = g * per_group + own, template[begun] * per_group + own
+                _enter(waves[w], start[stream], start[stream + 1], rows_start[stream], t)
+                ready[w, :, :] = 0.0
+                simd = (begun * per_group + own) % len(simds)
+                order[simd, simds[simd].waves] = w
+                simds[simd].waves += 1
             begun += 1
 
         any_issue = False
-        for simd in range(simds):
-            now = t + (simd if period > 1 else 0)
+        for number in range(len(simds)):
+            simd = simds[number]
+            now = t + (number if period > 1 else 0)
             used = 0
-            top = 3 if prioritised > 0 else 0
+            top = 3 if unit.prioritised > 0 else 0
             for rank in range(top, -1, -1):
                 position = 0
-                while position < length[simd]:
-                    w = order[simd, position]
+                while position < simd.waves:
+                    w = order[number, position]
+                    wave = waves[w]
                     position += 1
-                    if top > 0 and level[w] != rank:
+                    if top > 0 and wave.level != rank:
                         continue
-                    if blocked[w] > now:
-                        soonest = min(soonest, blocked[w])
+                    if wave.blocked > now:
+                        soonest = min(soonest, wave.blocked)
                         continue
-                    i = steps[at[w]]
-                    group = category[i]
-                    earliest = after[w]
-                    why = ISSUE
-                    if group > 0 and (used & (1 << group) or (shared_slot and used != 0)):
-                        earliest = now + period
-                        why = ARBITRATION
-                    # registers
-                    for n in range(reads_start[i], reads_start[i + 1]):
-                        for register in range(reads[n, 0], reads[n, 1]):
-                            if ready[w, register] > earliest:
-                                earliest = ready[w, register]
-                                why = DEPENDENCY
-                    for n in range(accumulators_start[i], accumulators_start[i + 1]):
-                        for register in range(accumulators[n, 0], accumulators[n, 1]):
-                            if ready_chain[w, register] > earliest:
-                                earliest = ready_chain[w, register]
-                                why = DEPENDENCY
-                    # waits
-                    for counter in range(c.COUNTERS):
-                        left = waits[i, counter]
-                        if left >= 0:
-                            last = issued[w, counter] - left - 1
-                            if last >= 0 and issued[w, counter] - last <= RING:
-                                moment = done[w, counter, last % RING]
-                                if moment > earliest:
-                                    earliest = moment
-                                    why = reason[w, counter, last % RING]
-                    for side in range(2):
-                        counter = counters[i, side]
-                        if counter >= 0:
-                            last = issued[w, counter] - limits[counter]
-                            if last >= 0:
-                                moment = done[w, counter, last % RING]
-                                if moment > earliest:
-                                    earliest = moment
-                                    why = COUNTER_FULL
-                    # pipes
-                    unit = pipe[i]
-                    if unit == c.VALU:
-                        if valu_free[simd] > earliest:
-                            earliest = valu_free[simd]
-                            why = VALU_BUSY
-                    elif unit == c.MATRIX:
-                        if matrix_free[simd] > earliest:
-                            earliest = matrix_free[simd]
-                            why = MATRIX_BUSY
-                        if valu_free[simd] > earliest:
-                            earliest = valu_free[simd]
-                            why = VALU_BUSY
-                    elif unit == c.TRANS:
-                        if trans_free[simd] > earliest:
-                            earliest = trans_free[simd]
-                            why = TRANS_BUSY
-                    elif unit == c.LDS:
-                        if lds_free - parameters[P_QUEUE_LDS] > earliest:
-                            earliest = lds_free - parameters[P_QUEUE_LDS]
-                            why = LDS_BUSY
-                    elif unit == c.VMEM and (address_free - parameters[P_QUEUE_VMEM] > earliest):
-                        earliest = address_free - parameters[P_QUEUE_VMEM]
-                        why = ADDRESS_BUSY
-                    if fetch_free - FETCH_BUFFER > earliest:
-                        earliest = fetch_free - FETCH_BUFFER
-                        why = FETCHING
-                    weight = weights[at[w]]
+                    i, weight = steps[wave.at], weights[wave.at]
+                    it = records[i]
+                    earliest, why = wave.after, k.ISSUE
+                    if it.category > 0 and (
+                        used & (1 << it.category) or (shared_slot and used != 0)
+                    ):
+                        earliest, why = now + period, k.ARBITRATION
+                    earliest, why = _registers(it, spans, ready, w, earliest, why)
+                    earliest, why = _counters(it, wave, limits, done, reason, w, earliest, why)
+                    earliest, why = _pipes(it, simd, unit, machine, earliest, why)
+                    _charge(wave, stalls, i, plain, weight, now)
                     if earliest > now:
-                        if now > charged[w]:
-                            stalls[i, cause[w]] += weight * (now - charged[w])
-                            plain += now - charged[w]
-                            charged[w] = now
-                        cause[w] = why
-                        blocked[w] = earliest
+                        wave.cause, wave.blocked = why, earliest
                         soonest = min(soonest, earliest)
                         continue
 
-                    # issue
                     any_issue = True
-                    if now > charged[w]:
-                        stalls[i, cause[w]] += weight * (now - charged[w])
-                        plain += now - charged[w]
-                    stalls[i, ISSUE] += weight * period
-                    plain += period
+                    wave.cause = k.ISSUE
+                    _charge(wave, stalls, i, plain, weight, now + period)
                     counts[i] += weight
-                    busy[8] += weight
-                    used |= 1 << group
-                    if group == 0 and not shared_slot:
-                        used &= ~1
-                    charged[w] = now + period
-                    cause[w] = ISSUE
-                    following = now + period
-                    fetch_free = max(fetch_free, now) + size[i] / parameters[P_FETCH]
-                    length_of = period
-                    if unit == c.VALU:
-                        valu_free[simd] = now + issue[i]
-                        busy[0] += weight * (issue[i])
-                        length_of = issue[i]
-                    elif unit == c.MATRIX:
-                        matrix_free[simd] = now + issue[i]
-                        valu_free[simd] = now + period
-                        busy[1] += weight * (issue[i])
-                        length_of = issue[i]
-                    elif unit == c.TRANS:
-                        trans_free[simd] = now + issue[i]
-                        busy[2] += weight * (issue[i])
-                        length_of = issue[i]
-                    finished_at = now + latency[i]
-                    chained_at = now + chained[i]
-                    why = SCALAR_WAIT
-                    if unit == c.LDS:
-                        served = lds_bytes[i] / parameters[P_LDS_BYTES]
-                        if places[i] > 0:
-                            served = rows[row[w], r.PASSES]
-                            row[w] += 1
-                        served *= parameters[P_LDS_RATE]
-                        moved = lds_bytes[i]
-                        if kind[i] != c.LOAD:
-                            moved += ADDRESSES
-                        side = simd // 2
-                        port_free[side] = max(port_free[side], now) + (
-                            moved / parameters[P_PORT] * parameters[P_LDS_RATE]
-                        )
-                        lds_free = max(lds_free, now) + served
-                        busy[3] += weight * (served)
-                        through = max(lds_free, port_free[side])
-                        finished_at = through + parameters[P_LAT_LDS]
-                        why = LDS_LATENCY
-                        if through - now > parameters[P_LAT_LDS]:
-                            why = LDS_BUSY
-                    elif unit == c.VMEM or unit == c.SMEM:
-                        tags = 0.0
-                        l2 = 0.0
-                        mall = 0.0
-                        hbm = 0.0
-                        serial = 0.0
-                        if places[i] > 0:
-                            tags = rows[row[w], r.TAGS]
-                            l2 = rows[row[w], r.L2]
-                            mall = rows[row[w], r.MALL]
-                            hbm = rows[row[w], r.HBM]
-                            serial = rows[row[w], r.SERIAL]
-                            row[w] += 1
-                        if unit == c.SMEM:
-                            scalar_free = max(scalar_free, now) + parameters[P_SCALAR]
-                        queue = scalar_free
-                        wait = parameters[P_LAT_SCALAR]
-                        if unit == c.VMEM:
-                            work = max(period, tags * parameters[P_TAG])
-                            address_free = max(address_free, now) + work
-                            busy[4] += weight * (work)
-                            queue = address_free
-                            wait = parameters[P_LAT_L1]
-                            why = L1_LATENCY
-                            if queue - now > wait:
-                                why = ADDRESS_BUSY
-                        finished_at = queue + wait
-                        if l2 > 0:
-                            l2_free = max(l2_free, queue) + l2 / parameters[P_L2] + serial
-                            busy[5] += weight * (l2 / parameters[P_L2] + serial)
-                            behind = P_LAT_STORE if kind[i] == c.STORE else P_LAT_L2
-                            finished_at = l2_free + parameters[behind]
-                            if unit == c.VMEM:
-                                why = L2_LATENCY
-                                if l2_free - now > parameters[P_LAT_L2]:
-                                    why = L2_BANDWIDTH
-                            last = l2_free
-                            if mall > 0:
-                                mall_free = max(mall_free, queue) + mall / parameters[P_MALL]
-                                busy[6] += weight * (mall / parameters[P_MALL])
-                                last = max(last, mall_free)
-                                if kind[i] != c.STORE:
-                                    finished_at = max(
-                                        finished_at, mall_free + parameters[P_LAT_MALL]
-                                    )
-                                    why = MALL_LATENCY
-                                    if mall_free - now > parameters[P_LAT_MALL]:
-                                        why = MALL_BANDWIDTH
-                            if hbm > 0:
-                                hbm_free = max(hbm_free, queue) + hbm / parameters[P_HBM]
-                                busy[7] += weight * (hbm / parameters[P_HBM])
-                                last = max(last, hbm_free)
-                                if kind[i] != c.STORE:
-                                    finished_at = max(finished_at, hbm_free + parameters[P_LAT_HBM])
-                                    why = HBM_LATENCY
-                                    if hbm_free - now > parameters[P_LAT_HBM]:
-                                        why = HBM_BANDWIDTH
-                            if kind[i] == c.STORE and last > finished_at:
-                                finished_at = last
-                                why = HBM_BANDWIDTH
-                        if kind[i] == c.TO_LDS:
-                            lds_free = max(lds_free, now) + lds_bytes[i] / parameters[P_LDS_BYTES]
-                            busy[3] += weight * (lds_bytes[i] / parameters[P_LDS_BYTES])
-                    for side in range(2):
-                        counter = counters[i, side]
-                        if counter >= 0:
-                            number_of = issued[w, counter]
-                            if number_of > 0:
-                                before = done[w, counter, (number_of - 1) % RING]
-                                if before > finished_at:
-                                    finished_at = before
-                                    why = reason[w, counter, (number_of - 1) % RING]
-                            done[w, counter, number_of % RING] = finished_at
-                            reason[w, counter, number_of % RING] = why
-                            issued[w, counter] = number_of + 1
-                    for n in range(writes_start[i], writes_start[i + 1]):
-                        for register in range(writes[n, 0], writes[n, 1]):
-                            ready[w, register] = finished_at
-                            ready_chain[w, register] = chained_at
-                    if idle[i] > 0:
-                        following = now + period * idle[i]
-                        stalls[i, IDLE] += weight * (following - charged[w])
-                        plain += following - charged[w]
-                        charged[w] = following
-                    if unit == c.PRIORITY:
-                        prioritised += (priority[i] > 0) - (level[w] > 0)
-                        level[w] = priority[i]
+                    busy[k.ISSUE_WORK] += weight
+                    if it.category > 0 or shared_slot:
+                        used |= 1 << it.category
+                    length = _occupy(it, simd, unit, machine, busy, weight, now)
                     if logged < len(events):
-                        events[logged, 0] = now
-                        events[logged, 1] = simd
-                        events[logged, 2] = w
-                        events[logged, 3] = i
-                        events[logged, 4] = length_of
+                        events[logged, 0], events[logged, 1] = now, number
+                        events[logged, 2], events[logged, 3] = w, i
+                        events[logged, 4] = length
                         logged += 1
-                    home = w // waves
-                    at[w] += 1
-                    if unit == c.BRANCH and at[w] < end[w] and steps[at[w]] != i + 1:
-                        following = now + max(period, parameters[P_BRANCH])
-                        stalls[i, BRANCHING] += weight * (following - charged[w])
-                        plain += following - charged[w]
-                        charged[w] = following
-                    after[w] = following
-                    blocked[w] = following
-                    soonest = min(soonest, following)
-                    if unit == c.BARRIER or at[w] >= end[w]:
-                        over = at[w] >= end[w]
-                        if over:
-                            prioritised -= level[w] > 0
-                            living[home] -= 1
-                            blocked[w] = _FREE
-                            for later in range(position - 1, length[simd] - 1):
-                                order[simd, later] = order[simd, later + 1]
-                            length[simd] -= 1
-                            position -= 1
-                        else:
-                            arrived[home] += 1
-                            blocked[w] = _FREE
-                            cause[w] = BARRIER_WAIT
-                            level[w] |= 8
-                        if living[home] == 0:
-                            finish[group_of[home]] = now + period
-                            freed[home] = now + period
-                            group_of[home] = -1
-                            finished += 1
-                            soonest = min(soonest, now + period)
-                        elif arrived[home] == living[home]:
-                            arrived[home] = 0
-                            for other in range(home * waves, (home + 1) * waves):
-                                if level[other] & 8:
-                                    level[other] &= 7
-                                    after[other] = now + parameters[P_BARRIER]
-                                    blocked[other] = now + parameters[P_BARRIER]
-                                    soonest = min(soonest, blocked[other])
+                    ends, why = now + it.latency, k.SCALAR_WAIT
+                    if it.pipe == c.LDS:
+                        pair = simds[number & ~1]
+                        ends, why = _lds(it, wave, rows, pair, unit, machine, busy, weight, now)
+                    elif it.pipe == c.VMEM or it.pipe == c.SMEM:
+                        ends, why = _memory(it, wave, rows, unit, machine, busy, weight, now)
+                    ends = _count(it, wave, done, reason, w, ends, why)
+                    for n in range(it.writes[0], it.writes[1]):
+                        for register in range(spans[n, 0], spans[n, 1]):
+                            ready[w, register, 0] = ends
+                            ready[w, register, 1] = now + it.chained
+                    if it.pipe == c.PRIORITY:
+                        unit.prioritised += (it.priority > 0) - (wave.level > 0)
+                        wave.level = it.priority
+                    wave.at += 1
+                    over = wave.at >= wave.end
+                    taken = it.pipe == c.BRANCH and not over and steps[wave.at] != i + 1
+                    soonest = min(
+                        soonest, _go_on(it, wave, machine, stalls, i, plain, weight, now, taken)
+                    )
+                    if not over and it.pipe != c.BARRIER:
+                        continue
+                    g = w // per_group
+                    if over:
+                        position -= 1
+                        unit.prioritised -= wave.level > 0
+                        simd.waves -= 1
+                        for later in range(position, simd.waves):
+                            order[number, later] = order[number, later + 1]
+                    _meet(wave, groups[g], over)
+                    if groups[g].living == 0:
+                        finish[groups[g].number] = now + period
+                        groups[g].number, groups[g].freed = -1, now + period
+                        finished += 1
+                        soonest = min(soonest, now + period)
+                    elif groups[g].arrived == groups[g].living:
+                        _release(waves, groups[g], g * per_group, per_group, now + machine.barrier)
+                        soonest = min(soonest, now + machine.barrier)
         if any_issue:
             t += period
         else:
-            reach = period * np.floor((soonest - (simds - 1)) / period)
+            reach = period * np.floor((soonest - (len(simds) - 1)) / period)
             t = max(t + period, reach)
-    return finish, stalls, counts, busy, plain, logged
+    return logged
 
 
-__all__ = ["BUSY", "CAUSES", "PARAMETERS", "simulate"]
+@numba.njit(cache=True, inline="always")
+def _begin(group, number, waves, t):  # pragma: no cover
+    """A workgroup takes a room."""
+    group.number, group.living, group.arrived, group.freed = number, waves, 0, t
+
+
+@numba.njit(cache=True, inline="always")
+def _enter(wave, at, end, row, t):  # pragma: no cover
+    """A wave takes a slot."""
+    wave.at, wave.end, wave.row = at, end, row
+    wave.after = wave.blocked = wave.charged = t
+    wave.cause, wave.level = k.STARTING, 0
+    wave.issued[:] = 0
+
+
+@numba.njit(cache=True, inline="always")
+def _registers(it, spans, ready, w, earliest, why):  # pragma: no cover
+    """When an instruction's operands are there, if that is later than `earliest`."""
+    for n in range(it.reads[0], it.reads[1]):
+        for register in range(spans[n, 0], spans[n, 1]):
+            if ready[w, register, 0] > earliest:
+                earliest, why = ready[w, register, 0], k.DEPENDENCY
+    for n in range(it.accumulators[0], it.accumulators[1]):
+        for register in range(spans[n, 0], spans[n, 1]):
+            if ready[w, register, 1] > earliest:
+                earliest, why = ready[w, register, 1], k.DEPENDENCY
+    return earliest, why
+
+
+@numba.njit(cache=True, inline="always")
+def _counters(it, wave, limits, done, reason, w, earliest, why):  # pragma: no cover
+    """When the counters it waits for have fallen and those it counts in have room, if later."""
+    for counter in range(c.COUNTERS):
+        left = it.waits[counter]
+        if left >= 0:
+            last = wave.issued[counter] - left - 1
+            if last >= 0 and wave.issued[counter] - last <= RING:
+                moment = done[w, counter, last % RING]
+                if moment > earliest:
+                    earliest, why = moment, reason[w, counter, last % RING]
+    for side in range(2):
+        counter = it.counters[side]
+        if counter >= 0:
+            last = wave.issued[counter] - limits[counter]
+            if last >= 0 and done[w, counter, last % RING] > earliest:
+                earliest, why = done[w, counter, last % RING], k.COUNTER_FULL
+    return earliest, why
+
+
+@numba.njit(cache=True, inline="always")
+def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
+    """When its pipe, or room in its queue, is free, if that is later."""
+    if it.pipe == c.MATRIX and simd.matrix > earliest:
+        earliest, why = simd.matrix, k.MATRIX_BUSY
+    if (it.pipe == c.VALU or it.pipe == c.MATRIX) and simd.valu > earliest:
+        earliest, why = simd.valu, k.VALU_BUSY
+    elif it.pipe == c.TRANS and simd.trans > earliest:
+        earliest, why = simd.trans, k.TRANS_BUSY
+    elif it.pipe == c.LDS and unit.lds - machine.queue_lds > earliest:
+        earliest, why = unit.lds - machine.queue_lds, k.LDS_BUSY
+    elif it.pipe == c.VMEM and unit.address - machine.queue_vmem > earliest:
+        earliest, why = unit.address - machine.queue_vmem, k.ADDRESS_BUSY
+    if unit.fetch - FETCH_BUFFER > earliest:
+        earliest, why = unit.fetch - FETCH_BUFFER, k.FETCHING
+    return earliest, why
+
+
+@numba.njit(cache=True, inline="always")
+def _charge(wave, stalls, i, plain, weight, until):  # pragma: no cover
+    """Charge a wave's time since it was charged last to its cause."""
+    if until > wave.charged:
+        stalls[i, wave.cause] += weight * (until - wave.charged)
+        plain[0] += until - wave.charged
+        wave.charged = until
+
+
+@numba.njit(cache=True, inline="always")
+def _occupy(it, simd, unit, machine, busy, weight, now):  # pragma: no cover
+    """Take the pipe of an instruction. Clocks it is taken; a slot for pipes of one slot."""
+    unit.fetch = max(unit.fetch, now) + it.size / machine.fetch
+    if it.pipe == c.VALU:
+        simd.valu = now + it.issue
+        busy[k.VECTOR_WORK] += weight * it.issue
+    elif it.pipe == c.MATRIX:
+        simd.matrix = now + it.issue
+        simd.valu = now + machine.period
+        busy[k.MATRIX_WORK] += weight * it.issue
+    elif it.pipe == c.TRANS:
+        simd.trans = now + it.issue
+        busy[k.TRANS_WORK] += weight * it.issue
+    else:
+        return machine.period
+    return float(it.issue)
+
+
+@numba.njit(cache=True, inline="always")
+def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no cover
+    """When the LDS has served an instruction and why then: passes of its banks, and the port two
+    SIMDs share."""
+    work = it.lds_bytes / machine.lds_bytes
+    if it.places > 0:
+        work = float(rows[wave.row, r.PASSES])
+        wave.row += 1
+    work *= machine.lds_rate
+    moved = it.lds_bytes + (ADDRESSES if it.kind != c.LOAD else 0.0)
+    pair.port = max(pair.port, now) + moved / machine.lds_port * machine.lds_rate
+    unit.lds = max(unit.lds, now) + work
+    busy[k.LDS_WORK] += weight * work
+    through = max(unit.lds, pair.port)
+    late = through - now > machine.latency_lds
+    return through + machine.latency_lds, k.LDS_BUSY if late else k.LDS_LATENCY
+
+
+@numba.njit(cache=True, inline="always")
+def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cover
+    """When memory has served an instruction and why then: the scalar cache, or addresses and tags
+    of the vector L1, and what they pass on. Nobody waits for the caches a store passes, but for the
+    slowest of them to take it."""
+    row, asks = wave.row, it.places > 0
+    wave.row += asks
+    if it.pipe == c.SMEM:
+        unit.scalar = queue = max(unit.scalar, now) + machine.scalar
+        ends, why = queue + machine.latency_scalar, k.SCALAR_WAIT
+    else:
+        work = machine.period
+        if asks:
+            work = max(work, rows[row, r.TAGS] * machine.tag)
+        unit.address = queue = max(unit.address, now) + work
+        busy[k.ADDRESS_WORK] += weight * work
+        late = queue - now > machine.latency_l1
+        ends, why = queue + machine.latency_l1, k.ADDRESS_BUSY if late else k.L1_LATENCY
+    if it.kind == c.TO_LDS:
+        unit.lds = max(unit.lds, now) + it.lds_bytes / machine.lds_bytes
+        busy[k.LDS_WORK] += weight * (it.lds_bytes / machine.lds_bytes)
+    if not asks or rows[row, r.L2] <= 0:
+        return ends, why
+    store = it.kind == c.STORE
+    work = rows[row, r.L2] / machine.l2 + rows[row, r.SERIAL]
+    unit.l2 = last = max(unit.l2, queue) + work
+    busy[k.L2_WORK] += weight * work
+    ends = last + (machine.latency_store if store else machine.latency_l2)
+    if it.pipe == c.VMEM:
+        why = k.L2_BANDWIDTH if last - now > machine.latency_l2 else k.L2_LATENCY
+    if rows[row, r.MALL] > 0:
+        work = rows[row, r.MALL] / machine.mall
+        unit.mall = max(unit.mall, queue) + work
+        busy[k.MALL_WORK] += weight * work
+        last = max(last, unit.mall)
+        if not store:
+            ends = max(ends, unit.mall + machine.latency_mall)
+            late = unit.mall - now > machine.latency_mall
+            why = k.MALL_BANDWIDTH if late else k.MALL_LATENCY
+    if rows[row, r.HBM] > 0:
+        work = rows[row, r.HBM] / machine.hbm
+        unit.hbm = max(unit.hbm, queue) + work
+        busy[k.HBM_WORK] += weight * work
+        last = max(last, unit.hbm)
+        if not store:
+            ends = max(ends, unit.hbm + machine.latency_hbm)
+            why = k.HBM_BANDWIDTH if unit.hbm - now > machine.latency_hbm else k.HBM_LATENCY
+    if store and last > ends:
+        return last, k.HBM_BANDWIDTH
+    return ends, why
+
+
+@numba.njit(cache=True, inline="always")
+def _count(it, wave, done, reason, w, ends, why):  # pragma: no cover
+    """When an instruction's counters fall: they do in the order of their instructions."""
+    for side in range(2):
+        counter = it.counters[side]
+        if counter >= 0:
+            number = wave.issued[counter]
+            if number > 0 and done[w, counter, (number - 1) % RING] > ends:
+                ends = done[w, counter, (number - 1) % RING]
+                why = reason[w, counter, (number - 1) % RING]
+            done[w, counter, number % RING] = ends
+            reason[w, counter, number % RING] = why
+            wave.issued[counter] = number + 1
+    return ends
+
+
+@numba.njit(cache=True, inline="always")
+def _go_on(it, wave, machine, stalls, i, plain, weight, now, taken):  # pragma: no cover
+    """When a wave's next instruction may issue: after a no-op's slots, or a `taken` branch."""
+    following = now + machine.period
+    if it.idle > 0:
+        following = now + machine.period * it.idle
+        wave.cause = k.IDLE
+        _charge(wave, stalls, i, plain, weight, following)
+    if taken:
+        following = now + max(machine.period, machine.branch)
+        wave.cause = k.BRANCHING
+        _charge(wave, stalls, i, plain, weight, following)
+    wave.cause = k.ISSUE
+    wave.after = wave.blocked = following
+    return following
+
+
+@numba.njit(cache=True, inline="always")
+def _meet(wave, group, over):  # pragma: no cover
+    """A wave ended or waits at a barrier."""
+    wave.blocked = _NEVER
+    if over:
+        group.living -= 1
+    else:
+        group.arrived += 1
+        wave.cause = k.BARRIER_WAIT
+        wave.level |= _WAITS
+
+
+@numba.njit(cache=True, inline="always")
+def _release(waves, group, first, number, moment):  # pragma: no cover
+    """All waves left have arrived at a barrier and go on."""
+    group.arrived = 0
+    for w in range(first, first + number):
+        if waves[w].level & _WAITS:
+            waves[w].level &= ~_WAITS
+            waves[w].after = waves[w].blocked = moment
+
+
+__all__ = ["simulate"]
