@@ -23,3 +23,13 @@ def test_a_kernel_finds_in_the_memory_side_cache_what_the_one_before_read() -> N
     assert quantised.hbm < 0.6 * quantised.mall, "only what it writes"
     largest, quantised = traffic("mi210")
     assert quantised.hbm == quantised.mall, "no such cache"
+
+
+def test_what_depends_on_values_is_sampled_with_real_ones() -> None:
+    """Few pass the filters of real logits; how many of whatever lies in memory nobody knows."""
+    operator = registry.operator("top_k_top_p_sample")
+    sizes = {"rows": 2, "vocabulary": 1000, "dtype": "float32"}
+    found = {one.code.kernel: one for one in launched(operator, sizes, arch.load("mi300x"))}
+    prediction = found["choose_kernel"].predicted.prediction
+    assert prediction is not None
+    assert prediction.fidelity == "executed"

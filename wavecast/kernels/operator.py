@@ -77,9 +77,10 @@ class Operator:
 
     `exact` names arguments that the float64 reference gets as they are, not widened (quantised
     data whose dtype matters); `batch` is how `torch.vmap` does it in one call instead of a loop;
-    `compare` replaces the usual comparison. `mutates` names arguments written in place. `targets`
-    are the compiler targets it runs on ((): all) and `notes` what users should know, such as
-    results that are not reproducible bit by bit.
+    `compare` replaces the usual comparison. `needs_values` says that floating-point data decides
+    how long kernels take, so that samples of them are taken with real data, after all before them.
+    `mutates` names arguments written in place. `targets` are the compiler targets it runs on (():
+    all) and `notes` what users should know: that results are not reproducible bit by bit, say.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Operator:
     fake: Callable[..., Any] | None = None
     batch: Batch | None = None
     compare: Compare | None = None
+    needs_values: bool = False
     exact: tuple[str, ...] = ()
     mutates: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()

@@ -131,8 +131,10 @@ def launched(
     unknown = {one.code.kernel for one in explained if _depends_on_data(one.predicted)}
     if not unknown or not device.target.startswith("gfx"):
         return explained
+    if operator.needs_values:
+        inputs = operator.inputs(Make(), **sizes)
     wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
-    with capture(device, kernels=wanted, sample=True) as sampled:
+    with capture(device, kernels=wanted, sample=True, run=operator.needs_values) as sampled:
         operator.call(**inputs)
     again = [explain_launch(launch, device, given) for launch in sampled]
     order = list(dict.fromkeys(one.code.kernel for one in explained))

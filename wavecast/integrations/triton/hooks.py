@@ -24,7 +24,6 @@ from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
-from wavecast.integrations.triton.reach import only_indices
 from wavecast.integrations.triton.recorder import Recorder
 from wavecast.kernels import gpu
 
@@ -93,7 +92,7 @@ class Hooks:
             wanted = self.recorder.wants(function.fn.__name__) or self.autotuners.trying
             if not wanted:
                 self.recorder.filtered += 1
-                if self.sampler is None or not only_indices((*args, *kwargs.values())):
+                if self.sampler is None or not self.sampler.runs((*args, *kwargs.values())):
                     return None
             return original(function, *args, **kwargs)
 
@@ -158,7 +157,7 @@ class Hooks:
                 executed = self.sampler.sample(launch, kernel, layout, values)
                 launch = replace(launch, executed=executed)
             if not trial:
-                self.sampler.run_for_indices(launch, kernel, layout, values)
+                self.sampler.run(launch, kernel, layout, values)
         if wanted:
             self.recorder.record(launch, trial=trial)
 

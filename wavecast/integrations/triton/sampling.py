@@ -6,7 +6,7 @@ run whole: how often later kernels loop and where they reach depends on what tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wavecast.arch import resolve
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 
 class Sampler:
-    """Executes samples of launches for `devices`, of one target; what cannot be is noted."""
+    """Executes samples of launches for `devices`, of one target; what cannot be is noted. With
+    `run_all` other kernels are run as well, so that samples see what those before them made."""
 
-    def __init__(self, devices: Sequence[str], note: Callable[[str], None]) -> None:
+    def __init__(
+        self, devices: Sequence[str], note: Callable[[str], None], *, run_all: bool = False
+    ) -> None:
+        self._run_all = run_all
         self._devices = [resolve(name).device for name in devices]
         self._note = note
         self._emulator = Emulator()
@@ -41,16 +45,18 @@ class Sampler:
                 self._note(f"{kernel.name} on {device.id}: no executed sample: {error.message}")
         return found
 
-    def run_for_indices(
-        self, launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple
-    ) -> None:
-        """Run a launch that sees nothing but indices; others not."""
-        if not only_indices(value_at(values, slot.path) for slot in layout):
+    def runs(self, arguments: Iterable[Any]) -> bool:
+        """Whether a kernel of these arguments is run: it sees nothing but indices, or all are."""
+        return self._run_all or only_indices(arguments)
+
+    def run(self, launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple) -> None:
+        """Run a launch that `runs`."""
+        if not self.runs(value_at(values, slot.path) for slot in layout):
             return
         try:
             self._emulator.run(launch, _ranges(kernel, layout, values))
         except WavecastError as error:
-            self._note(f"{kernel.name}: its indices could not be made: {error.message}")
+            self._note(f"{kernel.name}: what it makes could not be made: {error.message}")
 
 
 def _ranges(kernel: Any, layout: Sequence[Slot], values: tuple) -> list[AddressRange]:

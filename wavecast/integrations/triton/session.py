@@ -23,12 +23,14 @@ def capture(
     kernels: str = "",
     configs: Configurations = "first",
     sample: bool = False,
+    run: bool = False,
 ) -> Iterator[list[Launch]]:
     """Record Triton launches of the block instead of running them.
 
     The list yielded grows by one per distinct launch. With `sample` some workgroups of every new
     launch for an AMD GPU are executed, for predictions, in the memory its arguments have then;
-    kernels that see nothing but indices are run, as later ones may depend on them.
+    kernels that see nothing but indices are run, as later ones may depend on them; with `run` all
+    are.
 
     Tensors may live on the CPU, and code that says `device="cuda"` gets CPU tensors where PyTorch
     has no GPU. Raises UnknownName for an unknown `arch`, CompileError for a kernel that does not
@@ -44,7 +46,8 @@ def capture(
     if sample and facts.is_amd:
         from wavecast.integrations.triton.sampling import Sampler
 
-        hooks.sampler = Sampler([gpu.known(facts.name, facts.target).id], recorder.note)
+        known = gpu.known(facts.name, facts.target).id
+        hooks.sampler = Sampler([known], recorder.note, run_all=run)
     hooks.install()
     try:
         with contextlib.nullcontext() if real else emulated_cuda(facts, recorder.note):

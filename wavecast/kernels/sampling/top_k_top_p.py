@@ -311,6 +311,7 @@ OPERATORS = (
         shapes=_SHAPES,
         spaces=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE),
         exact=("logits", "temperature", "top_p", "min_p"),
+        needs_values=True,
         notes="Fast where filters leave few tokens: the last kernel takes a row per program.",
     ),
     Operator(
@@ -326,5 +327,6 @@ OPERATORS = (
         shapes=_SHAPES,
         spaces=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE, filters.MASK),
         exact=("logits", "temperature", "top_p", "min_p"),
+        needs_values=True,
     ),
 )
