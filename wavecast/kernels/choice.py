@@ -77,6 +77,8 @@ def launch(
 
     Raises CompileError when no configuration compiles and fits the GPU.
     """
+    if gpu.dry():
+        raise gpu.WouldLaunch
     device = gpu.launching()
     decision = _decided.get(_identity(kernel, space, problem, device))
     if decision is None or space.kernel in _forced:

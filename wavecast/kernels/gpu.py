@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from wavecast import arch
 from wavecast.arch import Device
@@ -26,6 +27,29 @@ _NEAREST = (
 """What stands in for a target nobody described, by its beginning."""
 
 
+class WouldLaunch(Exception):
+    """A call came to a launch `without_launches`."""
+
+
+_dry: Final = threading.local()
+
+
+@contextlib.contextmanager
+def without_launches() -> Iterator[None]:
+    """Calls of this thread end in WouldLaunch where they would launch; they ask a device of the
+    library's first target for facts."""
+    _dry.on = True
+    try:
+        yield
+    finally:
+        _dry.on = False
+
+
+def dry() -> bool:
+    """Whether this thread is to launch nothing."""
+    return getattr(_dry, "on", False)
+
+
 def current(*tensors: Any) -> Device | None:
     """The GPU that kernels over these tensors run on; None for tensors of the CPU where nothing
     emulates one."""
@@ -39,11 +63,18 @@ def current(*tensors: Any) -> Device | None:
 
 def launching() -> Device:
     """The GPU that a launch goes to now."""
+    if dry():
+        return _stand_in()
     if emulated is not None:
         return emulated
     import torch
 
     return _local(torch.cuda.current_device())
+
+
+@cache
+def _stand_in() -> Device:
+    return arch.load("gfx942")
 
 
 @cache
@@ -69,4 +100,4 @@ def known(name: str, target: str) -> Device:
     raise AssertionError(near)
 
 
-__all__ = ["current", "known", "launching"]
+__all__ = ["WouldLaunch", "current", "dry", "known", "launching", "without_launches"]

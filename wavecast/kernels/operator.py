@@ -39,10 +39,14 @@ class Gradient:
     `setup(ctx, inputs, output)` saves what `backward(ctx, *grads)` needs, which returns one
     gradient (or None) per input. Both call operators (`torch.ops.wavecast.…`) and plain torch only,
     so that they can be traced and differentiated.
+
+    None for an argument that requires a gradient is an error, but for `constants`: arguments of
+    floats on which results do not depend, but at jumps (what only chooses among experts).
     """
 
     setup: Callable[..., None]
     backward: Callable[..., Any]
+    constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from wavecast.integrations.torch import huggingface_attention
 from wavecast.integrations.torch.huggingface_attention import NAME
 from wavecast.integrations.torch.replaced import Done, Left, Replaced
+from wavecast.integrations.torch.substitutes import lowered
 
-_ACTIVATIONS: Final = {
+ACTIVATIONS: Final = {
     "SiLUActivation": "silu",
     "SiLU": "silu",
     "GELUActivation": "gelu",
@@ -70,7 +71,7 @@ def _no_experts(module: Any) -> str:
     if hasattr(module, "limit") and hasattr(module, "alpha"):
         return ""
     name = type(getattr(module, "act_fn", None)).__name__
-    return "" if name in _ACTIVATIONS else f"activation {name}"
+    return "" if name in ACTIVATIONS else f"activation {name}"
 
 
 def experts(
@@ -81,20 +82,22 @@ def experts(
     w1, w2 = module.gate_up_proj, module.down_proj
     if module.is_transposed:
         w1, w2 = w1.transpose(1, 2), w2.transpose(1, 2)
+    biases = (module.gate_up_proj_bias, module.down_proj_bias) if module.has_bias else (None, None)
+    hidden, w1, w2, *biases = lowered(hidden_states, w1, w2, *biases)
     clamped = hasattr(module, "limit")
-    return torch.ops.wavecast.moe_experts(
-        hidden_states,
+    found = torch.ops.wavecast.moe_experts(
+        hidden,
         top_k_weights.float(),
         top_k_index.to(torch.int32),
         w1,
         w2,
-        module.gate_up_proj_bias if module.has_bias else None,
-        module.down_proj_bias if module.has_bias else None,
-        "clamped_swiglu" if clamped else _ACTIVATIONS[type(module.act_fn).__name__],
+        *biases,
+        "clamped_swiglu" if clamped else ACTIVATIONS[type(module.act_fn).__name__],
         alpha=module.alpha if clamped else 1.702,
         limit=module.limit if clamped else 7.0,
         interleaved=not module.is_concatenated,
     )
+    return found.to(hidden_states.dtype)
 
 
-__all__ = ["experts", "replace"]
+__all__ = ["ACTIVATIONS", "experts", "replace"]

@@ -12,27 +12,20 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import weakref
 from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wavecast.integrations.torch.replaced import Done, Left, Replaced
-from wavecast.integrations.torch.substitutes import why_not
+from wavecast.integrations.torch.replaced import Done, Left, Replaced, note
+from wavecast.integrations.torch.substitutes import lowered, why_not
 
 NAME: Final = "wavecast"
 MASKED: Final = "wavecast_masks"
 """The name for models whose windows stay masks."""
 
 OPERATOR: Final = "attention"
-
-_accounts: Final[weakref.WeakKeyDictionary[nn.Module, tuple[str, weakref.ref[Replaced]]]] = (
-    weakref.WeakKeyDictionary()
-)
-"""Modules of replaced models, with their paths. A copy of a module has no account, nor has one
-whose account nobody kept."""
 
 
 def replace(model: Any, account: Replaced) -> None:
@@ -54,14 +47,10 @@ def replace(model: Any, account: Replaced) -> None:
         kept = f"{type(model).__name__} keeps {before}"
         account.left += [Left(path, type(one).__name__, kept) for path, one in layers.items()]
         return
-    modules = {one: (path, weakref.ref(account)) for path, one in model.named_modules()}
-    _accounts.update(modules)
     account.pending += [Done(path, type(one).__name__, OPERATOR) for path, one in layers.items()]
 
     def back() -> None:
         model.set_attn_implementation(before)
-        for module in modules:
-            _accounts.pop(module, None)
         account.pending.clear()
 
     account.undoing.append(back)
@@ -169,12 +158,12 @@ def attention(
     window = _window(module, named) if causal else None
     left = -1 if window is None else window - 1
     reason = _left_why(query, key, value, attention_mask, named)
-    _note(module, reason)
+    note(module, OPERATOR, reason)
     if reason:
         if attention_mask is None and causal:
             attention_mask = _causal(query.shape[2], key.shape[2], left, query.device)
         return _own(module, query, key, value, attention_mask, dropout, scaling, causal, named)
-    q, k, v = (one.transpose(1, 2) for one in (query, key, value))
+    q, k, v = (one.transpose(1, 2) for one in lowered(query, key, value))
     out, _ = torch.ops.wavecast.attention(
         q,
         k,
@@ -232,28 +221,6 @@ def _left_why(
         return "a paged cache"
     operands = (query, key, value, attention_mask)
     return why_not(F.scaled_dot_product_attention, operands, {"enable_gqa": True})
-
-
-def _note(module: nn.Module, reason: str) -> None:
-    """Enter a call into the account of the model, once for each module and reason. Calls inside
-    compiled graphs are not counted."""
-    if torch.compiler.is_compiling() or module not in _accounts:
-        return
-    path, kept = _accounts[module]
-    account = kept()
-    if account is None:
-        return
-    name = type(module).__name__
-    account.pending = [one for one in account.pending if one.where != path]
-    if reason:
-        _once(account.left, Left(path, name, reason))
-    else:
-        _once(account.done, Done(path, name, OPERATOR))
-
-
-def _once(entries: list[Any], entry: Any) -> None:
-    if entry not in entries:
-        entries.append(entry)
 
 
 def _causal(queries: int, keys: int, left: int, device: torch.device) -> Tensor:

@@ -6,19 +6,26 @@ on other tensors of the CPU its reference answers.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import torch
+from torch import Tensor
+from torch._compile import _disable_dynamo
 
-from wavecast.integrations.torch import batching
+from wavecast.integrations.torch import autograd, batching
 from wavecast.kernels import gpu, registry
+from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.operator import Operator
+from wavecast.kernels.refusal import refuse
 
-NAMESPACE = "wavecast"
+NAMESPACE: Final = "wavecast"
 
-_defined: dict[str, Any] = {}
+_library: Final = torch.library.Library(NAMESPACE, "FRAGMENT")
+_defined: Final[set[str]] = set()
 
 
 def install() -> None:
@@ -32,19 +39,36 @@ def install() -> None:
 
 def define(operator: Operator) -> None:
     """`torch.ops.wavecast.<name>`: implementation, fake, gradient, vmap."""
+    _defined.add(operator.name)
     schema = torch.library.infer_schema(operator.call, mutates_args=operator.mutates)
+    if operator.mutates or "Tensor[]" in schema:  # nothing that could be differentiated
+        _custom(operator, schema)
+        return
+    qualified = f"{NAMESPACE}::{operator.name}"
+    _library.define(f"{operator.name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
+    overload = getattr(getattr(torch.ops, NAMESPACE), operator.name).default
+    run = _disable_dynamo(_fresh(_implementation(operator)))
+    _library.impl(operator.name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(
+        qualified, _fresh(operator.fake or operator.reference), lib=_library
+    )
+    differentiable = autograd.kernel(overload, operator.gradient)
+    _library.impl(operator.name, differentiable, "Autograd", with_keyset=True)
+    torch.library.register_vmap(qualified, batching.rule(operator), lib=_library)
+
+
+def _custom(operator: Operator, schema: str) -> None:
     defined = torch.library.custom_op(
         f"{NAMESPACE}::{operator.name}",
         _implementation(operator),
         mutates_args=operator.mutates,
         schema=schema,
     )
-    defined.register_fake(operator.fake or _fake(operator))
+    defined.register_fake(operator.fake or operator.reference)
     if operator.gradient is not None:
         defined.register_autograd(operator.gradient.backward, setup_context=operator.gradient.setup)
     if not operator.mutates:
         defined.register_vmap(batching.rule(operator))
-    _defined[operator.name] = defined
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -61,31 +85,56 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def _implementation(operator: Operator) -> Callable[..., Any]:
+    names = tuple(inspect.signature(operator.call).parameters)
+
     def implementation(*args: Any, **named: Any) -> Any:
-        if gpu.current(*_tensors(args), *_tensors(named.values())) is None:
-            return operator.reference(*args, **named)
-        return operator.call(*args, **named)
+        given = {**dict(zip(names, args, strict=False)), **named}
+        place = device_of(operator.name, given)
+        if gpu.emulated is None and place.type == "cpu":
+            refuse(operator, given)
+            return operator.reference(**given)
+        with torch.cuda.device(place) if place.type == "cuda" else contextlib.nullcontext():
+            return operator.call(**given)
 
     return implementation
 
 
-def _fake(operator: Operator) -> Callable[..., Any]:
-    """Shapes and dtypes by the reference; what it writes in place does not matter."""
-
-    def fake(*args: Any, **named: Any) -> Any:
-        return operator.reference(*args, **named)
-
-    return fake
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    found = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += [one for one in value if isinstance(one, torch.Tensor)]
-    return found
+def device_of(operator: str, given: Mapping[str, Any]) -> torch.device:
+    """Where all tensors of a call lie. Raises ArgumentError."""
+    found = {name: one.device for name, value in given.items() for one in _tensors(value)}
+    places = set(found.values())
+    if len(places) > 1:
+        listed = ", ".join(f"{name} on {place}" for name, place in found.items())
+        raise ArgumentError(f"{operator}: tensors on several devices: {listed}")
+    return places.pop() if places else torch.device("cpu")
 
 
-__all__ = ["NAMESPACE", "define", "function", "install"]
+def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results share no memory with its arguments, nor with each other: PyTorch
+    relies on it. References may return an argument that they had nothing to do with."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        found = function(*args, **named)
+        held = {one.untyped_storage()._cdata for one in _tensors((*args, *named.values()))}
+
+        def own(result: Tensor) -> Tensor:
+            memory = result.untyped_storage()._cdata
+            if memory in held:
+                return result.clone()
+            held.add(memory)
+            return result
+
+        return own(found) if isinstance(found, Tensor) else tuple(own(one) for one in found)
+
+    return run
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [one for one in value if isinstance(one, Tensor)]
+    return []
+
+
+__all__ = ["NAMESPACE", "define", "device_of", "function", "install"]

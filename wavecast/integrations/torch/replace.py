@@ -1,14 +1,15 @@
 """Models whose modules run operators of the library: `replace(model)`.
 
 A module keeps its class, parameters, hooks and place in the state dict; only its `forward` is
-another one. Modules of other people's classes (RMS norms, gated MLPs) are recognised by what they
-have, and taken only if a small random input gives the same result before and after.
+another one, which calls that of the class for inputs the operator does not take. Modules of other
+people's classes (RMS norms, gated MLPs) are recognised by what they have, and taken only if a small
+random input gives the same result before and after.
 """
 
 from __future__ import annotations
 
 import contextlib
-import types
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,9 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wavecast.integrations.torch import library
-from wavecast.integrations.torch.replaced import Done, Left, Replaced
-from wavecast.integrations.torch.substitutes import SUBSTITUTES, why_not
+from wavecast.integrations.torch import huggingface, library
+from wavecast.integrations.torch.huggingface import ACTIVATIONS
+from wavecast.integrations.torch.replaced import Done, Left, Replaced, follow, note
+from wavecast.integrations.torch.substitutes import SUBSTITUTES, floating, why_not
 
 _PROBE_ROWS: Final = 3
 _PROBE_ERROR: Final = 0.05
@@ -29,11 +31,13 @@ _PROBE_ERROR: Final = 0.05
 @dataclass(frozen=True, slots=True)
 class Swap:
     """How modules of one kind are replaced. `why_not(module)` is None for a module of another
-    kind, "" for one it can take, else the reason against. With `probe`, which makes an input, the
-    first of the `forwards` is taken that computes what the module does."""
+    kind, "" for one it can take, else the reason against; `refused(module, input)` is the reason
+    against one call, "" for none. With `probe`, which makes an input, the first of the `forwards`
+    is taken that computes what the module does."""
 
     operator: str
     why_not: Callable[[nn.Module], str | None]
+    refused: Callable[[Any, Tensor], str]
     forwards: tuple[Callable[..., Any], ...]
     probe: Callable[[nn.Module], Tensor] | None = None
 
@@ -48,24 +52,28 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
     """
     library.install()
     account = Replaced()
+    follow(model, account)
     for path, module in model.named_modules():
         for swap in SWAPS:
             reason = swap.why_not(module)
             if reason is None:
                 continue
             forward = swap.forwards[0]
+            if not reason and "forward" in module.__dict__:
+                reason = "a forward of its own, not its class's"
             if not reason and swap.probe is not None:
                 reason, forward = _probed(module, swap)
             name = type(module).__name__
             if reason:
                 account.left.append(Left(path, name, reason))
             else:
-                account.undoing.append(_taken(module, forward))
+                module.forward = functools.partial(
+                    _answered, module, swap.operator, swap.refused, forward
+                )
+                account.undoing.append(functools.partial(module.__dict__.pop, "forward", None))
                 account.done.append(Done(path, name, swap.operator))
             break
     if attention:
-        from wavecast.integrations.torch import huggingface
-
         huggingface.replace(model, account)
     account.left += _unknown(model, account)
     return account
@@ -81,18 +89,19 @@ def _unknown(model: nn.Module, account: Replaced) -> list[Left]:
     ]
 
 
-def _taken(module: nn.Module, forward: Callable[..., Any]) -> Callable[[], None]:
-    """Give a module another forward; the result gives it back its own."""
-    own = module.__dict__.get("forward")
-    module.forward = types.MethodType(forward, module)
-
-    def back() -> None:
-        if own is None:
-            module.__dict__.pop("forward", None)
-        else:
-            module.forward = own
-
-    return back
+def _answered(
+    module: nn.Module,
+    operator: str,
+    refused: Callable[[Any, Tensor], str],
+    forward: Callable[[Any, Tensor], Any],
+    *args: Any,
+    **named: Any,
+) -> Any:
+    """The forward of a replaced module."""
+    usual = len(args) == 1 and not named and isinstance(args[0], Tensor)
+    reason = refused(module, args[0]) if usual else "arguments of another form"
+    note(module, operator, reason)
+    return type(module).forward(module, *args, **named) if reason else forward(module, *args)
 
 
 def _probed(module: nn.Module, swap: Swap) -> tuple[str, Callable[..., Any]]:
@@ -132,16 +141,21 @@ def _odd_parameters(module: nn.Module) -> Iterator[None]:
 
 
 def _linear(self: Any, input: Tensor) -> Tensor:
-    if why_not(F.linear, (input, self.weight, self.bias), {}):
-        return F.linear(input, self.weight, self.bias)
     return SUBSTITUTES[F.linear].call(input, self.weight, self.bias)
 
 
+def _no_linear(self: Any, input: Tensor) -> str:
+    return why_not(F.linear, (input, self.weight, self.bias), {})
+
+
 def _layer_norm(self: Any, input: Tensor) -> Tensor:
-    arguments = (input, self.normalized_shape, self.weight, self.bias, self.eps)
-    if why_not(F.layer_norm, arguments, {}):
-        return F.layer_norm(*arguments)
-    return SUBSTITUTES[F.layer_norm].call(*arguments)
+    return SUBSTITUTES[F.layer_norm].call(
+        input, self.normalized_shape, self.weight, self.bias, self.eps
+    )
+
+
+def _no_layer_norm(self: Any, input: Tensor) -> str:
+    return why_not(F.layer_norm, (input, self.normalized_shape, self.weight, self.bias), {})
 
 
 def _layer_norm_of_channels(self: Any, input: Tensor) -> Tensor:
@@ -150,13 +164,15 @@ def _layer_norm_of_channels(self: Any, input: Tensor) -> Tensor:
 
 
 def _convolution(self: Any, input: Tensor) -> Tensor:
-    function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[self.weight.dim() - 2]
-    arguments = (
-        input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-    )  # fmt: skip
-    if why_not(function, arguments, {}):
-        return function(*arguments)
-    return SUBSTITUTES[function].call(*arguments)
+    return SUBSTITUTES[F.conv2d].call(input, *_convolved(self))
+
+
+def _no_convolution(self: Any, input: Tensor) -> str:
+    return why_not(F.conv2d, (input, *_convolved(self)), {})
+
+
+def _convolved(self: Any) -> tuple[Any, ...]:
+    return self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
 
 
 def _rms_norm(self: Any, hidden_states: Tensor) -> Tensor:
@@ -168,6 +184,10 @@ def _offset_rms_norm(self: Any, hidden_states: Tensor) -> Tensor:
     return torch.ops.wavecast.rms_norm(hidden_states, self.weight, eps, 1.0)
 
 
+def _no_rms_norm(self: Any, hidden_states: Tensor) -> str:
+    return floating(hidden_states, self.weight)
+
+
 def _eps(module: Any, x: Tensor) -> float:
     for name in ("variance_epsilon", "eps", "epsilon"):
         value = getattr(module, name, None)
@@ -177,17 +197,35 @@ def _eps(module: Any, x: Tensor) -> float:
 
 
 def _gated(self: Any, x: Tensor) -> Tensor:
-    return self.down_proj(torch.ops.wavecast.silu_mul(self.gate_proj(x), self.up_proj(x)))
+    return self.down_proj(_product(self.act_fn, self.gate_proj(x), self.up_proj(x)))
 
 
 def _fused_gated(self: Any, x: Tensor) -> Tensor:
-    return self.down_proj(torch.ops.wavecast.silu_mul(self.gate_up_proj(x)))
+    return self.down_proj(_product(_activation(self), self.gate_up_proj(x)))
+
+
+def _product(activation: nn.Module, gate: Tensor, up: Tensor | None = None) -> Tensor:
+    name = ACTIVATIONS[type(activation).__name__]
+    if name == "silu":
+        return torch.ops.wavecast.silu_mul(gate, up)
+    return torch.ops.wavecast.gelu_mul(gate, up, "tanh" if name == "gelu_tanh" else "none")
+
+
+def _activation(module: Any) -> Any:
+    return getattr(module, "activation_fn", None) or getattr(module, "act_fn", None)
+
+
+def _no_gated(self: Any, x: Tensor) -> str:
+    del self
+    return floating(x)
 
 
 def _stored_transposed(self: Any, x: Tensor) -> Tensor:
-    if why_not(torch.matmul, (x, self.weight), {}):
-        return F.linear(x, self.weight.t(), self.bias)
-    return torch.ops.wavecast.matmul(x, self.weight, self.bias)
+    return SUBSTITUTES[F.linear].call(x, self.weight.t(), self.bias)
+
+
+def _no_transposed(self: Any, x: Tensor) -> str:
+    return why_not(F.linear, (x, self.weight, self.bias), {})
 
 
 def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
@@ -199,25 +237,25 @@ def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
     return why
 
 
-def _no_layer_norm(module: nn.Module) -> str | None:
+def _other_layer_norm(module: nn.Module) -> str | None:
     return "" if type(module) is nn.LayerNorm else None
 
 
-def _no_extended_layer_norm(module: nn.Module) -> str | None:
+def _extended_layer_norm(module: nn.Module) -> str | None:
     if not isinstance(module, nn.LayerNorm):
         return None
     fits = isinstance(module.weight, Tensor) and module.weight.dim() == 1
     return "" if fits else "no vector of weights"
 
 
-def _no_norm(module: nn.Module) -> str | None:
+def _other_norm(module: nn.Module) -> str | None:
     weight = getattr(module, "weight", None)
     if "RMSNorm" not in type(module).__name__:
         return None
     return "" if isinstance(weight, Tensor) and weight.dim() == 1 else "no vector of weights"
 
 
-def _no_convolution(module: nn.Module) -> str | None:
+def _other_convolution(module: nn.Module) -> str | None:
     if type(module) not in (nn.Conv1d, nn.Conv2d, nn.Conv3d):
         return None
     conv: Any = module
@@ -226,28 +264,36 @@ def _no_convolution(module: nn.Module) -> str | None:
     return ""
 
 
-def _no_gate(module: nn.Module) -> str | None:
-    parts: Any = module
-    if not all(hasattr(module, name) for name in ("gate_proj", "up_proj", "down_proj", "act_fn")):
-        return None
-    if not isinstance(parts.gate_proj, nn.Module):
-        return None
-    name = type(parts.act_fn).__name__
-    return "" if name.startswith("SiLU") else f"activation {name}"
+def _other_gate(operator: str) -> Callable[[nn.Module], str | None]:
+    def why(module: nn.Module) -> str | None:
+        parts: Any = module
+        names = ("gate_proj", "up_proj", "down_proj", "act_fn")
+        if not all(hasattr(module, name) for name in names):
+            return None
+        return _by_activation(parts, operator) if isinstance(parts.gate_proj, nn.Module) else None
+
+    return why
 
 
-def _no_fused_gate(module: nn.Module) -> str | None:
-    parts: Any = module
-    if not all(
-        isinstance(getattr(parts, n, None), nn.Linear) for n in ("gate_up_proj", "down_proj")
-    ):
-        return None
-    activation = getattr(parts, "activation_fn", None) or getattr(parts, "act_fn", None)
-    name = type(activation).__name__
-    return "" if name.startswith("SiLU") else f"activation {name}"
+def _other_fused_gate(operator: str) -> Callable[[nn.Module], str | None]:
+    def why(module: nn.Module) -> str | None:
+        names = ("gate_up_proj", "down_proj")
+        if not all(isinstance(getattr(module, name, None), nn.Linear) for name in names):
+            return None
+        return _by_activation(module, operator)
+
+    return why
 
 
-def _no_stored_transposed(module: nn.Module) -> str | None:
+def _by_activation(module: nn.Module, operator: str) -> str | None:
+    """Whether an operator has the activation of a module; it counts against one that none has."""
+    name = type(_activation(module)).__name__
+    if name not in ACTIVATIONS:
+        return f"activation {name}"
+    return "" if operator == f"{ACTIVATIONS[name].removesuffix('_tanh')}_mul" else None
+
+
+def _other_stored_transposed(module: nn.Module) -> str | None:
     """GPT-2's `Conv1D` is a linear layer whose weight is [in, out]."""
     if type(module).__name__ != "Conv1D":
         return None
@@ -274,19 +320,26 @@ def _gate_row(module: Any) -> Tensor:
 
 
 SWAPS: Final[Sequence[Swap]] = (
-    Swap("matmul", _is(nn.Linear), (_linear,)),
-    Swap("layer_norm", _no_layer_norm, (_layer_norm,)),
+    Swap("matmul", _is(nn.Linear), _no_linear, (_linear,)),
+    Swap("layer_norm", _other_layer_norm, _no_layer_norm, (_layer_norm,)),
     Swap(
         "layer_norm",
-        _no_extended_layer_norm,
+        _extended_layer_norm,
+        _no_layer_norm,
         (_layer_norm, _layer_norm_of_channels),
         _small_image,
     ),
-    Swap("convolution", _no_convolution, (_convolution,)),
-    Swap("rms_norm", _no_norm, (_rms_norm, _offset_rms_norm), _row),
-    Swap("silu_mul", _no_gate, (_gated,), _gate_row),
-    Swap("silu_mul", _no_fused_gate, (_fused_gated,), _gate_row),
-    Swap("matmul", _no_stored_transposed, (_stored_transposed,), _row),
+    Swap("convolution", _other_convolution, _no_convolution, (_convolution,)),
+    Swap("rms_norm", _other_norm, _no_rms_norm, (_rms_norm, _offset_rms_norm), _row),
+    *(
+        swap
+        for operator in ("silu_mul", "gelu_mul")
+        for swap in (
+            Swap(operator, _other_gate(operator), _no_gated, (_gated,), _gate_row),
+            Swap(operator, _other_fused_gate(operator), _no_gated, (_fused_gated,), _gate_row),
+        )
+    ),
+    Swap("matmul", _other_stored_transposed, _no_transposed, (_stored_transposed,), _row),
 )
 """In this order; the first that knows a module decides."""
 

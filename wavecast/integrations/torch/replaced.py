@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import nn
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,10 @@ class Left:
 class Replaced:
     """The account of one replacement; `undo` takes it back, where that can be.
 
-    `pending` is what a model looks up at every call, and has not yet: a call that an operator
-    answers moves it to `done`, one that stays as it was to `left`, and it may be in both.
+    A module may be called for more than its operator does. Such a call stays as it was; it is in
+    `left`, once for each reason, and the module in `done` as well. `pending` is what a model looks
+    up at every call, and has not yet: a call that an operator answers moves it to `done`, one that
+    stays as it was to `left`.
     """
 
     done: list[Done] = field(default_factory=list)
@@ -57,4 +64,47 @@ class Replaced:
         return "\n".join(lines) or "nothing to replace"
 
 
-__all__ = ["Done", "Left", "Replaced"]
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    path: str
+    account: weakref.ref[Replaced]
+    noted: set[str]
+
+
+_followed: Final[weakref.WeakKeyDictionary[nn.Module, _Followed]] = weakref.WeakKeyDictionary()
+"""Modules of replaced models. A copy of a module is not among them, nor does anything come of one
+whose account nobody kept."""
+
+
+def follow(model: nn.Module, account: Replaced) -> None:
+    """Have calls of the modules of a model entered into its account from now on."""
+    modules = dict(model.named_modules())
+    for path, module in modules.items():
+        _followed[module] = _Followed(path, weakref.ref(account), set())
+
+    def back() -> None:
+        for module in modules.values():
+            _followed.pop(module, None)
+
+    account.undoing.append(back)
+
+
+def note(module: nn.Module, operator: str, reason: str) -> None:
+    """Enter a call of a module that `operator` answered, or, for a `reason`, did not: once for each
+    module and reason. Calls inside compiled graphs are not counted."""
+    if torch.compiler.is_compiling() or module not in _followed:
+        return
+    followed = _followed[module]
+    account = followed.account()
+    if account is None or reason in followed.noted:
+        return
+    followed.noted.add(reason)
+    name = type(module).__name__
+    account.pending = [one for one in account.pending if one.where != followed.path]
+    entries: list[Any] = account.left if reason else account.done
+    entry = Left(followed.path, name, reason) if reason else Done(followed.path, name, operator)
+    if entry not in entries:
+        entries.append(entry)
+
+
+__all__ = ["Done", "Left", "Replaced", "follow", "note"]

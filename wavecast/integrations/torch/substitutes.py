@@ -3,6 +3,7 @@ are compiled, and for programs that run.
 
 A substitute has the signature of the function it stands for and returns what that returns.
 `why_not` says, from arguments (or what stands for them in a graph), why a call cannot be answered.
+Under autocast operands are cast as for the function.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Substitute:
     why_not: Callable[..., str]
 
 
-def _floating(*tensors: Any) -> str:
+def floating(*tensors: Any) -> str:
+    """Why operators do not take tensors (or None) of one floating dtype, "" if they do."""
     given = [one for one in tensors if one is not None]
     if not all(isinstance(one, Tensor) for one in given):
         return "an argument is no tensor"
@@ -45,17 +47,39 @@ def _is_empty(tensor: Tensor) -> bool:
     return any(isinstance(size, int) and size == 0 for size in tensor.shape)
 
 
+def lowered(*tensors: Any) -> list[Any]:
+    """What autocast makes of the operands of a product."""
+    return [_cast(one, lambda kind: torch.get_autocast_dtype(kind)) for one in tensors]
+
+
+def _widened(*tensors: Any) -> list[Any]:
+    """What autocast makes of the operands of a norm: only on GPUs it casts them."""
+    return [_cast(one, lambda kind: None if kind == "cpu" else torch.float32) for one in tensors]
+
+
+def _cast(value: Any, target: Callable[[str], torch.dtype | None]) -> Any:
+    """A tensor as autocast gives it to a function; all else, and float64, stays."""
+    if not isinstance(value, Tensor) or value.dtype not in FLOATS:
+        return value
+    kind = value.device.type
+    dtype = target(kind) if torch.is_autocast_enabled(kind) else None
+    return value if dtype is None else value.to(dtype)
+
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`torch.nn.functional.linear`."""
+    input, weight, bias = lowered(input, weight, bias)
     return torch.ops.wavecast.matmul(input, weight.t(), bias)
 
 
 def _no_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> str:
-    return _floating(input, weight, bias) or ("" if weight.dim() == 2 else "weight is no matrix")
+    wrong = floating(*lowered(input, weight, bias))
+    return wrong or ("" if weight.dim() == 2 else "weight is no matrix")
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """`torch.matmul`, where the second operand is one matrix or both have the same batch."""
+    input, other = lowered(input, other)
     if other.dim() == 2:
         return torch.ops.wavecast.matmul(input, other)
     return torch.ops.wavecast.batched_matmul(input, other)
@@ -64,7 +88,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> str:
     if out is not None:
         return "out="
-    wrong = _floating(input, other)
+    wrong = floating(*lowered(input, other))
     if wrong:
         return wrong
     if input.dim() >= 2 and other.dim() == 2:
@@ -80,6 +104,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """`torch.nn.functional.rms_norm` over the last dimension."""
+    input, weight = _widened(input, weight)
     small = torch.finfo(input.dtype).eps if eps is None else eps
     return torch.ops.wavecast.rms_norm(input, weight, small)
 
@@ -90,7 +115,7 @@ def _no_rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> str:
-    return _floating(input) or _floating(weight) or _last_only(normalized_shape)
+    return floating(input) or floating(weight) or _last_only(normalized_shape)
 
 
 def layer_norm(
@@ -101,7 +126,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """`torch.nn.functional.layer_norm` over the last dimension."""
-    return torch.ops.wavecast.layer_norm(input, weight, bias, eps)
+    return torch.ops.wavecast.layer_norm(*_widened(input, weight, bias), eps)
 
 
 def _no_layer_norm(
@@ -111,7 +136,7 @@ def _no_layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> str:
-    return _floating(input) or _floating(weight, bias) or _last_only(normalized_shape)
+    return floating(input) or floating(weight, bias) or _last_only(normalized_shape)
 
 
 def _last_only(shape: Sequence[int]) -> str:
@@ -130,7 +155,7 @@ def attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention` of [batch, heads, tokens, width]."""
-    q, k, v = (one.transpose(1, 2) for one in (query, key, value))
+    q, k, v = (one.transpose(1, 2) for one in lowered(query, key, value))
     out, _ = torch.ops.wavecast.attention(q, k, v, causal=is_causal, scale=scale)
     return out.transpose(1, 2)
 
@@ -146,7 +171,7 @@ def _no_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> str:
-    wrong = _floating(query, key, value)
+    wrong = floating(*lowered(query, key, value))
     if wrong:
         return wrong
     if attn_mask is not None:
@@ -175,6 +200,7 @@ def convolution(
 ) -> Tensor:
     """`torch.nn.functional.conv1d`, `conv2d`, `conv3d`."""
     spatial = weight.dim() - 2
+    input, weight, bias = lowered(input, weight, bias)
     return torch.ops.wavecast.convolution(
         input,
         weight,
@@ -197,7 +223,7 @@ def _no_convolution(
 ) -> str:
     if isinstance(padding, str):
         return f"padding={padding!r}"
-    wrong = _floating(input, weight, bias)
+    wrong = floating(*lowered(input, weight, bias))
     return wrong or ("" if input.dim() == weight.dim() else "input without a batch")
 
 
@@ -211,7 +237,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _no_silu(input: Tensor, inplace: bool = False) -> str:
-    return _floating(input) or ("in place" if inplace else "")
+    return floating(input) or ("in place" if inplace else "")
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
@@ -220,7 +246,7 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
 
 
 def _no_gelu(input: Tensor, *, approximate: str = "none") -> str:
-    return _floating(input)
+    return floating(input)
 
 
 SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
@@ -254,4 +280,4 @@ def why_not(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> str
         return "arguments of another form"
 
 
-__all__ = ["SUBSTITUTES", "Substitute", "why_not"]
+__all__ = ["SUBSTITUTES", "Substitute", "floating", "lowered", "why_not"]

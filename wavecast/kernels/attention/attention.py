@@ -15,6 +15,7 @@ from wavecast.kernels.attention.sizes import (
     options,
     scores,
 )
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
@@ -210,6 +211,7 @@ OPERATORS = (
         summary="gradients of attention",
         call=attention_backward,
         reference=attention_backward_reference,
+        gradient=by_reference(attention_backward_reference),
         inputs=_backward_inputs,
         work=_backward_work,
         cases=_CASES,

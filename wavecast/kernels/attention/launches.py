@@ -57,7 +57,8 @@ def forward(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
         attention_kernel,
         grid,
         (
-            *(q, k, v, out, lse, *ropes, call.options.sinks, call.options.alibi, *descales),
+            *(q, k, v, out, lse, *ropes, contiguous(call.options.sinks)),
+            *(contiguous(call.options.alibi), *descales),
             *_starts(call),
             *(step for tensor in (q, k, v, out) for step in _steps(call, tensor)),
             *(*rope_steps, *scale_steps, *_scalars(call, lse)),
@@ -142,7 +143,7 @@ def _gradients(
     read = (q, k, v, dout)
     constants = call.constants(*read)
     strides = [step for tensor in read for step in _steps(call, tensor)]
-    starts = (call.options.alibi, *_starts(call))
+    starts = (contiguous(call.options.alibi), *_starts(call))
 
     def over_keys(settings: Settings) -> tuple[int, ...]:
         blocks = triton.cdiv(call.keys, settings["BLOCK_N"])
@@ -198,7 +199,9 @@ def _steps(call: Call, tensor: torch.Tensor) -> tuple[int, int, int]:
 
 
 def _starts(call: Call) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    return (call.packed.starts_q, call.packed.starts_k) if call.packed else (None, None)
+    if call.packed is None:
+        return None, None
+    return call.packed.starts_q.contiguous(), call.packed.starts_k.contiguous()
 
 
 def _check_gradients(

@@ -15,6 +15,7 @@ from wavecast.kernels.attention.sizes import (
     options,
     scores,
 )
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
@@ -230,6 +231,7 @@ OPERATORS = (
         summary="gradients of attention_varlen",
         call=attention_varlen_backward,
         reference=attention_varlen_backward_reference,
+        gradient=by_reference(attention_varlen_backward_reference),
         inputs=_backward_inputs,
         work=_backward_work,
         cases=_CASES,

@@ -28,6 +28,7 @@ from wavecast.kernels.conv.sizes import (
     without_ends,
     work,
 )
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 
 _TOLERANCE = Tolerance(ulps=1.0, accumulated=1e-5)
@@ -70,6 +71,7 @@ OPERATORS = (
         summary="gradient of a convolution's input",
         call=convolution_backward_data,
         reference=convolution_backward_data_reference,
+        gradient=by_reference(convolution_backward_data_reference),
         inputs=data_inputs,
         work=work("data"),
         cases=without_ends(CASES),
@@ -83,6 +85,7 @@ OPERATORS = (
         summary="gradients of a convolution's weight and bias",
         call=convolution_backward_weight,
         reference=convolution_backward_weight_reference,
+        gradient=by_reference(convolution_backward_weight_reference),
         inputs=weight_inputs,
         work=work("weight"),
         cases=without_ends(CASES),

@@ -11,6 +11,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, slope
 from wavecast.kernels.inputs import Make
@@ -184,6 +185,7 @@ OPERATORS = (
         summary="gradients of the activation and gate of matmul",
         call=matmul_epilogue_backward,
         reference=matmul_epilogue_backward_reference,
+        gradient=by_reference(matmul_epilogue_backward_reference),
         inputs=_inputs,
         work=_work,
         batch=Batch(("dy", "z", "gate"), unless=lambda gate=None, **_: gate is None),

@@ -12,6 +12,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
@@ -224,7 +225,7 @@ def cross_entropy_backward_reference(
     slope = terms.reference_slope(
         wide, targets, dloss, dlse, ignore_index, label_smoothing, z_loss, soft_cap
     )
-    return slope.to(logits.dtype)
+    return slope.to(logits.dtype).contiguous()
 
 
 def _check(
@@ -385,6 +386,7 @@ OPERATORS = (
         summary="gradient of cross_entropy",
         call=cross_entropy_backward,
         reference=cross_entropy_backward_reference,
+        gradient=by_reference(cross_entropy_backward_reference),
         inputs=_backward_inputs,
         work=_work(1),
         batch=Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),

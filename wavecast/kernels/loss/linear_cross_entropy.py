@@ -15,6 +15,7 @@ import triton
 
 from wavecast.kernels import checks, gpu, tiles
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.gemm.product import NAMES, Epilogue, product
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.loss import terms
@@ -334,6 +335,7 @@ OPERATORS = (
         summary="gradients of linear_cross_entropy",
         call=linear_cross_entropy_backward,
         reference=linear_cross_entropy_backward_reference,
+        gradient=by_reference(linear_cross_entropy_backward_reference),
         inputs=_backward_inputs,
         work=_work(3),
         cases=_CASES,

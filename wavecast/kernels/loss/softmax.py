@@ -12,6 +12,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.norm.rows import flat, preference
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
@@ -325,6 +326,9 @@ def _pair(name: str, *, log: bool) -> tuple[Operator, Operator]:
             summary=f"gradient of {name}",
             call=log_softmax_backward if log else softmax_backward,
             reference=log_softmax_backward_reference if log else softmax_backward_reference,
+            gradient=by_reference(
+                log_softmax_backward_reference if log else softmax_backward_reference
+            ),
             inputs=_backward_inputs(log),
             work=_work(3),
             batch=Batch(("dy", "y")),

@@ -9,6 +9,7 @@ import triton
 
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.moe import activations, given, gradients, products, steps, tiling
 from wavecast.kernels.moe.activations import Gate
@@ -215,7 +216,7 @@ def moe_experts_backward_reference(
         dbias2.append((dy * share).sum(0))
     none = hidden.new_empty(0, dtype=torch.float32)
     return (
-        dx.to(hidden.dtype),
+        dx.to(hidden.dtype).contiguous(),
         dweights.to(weights.dtype).contiguous(),
         torch.stack(dw1).to(w1.dtype),
         torch.stack(dw2).to(w2.dtype),
@@ -274,6 +275,7 @@ OPERATORS = (
         summary="gradients of moe_experts",
         call=moe_experts_backward,
         reference=moe_experts_backward_reference,
+        gradient=by_reference(moe_experts_backward_reference),
         fake=moe_experts_backward_fake,
         inputs=_inputs,
         work=_work,

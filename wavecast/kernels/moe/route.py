@@ -9,6 +9,7 @@ import triton
 
 from wavecast.kernels import checks
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.moe.route_kernels import (
     BACKWARD,
@@ -322,13 +323,14 @@ OPERATORS = (
         shapes=_SHAPES,
         spaces=(ROUTE,),
         tolerance=Tolerance(ulps=8.0),
-        gradient=Gradient(_setup, _gradient),
+        gradient=Gradient(_setup, _gradient, constants=("bias",)),
     ),
     Operator(
         name="moe_route_backward",
         summary="gradient of moe_route",
         call=moe_route_backward,
         reference=moe_route_backward_reference,
+        gradient=by_reference(moe_route_backward_reference),
         inputs=_backward_inputs,
         work=_work(1),
         batch=Batch(("dweights", "logits", "experts"), merged=True),

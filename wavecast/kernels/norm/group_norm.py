@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from wavecast.kernels import checks
+from wavecast.kernels.derivative import by_reference, pulled_back
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.norm import group_slabs, group_whole
 from wavecast.kernels.norm.group_slabs import Shape
@@ -33,8 +34,7 @@ def group_norm(
     any of these, of one dtype (None: ones and zeros; a bias needs a weight). With `silu` y goes
     through SiLU. Computed in float32; y has the dtype of `x` and, for four dimensions in
     channels-last layout, that layout. The means and scales, 1 / sqrt(var + eps), are float32
-    [images, groups], have no gradient, and are what `group_norm_backward` wants. Raises
-    ArgumentError.
+    [images, groups], and are what `group_norm_backward` wants. Raises ArgumentError.
     """
     name = "group_norm"
     _check(name, x, groups, weight, bias)
@@ -67,12 +67,8 @@ def group_norm_reference(
     y = torch.group_norm(wide, groups, factor, shift, eps)
     if silu:
         y = torch.nn.functional.silu(y)
-    parts = wide.reshape(x.shape[0], groups, -1)
-    means = parts.mean(-1) if x.numel() else parts.sum(-1)
-    variances = (parts - means[..., None]).square()
-    variances = variances.mean(-1) if x.numel() else variances.sum(-1)
     y = y.to(x.dtype).contiguous(memory_format=_layout(x))
-    return y, means, torch.rsqrt(variances + eps)
+    return y, *_statistics(wide, groups, eps)
 
 
 def group_norm_backward(
@@ -187,18 +183,38 @@ def _check(
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
-    x, ctx.groups, weight, bias, _, ctx.silu = inputs
+    ctx.set_materialize_grads(False)
+    x, ctx.groups, weight, bias, ctx.eps, ctx.silu = inputs
     ctx.save_for_backward(x, weight, bias, output[1], output[2])
-    ctx.mark_non_differentiable(output[1], output[2])
 
 
-def _gradient(ctx: Any, dy: torch.Tensor, *_: Any) -> tuple[Any, ...]:
+def _gradient(
+    ctx: Any, dy: torch.Tensor | None, dmeans: torch.Tensor | None, dscales: torch.Tensor | None
+) -> tuple[Any, ...]:
     x, weight, bias, means, scales = ctx.saved_tensors
     dx, dweight, dbias = torch.ops.wavecast.group_norm_backward(
-        dy, x, ctx.groups, weight, bias, means, scales, ctx.silu
+        torch.zeros_like(x) if dy is None else dy,
+        *(x, ctx.groups, weight, bias, means, scales, ctx.silu),
     )
+    if dmeans is not None or dscales is not None:  # gradients of gradients come this way
+        slopes = [
+            torch.zeros_like(one) if slope is None else slope
+            for one, slope in ((means, dmeans), (scales, dscales))
+        ]
+        dx = dx + pulled_back(_statistics, (x, ctx.groups, ctx.eps), (0,), slopes)[0]
     weights = (None if weight is None else dweight, None if bias is None else dbias)
     return dx, None, *weights, None, None
+
+
+def _statistics(x: torch.Tensor, groups: int, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """(means, scales) in float32 at least."""
+    kind = torch.promote_types(x.dtype, torch.float32)
+    if not x.numel():
+        means = torch.zeros((x.shape[0], groups), dtype=kind, device=x.device)
+        return means, torch.rsqrt(means + eps)
+    parts = x.to(kind).reshape(x.shape[0], groups, -1)
+    variances, means = torch.var_mean(parts, -1, correction=0)
+    return means, torch.rsqrt(variances + eps)
 
 
 def _inputs(
@@ -292,6 +308,7 @@ OPERATORS = (
         summary="gradients of group_norm",
         call=group_norm_backward,
         reference=group_norm_backward_reference,
+        gradient=by_reference(group_norm_backward_reference),
         inputs=_backward_inputs,
         work=_work(3, 16.0),
         cases=_CASES,

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from wavecast.kernels import checks
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.norm import rows
 from wavecast.kernels.norm.description import (
     CASES,
@@ -222,6 +223,7 @@ OPERATORS = (
         summary="gradients of layer_norm and layer_norm_residual",
         call=layer_norm_backward,
         reference=layer_norm_backward_reference,
+        gradient=by_reference(layer_norm_backward_reference),
         inputs=inputs("dy", "x", "weight", optional=("dsum",)),
         work=work(2, 1, 14.0),
         cases=CASES,

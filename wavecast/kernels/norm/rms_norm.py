@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.norm import rows
 from wavecast.kernels.norm.description import (
     CASES,
@@ -179,6 +180,7 @@ OPERATORS = (
         summary="gradients of rms_norm and rms_norm_residual",
         call=rms_norm_backward,
         reference=rms_norm_backward_reference,
+        gradient=by_reference(rms_norm_backward_reference),
         inputs=inputs("dy", "x", "weight", optional=("dsum",)),
         work=work(2, 1, 10.0),
         cases=CASES,

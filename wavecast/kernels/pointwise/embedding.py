@@ -12,6 +12,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.pointwise import elementwise
@@ -163,7 +164,7 @@ def embedding_backward_reference(
     """`torch.Tensor.index_add`, in float32 at least."""
     kind = torch.promote_types(dy.dtype, torch.float32)
     flat = indices.reshape(-1).long()
-    rows = dy.reshape(-1, dy.shape[-1]).to(kind)
+    rows = dy.reshape(flat.numel(), dy.shape[-1]).to(kind)
     taken = (flat >= 0) & (flat < vocabulary) & (flat != padding_idx)
     total = rows.new_zeros((vocabulary, dy.shape[-1]))
     if not vocabulary:
@@ -279,6 +280,7 @@ OPERATORS = (
         summary="gradient of a table of embeddings",
         call=embedding_backward,
         reference=embedding_backward_reference,
+        gradient=by_reference(embedding_backward_reference),
         inputs=_backward_inputs,
         work=_backward_work,
         cases=_CASES,

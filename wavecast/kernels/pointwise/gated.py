@@ -10,6 +10,7 @@ import triton.language as tl
 
 from wavecast.kernels import checks
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise import elementwise, functions
@@ -316,6 +317,7 @@ def _pair(
             summary=f"gradients of {name}",
             call=backward,
             reference=backward_reference,
+            gradient=by_reference(backward_reference),
             inputs=_backward_inputs,
             work=elementwise.work(_elements, 3, 2, 12.0),
             batch=Batch(("dy", "x", "up"), unless=lambda up=None, **_: up is None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
+from wavecast.kernels.derivative import pulled_back
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator
 from wavecast.kernels.pointwise.embedding import INDICES
@@ -131,8 +133,7 @@ def rope(
     multimodal), `positions` are [3, ...]: one row per section.
 
     q and k are of one dtype of float32, float16, bfloat16; tables of any of these; computed in
-    float32. `inverse` turns back: that is the gradient. The tables get no gradients. Raises
-    ArgumentError.
+    float32. `inverse` turns back: that is the gradient. Raises ArgumentError.
     """
     _check(q, k, cos, sin, positions, sections)
     leading, dim = q.shape[:-2], q.shape[-1]
@@ -258,20 +259,25 @@ def _check(
 
 def _heads(x: torch.Tensor) -> torch.Tensor:
     """[tokens, heads, dim] whose dimensions lie side by side."""
-    return adjacent(x.reshape(-1, *x.shape[-2:]))
+    return adjacent(x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:]))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     del output
-    _, _, cos, sin, positions, ctx.interleaved, ctx.inverse, ctx.sections = inputs
-    ctx.save_for_backward(cos, sin, positions)
+    q, k, cos, sin, positions, ctx.interleaved, ctx.inverse, ctx.sections = inputs
+    learned = any(ctx.needs_input_grad[2:4])
+    ctx.save_for_backward(cos, sin, positions, *((q, k) if learned else ()))
 
 
 def _gradient(ctx: Any, dq: torch.Tensor, dk: torch.Tensor) -> tuple[Any, ...]:
-    cos, sin, positions = ctx.saved_tensors
+    cos, sin, positions, *turned = ctx.saved_tensors
     turn = torch.ops.wavecast.rope
     found = turn(dq, dk, cos, sin, positions, ctx.interleaved, not ctx.inverse, ctx.sections)
-    return *found, None, None, None, None, None, None
+    tables: tuple[Any, ...] = (None, None)
+    if turned:  # tables are seldom learned: no kernel for that
+        given = (*turned, cos, sin, positions, ctx.interleaved, ctx.inverse, ctx.sections)
+        tables = pulled_back(rope_reference, given, (2, 3), (dq, dk))
+    return *found, *tables, None, None, None, None
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
@@ -342,8 +348,8 @@ def _inputs(
     leading = (batch, tokens) if batch else (tokens,)
     limit, half = max(tokens, 64), (rotary or dim) // 2
     positions = make.integers((*((3,) if sections else ()), *leading), 0, limit) if given else None
-    # Tables stay float32 when finite differences are taken: they have no gradients.
-    turns = make.uniform((limit, half), "float32", -3.2, 3.2)
+    table = dtype if dtype == "float64" else table
+    turns = make.uniform((limit, half), "float64" if dtype == "float64" else "float32", -3.2, 3.2)
     return {
         "q": make.normal((*leading, q_heads, dim), dtype),
         "k": make.normal((*leading, k_heads, dim), dtype),

@@ -152,6 +152,8 @@ def causal_conv1d_backward(
     """
     name = "causal_conv1d_backward"
     check(name, x, weight, bias, state, activation)
+    checks.dtype_in(name, "dy", dy, checks.FLOATS)
+    checks.dtype_in(name, "dnext", dnext, checks.FLOATS)
     checks.shape_is(name, "dy", dy, x.shape)
     batch, channels, length = x.shape
     taps = weight.shape[1]

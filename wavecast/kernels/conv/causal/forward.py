@@ -258,9 +258,11 @@ def causal_conv1d_reference(
     before = x.new_zeros((x.shape[0], channels, taps - 1)) if state is None else state
     whole = torch.cat((before, x), 2)
     wide = None if bias is None else bias.to(kind)
-    y = torch.nn.functional.conv1d(
-        whole.to(kind), weight.to(kind).unsqueeze(1), wide, groups=channels
-    )
+    y = x.to(kind)
+    if x.numel():
+        y = torch.nn.functional.conv1d(
+            whole.to(kind), weight.to(kind).unsqueeze(1), wide, groups=channels
+        )
     y = torch.nn.functional.silu(y) if activation == "silu" else y
     out = torch.empty_like(x) if dense(x) else x.new_empty(x.shape)
     return out.copy_(y), whole[:, :, x.shape[2] :].contiguous()

@@ -25,6 +25,7 @@ from wavecast.kernels.conv.causal.step import (
     causal_conv1d_update,
     causal_conv1d_update_reference,
 )
+from wavecast.kernels.derivative import by_reference
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.model.bounds import Work
@@ -187,6 +188,7 @@ OPERATORS = (
         summary="gradients of causal_conv1d",
         call=causal_conv1d_backward,
         reference=causal_conv1d_backward_reference,
+        gradient=by_reference(causal_conv1d_backward_reference),
         inputs=_backward_inputs,
         work=_work("backward"),
         cases=_CASES,

@@ -1,0 +1,93 @@
+"""References on the CPU refuse what kernels do, in the same words."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+
+import wavecast  # noqa: E402
+from wavecast import ops  # noqa: E402
+from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.kernels.inputs import Make  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_dtypes_of_every_tensor(name: str) -> None:
+    operator = ops.operator(name)
+    for label, value in operator.inputs(Make(), **operator.cases[0]).items():
+        if not isinstance(value, torch.Tensor):
+            continue
+        given = operator.inputs(Make(), **operator.cases[0])
+        given[label] = torch.zeros(value.shape, dtype=torch.complex64)
+        with pytest.raises(ArgumentError, match=r"complex64|different dtypes"):
+            getattr(torch.ops.wavecast, name)(**given)
+
+
+def test_shapes() -> None:
+    x, words = torch.randn(2, 8), r"rms_norm: weight is 1, expected 8"
+    with pytest.raises(ArgumentError, match=words):
+        ops.rms_norm(x, torch.ones(1))
+    with pytest.raises(ArgumentError, match=words), wavecast.device("gfx942"):
+        ops.rms_norm(x, torch.ones(1))
+
+
+def test_float64_is_for_references() -> None:
+    x = torch.randn(2, 8, dtype=torch.float64)
+    assert ops.silu(x).dtype == torch.float64
+    with pytest.raises(ArgumentError, match="x is float64"), wavecast.device("gfx942"):
+        ops.silu(x)
+
+
+def test_devices() -> None:
+    """A launch goes to one device; where the others lie is said for each."""
+    from wavecast.integrations.torch.library import device_of
+
+    x, elsewhere = torch.randn(2, 8), torch.empty(8, device="meta")
+    with pytest.raises(ArgumentError, match=r"rms_norm: .*x on cpu, weight on meta"):
+        device_of("rms_norm", {"x": x, "weight": elsewhere})
+    assert device_of("rms_norm", {"x": x, "weight": None, "eps": 1e-6}) == x.device
+
+
+def test_results_share_no_memory_with_arguments() -> None:
+    x = torch.randn(4)
+    y = ops.dropout(x, 0.0, 1)
+    assert torch.equal(x, y)
+    assert x.data_ptr() != y.data_ptr()
+
+
+@pytest.mark.parametrize("emulated", [False, True])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("causal_conv1d", (torch.empty(2, 3, 0), torch.randn(3, 4))),
+        ("embedding_backward", (torch.empty(5, 0), torch.arange(5), 7)),
+        ("group_norm", (torch.empty(0, 4, 2), 2)),
+        ("rope", (torch.empty(3, 0, 8), torch.randn(3, 1, 8), torch.ones(3, 4), torch.ones(3, 4))),
+    ],
+)
+def test_nothing_of_something(name: str, given: tuple[object, ...], emulated: bool) -> None:
+    with wavecast.device("gfx942") if emulated else contextlib.nullcontext():
+        found = getattr(torch.ops.wavecast, name)(*given)
+    assert all(one.isfinite().all() for one in ((found,) if hasattr(found, "dim") else found))
+
+
+def test_strides_of_small_arguments() -> None:
+    """Those of a sink, of slopes and of starts, which no kernel is told."""
+    gap = torch.randn(4, 2)[:, 0]
+    q = torch.randn(1, 5, 4, 16)
+    starts = torch.tensor([[0, 9], [2, 9], [5, 9]], dtype=torch.int32)[:, 0]
+    given = {"causal": True, "sinks": gap, "alibi": gap.square()}
+    expected = ops.attention(q, q, q, **given)[0]
+    packed = (starts, starts, 3, 3)
+    others = ops.attention_varlen(q[0], q[0], q[0], *packed, **given)[0]
+    with wavecast.device("gfx942"):
+        torch.testing.assert_close(ops.attention(q, q, q, **given)[0], expected)
+        torch.testing.assert_close(
+            ops.attention_varlen(q[0], q[0], q[0], *packed, **given)[0], others
+        )

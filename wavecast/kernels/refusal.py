@@ -1,0 +1,52 @@
+"""What a call refuses, found without running it: so references refuse what kernels do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wavecast.kernels import gpu
+from wavecast.kernels.checks import ArgumentError
+from wavecast.kernels.operator import Operator
+
+
+def refuse(operator: Operator, given: Mapping[str, Any]) -> None:
+    """Raise the ArgumentError that a call with these arguments raises before its first launch.
+
+    It is made with tensors that have no data. References take float64 as well, for which a dtype
+    stands that the kernels take.
+    """
+    error = _refused(operator, given, torch.float32)
+    if error is not None and _refused(operator, given, torch.bfloat16) is not None:
+        raise error
+
+
+def _refused(
+    operator: Operator, given: Mapping[str, Any], wide: torch.dtype
+) -> ArgumentError | None:
+    try:
+        with gpu.without_launches():
+            operator.call(**{name: _stand_in(value, wide) for name, value in given.items()})
+    except ArgumentError as error:
+        return error
+    except Exception:  # a launch, or of any kind: there is no data to look at
+        return None
+    return None
+
+
+def _stand_in(value: Any, wide: torch.dtype) -> Any:
+    """Without data, and with another dtype for float64."""
+    if isinstance(value, Tensor):
+        dtype = _stand_in(value.dtype, wide)
+        return torch.empty_strided(value.shape, value.stride(), dtype=dtype, device="meta")
+    if isinstance(value, torch.dtype):
+        return wide if value is torch.float64 else value
+    if isinstance(value, (list, tuple)):
+        return [_stand_in(one, wide) for one in value]
+    return value
+
+
+__all__ = ["refuse"]
