@@ -21,6 +21,8 @@ from wavecast.model.bounds import Work
 
 _WHOLE_ROW = 32768
 """Columns a program holds at once; longer rows are walked twice."""
+_BITS = tl.constexpr(1.4426950408889634)
+"""Powers of two in one of e."""
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
 
@@ -43,9 +45,10 @@ def softmax_kernel(
         inside = valid & (place < columns)
         x = tl.load(source + place, mask=inside, other=-float("inf"))
         most = tl.max(x.to(tl.float32), axis=1, keep_dims=True)
-        powers = tl.exp(x.to(tl.float32) - most)
+        bits = (x.to(tl.float32) - most) * _BITS  # all that a logarithm must keep in registers
+        powers = tl.exp2(bits)
         total = tl.sum(powers, axis=1, keep_dims=True)
-        y = (x.to(tl.float32) - most) - tl.log(total) if LOG else powers / total
+        y = (bits - tl.log2(total)) * (1.0 / _BITS) if LOG else powers * (1.0 / total)
         tl.store(target + place, y.to(kind), mask=inside)
     else:
         most = tl.full((ROWS, 1), _LOWEST, tl.float32)

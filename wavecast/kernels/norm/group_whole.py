@@ -1,6 +1,7 @@
 """Group norm where a program holds a whole group: forward and backward, each tensor read once.
 
-Elements wait in registers as they were loaded. `nought` and `also` are 0, which the compiler does
+Elements wait in registers as they were loaded, and so do weights: a load between stores would wait
+for them. `nought` and `also` are 0, which the compiler does
 not know: so it does not keep the float32 it made of them for an earlier sum, which would take twice
 the registers.
 """
@@ -29,6 +30,8 @@ from wavecast.model.chip import Chip
 
 _CHANNELS = 64
 """Channels of a group, whose loads and stores are unrolled."""
+_PARTS = 16
+"""Parts of the positions of a group, whose gradients are summed apart: the waves there may be."""
 _HELD = {"gfx": 160 * 2**10, "sm_": 2**17}
 """Bytes that the registers of a program hold, by the beginning of a target: with what they are
 computed from, as many as 16 waves have without spilling."""
@@ -38,19 +41,6 @@ computed from, as many as 16 waves have without spilling."""
 def again(held, nought, ELEMENT: tl.constexpr):
     """What was held, as float32."""
     return (held ^ nought.to(held.dtype)).to(ELEMENT, bitcast=True).to(tl.float32)
-
-
-@triton.jit
-def stacked(values, COUNT: tl.constexpr, LEVELS: tl.constexpr):
-    """A tuple of COUNT = 2**LEVELS tensors [n] as one, [COUNT, n]."""
-    for level in tl.static_range(LEVELS):
-        pairs = ()
-        for number in tl.static_range(COUNT >> (level + 1)):
-            pair = tl.join(values[number], values[number + (COUNT >> (level + 1))])
-            pairs = pairs + (pair,)  # noqa: RUF005 - Triton's tuples
-        values = pairs
-    found = values[0]
-    return tl.trans(tl.reshape(found, (found.shape[0], COUNT)))
 
 
 @triton.jit
@@ -66,22 +56,27 @@ def group_norm_whole_kernel(
     first = (tl.cast(number, tl.int64) if WIDE else number) * size
     place = tl.arange(0, BLOCK)
     inside = place < positions
+    own = number % groups * WIDTH
+    one = tl.full((), 1.0, tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     held = ()
+    factors = ()
+    shifts = ()
     for channel in tl.static_range(WIDTH):
         x = tl.load(x_ptr + first + channel * positions + place, mask=inside, other=0.0)
         total += x.to(tl.float32)
         held = held + (x.to(BITS, bitcast=True),)  # noqa: RUF005 - Triton's tuples
+        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, one)
+        factors = factors + (factor,)  # noqa: RUF005
+        shifts = shifts + (shift,)  # noqa: RUF005
     mean = tl.sum(total, axis=0) / size
     squares = tl.zeros((BLOCK,), tl.float32)
     for channel in tl.static_range(WIDTH):
         apart = tl.where(inside, again(held[channel], nought, KIND) - mean, 0.0)
         squares += apart * apart
     scale = tl.rsqrt(tl.sum(squares, axis=0) / size + eps)
-    own = number % groups * WIDTH
     for channel in tl.static_range(WIDTH):
-        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, scale)
-        y = (again(held[channel], also, KIND) - mean) * factor + shift
+        y = (again(held[channel], also, KIND) - mean) * (factors[channel] * scale) + shifts[channel]
         if SILU:
             y = activated(y, "silu")
         to = y_ptr + first + channel * positions + place
@@ -94,15 +89,14 @@ def group_norm_whole_kernel(
 def group_norm_whole_backward_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, mean_ptr, scale_ptr, plain_ptr, along_ptr, dx_ptr,
     groups, positions, nought,
-    BLOCK: tl.constexpr, WIDTH: tl.constexpr, LEVELS: tl.constexpr, BITS: tl.constexpr,
+    BLOCK: tl.constexpr, WIDTH: tl.constexpr, PARTS: tl.constexpr, BITS: tl.constexpr,
     DY_BITS: tl.constexpr, SILU: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """dx of one group per program, and the sums of each channel's gradients, plain and along the
-    normalised values, to [images, channels]. All channels are summed in one exchange."""
-    COUNT: tl.constexpr = 2**LEVELS
+    """dx of one group per program, and sums of each channel's gradients, plain and along the
+    normalised values, to [images, PARTS, channels]: over PARTS parts of the positions, so that no
+    waves need to meet for them."""
     KIND: tl.constexpr = x_ptr.dtype.element_ty
     DY_KIND: tl.constexpr = dy_ptr.dtype.element_ty
-    LANE: tl.constexpr = min(BLOCK, 16 // x_ptr.dtype.element_ty.itemsize)
     number = tl.program_id(0)
     size = WIDTH * positions
     first = (tl.cast(number, tl.int64) if WIDE else number) * size
@@ -111,49 +105,43 @@ def group_norm_whole_backward_kernel(
     mean = tl.load(mean_ptr + number)
     scale = tl.load(scale_ptr + number)
     own = number % groups * WIDTH
+    part = number // groups * PARTS + tl.arange(0, PARTS)
     held_x = ()
     held_dy = ()
-    plains = ()
-    alongs = ()
-    for channel in tl.static_range(WIDTH):
+    factors = ()
+    shifts = ()
+    for channel in tl.static_range(WIDTH):  # all on their way before the first store
+        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, scale)
+        factors = factors + (factor,)  # noqa: RUF005
+        shifts = shifts + (shift,)  # noqa: RUF005
         at = first + channel * positions + place
         x = tl.load(x_ptr + at, mask=inside, other=0.0)
         dy = tl.load(dy_ptr + at, mask=inside, other=0.0)
         held_x = held_x + (x.to(BITS, bitcast=True),)  # noqa: RUF005
         held_dy = held_dy + (dy.to(DY_BITS, bitcast=True),)  # noqa: RUF005
-        x = x.to(tl.float32) - mean
-        dy = dy.to(tl.float32)
+    plain = tl.zeros((PARTS,), tl.float32)
+    along = tl.zeros((PARTS,), tl.float32)
+    for channel in tl.static_range(WIDTH):
+        x = held_x[channel].to(KIND, bitcast=True).to(tl.float32) - mean
+        dy = held_dy[channel].to(DY_KIND, bitcast=True).to(tl.float32)
         if SILU:
-            factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, scale)
-            dy *= sloped(x * factor + shift, "silu")[1]
-        plain = tl.sum(tl.reshape(dy, (BLOCK // LANE, LANE)), axis=1)
-        along = tl.sum(tl.reshape(dy * x, (BLOCK // LANE, LANE)), axis=1)
-        plains = plains + (plain,)  # noqa: RUF005
-        alongs = alongs + (along,)  # noqa: RUF005
-    for _ in tl.static_range(WIDTH, COUNT):
-        plains = plains + (tl.zeros_like(plains[0]),)  # noqa: RUF005
-        alongs = alongs + (tl.zeros_like(alongs[0]),)  # noqa: RUF005
-    plain, along = two_sums(stacked(plains, COUNT, LEVELS), stacked(alongs, COUNT, LEVELS))
-    along *= scale
-    channel = tl.arange(0, COUNT)
-    real = channel < WIDTH
-    to = number * WIDTH + channel
-    tl.store(plain_ptr + to, plain, mask=real)
-    tl.store(along_ptr + to, along, mask=real)
-    if weight_ptr is not None:
-        weight = tl.load(weight_ptr + own + channel, mask=real, other=0.0).to(tl.float32)
-        plain *= weight
-        along *= weight
+            dy *= sloped(x * factors[channel] + shifts[channel], "silu")[1]
+        own_plain = tl.sum(tl.reshape(dy, (PARTS, BLOCK // PARTS)), axis=1)
+        own_along = tl.sum(tl.reshape(dy * x, (PARTS, BLOCK // PARTS)), axis=1)
+        to = part * (groups * WIDTH) + own + channel
+        tl.store(plain_ptr + to, own_plain)
+        tl.store(along_ptr + to, own_along * scale)
+        plain += own_plain * factors[channel]
+        along += own_along * factors[channel]
     plain, along = two_sums(plain[None, :], along[None, :])
-    plain *= scale / size
+    plain /= size
     along *= scale * scale / size
     for channel in tl.static_range(WIDTH):
-        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, scale)
         x = again(held_x[channel], nought, KIND) - mean
         dy = again(held_dy[channel], nought, DY_KIND)
         if SILU:
-            dy *= sloped(x * factor + shift, "silu")[1]
-        dx = dy * factor - plain - x * along
+            dy *= sloped(x * factors[channel] + shifts[channel], "silu")[1]
+        dx = dy * factors[channel] - plain - x * along
         to = dx_ptr + first + channel * positions + place
         tl.store(to, dx.to(dx_ptr.dtype.element_ty), mask=inside)
 
@@ -190,9 +178,10 @@ def backward(
     bias: torch.Tensor | None, means: torch.Tensor, scales: torch.Tensor, dx: torch.Tensor, *,
     silu: bool,
 ) -> torch.Tensor:  # fmt: skip
-    """Fill `dx`; returns the sums of each channel's gradients, plain and along the normalised
-    values: [2, images, channels] of float32."""
-    sums = means.new_empty((2, shape.images, shape.channels))
+    """Fill `dx`; returns sums of each channel's gradients, plain and along the normalised values:
+    [2, shares, channels] of float32."""
+    parts = min(_PARTS, triton.next_power_of_2(shape.positions))
+    sums = means.new_empty((2, shape.images * parts, shape.channels))
     parameters = (weight is not None) + (bias is not None)
     launch(
         group_norm_whole_backward_kernel,
@@ -204,7 +193,7 @@ def backward(
         BACKWARD,
         shape.problem(silu=silu, parameters=parameters, dy=dy.element_size()),
         WIDTH=shape.width,
-        LEVELS=triton.next_power_of_2(shape.width).bit_length() - 1,
+        PARTS=parts,
         BITS=_bits(source),
         DY_BITS=_bits(dy),
         SILU=silu,

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,122 +14,119 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
-from wavecast.kernels.conv.causal.arguments import check
-from wavecast.kernels.conv.causal.forward import FORWARD, fits, inputs_at
+from wavecast.kernels.conv.causal.arguments import check, dense
+from wavecast.kernels.conv.causal.forward import axes, beyond, described, fits
+from wavecast.kernels.conv.causal.times import filters, store_times, times
+from wavecast.kernels.conv.combine import combine
+from wavecast.kernels.pointwise.functions import sigmoid
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import contiguous
 
-_PARTS_PER_UNIT = 4
-"""Workgroups of the weight's gradient per compute unit."""
-_TIMES = 1024
-"""Times of a tile of the weight's gradient."""
-
-
-@triton.jit
-def slope_at(
-    dy_ptr, x_ptr, weight_ptr, bias_ptr, state_ptr, channel, at, known, length,
-    dy_channel, dy_step, x_channel, x_step, state_channel, state_step,
-    W: tl.constexpr, BIAS: tl.constexpr, STATE: tl.constexpr, SILU: tl.constexpr,
-):  # fmt: skip
-    """The gradient of the sums at times `at`: `dy` times the slope of the activation there, zero
-    outside the sequence."""
-    inside = known & (at >= 0) & (at < length)
-    dy = tl.load(dy_ptr + channel * dy_channel + at * dy_step, mask=inside, other=0.0)
-    slope = dy.to(tl.float32)
-    if SILU:
-        total = slope * 0.0
-        for tap in tl.static_range(W):
-            weight = tl.load(weight_ptr + channel * W + tap, mask=known, other=0.0)
-            x = inputs_at(
-                x_ptr, state_ptr, channel, at + (tap - (W - 1)), known, length,
-                x_channel, x_step, state_channel, state_step, W, STATE,
-            )  # fmt: skip
-            total += x * weight.to(tl.float32)
-        if BIAS:
-            total += tl.load(bias_ptr + channel, mask=known, other=0.0).to(tl.float32)
-        gate = tl.sigmoid(total)
-        slope = slope * gate * (1.0 + total * (1.0 - gate))
-    return slope
+_PROGRAMS_PER_UNIT = 8
+"""Programs per compute unit among which a block of channels is shared, where there are few."""
+_SHARED_CHANNELS = 256
+"""Channels of a block, where they are innermost."""
+_LEAST_TIMES = 256
+"""Times a program has at least."""
 
 
 @triton.jit
 def causal_conv1d_backward_kernel(
-    slope_ptr, dnext_ptr, weight_ptr, dx_ptr, channels, length, dx_batch, dx_channel, dx_step,
-    W: tl.constexpr, WIDE: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_T: tl.constexpr,
-):  # fmt: skip
-    """The gradient of inputs from that of sums [batch, channels, length], and of the last ones from
-    the new state's too. Times before the first are the old state's: `dx_ptr` begins with them."""
-    tiles = tl.cdiv(length + (W - 1), BLOCK_T)
-    number = tl.program_id(0)
-    batch = number // tiles
-    channel = (tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D))[:, None]
-    at = (number % tiles * BLOCK_T + tl.arange(0, BLOCK_T))[None, :] - (W - 1)
-    known = channel < channels
-    wide = batch
-    if WIDE:
-        wide, channel = batch.to(tl.int64), channel.to(tl.int64)
-    row = wide * channels + channel
-    total = tl.zeros((BLOCK_D, BLOCK_T), tl.float32)
-    for tap in tl.static_range(W):
-        later = at + (W - 1 - tap)
-        some = known & (later >= 0) & (later < length)
-        slope = tl.load(slope_ptr + row * length + later, mask=some, other=0.0)
-        weight = tl.load(weight_ptr + channel * W + tap, mask=known, other=0.0).to(tl.float32)
-        total += slope.to(tl.float32) * weight
-    if W > 1:
-        kept = at - (length - (W - 1))
-        some = known & (kept >= 0) & (kept < W - 1)
-        total += tl.load(dnext_ptr + row * (W - 1) + kept, mask=some, other=0.0).to(tl.float32)
-    inside = known & (at < length)
-    to = dx_ptr + wide * dx_batch + channel * dx_channel + (at + (W - 1)) * dx_step
-    tl.store(to, total.to(dx_ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def causal_conv1d_slope_kernel(
-    dy_ptr, x_ptr, weight_ptr, bias_ptr, state_ptr, slope_ptr, part_ptr, channels, length, tiles,
-    turns, dy_batch, dy_channel, dy_step, x_batch, x_channel, x_step,
-    state_batch, state_channel, state_step,
+    dy_ptr, dnext_ptr, x_ptr, weight_ptr, bias_ptr, state_ptr,
+    dx_ptr, dstate_ptr, dweight_ptr, dbias_ptr, batches, channels, length, shares,
+    dy_batch, dy_channel, dy_step, x_batch, x_channel, x_step,
+    state_batch, state_channel, state_step, dx_batch, dx_channel, dx_step,
     W: tl.constexpr, TAPS: tl.constexpr, BIAS: tl.constexpr, STATE: tl.constexpr,
-    SILU: tl.constexpr, WIDE: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_T: tl.constexpr,
+    SILU: tl.constexpr, LAST: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK_D: tl.constexpr, GROUPS: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of sums, to `slope_ptr`, and the share of `turns` tiles of times of a batch in
-    the gradients of weight and bias, to a row of `part_ptr` [shares, channels, TAPS]: taps, then
-    the bias."""
-    shares = tl.cdiv(tiles, turns)
-    number = tl.program_id(0)
-    batch = number // shares
-    channel = (tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D))[:, None]
+    """One of `shares` of all tiles, BLOCK_D channels by GROUPS of EACH times, of a block of
+    channels: their gradients of inputs and of the old state, and their share in those of weight
+    and bias, to row `share` of `dweight_ptr` [shares, channels, W] and `dbias_ptr`."""
+    channel = (tl.program_id(0) * BLOCK_D + tl.arange(0, BLOCK_D))[:, None]
+    share = tl.program_id(1)
     known = channel < channels
-    wide = batch
     if WIDE:
-        wide, channel = batch.to(tl.int64), channel.to(tl.int64)
-    dy_ptr += wide * dy_batch
-    x_ptr += wide * x_batch
-    if STATE:
-        state_ptr += wide * state_batch
-    row = wide * channels + channel
-    place = tl.arange(0, TAPS)[None, :]
-    total = tl.zeros((BLOCK_D, TAPS), tl.float32)
-    first = number % shares * turns
-    for tile in range(first, tl.minimum(first + turns, tiles)):
-        at = (tile * BLOCK_T + tl.arange(0, BLOCK_T))[None, :]
-        slope = slope_at(
-            dy_ptr, x_ptr, weight_ptr, bias_ptr, state_ptr, channel, at, known, length,
-            dy_channel, dy_step, x_channel, x_step, state_channel, state_step,
-            W, BIAS, STATE, SILU,
+        channel = channel.to(tl.int64)
+    weights = filters(weight_ptr, channel, known, W, TAPS, LAST)
+    base = tl.zeros((BLOCK_D, 1), tl.float32)
+    if BIAS:
+        base += tl.load(bias_ptr + channel, known, 0.0).to(tl.float32)
+    dweights = ()
+    for _ in tl.static_range(W):
+        dweights = dweights + (tl.zeros((BLOCK_D, GROUPS), tl.float32),)  # noqa: RUF005 -- Triton
+    dbias = tl.zeros((BLOCK_D, GROUPS), tl.float32)
+    tiles = tl.cdiv(length, GROUPS * EACH)
+    turns = tl.cdiv(batches * tiles, shares)
+    for number in range(share * turns, tl.minimum(share * turns + turns, batches * tiles)):
+        batch = number // tiles
+        start = number % tiles * (GROUPS * EACH)
+        if WIDE:
+            batch, start = batch.to(tl.int64), start.to(tl.int64)
+        row = batch * channels + channel
+        x = times(
+            x_ptr + batch * x_batch, state_ptr + batch * state_batch if STATE else state_ptr,
+            start, channel, known, length, x_channel, x_step, state_channel, state_step,
+            1 - W, EACH + 2 * (W - 1), W, STATE, LAST, EACH, GROUPS,
         )  # fmt: skip
-        tl.store(slope_ptr + row * length + at, slope, mask=known & (at < length))
+        dy = times(
+            dy_ptr + batch * dy_batch, state_ptr, start, channel, known, length,
+            dy_channel, dy_step, 0, 0, 0, EACH + W - 1, W, False, LAST, EACH, GROUPS,
+        )  # fmt: skip
+        slopes = ()
+        for place in tl.static_range(EACH + W - 1):
+            slope = dy[place].to(tl.float32)
+            if SILU:
+                total = base
+                for tap in tl.static_range(W):
+                    total += x[place + tap].to(tl.float32) * weights[tap]
+                gate = sigmoid(total)
+                slope = slope * (gate + (total * gate) * (1.0 - gate))
+            slopes = slopes + (slope,)  # noqa: RUF005 -- Triton
+        for place in tl.static_range(EACH):
+            dbias += slopes[place]
+        sums = ()
         for tap in tl.static_range(W):
-            x = inputs_at(
-                x_ptr, state_ptr, channel, at + (tap - (W - 1)), known, length,
-                x_channel, x_step, state_channel, state_step, W, STATE,
-            )  # fmt: skip
-            share = tl.sum(x * slope, axis=1)[:, None]
-            total += tl.where(place == tap, share, 0.0)
-        total += tl.where(place == W, tl.sum(slope, axis=1)[:, None], 0.0)
-    to = part_ptr + (number.to(tl.int64) * channels + channel) * TAPS + place
-    tl.store(to, total, mask=known & (place <= W))
+            total = dweights[tap]
+            for place in tl.static_range(EACH):
+                total += x[place + tap].to(tl.float32) * slopes[place]
+            sums = sums + (total,)  # noqa: RUF005 -- Triton
+        dweights = sums
+        parts = ()
+        for place in tl.static_range(EACH):
+            total = slopes[place + W - 1] * weights[0]
+            for tap in tl.static_range(1, W):
+                total += slopes[place + W - 1 - tap] * weights[tap]
+            parts = parts + (total,)  # noqa: RUF005 -- Triton
+        if start + GROUPS * EACH > length - (W - 1):
+            # the last inputs are the new state, too
+            first = start + (tl.arange(0, GROUPS) * EACH)[None, :] - (length - (W - 1))
+            ended = ()
+            for place in tl.static_range(EACH):
+                some = known & (first + place >= 0) & (first + place < W - 1)
+                kept = tl.load(dnext_ptr + row * (W - 1) + first + place, some, 0.0)
+                ended = ended + (parts[place] + kept.to(tl.float32),)  # noqa: RUF005 -- Triton
+            parts = ended
+        store_times(
+            dx_ptr + batch * dx_batch, parts, start, channel, known, length, dx_channel, dx_step,
+            LAST, EACH, GROUPS,
+        )  # fmt: skip
+        if start == 0:
+            begins = known & (tl.arange(0, GROUPS) == 0)[None, :]
+            for place in tl.static_range(W - 1):
+                total = slopes[place] * weights[0]
+                for tap in tl.static_range(1, place + 1):
+                    total += slopes[place - tap] * weights[tap]
+                to = tl.broadcast_to(row * (W - 1) + place, (BLOCK_D, GROUPS))
+                if place >= length:
+                    total += tl.load(dnext_ptr + to - length, known, 0.0).to(tl.float32)
+                tl.store(dstate_ptr + to, total.to(dstate_ptr.dtype.element_ty), begins)
+    row = share * channels + channel
+    for tap in tl.static_range(W):
+        total = tl.sum(dweights[tap], axis=1, keep_dims=True)
+        tl.store(dweight_ptr + row * W + tap, total.to(dweight_ptr.dtype.element_ty), known)
+    total = tl.sum(dbias, axis=1, keep_dims=True)
+    tl.store(dbias_ptr + row, total.to(dbias_ptr.dtype.element_ty), known)
 
 
 def causal_conv1d_backward(
@@ -144,8 +139,8 @@ def causal_conv1d_backward(
     activation: str = "silu",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """The gradients of `causal_conv1d` with respect to `x`, `weight`, `bias` and `state`, in the
-    dtypes of `x`, `weight`, `weight` and `x`, contiguous; those of arguments that were not given
-    are what they would be for zeros.
+    dtypes of `x`, `weight`, `weight` and `x`; those of arguments that were not given are what they
+    would be for zeros. That of `x` has channels innermost where `x` has them so.
 
     `dy` is the gradient of the result, `dnext` [batch, channels, W - 1] that of the new state. Sums
     are in float32 in a fixed order. Raises ArgumentError.
@@ -159,74 +154,46 @@ def causal_conv1d_backward(
     taps = weight.shape[1]
     checks.shape_is(name, "dnext", dnext, (batch, channels, taps - 1))
     checks.same_device(name, x=x, dy=dy, dnext=dnext)
-    whole = torch.empty((batch, channels, taps - 1 + length), dtype=x.dtype, device=x.device)
+    dx = torch.empty_like(x) if dense(x) else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    dw = torch.empty((channels, taps), dtype=weight.dtype, device=x.device)
+    db = torch.empty((channels,), dtype=weight.dtype, device=x.device)
     if not x.numel():
-        dw, db = torch.zeros_like(weight), weight.new_zeros(channels)
-        return torch.zeros_like(x), dw, db, dnext.to(x.dtype).clone()
-    device = gpu.launching()
+        return dx, dw.zero_(), db.zero_(), dnext.to(x.dtype).clone()
+    ds = torch.empty((batch, channels, taps - 1), dtype=x.dtype, device=x.device)
     held = x if state is None else state
-    slope = torch.empty((batch, channels, length), dtype=torch.float32, device=x.device)
-    times = min(_TIMES, max(16, triton.next_power_of_2(length)))
-    tiles = triton.cdiv(length, times)
-    wanted = triton.cdiv(_PARTS_PER_UNIT * device.compute_units, batch * triton.cdiv(channels, 8))
-    turns = triton.cdiv(tiles, min(tiles, wanted))
-    shares = batch * triton.cdiv(tiles, turns)
-    width = triton.next_power_of_2(taps + 1)
-    parts = torch.empty((shares, channels, width), dtype=torch.float32, device=x.device)
-    problem = {
-        "batch": batch,
-        "channels": channels,
-        "length": length,
-        "taps": taps,
-        "bytes": x.element_size(),
-        "turns": turns,
-        "last": x.stride(1) == 1 and channels > 1,
-        "bias": bias is not None,
-        "state": state is not None,
-        "silu": activation == "silu",
-        "times": times,
-    }
+    problem = described(x, weight, bias, state, activation)
+    blocks = triton.cdiv(channels, _SHARED_CHANNELS if problem["last"] else 1)
+    wanted = triton.cdiv(_PROGRAMS_PER_UNIT * gpu.launching().compute_units, blocks)
+    shares = min(wanted, triton.cdiv(batch * length, _LEAST_TIMES))
+    dw_parts, db_parts = dw, db
+    if shares > 1:
+        dw_parts = torch.empty((shares, channels * taps), dtype=torch.float32, device=x.device)
+        db_parts = torch.empty((shares, channels), dtype=torch.float32, device=x.device)
     launch(
-        causal_conv1d_slope_kernel,
-        lambda settings: (shares, triton.cdiv(channels, settings["BLOCK_D"])),
+        causal_conv1d_backward_kernel,
+        lambda settings: (triton.cdiv(channels, settings["BLOCK_D"]), shares),
         (
-            *(dy, x, weight.contiguous(), contiguous(bias), state, slope, parts),
-            *(channels, length, tiles, turns),
+            *(dy, dnext.contiguous(), x, weight.contiguous(), contiguous(bias), state),
+            *(dx, ds, dw_parts, db_parts, batch, channels, length, shares),
             *dy.stride(),
             *x.stride(),
             *held.stride(),
+            *dx.stride(),
         ),
-        SLOPE,
-        problem,
+        BACKWARD,
+        {**problem, "shares": shares},
         W=taps,
-        TAPS=width,
+        TAPS=triton.next_power_of_2(taps),
         BIAS=bias is not None,
         STATE=state is not None,
         SILU=activation == "silu",
-        WIDE=checks.wide(x, dy, slope),
+        LAST=problem["last"],
+        WIDE=checks.wide(x, dy, state),
     )
-    launch(
-        causal_conv1d_backward_kernel,
-        lambda settings: (
-            batch * triton.cdiv(length + taps - 1, settings["BLOCK_T"]),
-            triton.cdiv(channels, settings["BLOCK_D"]),
-        ),
-        (
-            *(slope, dnext.contiguous(), weight.contiguous(), whole, channels, length),
-            *whole.stride(),
-        ),
-        BACKWARD,
-        {**problem, "bias": False, "state": False, "last": False},
-        W=taps,
-        WIDE=checks.wide(slope, whole),
-    )
-    sums = parts.sum(0)
-    return (
-        whole[:, :, taps - 1 :].contiguous(),
-        sums[:, :taps].to(weight.dtype).contiguous(),
-        sums[:, taps].to(weight.dtype).contiguous(),
-        whole[:, :, : taps - 1].contiguous(),
-    )
+    if shares > 1:
+        combine(dw_parts, None, dw, "none")
+        combine(db_parts, None, db[None], "none")
+    return dx, dw, db, ds
 
 
 def causal_conv1d_backward_reference(
@@ -259,8 +226,9 @@ def causal_conv1d_backward_reference(
     for tap in range(taps):
         gradient = gradient + pad(slope * wide[:, tap, None], (tap, taps - 1 - tap))
     gradient = gradient.to(x.dtype)
+    dx = torch.empty_like(x) if dense(x) else x.new_empty(x.shape)
     return (
-        gradient[:, :, taps - 1 :].contiguous(),
+        dx.copy_(gradient[:, :, taps - 1 :]),
         dw.to(weight.dtype),
         slope.sum((0, 2)).to(weight.dtype),
         gradient[:, :, : taps - 1].contiguous(),
@@ -291,43 +259,44 @@ def gradient(ctx: Any, dy: torch.Tensor | None, dnext: torch.Tensor | None) -> t
     )
 
 
-def _slope_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {
-        "BLOCK_D": (1, 2, 4, 8),
-        "BLOCK_T": (problem["times"],),
-        "num_warps": (1, 2, 4, 8),
-        "num_stages": (1,),
-    }
-
-
-def _slope_seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    channels, each = settings["BLOCK_D"], settings["EACH"]
     size = problem["batch"] * problem["channels"] * problem["length"]
-    across = triton.cdiv(problem["channels"], settings["BLOCK_D"])
-    tiles = triton.cdiv(problem["length"], problem["times"] * problem["turns"])
+    across = triton.cdiv(problem["channels"], channels)
+    tiles = problem["batch"] * triton.cdiv(problem["length"], each * settings["GROUPS"])
+    again = (problem["taps"] - 1) / each
+    sums = (problem["taps"] + 1) * 4.0 * problem["channels"] * problem["shares"]
     return estimates.streaming(
         device,
         settings,
-        workgroups=problem["batch"] * across * tiles,
-        read=2.0 * size * problem["bytes"],
-        written=4.0 * size,
-        elements=settings["BLOCK_D"] * problem["times"],
-        operations=(problem["taps"] * 16.0 + 20.0) * problem["turns"],
-        held=5.0,
+        workgroups=across * problem["shares"],
+        read=size * problem["bytes"] * (2 + 3 * beyond(problem, settings)),
+        written=size * problem["bytes"] + sums,
+        elements=channels * each * settings["GROUPS"],
+        operations=(problem["taps"] * (3.0 + again) + 14.0 * (1 + again))
+        * triton.cdiv(tiles, problem["shares"])
+        + problem["taps"] * 20.0 / each,
+        held=6.0,
     )
 
 
-BACKWARD = replace(FORWARD, kernel="causal_conv1d_backward_kernel", ignored=("turns", "times"))
-SLOPE = Space(
-    kernel="causal_conv1d_slope_kernel",
-    axes=_slope_axes,
-    fits=fits,
-    seconds=_slope_seconds,
-    classes=("batch", "length", "turns"),
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    """Inputs, slopes and results of a lane's elements wait in registers, about seven for each."""
+    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
+    each = settings["BLOCK_D"] * settings["GROUPS"] * settings["EACH"] / lanes
+    return each <= 32 and fits(problem, settings, device)
+
+
+BACKWARD = Space(
+    kernel="causal_conv1d_backward_kernel",
+    axes=axes,
+    fits=_fits,
+    seconds=_seconds,
+    classes=("batch", "length", "shares"),
 )
 
 __all__ = [
     "BACKWARD",
-    "SLOPE",
     "causal_conv1d_backward",
     "causal_conv1d_backward_reference",
     "gradient",

@@ -8,7 +8,6 @@ import torch
 
 from wavecast.kernels.conv.causal.backward import (
     BACKWARD,
-    SLOPE,
     causal_conv1d_backward,
     causal_conv1d_backward_reference,
     gradient,
@@ -16,7 +15,6 @@ from wavecast.kernels.conv.causal.backward import (
 )
 from wavecast.kernels.conv.causal.forward import (
     FORWARD,
-    VECTOR,
     causal_conv1d,
     causal_conv1d_reference,
 )
@@ -58,8 +56,11 @@ def _inputs(
 
 def _backward_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     given = _inputs(make, **sizes)
-    dy = make.normal(given["x"].shape, sizes["dtype"])
-    shape = (sizes["batch"], sizes["channels"], sizes["taps"] - 1)
+    batch, channels, length = given["x"].shape
+    last = sizes.get("layout") == "last"
+    dy = make.normal((batch, length, channels) if last else given["x"].shape, sizes["dtype"])
+    dy = dy.transpose(1, 2) if last else dy
+    shape = (batch, channels, sizes["taps"] - 1)
     return {"dy": dy, "dnext": make.normal(shape, sizes["dtype"]), **given}
 
 
@@ -166,7 +167,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(FORWARD, VECTOR),
+        spaces=(FORWARD,),
         tolerance=_TOLERANCE,
         gradient=Gradient(setup, gradient),
     ),
@@ -193,8 +194,8 @@ OPERATORS = (
         work=_work("backward"),
         cases=_CASES,
         thorough=_THOROUGH,
-        shapes=_SHAPES[:1],
-        spaces=(SLOPE, BACKWARD),
+        shapes=_SHAPES,
+        spaces=(BACKWARD,),
         tolerance=Tolerance(ulps=1.0, accumulated=1e-4),
     ),
 )

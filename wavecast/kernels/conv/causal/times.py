@@ -1,0 +1,143 @@
+"""Tiles of channels by times whose lanes hold several adjacent times each, in registers.
+
+What a lane holds is a tuple with one tile [channels, groups] per time, so that a shift along time
+is another index. Where times are adjacent in memory a lane loads vectors of them, else (channels
+innermost, LAST) one time after another, vectors of channels.
+"""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def parted(tile, N: tl.constexpr):
+    """The N elements (a power of two) of the last of three dimensions, as tiles of the others."""
+    D: tl.constexpr = tile.shape[0]
+    G: tl.constexpr = tile.shape[1]
+    parts = (tile,)
+    for turn in tl.static_range(5):
+        if 2**turn < N:
+            evens = ()
+            odds = ()
+            for part in tl.static_range(2**turn):
+                pairs = tl.reshape(parts[part], (D, G, N // (2 * 2**turn), 2))
+                even, odd = tl.split(pairs)
+                evens = evens + (even,)  # noqa: RUF005 -- Triton
+                odds = odds + (odd,)  # noqa: RUF005 -- Triton
+            parts = evens + odds
+    flat = ()
+    for part in tl.static_range(N):
+        flat = flat + (tl.reshape(parts[part], (D, G)),)  # noqa: RUF005 -- Triton
+    return flat
+
+
+@triton.jit
+def joined(parts, N: tl.constexpr):
+    """The inverse of `parted`."""
+    D: tl.constexpr = parts[0].shape[0]
+    G: tl.constexpr = parts[0].shape[1]
+    tiles = ()
+    for part in tl.static_range(N):
+        tiles = tiles + (tl.reshape(parts[part], (D, G, 1)),)  # noqa: RUF005 -- Triton
+    for turn in tl.static_range(5):
+        if 2**turn < N:
+            pairs = ()
+            for part in tl.static_range(N // (2 * 2**turn)):
+                pair = tl.join(tiles[part], tiles[part + N // (2 * 2**turn)])
+                pairs = pairs + (tl.reshape(pair, (D, G, 2 * 2**turn)),)  # noqa: RUF005 -- Triton
+            tiles = pairs
+    return tiles[0]
+
+
+@triton.jit
+def filters(
+    weight_ptr, channel, known, W: tl.constexpr, TAPS: tl.constexpr, LAST: tl.constexpr
+):  # fmt: skip
+    """The W taps [channels, 1] of every channel, in float32; TAPS is W or more, a power of two.
+
+    Where lanes have channels of their own, they load all taps as vectors.
+    """
+    taps = ()
+    if LAST:
+        tap = tl.arange(0, TAPS)[None, None, :]
+        inside = known[:, :, None] & (tap < W)
+        parts = parted(tl.load(weight_ptr + channel[:, :, None] * W + tap, inside, 0.0), TAPS)
+        for tap in tl.static_range(W):
+            taps = taps + (parts[tap].to(tl.float32),)  # noqa: RUF005 -- Triton
+    else:
+        for tap in tl.static_range(W):
+            weight = tl.load(weight_ptr + channel * W + tap, known, 0.0)
+            taps = taps + (weight.to(tl.float32),)  # noqa: RUF005 -- Triton
+    return taps
+
+
+@triton.jit
+def times(
+    x_ptr, state_ptr, start, channel, known, length, x_channel, x_step, state_channel, state_step,
+    FROM: tl.constexpr, COUNT: tl.constexpr, W: tl.constexpr, STATE: tl.constexpr,
+    LAST: tl.constexpr, N: tl.constexpr, G: tl.constexpr,
+):  # fmt: skip
+    """COUNT times of G groups of N, from FROM before or after the first of each group on; the first
+    of all groups is `start`, a multiple of N. Times outside the sequence are zero, but those before
+    it the last W - 1 of a state if STATE."""
+    first = start + (tl.arange(0, G) * N)[None, :]
+    found = ()
+    if LAST:
+        for turn in tl.static_range(COUNT):
+            at = first + (FROM + turn)
+            inside = known & (at >= 0) & (at < length)
+            x = tl.load(x_ptr + channel * x_channel + at * x_step, inside, 0.0)
+            if STATE and FROM + turn < 0:
+                if start == 0:
+                    place = state_ptr + channel * state_channel + (at + (W - 1)) * state_step
+                    x += tl.load(place, known & (at < 0) & (at > -W), 0.0)
+            found = found + (x,)  # noqa: RUF005 -- Triton
+    else:
+        # in vectors; floors, which a constant below zero has no operator for
+        V: tl.constexpr = 128 // x_ptr.dtype.element_ty.primitive_bitwidth
+        least: tl.constexpr = -((V - 1 - FROM) // V) if FROM < 0 else FROM // V
+        end: tl.constexpr = (FROM + COUNT + V - 1 + W * V) // V - W
+        row, some = channel[:, :, None], known[:, :, None]
+        for part in tl.static_range(least, end):
+            at = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
+            inside = some & (at >= 0) & (at < length) if part < 0 else some & (at < length)
+            x = tl.load(x_ptr + row * x_channel + at * x_step, inside, 0.0)
+            if STATE and part < 0:
+                if start == 0:
+                    place = state_ptr + row * state_channel + (at + (W - 1)) * state_step
+                    x += tl.load(place, some & (at < 0) & (at > -W), 0.0)
+            found = found + parted(x, V)
+        skipped: tl.constexpr = FROM - least * V
+        found = found[skipped : skipped + COUNT]
+    return found
+
+
+@triton.jit
+def store_times(
+    y_ptr, parts, start, channel, known, length, y_channel, y_step,
+    LAST: tl.constexpr, N: tl.constexpr, G: tl.constexpr,
+):  # fmt: skip
+    """Store what `times` with FROM 0 and COUNT N would load."""
+    kind = y_ptr.dtype.element_ty
+    first = start + (tl.arange(0, G) * N)[None, :]
+    if LAST:
+        for turn in tl.static_range(N):
+            to = y_ptr + channel * y_channel + (first + turn) * y_step
+            tl.store(to, parts[turn].to(kind), known & (first + turn < length))
+    else:
+        V: tl.constexpr = 128 // kind.primitive_bitwidth
+        for part in tl.static_range(N // V):
+            at = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
+            to = y_ptr + channel[:, :, None] * y_channel + at * y_step
+            rounded = ()
+            for turn in tl.static_range(V):
+                rounded = rounded + (parts[part * V + turn].to(kind),)  # noqa: RUF005 -- Triton
+            tl.store(to, joined(rounded, V), known[:, :, None] & (at < length))
+
+
+__all__ = ["filters", "joined", "parted", "store_times", "times"]
