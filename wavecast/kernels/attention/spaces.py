@@ -124,7 +124,7 @@ def _fits(tiles: Tiles, problem: Problem, settings: Settings, device: Device) ->
     if by_lanes(problem, device):
         if tile.rows * tile.columns < 32 * warps:
             return False
-    elif tile.rows < each * warps:
+    elif tile.rows * _sharing(problem, settings, device) < each * warps:
         return False
     if settings["EDGE"] < shape or tile.columns < shape:
         return False
@@ -145,6 +145,13 @@ def _fits(tiles: Tiles, problem: Problem, settings: Settings, device: Device) ->
         if both != (pipelined, pipelined) or (settings["num_stages"] > 1) != pipelined:
             return False
     return settings.get("waves_per_eu", 0) == (2 if pipelined else 0)
+
+
+def _sharing(problem: Problem, settings: Settings, device: Device) -> int:
+    """Waves that may share the rows of one matrix instruction: of the sums of wide heads over keys
+    none holds all, where a wave has 256 registers for all it does."""
+    wide = max(heads(problem)) > 128 and device.target.startswith("gfx1")
+    return 2 if wide and settings.get("SPLIT", False) else 1
 
 
 def _delta_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
