@@ -6,9 +6,9 @@
     with wavecast.device("gfx942"):
         y = ops.rms_norm(x, weight)                # the CPU's: the machine code of a GPU, executed
 
-Every function is `torch.ops.wavecast.<name>` as well, with autograd and `torch.compile`. Importing
-this module defines them. `names()` lists them, `register` adds one of your own
-(docs/adding-an-op.md).
+Every function is `torch.ops.wavecast.<name>` as well, with autograd, gradients of gradients (in
+plain PyTorch), `torch.func` but for its forward mode, and `torch.compile`. Importing this module
+defines them. `names()` lists them, `register` adds one of your own (docs/adding-an-op.md).
 
 Whole models: `replace(model)` gives modules another forward, `substituted()` answers PyTorch's
 functions while a block runs, and `inductor_pass()` rewrites what `torch.compile` is about to

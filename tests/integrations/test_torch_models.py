@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,33 @@ def test_compiled_graphs(block: nn.Module) -> None:
     assert done.count("rms_norm") == 3
     compiled(x).sum().backward()
     assert block.norm.weight.grad is not None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("dtype", "keepdim", "replaced"),
+    [(torch.float32, True, 1), (torch.bfloat16, True, 0), (torch.float32, False, 0)],
+)
+def test_norms_that_are_another_thing_stay(
+    dtype: torch.dtype, keepdim: bool, replaced: int
+) -> None:
+    """One whose weight makes the result wider, one that scales columns by the means of rows."""
+    weight, rewriting = torch.rand(8), ops.inductor_pass()
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=keepdim) + 1e-6)
+        return weight * (wide * scale).to(x.dtype)
+
+    def backend(module: Any, given: Any) -> Any:
+        rewriting(module.graph)
+        module.recompile()
+        return module.forward
+
+    x = torch.randn(8, 8).to(dtype)
+    found = torch.compile(program, backend=backend, fullgraph=True)(x)
+    assert len(rewriting.replaced.done) == replaced
+    torch.testing.assert_close(found, program(x))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
-from wavecast import arch  # noqa: E402
+from wavecast import arch, ops  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.attention import attention as rectangular  # noqa: E402
@@ -251,3 +252,20 @@ def test_a_nan_stays_in_its_row_and_column(dtype: Any) -> None:
     wrong[0, :, :2, 7] = True
     assert torch.equal(out.isnan(), wrong)
     assert torch.equal(lse.isnan(), wrong[..., 0].transpose(1, 2))
+
+
+@pytest.mark.parametrize("left", [-1, 1])
+def test_a_sink_of_minus_infinity_is_none(left: int) -> None:
+    """Also for queries that see nothing, and in the gradient."""
+    q, k, v = (torch.randn(1, tokens, 2, 8, requires_grad=True) for tokens in (5, 3, 3))
+    sinks = torch.tensor([-torch.inf, 0.5], requires_grad=True)
+    found = []
+    for place in (contextlib.nullcontext(), wavecast.device("gfx942")):
+        with place:
+            out, lse = ops.attention(q, k, v, causal=True, left=left, sinks=sinks)
+            grads = torch.autograd.grad(out.square().sum(), (q, k, v, sinks))
+        found.append((out, lse, *grads))
+    assert not found[0][0][0, :2, 0].any()
+    assert bool((found[0][1][0, 0, :2] == -torch.inf).all())
+    for right, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, right)

@@ -91,3 +91,15 @@ def test_strides_of_small_arguments() -> None:
         torch.testing.assert_close(
             ops.attention_varlen(q[0], q[0], q[0], *packed, **given)[0], others
         )
+
+
+def test_what_is_written_shares_no_memory() -> None:
+    rows, words = torch.randn(2, 3), "expanded: elements of it share memory"
+    with pytest.raises(ArgumentError, match=f"state is {words}"):
+        ops.causal_conv1d_update(rows, torch.zeros(1, 3, 3).expand(2, 3, 3), torch.randn(3, 4))
+    cache = torch.zeros(1, 16, 1, 8).expand(4, 16, 1, 8)
+    new, slots = torch.randn(2, 1, 8), torch.tensor([0, 17])
+    with pytest.raises(ArgumentError, match=f"cache of key is {words}"):
+        ops.kv_cache_write(new, new, cache, torch.zeros(4, 16, 1, 8), slots)
+    q = torch.randn(3, dtype=torch.float32).expand(5, 3)
+    torch.testing.assert_close(ops.silu(q), torch.nn.functional.silu(q))

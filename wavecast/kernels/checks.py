@@ -57,6 +57,14 @@ def one_of(operator: str, name: str, value: str, values: Sequence[str]) -> None:
     require(value in values, operator, f"{name} is {value!r}; it takes {', '.join(values)}")
 
 
+def written(operator: str, name: str, tensor: torch.Tensor) -> None:
+    """No two elements of a tensor that is written lie in one place, as those of an expanded one
+    do."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    once = all(step or size <= 1 for size, step in steps)
+    require(once, operator, f"{name} is expanded: elements of it share memory")
+
+
 def wide(*tensors: torch.Tensor | None) -> bool:
     """Whether offsets into some tensor need 64 bits: it reaches 2**31 elements or more. Kernels
     take this as a constant, so that the usual code keeps 32-bit offsets (buffer loads need them).
@@ -81,4 +89,5 @@ __all__ = [
     "same_device",
     "shape_is",
     "wide",
+    "written",
 ]

@@ -50,17 +50,6 @@ def dry() -> bool:
     return getattr(_dry, "on", False)
 
 
-def current(*tensors: Any) -> Device | None:
-    """The GPU that kernels over these tensors run on; None for tensors of the CPU where nothing
-    emulates one."""
-    if emulated is not None:
-        return emulated
-    for tensor in tensors:
-        if tensor is not None and tensor.is_cuda:
-            return _local(tensor.device.index or 0)
-    return None
-
-
 def launching() -> Device:
     """The GPU that a launch goes to now."""
     if dry():
@@ -100,4 +89,4 @@ def known(name: str, target: str) -> Device:
     raise AssertionError(near)
 
 
-__all__ = ["WouldLaunch", "current", "dry", "known", "launching", "without_launches"]
+__all__ = ["WouldLaunch", "dry", "known", "launching", "without_launches"]

@@ -93,12 +93,14 @@ class InductorPass(CustomGraphPass):
             if found is None or not isinstance(weight, Node):
                 continue
             x, eps = found
-            shape, scale = _value(x), _value(weight)
+            shape, scale, result = _value(x), _value(weight), _value(node)
             fits = (
                 isinstance(shape, Tensor)
                 and isinstance(scale, Tensor)
+                and isinstance(result, Tensor)
                 and shape.dtype in FLOATS
                 and scale.dtype in FLOATS
+                and result.dtype == shape.dtype
                 and tuple(scale.shape) == tuple(shape.shape[-1:])
             )
             if not fits:
@@ -136,7 +138,7 @@ def _normalised(node: Any) -> tuple[Node, float] | None:
         square = mean.args[0]
         if not isinstance(square, Node) or not _is_square(square, wide):
             continue
-        if _dimension(mean) != -1:
+        if _dimension(mean) != -1 or not _keeps_dimension(mean):
             continue
         x = _uncast(wide)
         return (x, eps) if isinstance(x, Node) else None
@@ -152,6 +154,10 @@ def _is_square(node: Node, of: Any) -> bool:
 def _dimension(mean: Node) -> Any:
     dim = mean.args[1] if len(mean.args) > 1 else mean.kwargs.get("dim")
     return dim[0] if isinstance(dim, (list, tuple)) and len(dim) == 1 else dim
+
+
+def _keeps_dimension(mean: Node) -> bool:
+    return bool(mean.args[2] if len(mean.args) > 2 else mean.kwargs.get("keepdim", False))
 
 
 def _uncast(node: Any) -> Any:

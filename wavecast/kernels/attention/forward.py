@@ -179,8 +179,10 @@ def attention_kernel(
     most = tl.full((BLOCK_M,), _LOWEST, tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
     if SINKS:
-        most = tl.load(sinks_ptr + head + members).to(tl.float32) * LOG2E
-        total += 2.0**PEAK
+        sink = tl.load(sinks_ptr + head + members).to(tl.float32) * LOG2E
+        none_there = sink < _LOWEST  # -inf is no sink
+        most = tl.where(none_there, _LOWEST, sink)
+        total = tl.where(none_there, 0.0, 2.0**PEAK)
     acc = tl.zeros((BLOCK_M, DIM_V), tl.float32)
     shift = keys - queries
     i = row + shift

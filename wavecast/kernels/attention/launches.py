@@ -99,7 +99,8 @@ def backward(
     sinks = call.options.sinks
     if sinks is None:
         return dq, dk, dv, call.q.new_empty(0)
-    share = torch.exp(sinks.float()[:, None] - lse) * delta
+    finite = lse.masked_fill(lse == -torch.inf, 0.0)  # of rows that see nothing, without a sink
+    share = torch.exp(sinks.float()[:, None] - finite) * delta
     over = (1,) if call.packed else (0, 2)
     return dq, dk, dv, -share.sum(over).to(sinks.dtype)
 

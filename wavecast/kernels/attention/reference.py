@@ -54,7 +54,8 @@ def backward(
         dk[others] = _summed(ds.transpose(1, 2) @ q, call.shared)
         dv[others] = _summed(_kept(p, rows[places], call).transpose(1, 2) @ given, call.shared)
         if sinks is not None:
-            dsinks = dsinks - (torch.exp(sinks.to(kind)[:, None] - lse) * delta).sum(-1)
+            sunk = torch.exp(sinks.to(kind)[:, None] - _finite(lse))
+            dsinks = dsinks - (sunk * delta).sum(-1)
     like = call.q if sinks is None else sinks
     return dq.to(call.q.dtype), dk.to(call.k.dtype), dv.to(call.v.dtype), dsinks.to(like.dtype)
 
@@ -108,7 +109,12 @@ def _lse(logits: torch.Tensor, call: Call) -> torch.Tensor:
 
 def _probabilities(logits: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
     """Rows that see nothing have none."""
-    return torch.exp(logits - lse.masked_fill(lse == float("-inf"), 0.0)[..., None])
+    return torch.exp(logits - _finite(lse)[..., None])
+
+
+def _finite(lse: torch.Tensor) -> torch.Tensor:
+    """Zero for rows that see nothing."""
+    return lse.masked_fill(lse == float("-inf"), 0.0)
 
 
 def _kept(values: torch.Tensor, rows: torch.Tensor, call: Call) -> torch.Tensor:

@@ -131,6 +131,7 @@ def _check_kind(
     """A cache has the dtype of what is written, or one of 8 bits and then perhaps a scale."""
     checks.dtype_in(name, what, new, checks.FLOATS)
     checks.dtype_in(name, f"the cache of {what}", cache, (torch.float32, *CACHES))
+    checks.written(name, f"the cache of {what}", cache)
     small = cache.element_size() == 1
     checks.require(
         small or cache.dtype == new.dtype, name, f"{what} is {new.dtype}, its cache {cache.dtype}"

@@ -195,7 +195,7 @@ def top_k_top_p_mask_reference(
 ) -> torch.Tensor:
     """By sorting, in float64."""
     kept = _kept(logits, temperature, top_k, top_p, min_p)
-    return torch.where(kept, logits, -torch.inf).to(logits.dtype)
+    return torch.where(kept, logits, -torch.inf).to(logits.dtype).contiguous()
 
 
 def _kept(

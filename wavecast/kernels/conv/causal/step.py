@@ -61,6 +61,8 @@ def causal_conv1d_update(
     name = "causal_conv1d_update"
     checks.require(x.dim() == 2, name, f"x has {x.dim()} dimensions, expected 2")
     check(name, x.unsqueeze(2), weight, bias, state, activation)
+    checks.written(name, "state", state)
+    checks.require(x.numel() < 2**31, name, "x has 2**31 elements or more")
     batch, channels = x.shape
     y = torch.empty((batch, channels), dtype=x.dtype, device=x.device)
     if not x.numel():
