@@ -126,7 +126,7 @@ def matmul_fp8_block(
     early = held.early(m, device)
     if early and scale.stride(0) != 1:
         scale = turned(scale)
-    words = held.in_words(a.dtype, m, device) and k % _BLOCK == 0
+    words = held.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
     if words:
         flat, b = held.words(flat), held.words(b)
         times = 4.0

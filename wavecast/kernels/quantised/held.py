@@ -22,7 +22,8 @@ _HALVED: Final = {("gfx942", torch.float8_e4m3fn): torch.float8_e4m3fnuz}
 """Formats whose codes stand for half as much in another that a target multiplies."""
 _WORDS: Final = 1024
 """Up to that many rows of A every tile changes the codes of such formats, beyond it `recode_kernel`
-before: vector instructions of the one take longer than the launches and traffic of the other."""
+before: vector instructions of the one take longer than the launches and traffic of the other. Half
+as many where a compute unit has one tile, and nothing to do beside those instructions."""
 
 
 @triton.jit
@@ -72,10 +73,13 @@ def early(rows: int, device: Device) -> bool:
     return rows > ROWS or device.limits().wave_lanes == 32
 
 
-def in_words(kind: torch.dtype, rows: int, device: Device) -> bool:
-    """Whether a product of so many rows of A takes a format's codes four to a word, as
+def in_words(kind: torch.dtype, rows: int, columns: int, device: Device) -> bool:
+    """Whether a product of so many rows of A and columns takes a format's codes four to a word, as
     `halved_tile` has them."""
-    return rows <= _WORDS and (device.target, kind) in _HALVED
+    if (device.target, kind) not in _HALVED:
+        return False
+    several = triton.cdiv(rows, 128) * triton.cdiv(columns, 128) > device.compute_units
+    return rows <= (_WORDS if several else _WORDS // 2)
 
 
 def words(operand: torch.Tensor) -> torch.Tensor:
