@@ -35,6 +35,36 @@ def latent_tiles(
 
 
 @triton.jit
+def paired_rows(
+    cache, entry, at, block_stride, token_stride, BLOCK_N: tl.constexpr, BLOCK_SIZE: tl.constexpr
+):
+    """Pointers to the even ones of the BLOCK_N tokens from `at` on, which are all in one block."""
+    first = cache + entry.to(tl.int64) * block_stride + at % BLOCK_SIZE * token_stride
+    return first + 2 * tl.arange(0, BLOCK_N // 2) * token_stride
+
+
+@triton.jit
+def paired_tiles(
+    rows, at, end, token_stride,
+    LATENT: tl.constexpr, ROPE: tl.constexpr, PIECE: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """`latent_tiles` of the even tokens of a tile, and those of the odd ones."""
+    token = at + 2 * tl.arange(0, BLOCK_N // 2)
+    even = latent_tiles(rows, token < end, LATENT, ROPE, PIECE, False)
+    odd = latent_tiles(rows + token_stride, token + 1 < end, LATENT, ROPE, PIECE, False)
+    return even, odd
+
+
+@triton.jit
+def interleaved(even, odd, PIECE: tl.constexpr, BLOCK_N: tl.constexpr):
+    """[BLOCK_N, PIECE] of its even and its odd rows, with every 16th column first, then those
+    after them: lanes hold 16 columns in a row, and write to LDS by columns."""
+    even = tl.reshape(even, (BLOCK_N // 2, PIECE // 16, 16))
+    odd = tl.reshape(odd, (BLOCK_N // 2, PIECE // 16, 16))
+    return tl.reshape(tl.permute(tl.join(even, odd), (0, 3, 2, 1)), (BLOCK_N, PIECE))
+
+
+@triton.jit
 def scored(q, keys, score, TURNED: tl.constexpr):
     """`score` and the product of queries and a tile of keys."""
     keys = widened(keys, q.dtype)
@@ -51,7 +81,7 @@ def mla_decode_kernel(
     LATENT: tl.constexpr, ROPE: tl.constexpr, SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     SCALED: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_N: tl.constexpr, VALUE: tl.constexpr, PIECE: tl.constexpr,
-    HELD: tl.constexpr, TURNED: tl.constexpr,
+    HELD: tl.constexpr, TURNED: tl.constexpr, PAIRED: tl.constexpr,
 ):  # fmt: skip
     """A program takes ROWS heads, VALUE columns of their values, and one of SPLITS parts of the
     tokens of a sequence.
@@ -59,7 +89,10 @@ def mla_decode_kernel(
     Where HELD, its queries stay in registers and each tile of tokens is loaded once, a tile ahead;
     else queries and keys are read again for every tile, PIECE elements at a time. Where TURNED, the
     product with the values is that of the transposed operands: Triton then gives each wave columns
-    of its own and all rows, so that a value is read from LDS once and not by every wave.
+    of its own and all rows, so that a value is read from LDS once and not by every wave. Where
+    PAIRED, even and odd tokens are loaded, widened and scored apart, so that lanes have two values
+    of a column side by side: matrix instructions take values that follow each other in tokens,
+    which Triton otherwise turns round in registers only for what is multiplied as it is loaded.
     """
     program = tl.program_id(0)
     count = tl.num_programs(0)
@@ -101,7 +134,13 @@ def mla_decode_kernel(
     table = table_ptr + sequence.to(tl.int64) * table_stride
     token = tl.arange(0, BLOCK_N)
     entries = cache_entries(table, start, end, BLOCK_N, BLOCK_SIZE)
-    if HELD:
+    if PAIRED:
+        rows = paired_rows(
+            cache_ptr, entries, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE
+        )
+        ahead = paired_tiles(rows, start, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
+        entries = cache_entries(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+    elif HELD:
         # loads run a tile ahead, and the table's a tile more
         rows = cache_rows(
             cache_ptr, entries, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
@@ -111,7 +150,25 @@ def mla_decode_kernel(
     for at in range(start, end, BLOCK_N):
         kept = at + token < end
         score = tl.zeros((ROWS, BLOCK_N), tl.float32)
-        if HELD:
+        if PAIRED:
+            tiles = ahead
+            coming = at + BLOCK_N
+            rows = paired_rows(
+                cache_ptr, entries, coming, block_stride, token_stride, BLOCK_N, BLOCK_SIZE
+            )
+            ahead = paired_tiles(rows, coming, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
+            entries = cache_entries(table, coming + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            evens = ()
+            odds = ()
+            even_score = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
+            odd_score = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
+            for number in tl.static_range(0, 1 + LATENT // PIECE):  # pyright: ignore[reportGeneralTypeIssues]
+                evens += (widened(tiles[0][number], kind),)
+                odds += (widened(tiles[1][number], kind),)  # pyright: ignore[reportGeneralTypeIssues]
+                even_score = scored(q[number], evens[number], even_score, False)
+                odd_score = scored(q[number], odds[number], odd_score, False)
+            score = tl.reshape(tl.join(even_score, odd_score), (ROWS, BLOCK_N))
+        elif HELD:
             tiles = ahead
             coming = at + BLOCK_N
             rows = cache_rows(
@@ -144,7 +201,10 @@ def mla_decode_kernel(
         weight = weight.to(kind)  # pyright: ignore[reportArgumentType]
         sums = ()
         for number in tl.static_range(0, VALUE // WIDTH):  # pyright: ignore[reportGeneralTypeIssues]
-            values = widened(tiles[number + FIRST], kind)
+            if PAIRED:
+                values = interleaved(evens[number + 1], odds[number + 1], PIECE, BLOCK_N)
+            else:
+                values = widened(tiles[number + FIRST], kind)
             if TURNED:
                 kept_sum = found[number] * shrink[None, :]
                 sums += (tl.dot(values, tl.trans(weight), kept_sum, out_dtype=tl.float32),)
@@ -166,6 +226,9 @@ def mla_decode_kernel(
     to = row.to(tl.int64)[:, None]
     for number in tl.static_range(0, VALUE // WIDTH):  # pyright: ignore[reportGeneralTypeIssues]
         result = found[number]
+        if PAIRED:
+            result = tl.permute(tl.reshape(result, (ROWS, 16, PIECE // 16)), (0, 2, 1))
+            result = tl.reshape(result, (ROWS, PIECE))
         if TURNED:
             result = tl.trans(result)
         result *= norm[:, None]

@@ -109,7 +109,8 @@ def moe_round_kernel(
     factor = tl.div_rn(most, largest)
     if WAY == 1:
         # gfx942 converts to e4m3fnuz: of half the value, the same code but for that of -0
-        stored = codes_of(x * (0.5 * factor)[:, None], "e4m3fnuz", 3, 8, 0.5 * MOST, True)
+        half = x * (0.5 * factor)[:, None]
+        stored = codes_of(half, "e4m3fnuz", 3, 8, 0.5 * MOST, True)  # pyright: ignore[reportArgumentType]
     else:
         stored = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
         if WAY == 2:
