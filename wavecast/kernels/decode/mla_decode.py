@@ -115,6 +115,7 @@ def mla_decode(
         SPLITS=parts,
         BLOCK_SIZE=block_size,
         SCALED=cache_scale is not None,
+        HALVED=cache.dtype == torch.float8_e4m3fn and device.target == "gfx942",
         WIDE=wide,
         XCDS=xcds(device),
     )

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from wavecast.kernels.decode.parts import cache_entries, cache_rows, widened
+from wavecast.kernels.quantise.formats import half_of
 
 
 @triton.jit
@@ -65,9 +66,21 @@ def interleaved(even, odd, PIECE: tl.constexpr, BLOCK_N: tl.constexpr):
 
 
 @triton.jit
-def scored(q, keys, score, TURNED: tl.constexpr):
+def multiplied(x, kind: tl.constexpr, HALVED: tl.constexpr):
+    """`widened`, or with HALVED half of e4m3fn values, by instructions for e4m3fnuz: of the same
+    codes but for that of -0, which is NaN there."""
+    if HALVED and x.dtype != kind:
+        wide = x.to(tl.uint8, bitcast=True).to(tl.float8e4b8, bitcast=True).to(tl.float32)
+        wide = tl.where(wide == wide, wide, 0.0)
+        return half_of(wide) if kind == tl.bfloat16 else wide.to(kind)
+    else:
+        return widened(x, kind)
+
+
+@triton.jit
+def scored(q, keys, score, TURNED: tl.constexpr, HALVED: tl.constexpr):
     """`score` and the product of queries and a tile of keys."""
-    keys = widened(keys, q.dtype)
+    keys = multiplied(keys, q.dtype, HALVED)
     if TURNED:
         return tl.dot(q, keys, score, out_dtype=tl.float32)
     else:
@@ -79,7 +92,7 @@ def mla_decode_kernel(
     q_ptr, cache_ptr, table_ptr, length_ptr, scale_ptr, out_ptr, part_ptr, stat_ptr, factor,
     sequences, heads, q_sequence, q_head, table_stride, block_stride, token_stride,
     LATENT: tl.constexpr, ROPE: tl.constexpr, SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr,
-    SCALED: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    SCALED: tl.constexpr, HALVED: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_N: tl.constexpr, VALUE: tl.constexpr, PIECE: tl.constexpr,
     HELD: tl.constexpr, TURNED: tl.constexpr, PAIRED: tl.constexpr,
 ):  # fmt: skip
@@ -120,9 +133,10 @@ def mla_decode_kernel(
     q = (latent_tile(from_q, LATENT + tl.arange(0, ROPE), inside, False),)
     if HELD:
         q = latent_tiles(from_q, inside, LATENT, ROPE, PIECE, False)
+    own = 2.0 if HALVED else 1.0
     if SCALED:
-        own = tl.load(scale_ptr)
-        factor *= own
+        own *= tl.load(scale_ptr)
+    factor *= own
     most = tl.full((ROWS,), float("-inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     found = ()
@@ -163,10 +177,10 @@ def mla_decode_kernel(
             even_score = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
             odd_score = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
             for number in tl.static_range(0, 1 + LATENT // PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-                evens += (widened(tiles[0][number], kind),)
-                odds += (widened(tiles[1][number], kind),)  # pyright: ignore[reportGeneralTypeIssues]
-                even_score = scored(q[number], evens[number], even_score, False)
-                odd_score = scored(q[number], odds[number], odd_score, False)
+                evens += (multiplied(tiles[0][number], kind, HALVED),)
+                odds += (multiplied(tiles[1][number], kind, HALVED),)  # pyright: ignore[reportGeneralTypeIssues]
+                even_score = scored(q[number], evens[number], even_score, False, HALVED)
+                odd_score = scored(q[number], odds[number], odd_score, False, HALVED)
             score = tl.reshape(tl.join(even_score, odd_score), (ROWS, BLOCK_N))
         elif HELD:
             tiles = ahead
@@ -177,21 +191,21 @@ def mla_decode_kernel(
             ahead = latent_tiles(rows, coming + token < end, LATENT, ROPE, PIECE, TURNED)
             entries = cache_entries(table, coming + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
             for number in tl.static_range(0, 1 + LATENT // PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-                score = scored(q[number], tiles[number], score, TURNED)
+                score = scored(q[number], tiles[number], score, TURNED, HALVED)
         else:
             rows = cache_rows(
                 cache_ptr, entries, at, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
             )
             entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
             k = latent_tile(rows, LATENT + tl.arange(0, ROPE), kept, False)
-            score = scored(q[0], k, score, False)
+            score = scored(q[0], k, score, False, HALVED)
             # zero, which the compiler must not know: it would keep all queries in registers
             again = tl.minimum(at, 0)
             for first in tl.static_range(0, LATENT, PIECE):  # pyright: ignore[reportGeneralTypeIssues]
                 place = first + tl.arange(0, PIECE)
                 k = latent_tile(rows, place, kept, False)
                 part = latent_tile(from_q + again, place, inside, False)
-                score = scored(part, k, score, False)
+                score = scored(part, k, score, False, HALVED)
             tiles = (latent_tile(rows, column + tl.arange(0, VALUE), kept, False),)
         score = tl.where(kept[None, :], score * factor, float("-inf"))
         peak = tl.maximum(most, tl.max(score, axis=1))
@@ -204,7 +218,7 @@ def mla_decode_kernel(
             if PAIRED:
                 values = interleaved(evens[number + 1], odds[number + 1], PIECE, BLOCK_N)
             else:
-                values = widened(tiles[number + FIRST], kind)
+                values = multiplied(tiles[number + FIRST], kind, HALVED)
             if TURNED:
                 kept_sum = found[number] * shrink[None, :]
                 sums += (tl.dot(values, tl.trans(weight), kept_sum, out_dtype=tl.float32),)
@@ -213,9 +227,7 @@ def mla_decode_kernel(
                 sums += (tl.dot(weight, values, kept_sum, out_dtype=tl.float32),)
         found = sums
         most = peak
-    norm = tl.full((ROWS,), 1.0, tl.float32)
-    if SCALED:
-        norm *= own
+    norm = tl.full((ROWS,), 1.0, tl.float32) * own
     row += sequence * heads
     if SPLITS == 1:
         norm /= tl.where(total > 0, total, 1.0)
