@@ -251,8 +251,9 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     if staged > device.limits().lds_max_per_workgroup:
         return False
     # A third step lies in the LDS unless fewer workgroups then share a compute unit: large tiles
-    # have one to themselves anyhow, and small ones room.
-    if device.target == "gfx950" and (stages == 3) == (64 < rows < 256):
+    # have one to themselves anyhow, and small ones room, but for what they widen.
+    two = 64 < rows < 256 or problem["widened"]
+    if device.target == "gfx950" and (stages == 3) == two:
         return False
     if not parts.shared_out(settings, device, rows, columns, 2):
         return False
