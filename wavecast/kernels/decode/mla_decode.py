@@ -115,6 +115,7 @@ def mla_decode(
         SPLITS=parts,
         BLOCK_SIZE=block_size,
         SCALED=cache_scale is not None,
+        HALVED=cache.dtype == torch.float8_e4m3fn and device.target == "gfx942",
         WIDE=wide,
         XCDS=xcds(device),
     )
@@ -195,12 +196,16 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     if device.target.startswith("gfx9"):
         # values whose wave takes columns are read across tokens, which gfx950 has instructions for
         turned = device.target == "gfx950"
+        # what is widened before it is turned round is not turned in registers, unless by pairs
+        paired = not turned and problem["cache"] != problem["dtype"]
+        pieces = {latent, *((128,) if turned else ()), *((min(latent, 256),) if paired else ())}
         return {
             "ROWS": (rows,),
             "VALUE": (latent,),
-            "PIECE": (latent, 128) if turned and latent > 128 else (latent,),
+            "PIECE": tuple(sorted(pieces)),
             "HELD": (True,),
             "TURNED": (False, True) if turned else (False,),
+            "PAIRED": (True, False) if paired else (False,),
             "num_warps": (1, 2, 4, 8) if turned else (1, 2, 4),
             **shared,
             **compiler_options(device),
@@ -211,6 +216,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "PIECE": (64, 128),
         "HELD": (False,),
         "TURNED": (False,),
+        "PAIRED": (False,),
         "num_warps": (2, 4, 8),
         **shared,
         **compiler_options(device),
@@ -243,7 +249,13 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     walk = _walk(problem, settings)
     rows, waves = settings["ROWS"], settings["num_warps"]
     if walk.held:
-        if walk.turned != (settings["PIECE"] < problem["latent"]) or not walk.fits(device):
+        latent, paired = problem["latent"], settings["PAIRED"]
+        piece = 128 if walk.turned else min(latent, 256) if paired else latent
+        if settings["PIECE"] != piece or (walk.turned and latent == piece):
+            return False
+        if not walk.fits(device):
+            return False
+        if paired and (settings["BLOCK_N"] < 32 or problem["block_size"] % settings["BLOCK_N"]):
             return False
         # a wave per 16 rows, or per 16 rows and 16 tokens where all take columns of the values;
         # fewer would leave a SIMD with one, whose every wait shows
@@ -323,7 +335,7 @@ _SMALL = {"sequences": 2, "heads": 16, "length": 100, "ragged": True, "latent": 
 _CASES = (
     {**_SMALL, "dtype": "bfloat16"},
     {**_SMALL, "dtype": "bfloat16", "latent": 512, "rope": 64, "heads": 20, "length": 70},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fn", "scaled": True, "block_size": 16},
+    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fn", "scaled": True, "block_size": 32},
 )
 _THOROUGH = (
     {**_SMALL, "dtype": "bfloat16", "latent": 256, "rope": 16, "cache": "float8_e4m3fnuz"},

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 import triton
 
-from wavecast.kernels import checks, gpu
+from wavecast.kernels import checks
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.moe import activations, fp8_products, given
+from wavecast.kernels.moe import activations, fp8_products, given, tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.fp8_codes import ROUND, SQUARE, WIDENED, rounded, way_of
+from wavecast.kernels.moe.fp8_codes import ROUND, SQUARE, rounded
 from wavecast.kernels.moe.fp8_products import product_fp8
 from wavecast.kernels.moe.steps import Order
 from wavecast.kernels.operator import Operator, Tolerance
@@ -52,8 +52,7 @@ def moe_experts_fp8(
     gate = Gate.of(name, activation, alpha, limit)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    way = way_of(gpu.launching())
-    order = Order.of(experts, count, w1.element_size(), 128 if way == WIDENED else 256)
+    order = Order.of(experts, count, w1.element_size(), tiling.BYTES_AT_MOST)
     kind = hidden.dtype
     x, x_scale = rounded(hidden, None, count)
     y = product_fp8(x, x_scale, order, w1, scale1, shared=order.top_k, dtype=kind, gate=gate)

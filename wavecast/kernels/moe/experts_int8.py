@@ -8,7 +8,7 @@ import torch
 
 from wavecast.kernels import checks
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.moe import activations, given, products
+from wavecast.kernels.moe import activations, given, products, tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
 from wavecast.kernels.moe.steps import Order, product
@@ -52,7 +52,7 @@ def moe_experts_int8(
     gate = Gate.of(name, activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    order = Order.of(experts, count, w1.element_size())
+    order = Order.of(experts, count, w1.element_size(), tiling.BYTES_AT_MOST)
     bias1 = contiguous(bias1)
     bias2 = contiguous(bias2)
     x, x_scale = per_row(name, hidden, torch.int8, "int8")

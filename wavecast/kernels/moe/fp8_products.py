@@ -16,7 +16,6 @@ from wavecast.kernels.moe import steps, tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.moe.fp8_codes import (
-    DIRECT,
     SQUARE,
     WIDENED,
     activations_of,
@@ -130,13 +129,10 @@ def product_fp8(
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    rows, way = problem["block"], problem["way"]
-    kept = {**tiling.axes(problem, device), "BLOCK_N": (32, 64, 128)}
     # Every wave changes the codes that it multiplies: the fewer, the less work.
-    words = way != DIRECT and device.target.startswith("gfx9")
-    if words and 64 <= rows < 256:
-        kept["num_warps"] = (4,)
-    if words and way == WIDENED and rows >= 64:
+    kept = {**tiling.axes(problem, device, 1), "BLOCK_N": (32, 64, 128)}
+    words = problem["way"] == WIDENED and device.target.startswith("gfx9")
+    if words and problem["block"] >= 64:
         kept["num_stages"] = (1,)
     return kept
 

@@ -76,11 +76,11 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     if dtype == "fp32":
         return {**tiling.axes(problem, device), "BLOCK_K": (32, 64) if matrix else (16, 32)}
     if dtype == "int8":
-        # Where reading weights is all, a row of a step fills a line.
-        depths = (128, 256) if problem["block"] < 64 else (64, 128)
+        # A row of a step fills a line; of less, the L2 is asked for every line more than once.
+        depths = (128, 256) if matrix else (64, 128)
     else:
         depths = (64, 128)
-    return {**tiling.axes(problem, device), "BLOCK_K": depths}
+    return {**tiling.axes(problem, device, tiling.SIZES[dtype]), "BLOCK_K": depths}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:

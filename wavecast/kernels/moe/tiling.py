@@ -27,6 +27,12 @@ _SUSTAINED: Final = 0.5
 _WAITING: Final = {1: 0.4, 2: 0.05}
 """Of the time to read the weights, what is lost with so many workgroups on a compute unit: the
 simulator's, on products bound by memory."""
+_IDLE: Final = 0.25
+"""Of the time of products of bytes, what matrix pipes idle while the only workgroup of a compute
+unit fetches its next step, which takes as long as multiplying it: the simulator's, on MI300X and
+MI355X with 8 and 128 experts."""
+BYTES_AT_MOST: Final = 128
+"""Rows of a block of products of bytes: with more, one workgroup fills a compute unit."""
 
 
 def block_of(slots: int, count: int, size: float, device: Device, most: int = 256) -> int:
@@ -45,15 +51,17 @@ def block_of(slots: int, count: int, size: float, device: Device, most: int = 25
     return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=taken)
 
 
-def axes(problem: Problem, device: Device) -> dict[str, Sequence[Any]]:
-    """What products of every format have in common."""
+def axes(problem: Problem, device: Device, size: float = 2) -> dict[str, Sequence[Any]]:
+    """What products of every format have in common. Bytes are multiplied as fast as the LDS gives
+    them to waves of 64x64 results, so that more waves to a tile wait for it."""
     rows = problem["block"]
     amd = device.target.startswith("gfx")
+    many = (4,) if size == 1 and device.target.startswith("gfx9") else (4, 8)
     kept = {
         "BLOCK_M": (rows,),
         "BLOCK_N": (32, 64, 128, 256) if rows >= 64 else (32, 64, 128),
         "GROUP": (8,),
-        "num_warps": (4, 8) if rows >= 64 else (2, 4) if amd else (4,),
+        "num_warps": many if rows >= 64 else (2, 4) if amd else (4,),
         "num_stages": (2,) if amd else (2, 3),
     }
     return {**kept, **matrix(device)}
@@ -129,7 +137,10 @@ def seconds(
     )
     reading = hit * n * problem["k"] * size / Chip.of(device).hbm
     resident = _resident(settings, device, columns, held or size)
-    return alone + _WAITING.get(resident, 0.0) * reading
+    waiting = _WAITING.get(resident, 0.0) * reading
+    if resident == 1 and max(held, size) == 1 and device.target.startswith("gfx9"):
+        waiting = max(waiting, _IDLE * alone)
+    return alone + waiting
 
 
 __all__ = ["FORMATS", "SIZES", "axes", "block_of", "columns", "fits", "matrix", "seconds"]

@@ -17,6 +17,7 @@ from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8 as FORMATS
 from wavecast.kernels.quantise.formats import half_of, native, values_of
 from wavecast.kernels.quantised import held, parts
+from wavecast.kernels.quantised.held import halved_tile
 from wavecast.kernels.quantised.turned import TURN, turned
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent
@@ -33,13 +34,14 @@ _PART: Final = 3
 def matmul_fp8_block_kernel(
     a_ptr, b_ptr, out_ptr, part_ptr, a_scale_ptr, b_scale_ptr, M, N, K,
     a_row, b_column, a_scale_row, a_scale_step, b_scale_column, b_scale_step,
-    KIND: tl.constexpr, K_EVEN: tl.constexpr, WIDEN: tl.constexpr, TIMES: tl.constexpr,
-    WIDE: tl.constexpr, XCDS: tl.constexpr,
+    KIND: tl.constexpr, K_EVEN: tl.constexpr, WIDEN: tl.constexpr, WORDS: tl.constexpr,
+    TIMES: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some blocks of K, which goes to
     `part_ptr` [SPLIT_K, M, N]. BLOCK_N divides 128, so that a step has one scale of B.
-    TIMES is a factor of all products."""
+    TIMES is a factor of all products. Operands are fp8, widened to bfloat16 here (WIDEN), or words
+    of four e4m3fn codes (WORDS), which become those of half the value in e4m3fnuz."""
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
     tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
@@ -58,23 +60,30 @@ def matmul_fp8_block_kernel(
         first = 0
         last = steps
     tl.assume(last > first)  # so the product of the last step is not behind a branch
-    place = tl.arange(0, 128)
-    from_a = a_ptr + row[:, None] * a_row + place[None, :]
-    from_b = b_ptr + column[None, :] * b_column + place[:, None]
+    UNIT: tl.constexpr = 4 if WORDS else 1  # pyright: ignore[reportAssignmentType]
+    place = tl.arange(0, 128 // UNIT)
+    from_a = a_ptr + row[:, None] * (a_row // UNIT) + place[None, :]
+    if WORDS:
+        from_b = b_ptr + column[:, None] * (b_column // UNIT) + place[None, :]
+    else:
+        from_b = b_ptr + column[None, :] * b_column + place[:, None]
     from_a_scale = a_scale_ptr + row * a_scale_row
     from_b_scale = b_scale_ptr + (tile_column * BLOCK_N // 128) * b_scale_column
     total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
         if K_EVEN:
-            a = tl.load(from_a + step * 128)
-            b = tl.load(from_b + step * 128)
+            a = tl.load(from_a + step * (128 // UNIT))
+            b = tl.load(from_b + step * (128 // UNIT))
         else:
             left = place < K - step * 128
             a = tl.load(from_a + step * 128, mask=left[None, :], other=0.0)
             b = tl.load(from_b + step * 128, mask=left[:, None], other=0.0)
         scale = tl.load(from_a_scale + step * a_scale_step)
         scale = scale * (tl.load(from_b_scale + step * b_scale_step) * TIMES)
-        if WIDEN:
+        if WORDS:
+            a = halved_tile(a, BLOCK_M)
+            b = tl.trans(halved_tile(b, BLOCK_N))
+        elif WIDEN:
             a = half_of(values_of(a.to(tl.uint8, bitcast=True), KIND))
             b = half_of(values_of(b.to(tl.uint8, bitcast=True), KIND))
         total += tl.dot(a, b, out_dtype=tl.float32) * scale[:, None]
@@ -114,16 +123,22 @@ def matmul_fp8_block(
     device = gpu.launching()
     kind = FORMATS[a.dtype]
     times = 1.0
-    if held.early(m, device):
+    early = held.early(m, device)
+    if early and scale.stride(0) != 1:
         scale = turned(scale)
+    words = held.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
+    if words:
+        flat, b = held.words(flat), held.words(b)
+        times = 4.0
+    elif early:
         flat, times_a = held.multiplied(flat, device)
         b, times_b = held.multiplied(b, device)
         times = times_a * times_b
-    format_ = parts.NAMES[flat.dtype]
-    widened = format_ == "fp8" and flat.dtype == a.dtype and not native(kind, device)
+    format_ = "fp8" if words else parts.NAMES[flat.dtype]
+    widened = flat.dtype == a.dtype and not native(kind, device)
     arguments: list[Any] = [
         *(flat, b, out, torch.empty(1, dtype=torch.float32, device=a.device)),
-        *(scale, b_scale, m, n, k, flat.stride(0), b.stride(0)),
+        *(scale, b_scale, m, n, k, *(one.stride(0) * (4 if words else 1) for one in (flat, b))),
         *(scale.stride(0), scale.stride(1), b_scale.stride(0), b_scale.stride(1)),
     ]
     taken: dict[str, Any] = {}
@@ -152,10 +167,12 @@ def matmul_fp8_block(
             "wide": wide,
             "format": format_,
             "widened": widened,
+            "words": words,
         },
         K_EVEN=k % _BLOCK == 0,
         KIND=kind,
         WIDEN=widened,
+        WORDS=words,
         TIMES=times,
         WIDE=wide,
         XCDS=tiles.xcds(device),
@@ -210,24 +227,33 @@ def _check(
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    amd = device.target.startswith("gfx")
+    # Every wave changes the codes of its operands: the fewer share a tile, the less work.
+    words = problem["words"]
+    stages = (3,) if not device.target.startswith("gfx") else (2,)
+    if device.target == "gfx950":
+        stages = (2, 3)
     return {
-        "BLOCK_M": parts.blocks(problem["m"], 16, 256),
+        "BLOCK_M": parts.blocks(problem["m"], 16, 128 if words else 256),
         "BLOCK_N": (16, 32, 64, 128) if problem["m"] <= 64 else (64, 128),
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
-        "num_warps": (1, 2, 4, 8),
-        "num_stages": (2,) if amd else (3,),
+        "num_warps": (1, 2, 4) if words else (1, 2, 4, 8),
+        "num_stages": stages,
         "waves_per_eu": (0,),
         "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
     }
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+    rows, columns, stages = settings["BLOCK_M"], settings["BLOCK_N"], settings["num_stages"]
     size = 1 if problem["format"] == "fp8" and not problem["widened"] else 2
     staged = (rows + columns) * _BLOCK * size * parts.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
+        return False
+    # A third step lies in the LDS unless fewer workgroups then share a compute unit: large tiles
+    # have one to themselves anyhow, and small ones room, but for what they widen.
+    two = 64 < rows < 256 or problem["widened"]
+    if device.target == "gfx950" and (stages == 3) == two:
         return False
     if not parts.shared_out(settings, device, rows, columns, 2):
         return False

@@ -20,6 +20,30 @@ ROWS: Final = 64
 many rows reads them often."""
 _HALVED: Final = {("gfx942", torch.float8_e4m3fn): torch.float8_e4m3fnuz}
 """Formats whose codes stand for half as much in another that a target multiplies."""
+_WORDS: Final = 1024
+"""Up to that many rows of A every tile changes the codes of such formats, beyond it `recode_kernel`
+before: vector instructions of the one take longer than the launches and traffic of the other. Half
+as many where a compute unit has one tile, and nothing to do beside those instructions."""
+
+
+@triton.jit
+def halved_codes(code):
+    """The e4m3fnuz codes of half the values of e4m3fn codes, four to a word: -0 becomes 0, and NaN
+    the code of -0."""
+    size = code & 0x7F7F7F7F
+    nan = ((size + 0x01010101) >> 7) & 0x01010101
+    sign = code & (size + 0x7F7F7F7F) & -0x7F7F7F80
+    return (size + nan) | sign
+
+
+@triton.jit
+def halved_tile(words, ROWS: tl.constexpr):
+    """Words of four e4m3fn codes [ROWS, 32] as e4m3fnuz [ROWS, 128] of half the value."""
+    words = halved_codes(words)
+    even = tl.join(words.to(tl.uint8), (words >> 16).to(tl.uint8))
+    odd = tl.join((words >> 8).to(tl.uint8), (words >> 24).to(tl.uint8))
+    codes = tl.reshape(tl.join(even, odd), (ROWS, 128))
+    return codes.to(tl.float8e4b8, bitcast=True)
 
 
 @triton.jit
@@ -47,6 +71,23 @@ def early(rows: int, device: Device) -> bool:
     """Whether operands are recoded before a product of that many rows: also of few on RDNA, whose
     lanes hold every operand twice and have no registers left to widen it."""
     return rows > ROWS or device.limits().wave_lanes == 32
+
+
+def in_words(kind: torch.dtype, rows: int, columns: int, device: Device) -> bool:
+    """Whether a product of so many rows of A and columns takes a format's codes four to a word, as
+    `halved_tile` has them."""
+    if (device.target, kind) not in _HALVED:
+        return False
+    several = triton.cdiv(rows, 128) * triton.cdiv(columns, 128) > device.compute_units
+    return rows <= (_WORDS if several else _WORDS // 2)
+
+
+def words(operand: torch.Tensor) -> torch.Tensor:
+    """Codes of two dimensions, of which each row is adjacent, four to a word: a copy where rows do
+    not begin at words."""
+    if operand.stride(0) % 4 or operand.storage_offset() % 4:
+        operand = operand.clone(memory_format=torch.contiguous_format)
+    return operand.view(torch.int32)
 
 
 def multiplied(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, float]:
@@ -96,4 +137,4 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
 
 RECODE = Space(kernel="recode_kernel", axes=_axes, seconds=_seconds, classes=("count",))
 
-__all__ = ["RECODE", "ROWS", "early", "multiplied"]
+__all__ = ["RECODE", "ROWS", "early", "halved_tile", "in_words", "multiplied", "words"]
