@@ -197,12 +197,46 @@ def group_norm_sums_kernel(
 
 
 @triton.jit
+def sums_of_groups(
+    plain_ptr, along_ptr, weight_ptr, image, channel, channels, width, spans,
+    CHANNELS: tl.constexpr, TAKEN: tl.constexpr, SPANS: tl.constexpr,
+):  # fmt: skip
+    """Of the groups of CHANNELS neighbours: what each channel's spans left in `plain_ptr` and
+    `along_ptr`, times its weight. TAKEN channels and SPANS spans at a time."""
+    least = tl.min(channel, axis=0)
+    first = least // width * width
+    last = tl.minimum(((least + CHANNELS - 1) // width + 1) * width, channels)
+    plain = tl.zeros((CHANNELS,), tl.float32)
+    along = tl.zeros((CHANNELS,), tl.float32)
+    for start in range(first, last, TAKEN):
+        other = start + tl.arange(0, TAKEN)
+        own_plain = tl.zeros((TAKEN,), tl.float32)
+        own_along = tl.zeros((TAKEN,), tl.float32)
+        for span in range(0, spans, SPANS):
+            at = span + tl.arange(0, SPANS)[:, None]
+            place = (image * spans + at) * channels + other[None, :]
+            inside = (at < spans) & (other < last)[None, :]
+            own_plain += tl.sum(tl.load(plain_ptr + place, mask=inside, other=0.0), axis=0)
+            own_along += tl.sum(tl.load(along_ptr + place, mask=inside, other=0.0), axis=0)
+        if weight_ptr is not None:
+            weight = tl.load(weight_ptr + other, mask=other < last, other=0.0).to(tl.float32)
+            own_plain *= weight
+            own_along *= weight
+        same = (other // width)[:, None] == (channel // width)[None, :]
+        plain += tl.sum(tl.where(same, own_plain[:, None], 0.0), axis=0)
+        along += tl.sum(tl.where(same, own_along[:, None], 0.0), axis=0)
+    return plain, along
+
+
+@triton.jit
 def group_norm_slopes_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, mean_ptr, scale_ptr, plain_ptr, along_ptr, dx_ptr,
     groups, width, positions, span, channel_stride, position_stride,
+    TAKEN: tl.constexpr, SPANS: tl.constexpr,
     SILU: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """dx from a group's mean gradients, plain and along the normalised values."""
+    """dx from the sums of gradients, plain and along the normalised values: those of each channel
+    and span, or, without TAKEN, the weighted ones of each group."""
     channels = groups * width
     image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
     real = channel < channels
@@ -210,8 +244,17 @@ def group_norm_slopes_kernel(
     mean = tl.load(mean_ptr + group, mask=real, other=0.0)
     scale = tl.load(scale_ptr + group, mask=real, other=0.0)
     factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
-    plain = tl.load(plain_ptr + group, mask=real, other=0.0) * scale
-    along = tl.load(along_ptr + group, mask=real, other=0.0) * scale * scale
+    if TAKEN:
+        plain, along = sums_of_groups(
+            plain_ptr, along_ptr, weight_ptr, image, channel, channels, width,
+            tl.cdiv(positions, span), CHANNELS, TAKEN, SPANS,
+        )  # fmt: skip
+    else:
+        plain = tl.load(plain_ptr + group, mask=real, other=0.0)
+        along = tl.load(along_ptr + group, mask=real, other=0.0)
+    share = scale / (width * positions)
+    plain *= share
+    along *= share * scale
     from_image = image * channels * positions + channel[:, None] * channel_stride
     for start in range(first, last, BLOCK):
         place = start + tl.arange(0, BLOCK)[None, :]
@@ -248,6 +291,15 @@ class Shape:
     def grid(self, settings: Settings) -> tuple[int, ...]:
         """Programs of a kernel over slabs."""
         return (self.images * self.spans * triton.cdiv(self.channels, settings["CHANNELS"]),)
+
+    def joined_at_once(self) -> int:
+        """How many channels each program over a slab joins at a time, of those whose groups it
+        needs; 0 where reading what all of them left would take longer than half the slab."""
+        block = min(64, triton.next_power_of_2(self.channels)) if self.last else 1
+        reached = min(self.channels, block + 2 * (self.width - 1))
+        if reached * self.spans * 16 > self.span * block * self.bytes:
+            return 0
+        return min(64, triton.next_power_of_2(reached))
 
     def problem(self, **flags: Any) -> dict[str, Any]:
         """What configurations depend on."""
@@ -314,8 +366,8 @@ def backward(
     bias: torch.Tensor | None, means: torch.Tensor, scales: torch.Tensor, dx: torch.Tensor, *,
     silu: bool,
 ) -> torch.Tensor:  # fmt: skip
-    """Fill `dx`; returns the sums of each channel's gradients, plain and along the normalised
-    values: [2, images, channels] of float32."""
+    """Fill `dx`; returns sums of each channel's gradients, plain and along the normalised values:
+    [2, shares, channels] of float32."""
     problem = shape.problem(silu=silu, parameters=(weight is not None) + (bias is not None))
     given = (dy, source, weight, bias, means, scales)
     parts = means.new_empty((2, shape.images, shape.spans, shape.channels))
@@ -328,20 +380,23 @@ def backward(
         SILU=silu,
         WIDE=checks.wide(source),
     )
-    sums = parts.sum(2)
-    weighted = sums if weight is None else sums * weight.to(torch.float32)
-    size = shape.width * shape.positions
-    plain, along = weighted.view(2, shape.images, shape.groups, shape.width).sum(3) / size
+    taken = shape.joined_at_once()
+    left = parts
+    if not taken:
+        left = parts.sum(2) if weight is None else parts.sum(2) * weight.to(torch.float32)
+        left = left.view(2, shape.images, shape.groups, shape.width).sum(3)
     launch(
         group_norm_slopes_kernel,
         shape.grid,
-        (*given, plain, along, dx, shape.groups, shape.width, *shape.steps),
+        (*given, left[0], left[1], dx, shape.groups, shape.width, *shape.steps),
         SLOPES,
-        problem,
+        {**problem, "taken": taken},
+        TAKEN=taken,
+        SPANS=min(triton.next_power_of_2(shape.spans), 1024 // max(1, taken)),
         SILU=silu,
         WIDE=checks.wide(source),
     )
-    return sums
+    return parts.view(2, -1, shape.channels)
 
 
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
