@@ -26,16 +26,26 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.norm.group_terms import affine
 from wavecast.kernels.pointwise.functions import activated, sloped
 from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.tiles import xcds
 from wavecast.model.chip import Chip
 
 
 @triton.jit
-def slab_of(channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.constexpr):
-    """(image, channels, first and last position) of this program: spans of positions, then blocks
-    of channels, then images."""
+def last_first(XCDS: tl.constexpr):
+    """The number of this program in a second pass, which begins with what the first one ended with:
+    each of XCDS dies, to which programs go in turns, finds that in its own L2."""
+    number = tl.program_id(0)
+    turn = number // XCDS
+    turns = tl.num_programs(0) // XCDS
+    return tl.where(turn < turns, (turns - 1 - turn) * XCDS + number % XCDS, number)
+
+
+@triton.jit
+def slab_of(number, channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.constexpr):
+    """(image, channels, first and last position) of a program: spans of positions, then blocks of
+    channels, then images."""
     spans = tl.cdiv(positions, span)
     blocks = tl.cdiv(channels, CHANNELS)
-    number = tl.program_id(0)
     image = number // (spans * blocks)
     channel = number // spans % blocks * CHANNELS + tl.arange(0, CHANNELS)
     first = number % spans * span
@@ -51,7 +61,9 @@ def group_norm_moments_kernel(
 ):  # fmt: skip
     """Moments of each channel over a span of positions, to [images, spans, channels]. Sums are of
     differences to the mean of the first block, so that nothing cancels."""
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
+    image, channel, first, last = slab_of(
+        tl.program_id(0), channels, positions, span, CHANNELS, WIDE
+    )
     real = (channel < channels)[:, None]
     source = x_ptr + image * channels * positions + channel[:, None] * channel_stride
     total = tl.zeros((CHANNELS, BLOCK), tl.float32)
@@ -128,11 +140,14 @@ def group_norm_apply_kernel(
     groups, width, positions, span, channel_stride, position_stride, eps,
     JOIN: tl.constexpr, SPANS: tl.constexpr,
     SILU: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr,
 ):  # fmt: skip
     """With JOIN, which is then at least the width of a group, a program of one channel joins the
     moments of its group, and the first of a group keeps them."""
     channels = groups * width
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
+    image, channel, first, last = slab_of(
+        last_first(XCDS), channels, positions, span, CHANNELS, WIDE
+    )
     real = channel < channels
     group = image * groups + channel // width
     if JOIN:
@@ -171,7 +186,9 @@ def group_norm_sums_kernel(
     """Sums of each channel's gradients over a span of positions, plain and along the normalised
     values, to [images, spans, channels]."""
     channels = groups * width
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
+    image, channel, first, last = slab_of(
+        tl.program_id(0), channels, positions, span, CHANNELS, WIDE
+    )
     real = channel < channels
     group = image * groups + channel // width
     mean = tl.load(mean_ptr + group, mask=real, other=0.0)
@@ -234,11 +251,14 @@ def group_norm_slopes_kernel(
     groups, width, positions, span, channel_stride, position_stride,
     TAKEN: tl.constexpr, SPANS: tl.constexpr,
     SILU: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr,
 ):  # fmt: skip
     """dx from the sums of gradients, plain and along the normalised values: those of each channel
     and span, or, without TAKEN, the weighted ones of each group."""
     channels = groups * width
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
+    image, channel, first, last = slab_of(
+        last_first(XCDS), channels, positions, span, CHANNELS, WIDE
+    )
     real = channel < channels
     group = image * groups + channel // width
     mean = tl.load(mean_ptr + group, mask=real, other=0.0)
@@ -358,6 +378,7 @@ def forward(
         SPANS=block["SPANS"] if at_once else 0,
         SILU=silu,
         WIDE=wide,
+        XCDS=xcds(gpu.launching()),
     )
 
 
@@ -395,6 +416,7 @@ def backward(
         SPANS=min(triton.next_power_of_2(shape.spans), 1024 // max(1, taken)),
         SILU=silu,
         WIDE=checks.wide(source),
+        XCDS=xcds(gpu.launching()),
     )
     return parts.view(2, -1, shape.channels)
 
