@@ -48,7 +48,8 @@ def softmax_kernel(
         bits = (x.to(tl.float32) - most) * _BITS  # all that a logarithm must keep in registers
         powers = tl.exp2(bits)
         total = tl.sum(powers, axis=1, keep_dims=True)
-        y = (bits - tl.log2(total)) * (1.0 / _BITS) if LOG else powers * (1.0 / total)
+        share = 1.0 / total  # pyright: ignore[reportOperatorIssue]
+        y = (bits - tl.log2(total)) * (1.0 / _BITS) if LOG else powers * share
         tl.store(target + place, y.to(kind), mask=inside)
     else:
         most = tl.full((ROWS, 1), _LOWEST, tl.float32)

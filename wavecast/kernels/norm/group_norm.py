@@ -1,7 +1,8 @@
 """Group norm over channels and positions of images, with SiLU after it where asked.
 
 Where the channels of a group lie together and fit a program's registers, one kernel reads them
-once (`group_whole`); else kernels over slabs read them twice (`group_slabs`).
+once (`group_whole`); else kernels over slabs read them twice (`group_slabs` and
+`group_slabs_backward`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import torch
 from wavecast.kernels import checks
 from wavecast.kernels.derivative import by_reference, pulled_back
 from wavecast.kernels.inputs import Make
-from wavecast.kernels.norm import group_slabs, group_whole
-from wavecast.kernels.norm.group_slabs import Shape
+from wavecast.kernels.norm import group_slabs, group_slabs_backward, group_whole
+from wavecast.kernels.norm.group_slab import Shape
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
@@ -101,7 +102,7 @@ def group_norm_backward(
         return dx, none[0], none[1]
     shape = Shape(source, groups)
     both = shape.bytes + slope.element_size()
-    way = group_whole if group_whole.holds(shape, both) else group_slabs
+    way = group_whole if group_whole.holds(shape, both) else group_slabs_backward
     plain, along = way.backward(
         shape, slope, source, contiguous(weight), contiguous(bias), means.contiguous(),
         scales.contiguous(), dx, silu=silu,
@@ -314,7 +315,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH[1:],
         shapes=_SHAPES,
-        spaces=(group_whole.BACKWARD, group_slabs.SUMS, group_slabs.SLOPES),
+        spaces=(group_whole.BACKWARD, group_slabs_backward.SUMS, group_slabs_backward.SLOPES),
         tolerance=Tolerance(ulps=1.0, accumulated=3e-5),
     ),
 )

@@ -1,10 +1,8 @@
-"""Group norm in slabs: the positions of some channels at a time, in any layout in which channels or
-positions are contiguous.
+"""Group norm over slabs, forward.
 
-Forward, every program leaves the moments (mean, sum of squared differences) of some positions of
-some channels; those of a group are joined in a fixed order (Chan et al., 1983) by a second kernel,
-or, where they are few, by each program of the one that normalises. Backward, sums of gradients
-take the place of moments.
+Every program leaves the moments (mean, sum of squared differences) of some positions of some
+channels; those of a group are joined in a fixed order (Chan et al., 1983) by a second kernel, or,
+where they are few, by each program of the one that normalises.
 """
 
 # What pyright does not know of Triton: unrolled loops, functions that return tuples, constants.
@@ -21,27 +19,13 @@ import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu
+from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
+from wavecast.kernels.norm.group_slab import Shape, axes, last_first, seconds, slab_of
 from wavecast.kernels.norm.group_terms import affine
-from wavecast.kernels.pointwise.functions import activated, sloped
+from wavecast.kernels.pointwise.functions import activated
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.chip import Chip
-
-
-@triton.jit
-def slab_of(channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.constexpr):
-    """(image, channels, first and last position) of this program: spans of positions, then blocks
-    of channels, then images."""
-    spans = tl.cdiv(positions, span)
-    blocks = tl.cdiv(channels, CHANNELS)
-    number = tl.program_id(0)
-    image = number // (spans * blocks)
-    channel = number // spans % blocks * CHANNELS + tl.arange(0, CHANNELS)
-    first = number % spans * span
-    if WIDE:
-        image, channel = image.to(tl.int64), channel.to(tl.int64)
-    return image, channel, first, tl.minimum(first + span, positions)
+from wavecast.kernels.tiles import xcds
 
 
 @triton.jit
@@ -51,7 +35,9 @@ def group_norm_moments_kernel(
 ):  # fmt: skip
     """Moments of each channel over a span of positions, to [images, spans, channels]. Sums are of
     differences to the mean of the first block, so that nothing cancels."""
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
+    image, channel, first, last = slab_of(
+        tl.program_id(0), channels, positions, span, CHANNELS, WIDE
+    )
     real = (channel < channels)[:, None]
     source = x_ptr + image * channels * positions + channel[:, None] * channel_stride
     total = tl.zeros((CHANNELS, BLOCK), tl.float32)
@@ -128,11 +114,14 @@ def group_norm_apply_kernel(
     groups, width, positions, span, channel_stride, position_stride, eps,
     JOIN: tl.constexpr, SPANS: tl.constexpr,
     SILU: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr,
 ):  # fmt: skip
     """With JOIN, which is then at least the width of a group, a program of one channel joins the
     moments of its group, and the first of a group keeps them."""
     channels = groups * width
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
+    image, channel, first, last = slab_of(
+        last_first(XCDS), channels, positions, span, CHANNELS, WIDE
+    )
     real = channel < channels
     group = image * groups + channel // width
     if JOIN:
@@ -160,107 +149,6 @@ def group_norm_apply_kernel(
         if SILU:
             y = activated(y, "silu")
         tl.store(y_ptr + at, y.to(y_ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def group_norm_sums_kernel(
-    dy_ptr, x_ptr, weight_ptr, bias_ptr, mean_ptr, scale_ptr, plain_ptr, along_ptr,
-    groups, width, positions, span, channel_stride, position_stride,
-    SILU: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """Sums of each channel's gradients over a span of positions, plain and along the normalised
-    values, to [images, spans, channels]."""
-    channels = groups * width
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
-    real = channel < channels
-    group = image * groups + channel // width
-    mean = tl.load(mean_ptr + group, mask=real, other=0.0)
-    scale = tl.load(scale_ptr + group, mask=real, other=0.0)
-    factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
-    from_image = image * channels * positions + channel[:, None] * channel_stride
-    plain = tl.zeros((CHANNELS, BLOCK), tl.float32)
-    along = tl.zeros((CHANNELS, BLOCK), tl.float32)
-    for start in range(first, last, BLOCK):
-        place = start + tl.arange(0, BLOCK)[None, :]
-        inside = real[:, None] & (place < last)
-        at = from_image + place * position_stride
-        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        x -= mean[:, None]
-        if SILU:
-            dy *= sloped(x * factor[:, None] + shift[:, None], "silu")[1]
-        plain += dy
-        along += dy * x
-    to = (image * tl.cdiv(positions, span) + first // span) * channels + channel
-    tl.store(plain_ptr + to, tl.sum(plain, axis=1), mask=real)
-    tl.store(along_ptr + to, tl.sum(along, axis=1) * scale, mask=real)
-
-
-@triton.jit
-def group_norm_slopes_kernel(
-    dy_ptr, x_ptr, weight_ptr, bias_ptr, mean_ptr, scale_ptr, plain_ptr, along_ptr, dx_ptr,
-    groups, width, positions, span, channel_stride, position_stride,
-    SILU: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """dx from a group's mean gradients, plain and along the normalised values."""
-    channels = groups * width
-    image, channel, first, last = slab_of(channels, positions, span, CHANNELS, WIDE)
-    real = channel < channels
-    group = image * groups + channel // width
-    mean = tl.load(mean_ptr + group, mask=real, other=0.0)
-    scale = tl.load(scale_ptr + group, mask=real, other=0.0)
-    factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
-    plain = tl.load(plain_ptr + group, mask=real, other=0.0) * scale
-    along = tl.load(along_ptr + group, mask=real, other=0.0) * scale * scale
-    from_image = image * channels * positions + channel[:, None] * channel_stride
-    for start in range(first, last, BLOCK):
-        place = start + tl.arange(0, BLOCK)[None, :]
-        inside = real[:, None] & (place < last)
-        at = from_image + place * position_stride
-        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        x -= mean[:, None]
-        if SILU:
-            dy *= sloped(x * factor[:, None] + shift[:, None], "silu")[1]
-        dx = dy * factor[:, None] - plain[:, None] - x * along[:, None]
-        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=inside)
-
-
-class Shape:
-    """An image tensor as the kernels see it: channels, positions, strides, spans of positions."""
-
-    def __init__(self, x: torch.Tensor, groups: int) -> None:
-        self.images, self.channels = x.shape[:2]
-        self.groups = groups
-        self.width = self.channels // groups
-        self.positions = x.numel() // (self.images * self.channels)
-        self.last = not x.is_contiguous()
-        self.bytes = x.element_size()
-        per_image = self.channels if not self.last else triton.cdiv(self.channels, 64)
-        wanted = triton.cdiv(8 * gpu.launching().compute_units, self.images * per_image)
-        least = 64 if self.last else 2048
-        spans = max(1, min(wanted, self.positions // least))
-        self.span = triton.cdiv(self.positions, spans)
-        self.spans = triton.cdiv(self.positions, self.span)
-        strides = (1, self.channels) if self.last else (self.positions, 1)
-        self.steps = (self.positions, self.span, *strides)
-
-    def grid(self, settings: Settings) -> tuple[int, ...]:
-        """Programs of a kernel over slabs."""
-        return (self.images * self.spans * triton.cdiv(self.channels, settings["CHANNELS"]),)
-
-    def problem(self, **flags: Any) -> dict[str, Any]:
-        """What configurations depend on."""
-        return {
-            "images": self.images,
-            "channels": self.channels,
-            "groups": self.groups,
-            "positions": self.positions,
-            "span": self.span,
-            "last": self.last,
-            "bytes": self.bytes,
-            **flags,
-        }
 
 
 def forward(
@@ -306,82 +194,8 @@ def forward(
         SPANS=block["SPANS"] if at_once else 0,
         SILU=silu,
         WIDE=wide,
+        XCDS=xcds(gpu.launching()),
     )
-
-
-def backward(
-    shape: Shape, dy: torch.Tensor, source: torch.Tensor, weight: torch.Tensor | None,
-    bias: torch.Tensor | None, means: torch.Tensor, scales: torch.Tensor, dx: torch.Tensor, *,
-    silu: bool,
-) -> torch.Tensor:  # fmt: skip
-    """Fill `dx`; returns the sums of each channel's gradients, plain and along the normalised
-    values: [2, images, channels] of float32."""
-    problem = shape.problem(silu=silu, parameters=(weight is not None) + (bias is not None))
-    given = (dy, source, weight, bias, means, scales)
-    parts = means.new_empty((2, shape.images, shape.spans, shape.channels))
-    launch(
-        group_norm_sums_kernel,
-        shape.grid,
-        (*given, parts[0], parts[1], shape.groups, shape.width, *shape.steps),
-        SUMS,
-        problem,
-        SILU=silu,
-        WIDE=checks.wide(source),
-    )
-    sums = parts.sum(2)
-    weighted = sums if weight is None else sums * weight.to(torch.float32)
-    size = shape.width * shape.positions
-    plain, along = weighted.view(2, shape.images, shape.groups, shape.width).sum(3) / size
-    launch(
-        group_norm_slopes_kernel,
-        shape.grid,
-        (*given, plain, along, dx, shape.groups, shape.width, *shape.steps),
-        SLOPES,
-        problem,
-        SILU=silu,
-        WIDE=checks.wide(source),
-    )
-    return sums
-
-
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    """Slabs with the contiguous one of channels and positions in whole cache lines."""
-    if problem["last"]:
-        channels = min(64, triton.next_power_of_2(problem["channels"]))
-        blocks = (32, 16, 64, 128)
-    else:
-        channels = 1
-        blocks = (2048, 1024, 512, 4096)
-    most = triton.next_power_of_2(problem["span"])
-    return {
-        "CHANNELS": (channels,),
-        "BLOCK": [n for n in blocks if n <= most] or [most],
-        "num_warps": (4, 2, 8, 1),
-        "num_stages": (1,),
-    }
-
-
-def _slab_seconds(reads: int, writes: int) -> Any:
-    def seconds(problem: Problem, settings: Settings, device: Device) -> float:
-        count = problem["images"] * problem["channels"] * problem["positions"]
-        elements = settings["CHANNELS"] * settings["BLOCK"]
-        steps = triton.cdiv(problem["span"], settings["BLOCK"])
-        slabs = triton.cdiv(problem["channels"], settings["CHANNELS"])
-        spans = triton.cdiv(problem["positions"], problem["span"])
-        found = estimates.streaming(
-            device,
-            settings,
-            workgroups=problem["images"] * slabs * spans,
-            read=reads * count * problem["bytes"],
-            written=writes * count * problem["bytes"],
-            elements=elements,
-            operations=8.0 * steps,
-            held=1.0 + reads,
-        )
-        lane = elements / (settings["num_warps"] * Chip.of(device).lanes)
-        return found * (1.0 + 0.1 * abs(lane / 8 - 1))
-
-    return seconds
 
 
 def _join_block(width: int, spans: int) -> dict[str, int]:
@@ -403,19 +217,13 @@ def _join_seconds(problem: Problem, settings: Settings, device: Device) -> float
 
 MOMENTS = Space(
     kernel="group_norm_moments_kernel",
-    axes=_axes,
-    seconds=_slab_seconds(1, 0),
+    axes=axes,
+    seconds=seconds(1, 0),
     classes=("images",),
 )
 JOIN = Space(kernel="group_norm_join_kernel", axes=_join_axes, seconds=_join_seconds)
 APPLY = Space(
-    kernel="group_norm_apply_kernel", axes=_axes, seconds=_slab_seconds(1, 1), classes=("images",)
-)
-SUMS = Space(
-    kernel="group_norm_sums_kernel", axes=_axes, seconds=_slab_seconds(2, 0), classes=("images",)
-)
-SLOPES = Space(
-    kernel="group_norm_slopes_kernel", axes=_axes, seconds=_slab_seconds(2, 1), classes=("images",)
+    kernel="group_norm_apply_kernel", axes=axes, seconds=seconds(1, 1), classes=("images",)
 )
 
-__all__ = ["APPLY", "JOIN", "MOMENTS", "SLOPES", "SUMS", "Shape", "backward", "forward"]
+__all__ = ["APPLY", "JOIN", "MOMENTS", "forward"]

@@ -1,13 +1,13 @@
 """Group norm where a program holds a whole group: forward and backward, each tensor read once.
 
 Elements wait in registers as they were loaded, and so do weights: a load between stores would wait
-for them. `nought` and `also` are 0, which the compiler does
-not know: so it does not keep the float32 it made of them for an earlier sum, which would take twice
-the registers.
+for them. `nought` and `also` are 0, which the compiler does not know: so it does not keep the
+float32 it made of them for an earlier sum, which would take twice the registers.
 """
 
 # What pyright does not know of Triton: unrolled loops, functions that return tuples, constants.
 # pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates, gpu
 from wavecast.kernels.choice import launch
-from wavecast.kernels.norm.group_slabs import Shape
+from wavecast.kernels.norm.group_slab import Shape
 from wavecast.kernels.norm.group_terms import affine
 from wavecast.kernels.norm.rows import two_sums
 from wavecast.kernels.pointwise.functions import activated, sloped

@@ -18,7 +18,7 @@ from wavecast.kernels.norm.description import check, rounded_sum, widest
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
 from wavecast.kernels.norm.rows import load_row, load_rows
 from wavecast.kernels.operator import Batch, Operator, Sizes
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.space import Problem, Space
 from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
 
@@ -51,8 +51,9 @@ def rounded(q, KIND: tl.constexpr, HALVED: tl.constexpr):
 @triton.jit
 def rms_norm_quantised_kernel(
     x_ptr, residual_ptr, weight_ptr, q_ptr, scale_ptr, sum_ptr,
-    rows, columns, groups, stride, residual_stride, eps, offset, limit,
-    BLOCK: tl.constexpr, ROWS: tl.constexpr, GROUP: tl.constexpr, HALVED: tl.constexpr,
+    rows, columns, groups, stride, residual_stride, share, eps, offset,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, GROUP: tl.constexpr, LIMIT: tl.constexpr,
+    HALVED: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -69,7 +70,7 @@ def rms_norm_quantised_kernel(
     )
     if sum_ptr is not None:
         tl.store(sum_ptr + to + at, x.to(sum_ptr.dtype.element_ty), mask=inside)
-    y = x * tl.rsqrt(tl.sum(x * x, axis=1) / columns + eps)[:, None]
+    y = x * tl.rsqrt(tl.sum(x * x, axis=1) * share + eps)[:, None]
     if weight_ptr is not None:
         y *= load_row(weight_ptr, place, real, offset)[None, :]
     if GROUP:
@@ -77,13 +78,13 @@ def rms_norm_quantised_kernel(
         largest = tl.maximum(tl.max(tl.abs(y), axis=2), _LEAST)
         group = tl.arange(0, BLOCK // GROUP)[None, :]
         there = valid & (group < groups)
-        tl.store(scale_ptr + row[:, None] * groups + group, largest / limit, mask=there)
-        y = tl.reshape(y * (limit / largest)[:, :, None], (ROWS, BLOCK))
+        tl.store(scale_ptr + row[:, None] * groups + group, largest * (1.0 / LIMIT), mask=there)
+        y = tl.reshape(y * (LIMIT / largest)[:, :, None], (ROWS, BLOCK))
     else:
         largest = tl.maximum(tl.max(tl.abs(y), axis=1), _LEAST)
-        tl.store(scale_ptr + row, largest / limit, mask=row < rows)
-        y *= (limit / largest)[:, None]
-    q = tl.clamp(y, -limit, limit)
+        tl.store(scale_ptr + row, largest * (1.0 / LIMIT), mask=row < rows)
+        y *= (LIMIT / largest)[:, None]
+    q = tl.clamp(y, -LIMIT, LIMIT)
     tl.store(q_ptr + to + at, rounded(q, q_ptr.dtype.element_ty, HALVED), mask=inside)
 
 
@@ -137,9 +138,9 @@ def rms_norm_quantised(
             groups,
             from_x.stride(0),
             0 if added is None else added.stride(0),
+            1.0 / columns,
             eps,
             offset,
-            LIMITS[dtype],
         ),
         SPACE,
         {
@@ -151,6 +152,7 @@ def rms_norm_quantised(
             "residual": residual is not None,
             "parameters": int(weight is not None),
         },
+        LIMIT=LIMITS[dtype],
         HALVED=dtype == torch.float8_e4m3fn and gpu.launching().target == "gfx942",
         WIDE=checks.wide(from_x, added, q),
     )
@@ -218,17 +220,10 @@ def _axes(problem: Problem, device: Device) -> dict[str, Sequence[Any]]:
     return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    """Eight elements per lane suit both loads of two bytes each and stores of one."""
-    elements = settings["ROWS"] * settings["BLOCK"]
-    eight = norm_rows.preference(elements, settings, device, few=True)
-    return norm_rows.forward_seconds(problem, settings, device) * eight**4
-
-
 SPACE = Space(
     kernel="rms_norm_quantised_kernel",
     axes=_axes,
-    seconds=_seconds,
+    seconds=norm_rows.forward_seconds,
     classes=("rows",),
 )
 

@@ -1,7 +1,7 @@
 """Gradients of `causal_conv1d`."""
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
-# pyright: reportOperatorIssue=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

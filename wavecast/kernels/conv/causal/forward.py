@@ -1,7 +1,7 @@
 """`causal_conv1d`: all times at once."""
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
-# pyright: reportOperatorIssue=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

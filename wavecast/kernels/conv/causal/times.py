@@ -6,7 +6,7 @@ innermost, LAST) one time after another, vectors of channels.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
-# pyright: reportOperatorIssue=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -1,0 +1,133 @@
+"""Slabs: the positions of some channels at a time, in any layout in which channels or positions are
+contiguous. What the kernels of group norm over them, forward and backward, have in common."""
+
+# What pyright does not know of Triton: unrolled loops, functions that return tuples, constants.
+# pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
+# pyright: reportOptionalMemberAccess=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from wavecast.arch import Device
+from wavecast.kernels import estimates, gpu
+from wavecast.kernels.space import Problem, Settings
+from wavecast.model.chip import Chip
+
+
+@triton.jit
+def last_first(XCDS: tl.constexpr):
+    """The number of this program in a second pass, which begins with what the first one ended with:
+    each of XCDS dies, to which programs go in turns, finds that in its own L2."""
+    number = tl.program_id(0)
+    turn = number // XCDS
+    turns = tl.num_programs(0) // XCDS
+    return tl.where(turn < turns, (turns - 1 - turn) * XCDS + number % XCDS, number)
+
+
+@triton.jit
+def slab_of(number, channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.constexpr):
+    """(image, channels, first and last position) of a program: spans of positions, then blocks of
+    channels, then images."""
+    spans = tl.cdiv(positions, span)
+    blocks = tl.cdiv(channels, CHANNELS)
+    image = number // (spans * blocks)
+    channel = number // spans % blocks * CHANNELS + tl.arange(0, CHANNELS)
+    first = number % spans * span
+    if WIDE:
+        image, channel = image.to(tl.int64), channel.to(tl.int64)
+    return image, channel, first, tl.minimum(first + span, positions)
+
+
+class Shape:
+    """An image tensor as the kernels see it: channels, positions, strides, spans of positions."""
+
+    def __init__(self, x: torch.Tensor, groups: int) -> None:
+        self.images, self.channels = x.shape[:2]
+        self.groups = groups
+        self.width = self.channels // groups
+        self.positions = x.numel() // (self.images * self.channels)
+        self.last = not x.is_contiguous()
+        self.bytes = x.element_size()
+        per_image = self.channels if not self.last else triton.cdiv(self.channels, 64)
+        wanted = triton.cdiv(8 * gpu.launching().compute_units, self.images * per_image)
+        least = 64 if self.last else 2048
+        spans = max(1, min(wanted, self.positions // least))
+        self.span = triton.cdiv(self.positions, spans)
+        self.spans = triton.cdiv(self.positions, self.span)
+        strides = (1, self.channels) if self.last else (self.positions, 1)
+        self.steps = (self.positions, self.span, *strides)
+
+    def grid(self, settings: Settings) -> tuple[int, ...]:
+        """Programs of a kernel over slabs."""
+        return (self.images * self.spans * triton.cdiv(self.channels, settings["CHANNELS"]),)
+
+    def joined_at_once(self) -> int:
+        """How many channels each program over a slab joins at a time, of those whose groups it
+        needs; 0 where reading what all of them left would take longer than half the slab."""
+        block = min(64, triton.next_power_of_2(self.channels)) if self.last else 1
+        reached = min(self.channels, block + 2 * (self.width - 1))
+        if reached * self.spans * 16 > self.span * block * self.bytes:
+            return 0
+        return min(64, triton.next_power_of_2(reached))
+
+    def problem(self, **flags: Any) -> dict[str, Any]:
+        """What configurations depend on."""
+        return {
+            "images": self.images,
+            "channels": self.channels,
+            "groups": self.groups,
+            "positions": self.positions,
+            "span": self.span,
+            "last": self.last,
+            "bytes": self.bytes,
+            **flags,
+        }
+
+
+def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    """Slabs with the contiguous one of channels and positions in whole cache lines."""
+    if problem["last"]:
+        channels = min(64, triton.next_power_of_2(problem["channels"]))
+        blocks = (32, 16, 64, 128)
+    else:
+        channels = 1
+        blocks = (2048, 1024, 512, 4096)
+    most = triton.next_power_of_2(problem["span"])
+    return {
+        "CHANNELS": (channels,),
+        "BLOCK": [n for n in blocks if n <= most] or [most],
+        "num_warps": (4, 2, 8, 1),
+        "num_stages": (1,),
+    }
+
+
+def seconds(reads: int, writes: int) -> Any:
+    def found(problem: Problem, settings: Settings, device: Device) -> float:
+        count = problem["images"] * problem["channels"] * problem["positions"]
+        elements = settings["CHANNELS"] * settings["BLOCK"]
+        steps = triton.cdiv(problem["span"], settings["BLOCK"])
+        slabs = triton.cdiv(problem["channels"], settings["CHANNELS"])
+        spans = triton.cdiv(problem["positions"], problem["span"])
+        time = estimates.streaming(
+            device,
+            settings,
+            workgroups=problem["images"] * slabs * spans,
+            read=reads * count * problem["bytes"],
+            written=writes * count * problem["bytes"],
+            elements=elements,
+            operations=8.0 * steps,
+            held=1.0 + reads,
+        )
+        lane = elements / (settings["num_warps"] * Chip.of(device).lanes)
+        return time * (1.0 + 0.1 * abs(lane / 8 - 1))
+
+    return found
+
+
+__all__ = ["Shape", "axes", "last_first", "seconds", "slab_of"]
