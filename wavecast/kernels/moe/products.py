@@ -77,7 +77,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         return {**tiling.axes(problem, device), "BLOCK_K": (32, 64) if matrix else (16, 32)}
     if dtype == "int8":
         # A row of a step fills a line; of less, the L2 is asked for every line more than once.
-        depths = (128, 256) if matrix else (64, 128)
+        depths = (128, 256) if matrix or problem["block"] < 64 else (64, 128)
     else:
         depths = (64, 128)
     return {**tiling.axes(problem, device, tiling.SIZES[dtype]), "BLOCK_K": depths}

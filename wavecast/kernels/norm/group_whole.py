@@ -31,7 +31,8 @@ from wavecast.model.chip import Chip
 _CHANNELS = 64
 """Channels of a group, whose loads and stores are unrolled."""
 _PARTS = 16
-"""Parts of the positions of a group, whose gradients are summed apart: the waves there may be."""
+"""Parts of the positions of a group, whose gradients are summed apart: the waves there may be. On
+RDNA the waves meet instead: sums of many parts are small writes, which cost it more."""
 _HELD = {"gfx": 160 * 2**10, "sm_": 2**17}
 """Bytes that the registers of a program hold, by the beginning of a target: with what they are
 computed from, as many as 16 waves have without spilling."""
@@ -180,7 +181,8 @@ def backward(
 ) -> torch.Tensor:  # fmt: skip
     """Fill `dx`; returns sums of each channel's gradients, plain and along the normalised values:
     [2, shares, channels] of float32."""
-    parts = min(_PARTS, triton.next_power_of_2(shape.positions))
+    most = 1 if gpu.launching().target.startswith("gfx1") else _PARTS
+    parts = min(most, triton.next_power_of_2(shape.positions))
     sums = means.new_empty((2, shape.images * parts, shape.channels))
     parameters = (weight is not None) + (bias is not None)
     launch(
