@@ -173,7 +173,8 @@ def test_turned_products_are_the_same_products() -> None:
     """Both orders of the product with the values, which gfx950 chooses between."""
     operator = CASES["mla_decode"]
     inputs = operator.inputs(Make(5), **operator.cases[1])
-    common = {"ROWS": 32, "VALUE": 512, "HELD": True, "BLOCK_N": 32, "num_stages": 1}
+    common = {"ROWS": 32, "VALUE": 512, "HELD": True, "PAIRED": False}
+    common |= {"BLOCK_N": 32, "num_stages": 1}
     plain = {**common, "PIECE": 512, "TURNED": False, "num_warps": 2}
     turned = {**common, "PIECE": 128, "TURNED": True, "num_warps": 4}
     found = []

@@ -120,3 +120,20 @@ def test_bad_arguments(change: dict[str, object], message: str) -> None:
     given = {name: torch.zeros(3, 4) for name in names} | {"step": 1, "lr": 0.1}
     with wavecast.device("gfx942"), pytest.raises(ArgumentError, match=message):
         ops.adamw(**{**given, **change})
+
+
+def test_lists_beside_tensors_of_torch_func() -> None:
+    """Where addresses lie in memory, all tensors there are may be meant, wrapped ones too."""
+    kept = []
+
+    def slope(x: Any) -> Any:
+        kept.append(x)
+        return (x * x).sum()
+
+    torch.func.grad(torch.func.grad(lambda x: slope(x) * x))(torch.ones(()))
+    with wavecast.device("gfx942"):
+        param, grad = torch.ones(64), torch.ones(64)
+        states = [torch.zeros(64), torch.zeros(64)]
+        ops.adamw_foreach([param], [], [grad], [states[0]], [states[1]], step=1, lr=0.5)
+    assert kept
+    assert (param < 1).all()

@@ -7,6 +7,7 @@ given bare addresses, can reach any tensor. For those all CPU tensors alive in P
 from __future__ import annotations
 
 import gc
+import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -69,11 +70,15 @@ def _storage(kernel: str, slot: Slot, tensor: Any) -> AddressRange:
 
 
 def _live() -> Iterator[AddressRange]:
-    """The storages of all CPU tensors the garbage collector knows."""
+    """The storages of all CPU tensors the garbage collector knows, in wrappers of torch.func too,
+    which have none of their own."""
     import torch
 
+    wrappers: Any = importlib.import_module("torch._C._functorch")
     for item in gc.get_objects():
         if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
+            while wrappers.is_functorch_wrapped_tensor(item):
+                item = wrappers.get_unwrapped(item)
             storage = item.untyped_storage()
             if storage.device.type == "cpu" and storage.nbytes():
                 yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
