@@ -41,7 +41,9 @@ def define(operator: Operator) -> None:
     """`torch.ops.wavecast.<name>`: implementation, fake, gradient, vmap."""
     _defined.add(operator.name)
     schema = torch.library.infer_schema(operator.call, mutates_args=operator.mutates)
-    if operator.mutates or "Tensor[]" in schema:  # nothing that could be differentiated
+    if (
+        operator.mutates or "Tensor[]" in schema
+    ):  # `autograd.kernel` takes single tensors, unchanged
         _custom(operator, schema)
         return
     qualified = f"{NAMESPACE}::{operator.name}"

@@ -21,6 +21,17 @@ from wavecast.kernels.tiles import xcds
 
 
 @triton.jit
+def _centred(x_ptr, dy_ptr, at, inside, mean, factor, shift, SILU: tl.constexpr):
+    """x less its mean, and the gradient of what is normalised, of some elements."""
+    x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    x -= mean[:, None]
+    if SILU:
+        dy *= sloped(x * factor[:, None] + shift[:, None], "silu")[1]
+    return x, dy
+
+
+@triton.jit
 def group_norm_sums_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, mean_ptr, scale_ptr, plain_ptr, along_ptr,
     groups, width, positions, span, channel_stride, position_stride,
@@ -44,11 +55,7 @@ def group_norm_sums_kernel(
         place = start + tl.arange(0, BLOCK)[None, :]
         inside = real[:, None] & (place < last)
         at = from_image + place * position_stride
-        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        x -= mean[:, None]
-        if SILU:
-            dy *= sloped(x * factor[:, None] + shift[:, None], "silu")[1]
+        x, dy = _centred(x_ptr, dy_ptr, at, inside, mean, factor, shift, SILU)
         plain += dy
         along += dy * x
     to = (image * tl.cdiv(positions, span) + first // span) * channels + channel
@@ -123,11 +130,7 @@ def group_norm_slopes_kernel(
         place = start + tl.arange(0, BLOCK)[None, :]
         inside = real[:, None] & (place < last)
         at = from_image + place * position_stride
-        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        x -= mean[:, None]
-        if SILU:
-            dy *= sloped(x * factor[:, None] + shift[:, None], "silu")[1]
+        x, dy = _centred(x_ptr, dy_ptr, at, inside, mean, factor, shift, SILU)
         dx = dy * factor[:, None] - plain[:, None] - x * along[:, None]
         tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=inside)
 
