@@ -52,6 +52,30 @@ def test_every_way_to_cut_the_work(changed: dict[str, int], target: str) -> None
     )
 
 
+@pytest.mark.parametrize("target", ["gfx942", "gfx950", "gfx1201"])
+@pytest.mark.parametrize(
+    ("changed", "layout"),
+    [
+        ({"BLOCK_N": 48}, "NT"),
+        ({"BLOCK_N": 112}, "NN"),
+        ({"BLOCK_N": 48, "SPLIT_K": 2}, "NN"),
+        ({"BLOCK_N": 48, "BLOCK_K": 16}, "TN"),
+    ],
+)
+def test_tiles_of_several_sums(changed: dict[str, int], layout: str, target: str) -> None:
+    """Columns that are no power of two, and one of them at the end that is not whole."""
+    operator = matmul.OPERATORS[0]
+    sizes = {"m": 40, "n": 144 if layout == "TN" else 150, "k": 96, "dtype": "bfloat16"}
+    with choice.forced("matmul_kernel", cut(**changed)):
+        verdict = verify(
+            operator,
+            {**sizes, "layout": layout, "bias": True, "residual": True},
+            target,
+            check=True,
+        )
+    assert verdict.right, "\n".join(verdict.problems)
+
+
 @pytest.mark.parametrize("changed", [{"SPLIT_K": 2}, {"PROGRAMS": 4}])
 def test_integers_cut_in_parts_stay_exact(changed: dict[str, int]) -> None:
     operator = matmul.OPERATORS[0]

@@ -13,6 +13,9 @@ from wavecast.kernels.gemm.epilogue import (
 from wavecast.kernels.quantise.formats import halves_of
 from wavecast.kernels.tiles import by_eights, columns_by_eights, rows_by_eights, tile_of
 
+_WIDEST = tl.constexpr(8)
+"""The widest sum of a tile has two to the power of this columns."""
+
 
 class Operands(NamedTuple):
     """The matrices of a product, `a` [M, K] and `b` [K, N], with strides in elements.
@@ -56,10 +59,11 @@ class Form(NamedTuple):
 def sums_of_tile(
     of, form, tile_row, tile_column, first, last, PRECISION: tl.constexpr, SUM: tl.constexpr,
     WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-):  # fmt: skip
-    """The sums of a tile over the steps from `first` up to, but not, `last`."""
-    total = tl.zeros((BLOCK_M, BLOCK_N), SUM)
+) -> Any:  # fmt: skip
+    """The sums of a tile over the steps from `first` up to, but not, `last`: a tensor for each
+    power of two of its columns, the widest first (192 are 128 and 64)."""
     if of.a_tiles is not None:
+        total = tl.zeros((BLOCK_M, BLOCK_N), SUM)
         for step in range(first, last):
             a = tile_of_matrix(
                 of.a_tiles, of.a_batch, tile_row, step, form.a_rows, BLOCK_M, BLOCK_K
@@ -68,47 +72,65 @@ def sums_of_tile(
                 of.b_tiles, of.b_batch, tile_column, step, form.b_columns, BLOCK_N, BLOCK_K
             )
             total = product_of_tiles(a, b.T, total, PRECISION, SUM, BLOCK_K)
-        return total
-    rows = numbers(tile_row, BLOCK_M, WIDE)
-    columns = numbers(tile_column, BLOCK_N, WIDE)
+        return (total,)
+    rows = numbers(tile_row * BLOCK_M, BLOCK_M, WIDE)
     place = tl.arange(0, BLOCK_K)
     row = rows if form.a_rows or form.a_even else tl.minimum(rows, of.M - 1)
-    column = columns if form.b_columns or form.b_even else tl.minimum(columns, of.N - 1)
     from_a = of.a + row[:, None] * of.a_row + (first * BLOCK_K + place)[None, :] * of.a_step
-    from_b = of.b + (first * BLOCK_K + place)[:, None] * of.b_step + column[None, :] * of.b_column
+    totals = ()
+    columns = ()
+    from_b = ()
+    first_column = tile_column * BLOCK_N
+    for bit in tl.static_range(_WIDEST, -1, -1):  # pyright: ignore[reportGeneralTypeIssues]
+        if BLOCK_N >> bit & 1:
+            within = numbers(first_column, 1 << bit, WIDE)
+            first_column += 1 << bit
+            column = within if form.b_columns or form.b_even else tl.minimum(within, of.N - 1)
+            steps = (first * BLOCK_K + place)[:, None] * of.b_step
+            totals += (tl.zeros((BLOCK_M, 1 << bit), SUM),)
+            columns += (within,)
+            from_b += (of.b + steps + column[None, :] * of.b_column,)
     for step in range(first, last):
-        if form.k_even:
-            if form.a_rows and not form.a_even:
-                a = tl.load(from_a, mask=(rows < of.M)[:, None], other=0.0)
-            else:
-                a = tl.load(from_a)
-            if form.b_columns and not form.b_even:
-                b = tl.load(from_b, mask=(columns < of.N)[None, :], other=0.0)
-            else:
-                b = tl.load(from_b)
-        else:
-            left = place < of.K - step * BLOCK_K
-            if form.a_rows and not form.a_even:
-                a = tl.load(from_a, mask=(rows < of.M)[:, None] & left[None, :], other=0.0)
-            else:
-                a = tl.load(from_a, mask=left[None, :], other=0.0)
-            if form.b_columns and not form.b_even:
-                b = tl.load(from_b, mask=left[:, None] & (columns < of.N)[None, :], other=0.0)
-            else:
-                b = tl.load(from_b, mask=left[:, None], other=0.0)
+        left = place < of.K - step * BLOCK_K
+        a = loaded(
+            from_a, (rows < of.M)[:, None], left[None, :], form.a_rows and not form.a_even,
+            not form.k_even,
+        )  # fmt: skip
         if form.widen:
             a = halves_of(a)
-            b = halves_of(b)
-        total = product_of_tiles(a, b, total, PRECISION, SUM, BLOCK_K)
+        sums = ()
+        further = ()
+        for number in tl.static_range(len(totals)):  # pyright: ignore[reportGeneralTypeIssues]
+            b = loaded(
+                from_b[number], (columns[number] < of.N)[None, :], left[:, None],
+                form.b_columns and not form.b_even, not form.k_even,
+            )  # fmt: skip
+            if form.widen:
+                b = halves_of(b)
+            sums += (product_of_tiles(a, b, totals[number], PRECISION, SUM, BLOCK_K),)
+            further += (from_b[number] + BLOCK_K * of.b_step,)
+        totals = sums
         from_a += BLOCK_K * of.a_step
-        from_b += BLOCK_K * of.b_step
-    return total
+        from_b = further
+    return totals
 
 
 @triton.jit
-def numbers(tile, BLOCK: tl.constexpr, WIDE: tl.constexpr):
-    """The rows (or columns) of a tile."""
-    found = tile * BLOCK + tl.arange(0, BLOCK)
+def loaded(places, inside, left, ENDS, RESTS):
+    """A tile of an operand, zeros where not `inside`, if ENDS, or with no step `left`, if RESTS."""
+    if ENDS and RESTS:
+        return tl.load(places, mask=inside & left, other=0.0)
+    if ENDS:
+        return tl.load(places, mask=inside, other=0.0)
+    if RESTS:
+        return tl.load(places, mask=left, other=0.0)
+    return tl.load(places)
+
+
+@triton.jit
+def numbers(first, COUNT: tl.constexpr, WIDE: tl.constexpr):
+    """COUNT rows (or columns) from the `first` on."""
+    found = first + tl.arange(0, COUNT)
     if WIDE:
         found = found.to(tl.int64)
     return found
@@ -171,8 +193,7 @@ def matmul_kernel(
     SPLIT_K: tl.constexpr, PROGRAMS: tl.constexpr, GROUP: tl.constexpr, TMA: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
-    `part_ptr` [SPLIT_K, M, N] for `matmul_sum_kernel` to add up. The divisors are powers of two
-    that divide M, N and K.
+    `part_ptr` [SPLIT_K, M, N] for `matmul_sum_kernel` to add up. The divisors divide M, N and K.
 
     With PROGRAMS there are only so many, and each computes every PROGRAMS-th tile. Of the tiles
     left over in the last round they take equal numbers of steps, as parts of two tiles at most,
@@ -180,6 +201,8 @@ def matmul_kernel(
 
     With TMA tiles are loaded through the descriptors `a_tiles` and `b_tiles` of the batches,
     contiguous dimensions last, which are None without.
+
+    BLOCK_N is a power of two with PROGRAMS or TMA, and otherwise any sum of some.
     """
     SUM: tl.constexpr = (  # pyright: ignore[reportAssignmentType]
         tl.int32 if a_ptr.dtype.element_ty == tl.int8 else tl.float32
@@ -205,18 +228,22 @@ def matmul_kernel(
         share = tl.cdiv(steps, SPLIT_K)
         first = tl.program_id(1) * share if SPLIT_K > 1 else 0
         last = tl.minimum(first + share, steps) if SPLIT_K > 1 else steps
-        total = sums_of_tile(
+        totals = sums_of_tile(
             of, form, tile_row, tile_column, first, last,
             PRECISION, SUM, WIDE, BLOCK_M, BLOCK_N, BLOCK_K,
         )  # fmt: skip
-        rows = rows_by_eights(numbers(tile_row, BLOCK_M, WIDE))
-        columns = columns_by_eights(numbers(tile_column, BLOCK_N, WIDE))
-        if SPLIT_K > 1:
-            inside = (rows < M) & (columns < N)
-            to = part_ptr + (tl.program_id(1) * M + rows) * N + columns
-            tl.store(to, by_eights(total), mask=inside)
-        else:
-            store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
+        rows = rows_by_eights(numbers(tile_row * BLOCK_M, BLOCK_M, WIDE))
+        first_column = tile_column * BLOCK_N
+        for number in tl.static_range(len(totals)):  # pyright: ignore[reportGeneralTypeIssues]
+            total = totals[number]
+            columns = columns_by_eights(numbers(first_column, total.shape[1], WIDE))
+            first_column += total.shape[1]
+            if SPLIT_K > 1:
+                inside = (rows < M) & (columns < N)
+                to = part_ptr + (tl.program_id(1) * M + rows) * N + columns
+                tl.store(to, by_eights(total), mask=inside)
+            else:
+                store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
     else:
         program = tl.program_id(0)
         rounds = down * across // PROGRAMS
@@ -236,16 +263,18 @@ def matmul_kernel(
                 start += last - first
             if last > first:
                 tile_row, tile_column = tile_of(tile, down, across, GROUP, XCDS)
-                total = sums_of_tile(
+                totals = sums_of_tile(
                     of, form, tile_row, tile_column, first, last,
                     PRECISION, SUM, WIDE, BLOCK_M, BLOCK_N, BLOCK_K,
                 )  # fmt: skip
+                tl.static_assert(len(totals) == 1)
+                total = totals[0]
                 if whole:
-                    rows = rows_by_eights(numbers(tile_row, BLOCK_M, WIDE))
-                    columns = columns_by_eights(numbers(tile_column, BLOCK_N, WIDE))
+                    rows = rows_by_eights(numbers(tile_row * BLOCK_M, BLOCK_M, WIDE))
+                    columns = columns_by_eights(numbers(tile_column * BLOCK_N, BLOCK_N, WIDE))
                     store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
                 else:
-                    part = numbers(program * 2 + turn - rounds, BLOCK_M, WIDE)
+                    part = numbers((program * 2 + turn - rounds) * BLOCK_M, BLOCK_M, WIDE)
                     to = part[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
                     tl.store(part_ptr + to, total)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ _NATIVE_FP8: Final = {
 NVIDIA's take the formats without `uz`, and its compiler knows no others."""
 VECTORS: Final = ("fp32", "fp16", "bf16")
 """Operands that vector instructions multiply where there is one row of them."""
-_DIVISOR: Final = 4096
+_DIVISOR: Final = 4096 * 3 * 5 * 7
 _CUT: Final = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PROGRAMS", "GROUP")
 _PART: Final = 3
 _TILES: Final = slice(4, 6)
@@ -305,8 +306,8 @@ def _descriptor(matrices: torch.Tensor, size: int, depth: int) -> TensorDescript
 
 
 def _divisor(size: int) -> int:
-    """The largest power of two that divides a size, within what blocks can be."""
-    return min(size & -size, _DIVISOR)
+    """What a size shares with those of blocks: a block that divides it divides this."""
+    return math.gcd(size, _DIVISOR)
 
 
 def _strided(tensor: torch.Tensor | None) -> tuple[Any, int, int]:
