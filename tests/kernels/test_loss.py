@@ -84,6 +84,25 @@ def test_a_vocabulary_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(one, expected, rtol=0.02, atol=0.02)
 
 
+def test_small_gradients_of_halves() -> None:
+    """The share of a row among thousands: as float16 most gradients of logits would be denormal."""
+    draw = torch.Generator().manual_seed(0)
+    hidden = torch.randn(16, 32, generator=draw).mul(64).half()
+    weight = torch.randn(400, 32, generator=draw).div(1024).half()
+    targets = torch.randint(0, 400, (16,), generator=draw)
+    _, lse = torch.ops.wavecast.linear_cross_entropy(hidden, weight, targets)
+    share = torch.full_like(lse, 2.0**-12)
+    with wavecast.device("gfx942"):
+        operator = ops.operator("linear_cross_entropy_backward")
+        got = operator.call(share, None, hidden, weight, targets, lse)
+        none = operator.call(0 * share, 0 * share, hidden, weight, targets, lse)
+    exact = operator.reference(
+        share.double(), None, hidden.double(), weight.double(), targets, lse.double()
+    )
+    torch.testing.assert_close(got[1].double(), exact[1], rtol=2e-3, atol=2e-7)
+    assert not any(one.any() for one in none)
+
+
 def test_no_rows() -> None:
     none = torch.zeros(0, dtype=torch.int64)
     with wavecast.device("gfx942"):

@@ -29,6 +29,7 @@ from wavecast.kernels.loss.linear_kernels import (
 )
 from wavecast.kernels.norm.rows import flat
 from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+from wavecast.kernels.quantise.formats import LEAST
 from wavecast.kernels.space import Settings
 from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
@@ -132,8 +133,9 @@ def linear_cross_entropy_backward(
     """The gradients of `linear_cross_entropy` for `hidden` and `weight`, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward
-    pass. The gradient of logits is rounded to that dtype, for part of the vocabulary at a time
-    (256 MiB); shares of `hidden`'s are summed in float32 in a fixed order. Raises ArgumentError.
+    pass. The gradient of logits is rounded to that dtype (float16: times a power of two, without
+    which small ones would be denormal), for part of the vocabulary at a time (256 MiB); shares of
+    `hidden`'s are summed in float32 in a fixed order. Raises ArgumentError.
     """
     name = "linear_cross_entropy_backward"
     _check(name, hidden, weight, targets, dloss=dloss, dlse=dlse, lse=lse)
@@ -147,6 +149,8 @@ def linear_cross_entropy_backward(
     a, b, targets = flat(hidden), flat(weight), targets.contiguous()
     dloss, lse = dloss.contiguous(), lse.contiguous()
     dlse = contiguous(dlse)
+    power = _power(dloss, dlse) if hidden.dtype == torch.float16 else None
+    inverse = None if power is None else power.reciprocal()
     part = _part(rows, classes, hidden.element_size())
     slopes = torch.empty((rows * part,), dtype=hidden.dtype, device=hidden.device)
     total = dhidden
@@ -160,7 +164,7 @@ def linear_cross_entropy_backward(
             linear_cross_entropy_slopes_kernel,
             lambda s, n=count: (triton.cdiv(rows, s["BLOCK_M"]) * triton.cdiv(n, s["BLOCK_N"]),),
             (
-                *(a, ours, targets, dloss, dlse, lse, here, rows, count, size),
+                *(a, ours, targets, dloss, dlse, lse, power, here, rows, count, size),
                 *(first, classes, a.stride(0), b.stride(0)),
                 *(ignore_index, label_smoothing, z_loss, soft_cap),
             ),
@@ -169,10 +173,11 @@ def linear_cross_entropy_backward(
             CAPPED=soft_cap > 0,
             **_constants(a, ours),
         )
-        before = Epilogue(residual=total if first else None)
+        before = Epilogue(residual=total if first else None, scale_a=inverse)
         last = first + part >= classes
         product(here[None], ours[None], (dhidden if last else total)[None], before)
-        product(here.T[None], a[None], dweight[None, first : first + count], Epilogue())
+        after = Epilogue(scale_a=inverse)
+        product(here.T[None], a[None], dweight[None, first : first + count], after)
     return dhidden, dweight
 
 
@@ -211,6 +216,13 @@ def _check(
     checks.shape_is(operator, "weight", weight, (-1, hidden.shape[1]))
     checks.require(weight.numel() > 0, operator, "weight is empty")
     checks.same_device(operator, hidden=hidden, weight=weight, targets=targets, **others)
+
+
+def _power(dloss: torch.Tensor, dlse: torch.Tensor | None) -> torch.Tensor:
+    """The power of two that brings the largest gradient of logits near 2^8, [1] of float32."""
+    most = dloss.abs().amax() if dlse is None else torch.maximum(dloss.abs(), dlse.abs()).amax()
+    most = most.nan_to_num(nan=1.0, posinf=1.0).clamp(min=LEAST)
+    return torch.exp2(8.0 - torch.log2(most).ceil()).reshape(1)
 
 
 def _part(rows: int, classes: int, size: int) -> int:

@@ -124,13 +124,14 @@ def linear_cross_entropy_join_kernel(
 
 @triton.jit
 def linear_cross_entropy_slopes_kernel(
-    hidden_ptr, weight_ptr, targets_ptr, dloss_ptr, dlse_ptr, lse_ptr, slopes_ptr, M, N, K,
-    first, classes, hidden_row, weight_row, ignored, smoothing, z_loss, cap,
+    hidden_ptr, weight_ptr, targets_ptr, dloss_ptr, dlse_ptr, lse_ptr, power_ptr, slopes_ptr,
+    M, N, K, first, classes, hidden_row, weight_row, ignored, smoothing, z_loss, cap,
     CAPPED: tl.constexpr, K_DIVISOR: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
     XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of the logits of N classes from `first` on."""
+    """The gradient of the logits of N classes from `first` on, times what `power_ptr` points to
+    (None: one)."""
     x, _, rows, columns = logits_of(
         hidden_ptr, weight_ptr, M, N, K, hidden_row, weight_row,
         K_DIVISOR, PRECISION, WIDE, XCDS, BLOCK_M, BLOCK_N, BLOCK_K, GROUP,
@@ -147,6 +148,8 @@ def linear_cross_entropy_slopes_kernel(
         x, (first + columns)[None, :], lse[:, None], target[:, None], along[:, None],
         dloss[:, None], classes, smoothing, cap, CAPPED,
     )  # fmt: skip
+    if power_ptr is not None:
+        slope *= tl.load(power_ptr)
     inside = there[:, None] & (columns < N)[None, :]
     at = rows[:, None] * N + columns[None, :]
     store_tile(slopes_ptr, at, slope, inside)
