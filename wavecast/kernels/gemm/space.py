@@ -21,14 +21,16 @@ _VECTORS_ONLY: Final = "amdgpu-agpr-alloc=0"
 """Attribute of functions that LLVM is to give no accumulation registers."""
 _SECOND_LAUNCH: Final = 3e-6
 """Seconds of the kernel that adds up parts beyond what `estimates.tile` says of the sums."""
-_TURNS: Final = 1.15
-"""How much longer tiles take that one program computes in turns."""
+_TURN: Final = 1e-5
+"""Seconds more of a tile that its program computes after another: nothing hides where they begin
+and end. By `_seconds`, whose products take about half as long again as compiled ones."""
 _BY_AREA: Final = 0.15
 """The time of a tile of CDNA grows with this power of its area where operands wait in registers on
-their way to the LDS, and falls with it where they do not. Like `_TURNS` and `_exposure` fitted to
+their way to the LDS, and falls with it where they do not. Like `_TURN` and `_exposure` fitted to
 predictions of compiled kernels: of 15 products of language models, with 256 to 8192 rows, what is
-ranked first is 3 % slower than the best of 16 on gfx942 and gfx950 (12 and 5 % without), and
-12 % on gfx90a (23 %)."""
+ranked first is 3 % slower than the best of 16 on gfx942 and 2 % on gfx950 (12 and 5 % without)."""
+_SUMS: Final = 128
+"""Sums of a lane beyond which LLVM copies from and to accumulation registers."""
 _FEW: Final = 64
 """Rows up to which a product waits for memory: tiles as tall as it, and many of them."""
 
@@ -215,7 +217,8 @@ def _shared_rest(problem: Problem, settings: Settings, device: Device, whole: fl
         written=parts,
         elements=8 * columns,
     )
-    return _TURNS * whole * rounds / triton.cdiv(count, programs) + adding
+    turns = count // programs + 2
+    return whole * rounds / triton.cdiv(count, programs) + adding + turns * _TURN
 
 
 def _is_hopper(device: Device) -> bool:
@@ -251,6 +254,8 @@ def _exposure(problem: Problem, settings: Settings, device: Device) -> float:
     if problem["m"] > _FEW and device.target.startswith("gfx9"):
         area = settings["BLOCK_M"] * settings["BLOCK_N"] / 128**2
         slower *= area ** (-_BY_AREA if _copies(device) else _BY_AREA)
+        if area * 128**2 / (settings["num_warps"] * 64) > _SUMS:
+            slower *= 1.08
     if problem["m"] <= _FEW:
         # memory waits for the compute units that have one workgroup more
         count = triton.cdiv(problem["m"], settings["BLOCK_M"]) * settings["SPLIT_K"]
