@@ -35,11 +35,11 @@ def moved(x_ptr, y_ptr, CONSTRAINTS: tl.constexpr, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + place)
     y = tl.inline_asm_elementwise(
         "v_mov_b32 $0, $1",
-        CONSTRAINTS,
+        CONSTRAINTS,  # type: ignore[arg-type]
         [x],
-        tl.float32,
-        True,
-        1,  # type: ignore[arg-type]
+        dtype=tl.float32,
+        is_pure=True,
+        pack=1,
     )
     tl.store(y_ptr + place, y)
 
@@ -203,6 +203,7 @@ def test_what_was_printed_comes_back_and_exceptions_do_not() -> None:
 
 def test_an_interrupt_takes_the_fork_with_it(forks: list[int]) -> None:
     def interrupt() -> None:
+        time.sleep(0.3)  # the process waits by then
         os.kill(os.getppid(), signal.SIGINT)
         time.sleep(60)
 

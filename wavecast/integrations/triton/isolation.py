@@ -210,11 +210,8 @@ def rehearse(call: Callable[[], object]) -> Rehearsed:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         reader, writer = os.pipe()
         try:
-            parent, child = os.getpid(), _fork()
-            if child == 0:
-                end_with(parent)
-                _run(call, writer, out.fileno(), err.fileno())
-            status = _wait(child)
+            own = os.getpid()
+            status = _ended(lambda: _run(call, own, writer, out.fileno(), err.fileno()))
             os.set_blocking(reader, False)  # forks of other threads hold the writer too
             os.close(writer)
             writer = -1
@@ -238,16 +235,21 @@ def _fork() -> int:
             raise Crashed(f"no process to compile in: {error.strerror}") from error
 
 
-def _wait(child: int) -> int:
-    """How a fork ended (`os.waitpid`). It does not outlive an interrupted wait."""
+def _ended(work: Callable[[], NoReturn]) -> int:
+    """How a fork for `work` ended (`os.waitpid`). It does not outlive an interrupted wait."""
+    child = 0
     try:
+        child = _fork()
+        if child == 0:
+            work()
         return os.waitpid(child, 0)[1]
     except ChildProcessError:  # the program ignores SIGCHLD, or waits for all its children
         return 0
     except BaseException:
-        os.kill(child, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(child, 0)
+        if child:
+            os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, 0)
         raise
 
 
@@ -277,9 +279,10 @@ def _ending(status: int, log: str) -> str:
     return f"{how}: {said}" if said else how
 
 
-def _run(call: Callable[[], object], writer: int, out: int, err: int) -> NoReturn:
+def _run(call: Callable[[], object], parent: int, writer: int, out: int, err: int) -> NoReturn:
     """In the fork: call, tell how that went, end."""
     try:
+        end_with(parent)
         gc.freeze()  # what there is would be copied only to be looked at
         faulthandler.disable()  # its stack would be taken for a crash of the program
         signal.signal(signal.SIGINT, signal.SIG_DFL)
