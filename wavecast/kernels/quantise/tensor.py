@@ -124,7 +124,7 @@ def quantise_int8_tensor(
     """A tensor in int8 with one scale and no zero point: `x ≈ codes.float() * scale`, as
     `scaled_matmul` takes it.
 
-    As `quantise_fp8_tensor`, with codes from -127 to 127 of finite values, `most` being 127.
+    As `quantise_fp8_tensor`, with codes from -127 to 127, `most` being 127; the code of NaN is 0.
     Raises ArgumentError.
     """
     return _whole("quantise_int8_tensor", x, scale, torch.int8, "int8")
@@ -135,7 +135,7 @@ def quantise_int8_tensor_reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """In float32 at least."""
     scaled, scale = _scaled(x, scale, 127.0)
-    return scaled.round().to(torch.int8).contiguous(), scale
+    return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
 def _scaled(
