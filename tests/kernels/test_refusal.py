@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ import wavecast  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.kernels.refusal import refuse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -27,6 +31,28 @@ def test_dtypes_of_every_tensor(name: str) -> None:
         given[label] = torch.zeros(value.shape, dtype=torch.complex64)
         with pytest.raises(ArgumentError, match=r"complex64|different dtypes"):
             getattr(torch.ops.wavecast, name)(**given)
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_what_is_right_comes_to_its_first_launch(name: str) -> None:
+    operator = ops.operator(name)
+    for sizes in operator.cases:
+        refuse(operator, operator.inputs(Make(values=operator.needs_values), **sizes))
+
+
+def test_mistakes_of_an_operator_are_not_taken_for_the_lack_of_data() -> None:
+    def called(look: Callable[[Any], object]) -> None:
+        refuse(replace(ops.operator("silu"), call=look), {"x": torch.ones(3)})
+
+    for look in (lambda x: x.sum().item(), lambda x: x.tolist(), lambda x: bool(x.any())):
+        called(look)
+    for broken, kind in (
+        (lambda x: x.no_such_thing, AttributeError),
+        (lambda x: x.view(2), RuntimeError),
+        (lambda x: x.shape[3], IndexError),
+    ):
+        with pytest.raises(kind):
+            called(broken)
 
 
 def test_shapes() -> None:
