@@ -147,6 +147,16 @@ def test_strides_and_dimensions() -> None:
     assert not same_codes((codes, scale), operator.reference(wide), {})
 
 
+@pytest.mark.parametrize("scale", [None, torch.tensor([0.5])])
+@pytest.mark.parametrize("name", ["quantise_int8_tensor", "quantise_fp8_tensor"])
+def test_one_number_stays_one(name: str, scale: torch.Tensor | None) -> None:
+    operator, x = ops.operator(name), torch.tensor(3.5)
+    with device("gfx942"):
+        got = operator.call(x, scale)
+    assert not same_codes(got, operator.reference(x, scale), {})
+    assert got[0].shape == ()
+
+
 def test_empty_tensors_launch_nothing() -> None:
     for shape in ((0, 64), (3, 0)):
         x = torch.empty(shape)

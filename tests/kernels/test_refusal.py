@@ -40,6 +40,23 @@ def test_what_is_right_comes_to_its_first_launch(name: str) -> None:
         refuse(operator, operator.inputs(Make(values=operator.needs_values), **sizes))
 
 
+@pytest.mark.parametrize("name", ops.names())
+def test_shapes_of_every_tensor(name: str) -> None:
+    """Whatever shape one has, it fits or is refused: nothing else is raised before a launch."""
+    operator = ops.operator(name)
+    values = operator.inputs(Make(values=operator.needs_values), **operator.cases[0])
+    for label, value in values.items():
+        if not isinstance(value, torch.Tensor):
+            continue
+        for other in (
+            torch.empty((), dtype=value.dtype),
+            value[None],
+            *((value[:0], value[..., :0], value[..., :1], value[0]) if value.dim() else ()),
+        ):
+            with contextlib.suppress(ArgumentError):
+                refuse(operator, {**values, label: other})
+
+
 def test_mistakes_of_an_operator_are_not_taken_for_the_lack_of_data() -> None:
     def called(look: Callable[[Any], object]) -> None:
         refuse(replace(ops.operator("silu"), call=look), {"x": torch.ones(3)})

@@ -102,8 +102,8 @@ def quantise_fp8_tensor(
     then it is `largest / most` with `largest` the largest absolute value of `x`, 2^-100 at least,
     found on the GPU in a pass of its own. Returns codes of `dtype` in the shape of `x`, and the
     scale [1] of float32. Codes are `x * (1 / scale)`, or `x * (most / largest)`, in float32,
-    saturated and rounded to nearest, ties
-    to even; NaN stays NaN, and without `scale` spreads to all. Raises ArgumentError.
+    saturated and rounded to nearest, ties to even; NaN stays NaN, and without `scale` spreads to
+    all. Raises ArgumentError.
     """
     return _whole("quantise_fp8_tensor", x, scale, dtype, fp8_name("quantise_fp8_tensor", dtype))
 
@@ -151,7 +151,7 @@ def _scaled(
         largest = wide.abs().amax().reshape(1).clamp_min(LEAST)
         known = largest / most
         factor = torch.full_like(largest, most) / largest  # a number / a tensor rounds twice
-    return (wide * factor).clamp(-most, most), known.float().clone()
+    return (wide * factor[0]).clamp(-most, most), known.float().clone()
 
 
 def _whole(
