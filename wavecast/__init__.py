@@ -11,6 +11,7 @@
     saxpy = wavecast.load("saxpy.hip", arch="gfx942")["saxpy"]
     saxpy(grid, block, 2.0, x, y, n)  # executed on numpy arrays or tensors
     milliseconds = wavecast.testing.do_bench(lambda: kernel[grid](x, y, n))
+    y = wavecast.ops.rms_norm(x, weight)  # of the kernel library
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -23,11 +24,12 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wavecast import testing
+    from wavecast import ops, testing
     from wavecast.api import estimate, explain
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
 
+_MODULES = ("ops", "testing")
 _LAZY = {
     "estimate": "wavecast.api",
     "explain": "wavecast.api",
@@ -36,12 +38,12 @@ _LAZY = {
     "load": "wavecast.integrations.module",
 }
 
-__all__ = ["__version__", "capture", "device", "estimate", "explain", "load", "testing"]
+__all__ = ["__version__", "capture", "device", "estimate", "explain", "load", "ops", "testing"]
 
 
 def __getattr__(name: str) -> object:
-    if name == "testing":
-        return import_module("wavecast.testing")
+    if name in _MODULES:
+        return import_module(f"wavecast.{name}")
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'wavecast' has no attribute {name!r}")

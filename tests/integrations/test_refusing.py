@@ -44,6 +44,7 @@ def test_configurations_are_refused_before_llvm(tmp_path, monkeypatch) -> None:
     from wavecast.integrations.patching import Patches
     from wavecast.integrations.triton import capture
     from wavecast.integrations.triton.complaints import Refused
+    from wavecast.integrations.triton.isolation import in_this_process
     from wavecast.integrations.triton.refusing import refuse_early
 
     lowered = []
@@ -54,7 +55,7 @@ def test_configurations_are_refused_before_llvm(tmp_path, monkeypatch) -> None:
     patches = Patches()
     a = torch.zeros(256, 256, dtype=torch.bfloat16)
     try:
-        with capture(GFX942) as launches:
+        with capture(GFX942) as launches, in_this_process():
             refuse_early(patches, 65536)
             with pytest.raises(Refused, match=r"takes \d+,\d+ bytes of LDS, .* 65,536"):
                 kernels.greedy[(1,)](a, a, a, num_warps=8)

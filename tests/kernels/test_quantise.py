@@ -33,6 +33,8 @@ def _extremes() -> torch.Tensor:
         ("quantise_fp8_token", "gfx942"),
         ("quantise_fp8_tensor", "gfx942"),
         ("quantise_fp8_group", "gfx1100"),
+        ("quantise_int8_token", "gfx942"),
+        ("quantise_int8_tensor", "gfx1201"),
         ("quantise_mxfp4", "gfx90a"),
         ("quantise_mxfp8", "gfx950"),
     ],
@@ -43,6 +45,56 @@ def test_extreme_values(name: str, arch: str) -> None:
     with device(arch):
         got = operator.call(x)
     assert not same_codes(got, operator.reference(x), {})
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.int8],
+)
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_codes_of_every_bfloat16_are_those_of_a_cast(dtype: torch.dtype, arch: str) -> None:
+    """Bit for bit, so signs of zero too; gfx942 converts half of some values."""
+    x = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    one = torch.ones(1)
+    with device(arch):
+        if dtype == torch.int8:
+            codes, _ = ops.operator("quantise_int8_tensor").call(x, one)
+            right = x.float().clamp(-127, 127).round().nan_to_num().to(dtype)
+        else:
+            codes, _ = ops.operator("quantise_fp8_tensor").call(x, one, dtype)
+            most = torch.finfo(dtype).max
+            right = x.float().clamp(-most, most).to(dtype)
+    both = codes.float().isnan() & right.float().isnan()  # e5m2 has many
+    assert bool((both | (codes.view(torch.uint8) == right.view(torch.uint8))).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.int8])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_caches_hold_the_codes_of_a_cast(dtype: torch.dtype, arch: str) -> None:
+    x = torch.arange(1 << 12, dtype=torch.int32).mul(16).to(torch.int16).view(torch.bfloat16)
+    x = x.reshape(32, 1, 128)
+    operator, slots, one = ops.operator("kv_cache_write"), torch.arange(32), torch.ones(1)
+    found, right = ([torch.zeros(2, 16, 1, 128, dtype=dtype) for _ in "kv"] for _ in "ab")
+    with device(arch):
+        operator.call(x, x.flip(0), *found, slots, one, one)
+    operator.reference(x, x.flip(0), *right, slots, one, one)
+    for mine, expected in zip(found, right, strict=True):
+        assert torch.equal(mine.view(torch.uint8), expected.view(torch.uint8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.int8])
+@pytest.mark.parametrize(("group", "arch"), [(0, "gfx942"), (32, "gfx950"), (0, "gfx1100")])
+def test_nan_does_not_get_lost_in_a_norm(dtype: torch.dtype, group: int, arch: str) -> None:
+    x, weight = torch.randn(3, 80), torch.ones(80)
+    x[1, 7] = float("nan")
+    weight[50] = float("nan")  # the second group's
+    operator = ops.operator("rms_norm_quantised")
+    with device(arch):
+        codes, scales, _ = operator.call(x, weight, None, dtype, group)
+    right, right_scales, _ = operator.reference(x, weight, None, dtype, group)
+    torch.testing.assert_close(scales, right_scales, equal_nan=True)
+    assert bool(scales.isnan().any())
+    torch.testing.assert_close(codes.float(), right.float(), rtol=0.13, atol=1, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2])
@@ -93,6 +145,16 @@ def test_strides_and_dimensions() -> None:
     assert codes.shape == (3, 4, 48)
     assert scale.shape == (3, 4, 1)
     assert not same_codes((codes, scale), operator.reference(wide), {})
+
+
+@pytest.mark.parametrize("scale", [None, torch.tensor([0.5])])
+@pytest.mark.parametrize("name", ["quantise_int8_tensor", "quantise_fp8_tensor"])
+def test_one_number_stays_one(name: str, scale: torch.Tensor | None) -> None:
+    operator, x = ops.operator(name), torch.tensor(3.5)
+    with device("gfx942"):
+        got = operator.call(x, scale)
+    assert not same_codes(got, operator.reference(x, scale), {})
+    assert got[0].shape == ()
 
 
 def test_empty_tensors_launch_nothing() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ import wavecast  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.kernels.refusal import refuse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -27,6 +31,45 @@ def test_dtypes_of_every_tensor(name: str) -> None:
         given[label] = torch.zeros(value.shape, dtype=torch.complex64)
         with pytest.raises(ArgumentError, match=r"complex64|different dtypes"):
             getattr(torch.ops.wavecast, name)(**given)
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_what_is_right_comes_to_its_first_launch(name: str) -> None:
+    operator = ops.operator(name)
+    for sizes in operator.cases:
+        refuse(operator, operator.inputs(Make(values=operator.needs_values), **sizes))
+
+
+@pytest.mark.parametrize("name", ops.names())
+def test_shapes_of_every_tensor(name: str) -> None:
+    """Whatever shape one has, it fits or is refused: nothing else is raised before a launch."""
+    operator = ops.operator(name)
+    values = operator.inputs(Make(values=operator.needs_values), **operator.cases[0])
+    for label, value in values.items():
+        if not isinstance(value, torch.Tensor):
+            continue
+        for other in (
+            torch.empty((), dtype=value.dtype),
+            value[None],
+            *((value[:0], value[..., :0], value[..., :1], value[0]) if value.dim() else ()),
+        ):
+            with contextlib.suppress(ArgumentError):
+                refuse(operator, {**values, label: other})
+
+
+def test_mistakes_of_an_operator_are_not_taken_for_the_lack_of_data() -> None:
+    def called(look: Callable[[Any], object]) -> None:
+        refuse(replace(ops.operator("silu"), call=look), {"x": torch.ones(3)})
+
+    for look in (lambda x: x.sum().item(), lambda x: x.tolist(), lambda x: bool(x.any())):
+        called(look)
+    for broken, kind in (
+        (lambda x: x.no_such_thing, AttributeError),
+        (lambda x: x.view(2), RuntimeError),
+        (lambda x: x.shape[3], IndexError),
+    ):
+        with pytest.raises(kind):
+            called(broken)
 
 
 def test_shapes() -> None:

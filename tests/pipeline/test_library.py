@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from wavecast import arch
 from wavecast.kernels import registry
 from wavecast.model.launch import Traffic
-from wavecast.pipeline.library import launched
+from wavecast.pipeline.library import launched, survey
 
 
 def traffic(device: str) -> list[Traffic]:
@@ -33,3 +38,21 @@ def test_what_depends_on_values_is_sampled_with_real_ones() -> None:
     prediction = found["choose_kernel"].predicted.prediction
     assert prediction is not None
     assert prediction.fidelity == "executed"
+
+
+def test_a_compiler_that_aborts_is_the_failure_of_that_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tests.integrations.test_isolation import ABORTS, moved
+
+    def aborts(x: Any, **_: Any) -> None:
+        moved[(1,)](x, x, ABORTS, 128)
+
+    silu = registry.operator("silu_mul")
+    monkeypatch.setitem(registry._added, "aborts", replace(silu, name="aborts", call=aborts))
+    sizes = dict(silu.cases[0])
+    calls = [("aborts", sizes, "mi300x"), ("silu_mul", sizes, "mi300x")]
+    broken, whole = survey(calls)
+    assert broken.failure.startswith("moved for gfx942: the compiler crashed (SIGABRT): ")
+    assert not whole.failure
+    assert whole.seconds

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -81,6 +81,10 @@ def command(
     console = Console(width=None if sys.stdout.isatty() else 220)
     if tuning and not arch:
         raise UsageError("--tune needs --arch")
+    if tables is not None and not tuning:
+        raise UsageError("--tables needs --tune")
+    if pages is not None and not (arch or stored):
+        raise UsageError("--pages needs --survey or --arch")
     if not arch and stored is None:
         library.listing(chosen, [registry.family(one.name) for one in chosen], console)
         return
@@ -89,7 +93,7 @@ def command(
         _tune(calls, candidates, jobs, tables)
         return
     if stored is not None:
-        found = library.surveyed(json.loads(stored.read_text(encoding="utf-8")))
+        found = library.surveyed(_json(stored))
     else:
         place = {json.dumps(call): number for number, call in enumerate(calls)}
         found = sorted(
@@ -109,6 +113,15 @@ def command(
         library.render(found, console)
 
 
+def _json(file: Path) -> Any:
+    from wavecast.errors import InputError
+
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} is not JSON: {error}") from None
+
+
 def _chosen(names: Sequence[str], pattern: str) -> list[Operator]:
     from wavecast.errors import NothingAnalysed, UsageError
     from wavecast.kernels import registry
@@ -126,8 +139,11 @@ def _chosen(names: Sequence[str], pattern: str) -> list[Operator]:
 
 def _calls(chosen: Sequence[Operator], arch: str, small: bool, shapes: int | None) -> list[Call]:
     from wavecast import arch as known
+    from wavecast.errors import UsageError
 
     devices = [known.load(name) for name in arch.split(",") if name]
+    if arch and not devices:
+        raise UsageError("no GPU was named")
     return [
         (one.name, dict(sizes), device.id)
         for one in chosen

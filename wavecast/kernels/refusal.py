@@ -16,8 +16,9 @@ from wavecast.kernels.operator import Operator
 def refuse(operator: Operator, given: Mapping[str, Any]) -> None:
     """Raise the ArgumentError that a call with these arguments raises before its first launch.
 
-    It is made with tensors that have no data. References take float64 as well, for which a dtype
-    stands that the kernels take.
+    It is made with tensors that have no data; one that has to look at data is not refused. What
+    else it raises is a mistake of the operator's, and raised. References take float64 as well, for
+    which a dtype stands that the kernels take.
     """
     error = _refused(operator, given, torch.float32)
     if error is not None and _refused(operator, given, torch.bfloat16) is not None:
@@ -32,9 +33,19 @@ def _refused(
             operator.call(**{name: _stand_in(value, wide) for name, value in given.items()})
     except ArgumentError as error:
         return error
-    except Exception:  # a launch, or of any kind: there is no data to look at
+    except gpu.WouldLaunch:
         return None
+    except (NotImplementedError, RuntimeError) as error:
+        if not _is_for_want_of_data(error):
+            raise
     return None
+
+
+def _is_for_want_of_data(error: Exception) -> bool:
+    """Whether PyTorch raised it as a meta tensor has no data. A copy of it, or a function whose
+    result's shape is that of data, is not implemented; an element, and what needs one, is a
+    RuntimeError that says so."""
+    return isinstance(error, NotImplementedError) or "meta tensor" in str(error)
 
 
 def _stand_in(value: Any, wide: torch.dtype) -> Any:

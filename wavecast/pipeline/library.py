@@ -90,7 +90,7 @@ def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
         return
     given = [(name, dict(sizes), device) for name, sizes, device in calls]
     for (name, sizes, device), found in spread(surveyed, given, jobs):
-        yield found or Surveyed(name, sizes, device, failure="the compiler ended its process")
+        yield found or Surveyed(name, sizes, device, failure="its process died")
 
 
 def surveyed(call: Call) -> Surveyed:

@@ -65,7 +65,7 @@ def tune(
     """
     given = [(name, dict(sizes), device, candidates) for name, sizes, device in calls]
     for (name, sizes, device, _), found in spread(_tune, given, jobs):
-        yield found or Tuned(name, sizes, device, failure="the compiler ended its process")
+        yield found or Tuned(name, sizes, device, failure="its process died")
 
 
 def tuned(

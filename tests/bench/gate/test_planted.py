@@ -103,6 +103,18 @@ def test_a_kernel_that_does_not_compile(guarded: Project) -> None:
     assert "no_such_function" in guarded.err
 
 
+def test_a_kernel_the_compiler_aborts_on(guarded: Project) -> None:
+    broken = 'tl.inline_asm_elementwise("", "=v,5", [values], tl.float32, True, 1)'
+    guarded.edit(("tl.exp(values - tl.max(values, 0))", broken))
+    settings = guarded.root / "pyproject.toml"
+    text = settings.read_text()
+    settings.write_text(text.replace("subjects = [", 'subjects = [{ operator = "silu_mul" },'))
+    assert guarded.gate("--update") == 1
+    said = "softmax_kernel for gfx942: the compiler crashed (SIGABRT)"
+    assert said in guarded.out + guarded.err, guarded
+    assert "silu_mul" in (guarded.root / "wavecast-baseline.json").read_text()
+
+
 def test_a_renamed_kernel(guarded: Project) -> None:
     guarded.edit(("softmax(rows)", "other(rows)"))
     settings = guarded.root / "pyproject.toml"

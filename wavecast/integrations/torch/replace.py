@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wavecast.errors import UsageError
 from wavecast.integrations.torch import huggingface, library
 from wavecast.integrations.torch.huggingface import ACTIVATIONS
 from wavecast.integrations.torch.replaced import Done, Left, Replaced, follow, note
@@ -48,8 +49,11 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
     Linear, RMSNorm, LayerNorm, Conv, gated MLPs, and of Hugging Face models the attention function
     and the experts. What was replaced, and what was left for which reason, is in the result, whose
     `undo()` takes everything back. Models look attention up at every call: it is `pending` in the
-    result until a call is answered, or is not, as those with padding are not.
+    result until a call is answered, or is not, as those with padding are not. Raises UsageError for
+    what is no module.
     """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"a {type(model).__name__} is no torch.nn.Module")
     library.install()
     account = Replaced()
     follow(model, account)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from wavecast.integrations.triton import isolation
+
 
 class Refused(Exception):
     """A configuration the compiler refused while an autotuner was choosing."""
 
 
-def explain(error: BaseException, function: Any, printed: str = "") -> str:
-    """`message (file.py:12)` for an exception raised while compiling a JITFunction.
-
-    `printed` is what the compiler said on the way, "" when nothing.
-    """
+def explain(error: BaseException, function: Any) -> str:
+    """`message (file.py:12)` for an exception raised while compiling a JITFunction."""
+    if isinstance(error, isolation.Crashed):
+        return error.reason + _where(error, function)
     innermost = error
     while innermost.__cause__ is not None and hasattr(innermost.__cause__, "src"):
         innermost = innermost.__cause__
@@ -23,6 +24,7 @@ def explain(error: BaseException, function: Any, printed: str = "") -> str:
     line = " ".join(message.split()) or type(innermost).__name__
     if not hasattr(innermost, "error_message") and type(innermost) is not RuntimeError:
         line = line if ":" in line else f"{type(innermost).__name__}: {line}"
+    printed = isolation.diagnostic(isolation.printed(error))
     said = f": {printed}" if printed and printed not in line else ""
     return line + said + _where(error, function)
 

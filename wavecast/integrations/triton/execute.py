@@ -2,7 +2,8 @@
 
 What is replaced: the active driver, `CompiledKernel._init_handles` (tells the driver which kernel
 it loads), `JITFunction.run` (name filter) and `triton.testing`'s timers, which give predictions
-(`timers`). Compiling, autotuning and errors of both stay Triton's own.
+(`timers`). Compiling, autotuning and errors of both stay Triton's own, but that compilers run in
+forks (`isolation`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wavecast.emulate.trace.result import Trace
 from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton import isolation
 from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import build_launch, pack
@@ -87,6 +89,7 @@ class ExecutingHooks:
 
         patches = self._patches
         claim(patches)
+        isolation.install(patches)
         patches.attribute(driver, "_active", self.driver)
         patches.attribute(gpu, "emulated", self._device)
         loading = self._watched_load(CompiledKernel._init_handles)

@@ -7,9 +7,8 @@ loads), the autotuner's benchmarking, and `triton.testing`'s timers, which have 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,10 @@ from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
-from wavecast.integrations.triton import benchmarks, complaints
+from wavecast.integrations.triton import benchmarks, complaints, isolation
 from wavecast.integrations.triton.autotuning import AutotunerWatch
 from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
-from wavecast.integrations.triton.isolation import diagnostic, rehearse
 from wavecast.integrations.triton.launches import build_launch
 from wavecast.integrations.triton.recorder import Recorder
 from wavecast.kernels import gpu
@@ -34,19 +32,15 @@ if TYPE_CHECKING:
 class Hooks:
     """Installed from `install` to `remove`; one at a time in a process.
 
-    `isolate` compiles in a child process first. `torch_device` is what Triton programs are told
-    to put their tensors on.
+    `torch_device` is what Triton programs are told to put their tensors on.
     """
 
-    def __init__(
-        self, recorder: Recorder, facts: DeviceFacts, *, torch_device: str, isolate: bool
-    ) -> None:
+    def __init__(self, recorder: Recorder, facts: DeviceFacts, *, torch_device: str) -> None:
         self.recorder = recorder
         self.driver = CaptureDriver(facts, torch_device, self._launched)
         self.autotuners = AutotunerWatch(recorder)
         self.sampler: Sampler | None = None
         """Executes samples of new launches and what makes indices, where that is asked for."""
-        self._isolate = isolate
         self._patches = Patches()
         self._refused: set[tuple[int, str]] = set()
         self._codes: dict[int, tuple] = {}
@@ -59,10 +53,11 @@ class Hooks:
 
         patches = self._patches
         claim(patches)
+        isolation.install(patches)
         patches.attribute(driver, "_active", self.driver)
         facts = self.driver.facts
         patches.attribute(gpu, "emulated", gpu.known(facts.name, facts.target))
-        patches.attribute(gpu, "trying", self.trying)
+        patches.attribute(gpu, "trying", self.autotuners.on_trial)
         patches.attribute(JITFunction, "run", self._watched_run(JITFunction.run))
         compiling = self._watched_compile(JITFunction._do_compile)
         patches.attribute(JITFunction, "_do_compile", compiling)
@@ -75,16 +70,6 @@ class Hooks:
         """Put everything back."""
         self._patches.restore()
         self.driver.close()
-
-    @contextlib.contextmanager
-    def trying(self, config: Any) -> Iterator[None]:
-        """Compile for a trial of `config`, in a process that may crash."""
-        isolate, self._isolate = self._isolate, False
-        try:
-            with self.autotuners.on_trial(config):
-                yield
-        finally:
-            self._isolate = isolate
 
     def _watched_run(self, original: Callable) -> Callable:
         @functools.wraps(original)
@@ -104,15 +89,12 @@ class Hooks:
             identity = (id(function), key)
             if identity in self._refused:
                 return None
-            printed = ""
             try:
-                if self._isolate:
-                    printed = rehearse(lambda: original(function, key, *rest, **named))
                 return original(function, key, *rest, **named)
             except complaints.Refused:
                 raise
             except Exception as error:
-                complaint = complaints.explain(error, function, diagnostic(printed))
+                complaint = complaints.explain(error, function)
                 if self.autotuners.trying:
                     raise complaints.Refused(complaint) from error
                 self._refused.add(identity)

@@ -1,44 +1,78 @@
-"""A compiler call in a child process first, so that its crash is an error and not the end.
+"""Triton's compiler in processes of their own, so that its crash is an error and not the end.
 
-LLVM aborts on code it cannot select. The child leaves its results in Triton's disk cache, from
-where the same call in this process takes them.
+LLVM aborts on code it cannot select, and on what its assertions are about. While this is installed,
+a kernel that is not in Triton's disk cache is compiled by a fork of the process first. The fork
+leaves it in that cache, from where the process takes it; what is in the cache already costs no
+fork (docs/decisions/0013-compilers-in-forks.md).
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import faulthandler
+import functools
+import gc
 import os
 import re
 import signal
+import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NoReturn
 
+from wavecast.compile.triton import target_name
 from wavecast.errors import CompileError
+from wavecast.integrations.lifetime import end_with
+from wavecast.integrations.patching import Patches
 
 _DIAGNOSTIC = re.compile(r"(?:fatal )?error: .*|.*LLVM ERROR: .*|.*Assertion .* failed.*")
+_UNREACHABLE = re.compile(r"((?:.*\n){0,2}).*UNREACHABLE executed")
+_DONE, _RAISED = b"d", b"r"
 
 
-def rehearse(compile_kernel: Callable[[], object]) -> str:
-    """Run `compile_kernel` in a forked child; what it printed on stderr is returned.
+class Crashed(CompileError):
+    """The compiler took its process down. `reason` says how, without the kernel and the target."""
 
-    An exception in the child is not reported: the call in this process will raise it again.
-    Raises CompileError when the child dies of a signal.
-    """
-    with tempfile.TemporaryFile() as output:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # threads
-            child = os.fork()
-        if child == 0:
-            _run_child(compile_kernel, output.fileno())
-        _, status = os.waitpid(child, 0)
-        output.seek(0)
-        log = output.read().decode(errors="replace")
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        said = diagnostic(log)
-        raise CompileError(f"the compiler crashed ({name}){': ' + said if said else ''}", log=log)
-    return log
+    def __init__(self, reason: str, *, kernel: str = "", target: str = "", log: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{kernel} for {target}: {reason}" if kernel else reason, log=log)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """How a call in a fork ended: whether it raised, and what it printed on stdout and stderr."""
+
+    raised: bool
+    out: str
+    err: str
+
+
+def install(patches: Patches) -> None:
+    """Compile in forks until `patches` are undone, for all of Triton's ways to its compiler."""
+    import triton
+    from triton.compiler import compiler
+    from triton.runtime.jit import JITFunction
+
+    patches.attribute(compiler, "make_backend", _telling(compiler.make_backend))
+    patches.attribute(triton, "compile", _apart(triton.compile))
+    patches.attribute(JITFunction, "compile", _Compile())
+
+
+@contextlib.contextmanager
+def in_this_process() -> Iterator[None]:
+    """Compile here, in a process that may crash."""
+    with _during("direct"):
+        yield
+
+
+def printed(error: BaseException) -> str:
+    """What the compiler printed on stderr before it raised `error`."""
+    return getattr(error, "_wavecast_printed", "")
 
 
 def diagnostic(log: str) -> str:
@@ -47,16 +81,241 @@ def diagnostic(log: str) -> str:
         match = _DIAGNOSTIC.search(line)
         if match:
             return match[0].strip()
-    return ""
+    unreachable = _UNREACHABLE.search(log)
+    return "; ".join(unreachable[1].split("\n")).strip("; ") if unreachable else ""
 
 
-def _run_child(compile_kernel: Callable[[], object], output: int) -> None:
-    status = 1
+class _State(threading.local):
+    """`direct`: compile in this process. `asking`: do not compile, tell that it is needed."""
+
+    direct = False
+    asking = False
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def _during(what: str) -> Iterator[None]:
+    before = getattr(_state, what)
+    setattr(_state, what, True)
     try:
-        faulthandler.disable()  # its stack would be taken for a crash of the script
-        os.dup2(output, 2)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        compile_kernel()
-        status = 0
+        yield
     finally:
-        os._exit(status)
+        setattr(_state, what, before)
+
+
+class _Needed(BaseException):
+    """Triton has not found a kernel in its cache."""
+
+
+def _telling(make_backend: Callable) -> Callable:
+    """A backend lists its stages when, and only when, a kernel is to be compiled."""
+
+    @functools.wraps(make_backend)
+    def told(*args: Any, **named: Any) -> Any:
+        backend = make_backend(*args, **named)
+        stages = backend.add_stages
+
+        def add_stages(*args: Any, **named: Any) -> Any:
+            if _state.asking:
+                raise _Needed
+            return stages(*args, **named)
+
+        backend.add_stages = add_stages
+        return backend
+
+    return told
+
+
+class _Compile:
+    """`JITFunction.compile`, which every function gets for itself when it is first launched."""
+
+    def __get__(self, function: Any, owner: type | None = None) -> Any:
+        if function is None:
+            return self
+        if "compile" not in vars(function):
+            raise AttributeError("compile")
+        return _apart(vars(function)["compile"])
+
+    def __set__(self, function: Any, value: Any) -> None:
+        vars(function)["compile"] = value
+
+
+def _apart(compile_kernel: Callable) -> Callable:
+    """`triton.compile`, in a fork where the kernel is not in the cache."""
+
+    @functools.wraps(compile_kernel)
+    def compiled(*args: Any, **named: Any) -> Any:
+        if _state.direct:
+            return compile_kernel(*args, **named)
+        try:
+            with _during("asking"):
+                return compile_kernel(*args, **named)
+        except _Needed:
+            pass
+        call = functools.partial(compile_kernel, *args, **named)
+        try:
+            told = rehearse(call)
+        except Crashed as crash:
+            kernel, target = _about(*args, **named)
+            raise Crashed(crash.reason, kernel=kernel, target=target, log=crash.log) from None
+        if told.raised:
+            return _raising(call, told)
+        sys.stdout.write(told.out)
+        sys.stderr.write(told.err)
+        with _from_cache():
+            return call()
+
+    return compiled
+
+
+def _about(source: Any = None, target: Any = None, *_: Any, **named: Any) -> tuple[str, str]:
+    """The names of the kernel and of the target `triton.compile` is called for."""
+    from triton.runtime.driver import driver
+
+    source = named.get("src", source)
+    target = named.get("target", target) or driver.active.get_current_target()
+    return getattr(source, "name", "") or Path(str(source)).stem, target_name(target)
+
+
+def _raising(call: Callable[[], object], told: Rehearsed) -> object:
+    """The exception of the fork, raised once more here."""
+    try:
+        return call()
+    except Exception as error:
+        with contextlib.suppress(AttributeError):
+            error._wavecast_printed = told.err  # type: ignore[attr-defined]
+        raise
+
+
+@contextlib.contextmanager
+def _from_cache() -> Iterator[None]:
+    """TRITON_ALWAYS_COMPILE has had its way in the fork."""
+    from triton import knobs
+
+    if not knobs.compilation.always_compile:
+        yield
+        return
+    with knobs.compilation.scope():
+        knobs.compilation.always_compile = False
+        yield
+
+
+def rehearse(call: Callable[[], object]) -> Rehearsed:
+    """Run `call` in a fork, which ends with this process; its result and exception are lost.
+
+    Raises Crashed when the fork dies of a signal, or ends by itself.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        reader, writer = os.pipe()
+        try:
+            own = os.getpid()
+            status = _ended(lambda: _run(call, own, writer, out.fileno(), err.fileno()))
+            os.set_blocking(reader, False)  # forks of other threads hold the writer too
+            os.close(writer)
+            writer = -1
+            told = _told(reader)
+        finally:
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
+        said = Rehearsed(told == _RAISED, _text(out), _text(err))
+    if not told:
+        raise Crashed(_ending(status, said.err), log=said.err)
+    return said
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads
+        try:
+            return os.fork()
+        except OSError as error:
+            raise Crashed(f"no process to compile in: {error.strerror}") from error
+
+
+def _ended(work: Callable[[], NoReturn]) -> int:
+    """How a fork for `work` ended (`os.waitpid`). It does not outlive an interrupted wait."""
+    child = 0
+    try:
+        child = _fork()
+        if child == 0:
+            work()
+        return os.waitpid(child, 0)[1]
+    except ChildProcessError:  # the program ignores SIGCHLD, or waits for all its children
+        return 0
+    except BaseException:
+        if child:
+            os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, 0)
+        raise
+
+
+def _told(reader: int) -> bytes:
+    try:
+        return os.read(reader, 1)
+    except OSError as error:
+        if error.errno != errno.EAGAIN:
+            raise
+        return b""
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _ending(status: int, log: str) -> str:
+    said = diagnostic(log)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        how = f"the compiler crashed ({signal.Signals(number).name})"
+        if number == signal.SIGKILL and not said:
+            said = "perhaps the system has no memory left"
+    else:
+        how = "the compiler ended its process"
+    return f"{how}: {said}" if said else how
+
+
+def _run(call: Callable[[], object], parent: int, writer: int, out: int, err: int) -> NoReturn:
+    """In the fork: call, tell how that went, end."""
+    try:
+        end_with(parent)
+        gc.freeze()  # what there is would be copied only to be looked at
+        faulthandler.disable()  # its stack would be taken for a crash of the program
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _first_to_end()
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        sys.stdout = open(1, "w", errors="replace", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", errors="replace", closefd=False)  # noqa: SIM115
+        with in_this_process():
+            try:
+                call()
+                ending = _DONE
+            except BaseException:
+                ending = _RAISED
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(writer, ending)
+    finally:
+        os._exit(0)
+
+
+def _first_to_end() -> None:
+    """Where memory runs out, have Linux end this process and not the one that waits for it."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+__all__ = [
+    "Crashed",
+    "Rehearsed",
+    "diagnostic",
+    "in_this_process",
+    "install",
+    "printed",
+    "rehearse",
+]

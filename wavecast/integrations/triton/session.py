@@ -42,7 +42,7 @@ def capture(
     facts = device_facts(arch)
     recorder = Recorder(facts.target, kernels=kernels, configurations=configs, strict=True)
     real = has_gpu()
-    hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=False)
+    hooks = Hooks(recorder, facts, torch_device="cuda:0")
     if sample and facts.is_amd:
         from wavecast.integrations.triton.sampling import Sampler
 

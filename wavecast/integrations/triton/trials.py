@@ -10,6 +10,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import plain, slots
 from wavecast.errors import CompileError
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton import isolation
 from wavecast.integrations.triton.compat import jit_function
 from wavecast.integrations.triton.complaints import Refused
 from wavecast.integrations.triton.reach import makes_pointers, reachable
@@ -81,7 +82,8 @@ class Trials:
         patches.attribute(self._hooks.driver, "on_launch", launched)
         refuse_early(patches, self._hooks.driver.facts.shared_bytes)
         try:
-            with self._hooks.trying(self.chosen(settings)):
+            on_trial = self._hooks.autotuners.on_trial(self.chosen(settings))
+            with isolation.in_this_process(), on_trial:
                 self._call(settings)
         finally:
             patches.restore()

@@ -183,7 +183,7 @@ def _capture(
         on_failure=sender.failure,
     )
     sender.recorder = recorder
-    hooks = Hooks(recorder, facts, torch_device="cuda:0", isolate=True)
+    hooks = Hooks(recorder, facts, torch_device="cuda:0")
     if choosing is not None:
         hooks.autotuners.choose = choosing(job, hooks)
     if wanted := job.settings.get(SAMPLE, {}).get(facts.target):

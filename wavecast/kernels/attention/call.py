@@ -123,7 +123,7 @@ class Call:
 
     @property
     def rope_size(self) -> int:
-        return self.rope.q.shape[-1] if self.rope else 0
+        return self.rope.q.shape[-1] if self.rope and self.rope.q.dim() else 0
 
     @property
     def out_dtype(self) -> torch.dtype:

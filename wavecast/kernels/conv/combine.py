@@ -14,6 +14,7 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
+from wavecast.kernels.pointwise.functions import sigmoid
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.chip import Chip
 
@@ -24,7 +25,7 @@ def activated(x, ACTIVATION: tl.constexpr):
     if ACTIVATION == "relu":
         x = tl.where(x < 0, 0.0, x)  # keeps NaN
     elif ACTIVATION == "silu":
-        x = x * tl.sigmoid(x)
+        x = x * sigmoid(x)
     elif ACTIVATION == "gelu":
         x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
     return x
@@ -32,12 +33,12 @@ def activated(x, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def combine_splits_kernel(
-    part_ptr, bias_ptr, y_ptr, count, splits, channels,
+    part_ptr, bias_ptr, y_ptr, rest_ptr, count, first_count, splits, channels,
     BIAS: tl.constexpr, ACTIVATION: tl.constexpr, AHEAD: tl.constexpr, BLOCK: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """`part_ptr` holds `splits` times `count` elements, channels innermost; AHEAD of these parts
-    are on their way at once."""
+    are on their way at once. The first `first_count` sums go to `y_ptr`, others to `rest_ptr`."""
     start = tl.program_id(0) * BLOCK
     if WIDE:
         start = start.to(tl.int64)
@@ -53,15 +54,23 @@ def combine_splits_kernel(
         bias = tl.load(bias_ptr + place % channels, mask=inside, other=0.0)
         total += bias.to(tl.float32)
     total = activated(total, ACTIVATION)
+    if rest_ptr is not None:
+        last = total.to(rest_ptr.dtype.element_ty)
+        tl.store(rest_ptr + (place - first_count), last, mask=inside & (place >= first_count))
+        inside &= place < first_count
     tl.store(y_ptr + place, total.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 def combine(
-    parts: torch.Tensor, bias: torch.Tensor | None, y: torch.Tensor, activation: str
+    parts: torch.Tensor,
+    bias: torch.Tensor | None,
+    y: torch.Tensor,
+    activation: str,
+    rest: torch.Tensor | None = None,
 ) -> None:
     """Write the sums of `parts` [splits, images · pixels · channels] to `y` [images, channels, …],
-    dense with channels innermost."""
-    splits, count = parts.shape[0], y.numel()
+    dense with channels innermost; those of the elements that `parts` has beyond these to `rest`."""
+    splits, count = parts.shape
     problem = {
         "count": count,
         "splits": splits,
@@ -72,7 +81,7 @@ def combine(
     launch(
         combine_splits_kernel,
         lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
-        (parts, bias, y, count, splits, y.shape[1]),
+        (parts, bias, y, rest, count, y.numel(), splits, y.shape[1]),
         SPACE,
         problem,
         BIAS=bias is not None,

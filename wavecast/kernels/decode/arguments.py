@@ -41,7 +41,8 @@ def check(
 ) -> None:
     """Raise ArgumentError unless these fit together; `q` is [rows, heads, head]."""
     checks.require(q.dim() == 3, operator, f"q has {q.dim()} dimensions, not 3")
-    checks.require(key_cache.dim() == 4, operator, f"key_cache has {key_cache.dim()}, not 4")
+    checks.shape_is(operator, "key_cache", key_cache, (-1, -1, -1, -1))
+    checks.shape_is(operator, "value_cache", value_cache, (-1, -1, -1, -1))
     heads, head = q.shape[1:]
     blocks, block_size, kv_heads = key_cache.shape[:3]
     checks.dtype_in(operator, "q", q, HALVES)

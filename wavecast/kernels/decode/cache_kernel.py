@@ -10,26 +10,29 @@ import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import estimates
+from wavecast.kernels import estimates, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.decode.arguments import spread
 from wavecast.kernels.decode.parts import FP8
+from wavecast.kernels.quantise import formats
+from wavecast.kernels.quantise.formats import fp8_of
 from wavecast.kernels.space import Problem, Settings, Space
 
 
 @triton.jit
-def stored(x, inverse, LOW: tl.constexpr, HIGH: tl.constexpr, kind: tl.constexpr):
+def stored(
+    x, inverse, LOW: tl.constexpr, HIGH: tl.constexpr, kind: tl.constexpr, NATIVE: tl.constexpr
+):
     """Values times `inverse` in the dtype of a cache: 8 bits saturate, integers round to even."""
     if kind.primitive_bitwidth == 8:  # pyright: ignore[reportAttributeAccessIssue]
         wide = x.to(tl.float32) * inverse
-        bounded = tl.minimum(tl.maximum(wide, LOW), HIGH)
         if kind == tl.int8:
+            bounded = tl.where(wide == wide, tl.minimum(tl.maximum(wide, LOW), HIGH), 0.0)
             # adding 1.5 · 2**23 leaves the integer, rounded to even, in the low bits
             whole = (bounded + 12582912.0).to(tl.int32, bitcast=True)
             return whole.to(tl.int8)
         else:
-            # the comparison lets NaN through, which minimum and maximum may not
-            return tl.where(wide == wide, bounded, wide).to(kind)
+            return fp8_of(wide, kind, HIGH, NATIVE)
     else:
         return x.to(kind)
 
@@ -41,7 +44,8 @@ def kv_cache_write_kernel(
     key_block, key_place, key_row, value_block, value_place, value_row, k_step, v_step,
     HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_SIZE: tl.constexpr, K_SCALED: tl.constexpr,
     V_SCALED: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, V_LOW: tl.constexpr,
-    V_HIGH: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
+    V_HIGH: tl.constexpr, NATIVE: tl.constexpr, V_NATIVE: tl.constexpr, PADDED: tl.constexpr,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     """A program writes ROWS heads of tokens, counted token by token."""
     number = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -58,7 +62,7 @@ def kv_cache_write_kernel(
     to_key = block * key_block + at * key_place + head * key_row
     kept = inside[:, None] & (place < HEAD)
     x = tl.load(key_ptr + from_key[:, None] + place, mask=kept, other=0.0)
-    x = stored(x, inverse, LOW, HIGH, key_cache.dtype.element_ty)
+    x = stored(x, inverse, LOW, HIGH, key_cache.dtype.element_ty, NATIVE)
     tl.store(key_cache + to_key[:, None] + place, x, mask=kept)
     if VALUE:
         inverse = 1.0
@@ -68,7 +72,7 @@ def kv_cache_write_kernel(
         to_value = block * value_block + at * value_place + head * value_row
         kept = inside[:, None] & (place < VALUE)
         x = tl.load(value_ptr + from_value[:, None] + place, mask=kept, other=0.0)
-        x = stored(x, inverse, V_LOW, V_HIGH, value_cache.dtype.element_ty)
+        x = stored(x, inverse, V_LOW, V_HIGH, value_cache.dtype.element_ty, V_NATIVE)
         tl.store(value_cache + to_value[:, None] + place, x, mask=kept)
 
 
@@ -109,6 +113,8 @@ def write(
         V_SCALED=v_scale is not None,
         **dict(zip(("LOW", "HIGH"), limits(key_cache.dtype), strict=True)),
         **dict(zip(("V_LOW", "V_HIGH"), limits(value_cache.dtype), strict=True)),
+        NATIVE=_way(key_cache.dtype),
+        V_NATIVE=_way(value_cache.dtype),
         PADDED=triton.next_power_of_2(max(head, value.shape[2])),
     )
 
@@ -123,13 +129,19 @@ def limits(dtype: torch.dtype) -> tuple[float, float]:
     return 0.0, 0.0
 
 
+def _way(dtype: torch.dtype) -> str:
+    """`formats.way` of the dtype of a cache."""
+    return formats.way(formats.FP8[dtype], gpu.launching()) if dtype in FP8 else ""
+
+
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     return {"ROWS": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4), "num_stages": (1,)}
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, head = problem["rows"], problem["head"]
-    small = problem["cache"].startswith(("float8", "int8"))
+    kind = problem["cache"].removeprefix("float8_")
+    small = kind == "int8" or kind in formats.FORMATS
     return estimates.streaming(
         device,
         settings,
@@ -137,7 +149,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         read=2.0 * rows * head * problem["bytes"],
         written=2.0 * rows * head * (1 if small else problem["bytes"]),
         elements=settings["ROWS"] * triton.next_power_of_2(head),
-        operations=60.0 if small else 6.0,
+        operations=8.0 + 2 * formats.operations(kind, device) if small else 6.0,
         held=2.0,
     )
 

@@ -32,8 +32,8 @@ def kv_cache_write(
     float8_e4m3fnuz (AMD GPUs), float8_e5m2 or int8. Token t goes to slot `slots[t]` (int32 or
     int64): place slot % block size of block slot // block size; a negative slot writes nothing, and
     no slot may come twice. Caches of 8 bits hold values divided by `k_scale` and `v_scale` (float32
-    of one value or one per head), saturated and rounded to even. Any strides but contiguous heads.
-    Raises ArgumentError.
+    of one value or one per head), saturated and rounded to even; NaN is 0 in int8. Any strides but
+    contiguous heads. Raises ArgumentError.
     """
     name = "kv_cache_write"
     for what, tensor in (("key", key), ("value", value)):
@@ -164,7 +164,7 @@ def _written(
     if cache.element_size() == 1:
         low, high = limits(cache.dtype)
         wide = torch.clamp(wide, low, high)
-        wide = wide.round() if cache.dtype == torch.int8 else wide
+        wide = wide.round().nan_to_num() if cache.dtype == torch.int8 else wide
     # the number of the token that writes a slot, -1 where none does
     size = cache.shape[0] * cache.shape[1]
     writer = torch.full((size + 1,), -1, dtype=torch.long, device=new.device)

@@ -18,6 +18,7 @@ from wavecast.kernels.norm.description import check, rounded_sum, widest
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
 from wavecast.kernels.norm.rows import load_row, load_rows
 from wavecast.kernels.operator import Batch, Operator, Sizes
+from wavecast.kernels.quantise.formats import FP8, fp8_of, integers_of, sizes_of, way
 from wavecast.kernels.space import Problem, Space
 from wavecast.kernels.strides import contiguous
 from wavecast.model.bounds import Work
@@ -34,27 +35,11 @@ _LEAST = tl.constexpr(1e-12)
 
 
 @triton.jit
-def rounded(q, KIND: tl.constexpr, HALVED: tl.constexpr):
-    """float32 within the range of KIND to its nearest, ties to even.
-
-    float8_e4m3fn has the codes of half the values in float8_e4m3fnuz (but for the sign of zero),
-    which is how gfx942, which has only the latter, gets it (`HALVED`).
-    """
-    if tl.int8 == KIND:  # the low bits of a float32 whose last place is worth 1
-        return (q + 12582912.0).to(tl.int32, bitcast=True).to(tl.int8)
-    elif HALVED:
-        return (q * 0.5).to(tl.float8e4b8).to(KIND, bitcast=True)
-    else:
-        return q.to(KIND)
-
-
-@triton.jit
 def rms_norm_quantised_kernel(
     x_ptr, residual_ptr, weight_ptr, q_ptr, scale_ptr, sum_ptr,
     rows, columns, groups, stride, residual_stride, share, eps, offset,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, GROUP: tl.constexpr, LIMIT: tl.constexpr,
-    HALVED: tl.constexpr,
-    WIDE: tl.constexpr,
+    NATIVE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     if WIDE:
@@ -75,17 +60,22 @@ def rms_norm_quantised_kernel(
         y *= load_row(weight_ptr, place, real, offset)[None, :]
     if GROUP:
         y = tl.reshape(y, (ROWS, BLOCK // GROUP, GROUP))
-        largest = tl.maximum(tl.max(tl.abs(y), axis=2), _LEAST)
+        largest = tl.max(sizes_of(y), axis=2).to(tl.float32, bitcast=True)  # pyright: ignore[reportAttributeAccessIssue]
+        largest = tl.where(largest < _LEAST, _LEAST, largest)
         group = tl.arange(0, BLOCK // GROUP)[None, :]
         there = valid & (group < groups)
         tl.store(scale_ptr + row[:, None] * groups + group, largest * (1.0 / LIMIT), mask=there)
         y = tl.reshape(y * (LIMIT / largest)[:, :, None], (ROWS, BLOCK))
     else:
-        largest = tl.maximum(tl.max(tl.abs(y), axis=1), _LEAST)
+        largest = tl.max(sizes_of(y), axis=1).to(tl.float32, bitcast=True)  # pyright: ignore[reportAttributeAccessIssue]
+        largest = tl.where(largest < _LEAST, _LEAST, largest)
         tl.store(scale_ptr + row, largest * (1.0 / LIMIT), mask=row < rows)
         y *= (LIMIT / largest)[:, None]
-    q = tl.clamp(y, -LIMIT, LIMIT)
-    tl.store(q_ptr + to + at, rounded(q, q_ptr.dtype.element_ty, HALVED), mask=inside)
+    if q_ptr.dtype.element_ty == tl.int8:
+        q = integers_of(y).to(tl.int8, bitcast=True)
+    else:
+        q = fp8_of(y, q_ptr.dtype.element_ty, LIMIT, NATIVE)
+    tl.store(q_ptr + to + at, q, mask=inside)
 
 
 def rms_norm_quantised(
@@ -104,7 +94,8 @@ def rms_norm_quantised(
     scales are float32: [..., 1] or [..., groups] with one per `group` neighbouring columns (a
     power of two from 16; the last may be cut off): the largest magnitude over the largest value of
     `dtype`. s, rounded to the dtype of `x` before it is normalised, has no elements without a
-    residual; nothing else is rounded before q. Raises ArgumentError.
+    residual; nothing else is rounded before q. What has NaN has a scale of NaN, and codes of NaN
+    (int8: 0). Raises ArgumentError.
     """
     name = "rms_norm_quantised"
     check(name, x, weight=weight, residual=residual)
@@ -153,7 +144,7 @@ def rms_norm_quantised(
             "parameters": int(weight is not None),
         },
         LIMIT=LIMITS[dtype],
-        HALVED=dtype == torch.float8_e4m3fn and gpu.launching().target == "gfx942",
+        NATIVE=way(FP8[dtype], gpu.launching()) if dtype in FP8 else "",
         WIDE=checks.wide(from_x, added, q),
     )
     return q, scales, nothing if total is None else total
@@ -183,7 +174,7 @@ def rms_norm_quantised_reference(
     largest = parts.abs().amax(-1).clamp_min(_LEAST.value)
     q = (parts * (LIMITS[dtype] / largest)[..., None]).clamp(-LIMITS[dtype], LIMITS[dtype])
     if dtype == torch.int8:
-        q = q.round()
+        q = q.round().nan_to_num()
     q = q.reshape(padded.shape)[..., :columns].to(dtype).contiguous()
     scales = (largest / LIMITS[dtype]).to(torch.float32)
     return q, scales, x.new_empty((0,)) if residual is None else total

@@ -157,7 +157,7 @@ def _table(
         ]
         table = torch.tensor(entries, dtype=torch.int64)
         places = torch.tensor(chunks, dtype=torch.int32)
-        if device.type != "cpu":
+        if device.type == "cuda":
             table, places = (
                 one.pin_memory().to(device, non_blocking=True) for one in (table, places)
             )

@@ -21,7 +21,7 @@ from wavecast.kernels.quantise.formats import (
     codes_of,
     constants,
     fp8_name,
-    native,
+    operations,
     sizes_of,
     straddling,
 )
@@ -227,7 +227,7 @@ def _token_fits(problem: Problem, settings: Settings, device: Device) -> bool:
 def _token_seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, columns = problem["rows"], problem["columns"]
     passes = 1 if columns <= _WHOLE_ROW else 2
-    codes = 8.0 if native(problem["kind"], device) else 18.0
+    codes = operations(problem["kind"], device)
     return estimates.streaming(
         device,
         settings,
@@ -260,7 +260,7 @@ def _group_seconds(problem: Problem, settings: Settings, device: Device) -> floa
         read=2 * total * problem["bytes"],
         written=total,
         elements=elements,
-        operations=24.0 if native(problem["kind"], device) else 34.0,
+        operations=16.0 + operations(problem["kind"], device),
         held=4.0,
     )
 

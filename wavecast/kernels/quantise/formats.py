@@ -35,6 +35,9 @@ _NATIVE: Final = {
 }
 """Formats that a target's instructions convert float32 to."""
 
+_HALVED: Final = {"e4m3fn": "e4m3fnuz", "e5m2": "e5m2fnuz"}
+"""Formats whose codes are those of half the values in another, but for NaN and the sign of zero."""
+
 LEAST: Final = 2.0**-100
 """The least absolute maximum a scale is made of, so that no scale is zero or denormal."""
 
@@ -69,6 +72,14 @@ def native(name: str, device: Device) -> bool:
     return name in _NATIVE.get(device.target, ())
 
 
+def way(name: str, device: Device) -> str:
+    """How a device's instructions convert float32 to a format: `whole`, `half` by those for the
+    format that has the same codes for half the values, "" not at all."""
+    if native(name, device):
+        return "whole"
+    return "half" if native(_HALVED.get(name, ""), device) else ""
+
+
 def constants(name: str, device: Device) -> dict[str, Any]:
     """What the kernels take to find codes of a format on a device."""
     form = FORMATS[name]
@@ -77,7 +88,7 @@ def constants(name: str, device: Device) -> dict[str, Any]:
         "MANTISSA": form.mantissa,
         "BIAS": form.bias,
         "MOST": form.most,
-        "NATIVE": native(name, device),
+        "NATIVE": way(name, device),
     }
 
 
@@ -89,13 +100,13 @@ def most_of(kind: str) -> float:
 def rounding(kind: str, device: Device) -> dict[str, Any]:
     """`constants` of an fp8 format, or what the same kernels take for `int8`."""
     if kind == "int8":
-        return {"KIND": kind, "MANTISSA": 0, "BIAS": 0, "MOST": most_of(kind), "NATIVE": True}
+        return {"KIND": kind, "MANTISSA": 0, "BIAS": 0, "MOST": most_of(kind), "NATIVE": "whole"}
     return constants(kind, device)
 
 
 def operations(kind: str, device: Device) -> float:
     """Vector instructions per element that finds its code in a format, or in `int8`."""
-    return 8.0 if kind == "int8" or native(kind, device) else 18.0
+    return 8.0 if kind == "int8" else {"whole": 8.0, "half": 11.0, "": 18.0}[way(kind, device)]
 
 
 def fp8_name(operator: str, dtype: torch.dtype) -> str:
@@ -118,8 +129,16 @@ def codes_of(
     value, KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """The codes (uint8) of float32 values, saturated at `MOST`; NaN stays NaN."""
-    if NATIVE:
+    """The codes (uint8) of float32 values, saturated at `MOST`; NaN stays NaN. NATIVE: `way`."""
+    if NATIVE == "half":
+        held = tl.minimum(tl.maximum(value * 0.5, -0.5 * MOST), 0.5 * MOST)
+        if KIND == "e4m3fn":
+            code = held.to(tl.float8e4b8).to(tl.uint8, bitcast=True)
+        else:
+            code = held.to(tl.float8e5b16).to(tl.uint8, bitcast=True)
+        sign = (value.to(tl.uint32, bitcast=True) >> 24) & 0x80
+        code = (tl.where(value == value, code.to(tl.uint32), 0x7F) | sign).to(tl.uint8)
+    elif NATIVE == "whole":
         held = tl.minimum(tl.maximum(value, -MOST), MOST)
         held = tl.where(value != value, value, held)
         if KIND == "e4m3fn":
@@ -155,6 +174,20 @@ def codes_of(
             code = tl.where(size > 0x7F800000, 0x7F, code) | sign
         code = code.to(tl.uint8)
     return code
+
+
+@triton.jit
+def fp8_of(value, kind: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr):
+    """float32 values in the fp8 dtype `kind`, as `codes_of` finds them."""
+    if kind == tl.float8e4nv:
+        code = codes_of(value, "e4m3fn", 3, 7, MOST, NATIVE)  # pyright: ignore[reportArgumentType]
+    elif kind == tl.float8e4b8:
+        code = codes_of(value, "e4m3fnuz", 3, 8, MOST, NATIVE)  # pyright: ignore[reportArgumentType]
+    elif kind == tl.float8e5:
+        code = codes_of(value, "e5m2", 2, 15, MOST, NATIVE)  # pyright: ignore[reportArgumentType]
+    else:
+        code = codes_of(value, "e5m2fnuz", 2, 16, MOST, NATIVE)  # pyright: ignore[reportArgumentType]
+    return code.to(kind, bitcast=True)
 
 
 @triton.jit
@@ -208,8 +241,9 @@ def halves_of(x):
 
 @triton.jit
 def integers_of(value):
-    """float32 values from -127 to 127 rounded to int8, ties to even; those beyond saturate."""
-    held = tl.minimum(tl.maximum(value, -127.0), 127.0)
+    """float32 values from -127 to 127 rounded to int8, ties to even; those beyond saturate, and NaN
+    is 0, as it is for AMD's conversions and PyTorch's."""
+    held = tl.where(value == value, tl.minimum(tl.maximum(value, -127.0), 127.0), 0.0)
     return ((held + 12582912.0).to(tl.int32, bitcast=True) & 0xFF).to(tl.uint8)
 
 
@@ -227,6 +261,7 @@ __all__ = [
     "codes_of",
     "constants",
     "fp8_name",
+    "fp8_of",
     "half_of",
     "halves_of",
     "integers_of",
@@ -237,4 +272,5 @@ __all__ = [
     "sizes_of",
     "straddling",
     "values_of",
+    "way",
 ]

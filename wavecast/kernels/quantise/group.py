@@ -20,7 +20,7 @@ from wavecast.kernels.quantise.formats import (
     codes_of,
     constants,
     fp8_name,
-    native,
+    operations,
     sizes_of,
     straddling,
 )
@@ -157,7 +157,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         read=total * problem["bytes"],
         written=total,
         elements=elements,
-        operations=10.0 if native(problem["kind"], device) else 20.0,
+        operations=2.0 + operations(problem["kind"], device),
         held=2.0,
     )
 

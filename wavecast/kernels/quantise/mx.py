@@ -20,7 +20,7 @@ from wavecast.kernels.quantise.formats import (
     FP8,
     codes_of,
     constants,
-    native,
+    operations,
     sizes_of,
     straddling,
 )
@@ -185,7 +185,7 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
         read=total * problem["bytes"],
         written=total / (2 if problem["kind"] == "e2m1" else 1),
         elements=elements,
-        operations=10.0 if native(problem["kind"], device) else 20.0,
+        operations=2.0 + operations(problem["kind"], device),
         held=2.0,
     )
 

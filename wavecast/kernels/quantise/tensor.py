@@ -102,8 +102,8 @@ def quantise_fp8_tensor(
     then it is `largest / most` with `largest` the largest absolute value of `x`, 2^-100 at least,
     found on the GPU in a pass of its own. Returns codes of `dtype` in the shape of `x`, and the
     scale [1] of float32. Codes are `x * (1 / scale)`, or `x * (most / largest)`, in float32,
-    saturated and rounded to nearest, ties
-    to even; NaN stays NaN, and without `scale` spreads to all. Raises ArgumentError.
+    saturated and rounded to nearest, ties to even; NaN stays NaN, and without `scale` spreads to
+    all. Raises ArgumentError.
     """
     return _whole("quantise_fp8_tensor", x, scale, dtype, fp8_name("quantise_fp8_tensor", dtype))
 
@@ -124,7 +124,7 @@ def quantise_int8_tensor(
     """A tensor in int8 with one scale and no zero point: `x ≈ codes.float() * scale`, as
     `scaled_matmul` takes it.
 
-    As `quantise_fp8_tensor`, with codes from -127 to 127 of finite values, `most` being 127.
+    As `quantise_fp8_tensor`, with codes from -127 to 127, `most` being 127; the code of NaN is 0.
     Raises ArgumentError.
     """
     return _whole("quantise_int8_tensor", x, scale, torch.int8, "int8")
@@ -135,7 +135,7 @@ def quantise_int8_tensor_reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """In float32 at least."""
     scaled, scale = _scaled(x, scale, 127.0)
-    return scaled.round().to(torch.int8).contiguous(), scale
+    return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
 def _scaled(
@@ -151,7 +151,7 @@ def _scaled(
         largest = wide.abs().amax().reshape(1).clamp_min(LEAST)
         known = largest / most
         factor = torch.full_like(largest, most) / largest  # a number / a tensor rounds twice
-    return (wide * factor).clamp(-most, most), known.float().clone()
+    return (wide * factor[0]).clamp(-most, most), known.float().clone()
 
 
 def _whole(

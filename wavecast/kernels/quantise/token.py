@@ -108,10 +108,11 @@ def quantise_fp8_token_reference(
 def quantise_int8_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows in int8, each with a scale of its own: `x ≈ codes.float() * scale`, no zero point.
 
-    `x` is [..., columns] of float32, float16 or bfloat16, and finite. Returns codes [..., columns]
-    from -127 to 127 and scales [..., 1] of float32: with `largest` the largest absolute value of a
-    row, 2^-100 at least, the scale is `largest / 127` and codes are `x * (127 / largest)` in
-    float32, rounded to nearest, ties to even. Raises ArgumentError.
+    `x` is [..., columns] of float32, float16 or bfloat16. Returns codes [..., columns] from -127 to
+    127 and scales [..., 1] of float32: with `largest` the largest absolute value of a row, 2^-100
+    at least, the scale is `largest / 127` and codes are `x * (127 / largest)` in float32, rounded
+    to nearest, ties to even. A row with NaN has scale NaN and zeros, one with infinity scale
+    infinity and zeros. Raises ArgumentError.
     """
     return per_row("quantise_int8_token", x, torch.int8, "int8")
 
@@ -119,7 +120,7 @@ def quantise_int8_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def quantise_int8_token_reference(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """In float32 at least."""
     scaled, scale = _scaled(x, 127.0)
-    return scaled.round().to(torch.int8).contiguous(), scale
+    return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
 def _scaled(x: torch.Tensor, most: float) -> tuple[torch.Tensor, torch.Tensor]:

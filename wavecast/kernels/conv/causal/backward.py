@@ -42,7 +42,7 @@ def causal_conv1d_backward_kernel(
 ):  # fmt: skip
     """One of `shares` of all tiles, BLOCK_D channels by GROUPS of EACH times, of a block of
     channels: their gradients of inputs and of the old state, and their share in those of weight
-    and bias, to row `share` of `dweight_ptr` [shares, channels, W] and `dbias_ptr`."""
+    and bias, to row `share` of `dweight_ptr` and of `dbias_ptr`. These rows are of both."""
     channel = (tl.program_id(0) * BLOCK_D + tl.arange(0, BLOCK_D))[:, None]
     share = tl.program_id(1)
     known = channel < channels
@@ -121,12 +121,13 @@ def causal_conv1d_backward_kernel(
                 if place >= length:
                     total += tl.load(dnext_ptr + to - length, known, 0.0).to(tl.float32)
                 tl.store(dstate_ptr + to, total.to(dstate_ptr.dtype.element_ty), begins)
-    row = share * channels + channel
+    dweight_ptr += share * (channels * (W + 1))
+    dbias_ptr += share * (channels * (W + 1))
     for tap in tl.static_range(W):
         total = tl.sum(dweights[tap], axis=1, keep_dims=True)
-        tl.store(dweight_ptr + row * W + tap, total.to(dweight_ptr.dtype.element_ty), known)
+        tl.store(dweight_ptr + channel * W + tap, total.to(dweight_ptr.dtype.element_ty), known)
     total = tl.sum(dbias, axis=1, keep_dims=True)
-    tl.store(dbias_ptr + row, total.to(dbias_ptr.dtype.element_ty), known)
+    tl.store(dbias_ptr + channel, total.to(dbias_ptr.dtype.element_ty), known)
 
 
 def causal_conv1d_backward(
@@ -165,16 +166,16 @@ def causal_conv1d_backward(
     blocks = triton.cdiv(channels, _SHARED_CHANNELS if problem["last"] else 1)
     wanted = triton.cdiv(_PROGRAMS_PER_UNIT * gpu.launching().compute_units, blocks)
     shares = min(wanted, triton.cdiv(batch * length, _LEAST_TIMES))
-    dw_parts, db_parts = dw, db
-    if shares > 1:
-        dw_parts = torch.empty((shares, channels * taps), dtype=torch.float32, device=x.device)
-        db_parts = torch.empty((shares, channels), dtype=torch.float32, device=x.device)
+    parts = torch.empty(
+        (shares if shares > 1 else 0, channels * (taps + 1)), dtype=torch.float32, device=x.device
+    )
+    to_dw, to_db = (parts, parts[:, channels * taps :]) if shares > 1 else (dw, db)
     launch(
         causal_conv1d_backward_kernel,
         lambda settings: (triton.cdiv(channels, settings["BLOCK_D"]), shares),
         (
             *(dy, dnext.contiguous(), x, weight.contiguous(), contiguous(bias), state),
-            *(dx, ds, dw_parts, db_parts, batch, channels, length, shares),
+            *(dx, ds, to_dw, to_db, batch, channels, length, shares),
             *dy.stride(),
             *x.stride(),
             *held.stride(),
@@ -191,8 +192,7 @@ def causal_conv1d_backward(
         WIDE=checks.wide(x, dy, state),
     )
     if shares > 1:
-        combine(dw_parts, None, dw, "none")
-        combine(db_parts, None, db[None], "none")
+        combine(parts, None, dw, "none", db)
     return dx, dw, db, ds
 
 

@@ -13,6 +13,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, estimates
 from wavecast.kernels.choice import launch
 from wavecast.kernels.conv.causal.arguments import check
+from wavecast.kernels.pointwise.functions import sigmoid
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import contiguous
 
@@ -44,7 +45,7 @@ def causal_conv1d_update_kernel(
         to = state + (W - 2) * state_step
         tl.store(to, new.to(state_ptr.dtype.element_ty), mask=known)
     if SILU:
-        total = total * tl.sigmoid(total)
+        total = total * sigmoid(total)
     tl.store(y_ptr + place, total.to(y_ptr.dtype.element_ty), mask=known)
 
 

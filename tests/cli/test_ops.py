@@ -1,0 +1,63 @@
+"""`wavecast ops` used badly, and the library as an attribute of the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+
+from wavecast.cli.main import run  # noqa: E402
+from wavecast.errors import UsageError  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nothing"], "unknown operator 'nothing'"),
+        (["silu", "--arch", ","], "no GPU was named"),
+        (["silu", "--arch", "mi300x,mi30x"], "nearest known"),
+        (["silu", "-k", "["], "-k '[' is not a regular expression"),
+        (["silu", "--tune"], "--tune needs --arch"),
+        (["silu", "--tables", "folder"], "--tables needs --tune"),
+        (["silu", "--pages", "folder"], "--pages needs --survey or --arch"),
+        (["--survey", "text.json"], "text.json is not JSON"),
+        (["--survey", "other.json"], "no survey of operators"),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.json").write_text("a line of text")
+    Path("other.json").write_text("{}")
+    with pytest.raises(SystemExit) as ended:
+        run(["ops", *arguments])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2
+    assert out == ""
+    assert says in err
+    assert err.count("\n") == 1
+    assert not Path("folder").exists()
+
+
+def test_the_library_is_an_attribute_of_the_package() -> None:
+    text = "import wavecast; assert wavecast.ops.silu.__doc__; assert wavecast.testing.do_bench"
+    subprocess.run([sys.executable, "-c", text], check=True)
+
+
+def test_what_is_no_module_is_not_replaced() -> None:
+    from wavecast import ops
+
+    with pytest.raises(UsageError, match=r"a NoneType is no torch\.nn\.Module"):
+        ops.replace(None)  # type: ignore[arg-type]
