@@ -138,15 +138,15 @@ def test_variants_have_configurations(target: str, dtype: str) -> None:
     assert spaces.FORWARD.ranked(call.problem(), arch.load(target))
 
 
-@pytest.mark.parametrize("pack", [1, 4])
-def test_heads_that_share_keys_in_one_block(pack: int) -> None:
+@pytest.mark.parametrize(("pack", "ahead"), [(1, False), (4, False), (4, True)])
+def test_heads_that_share_keys_in_one_block(pack: int, ahead: bool) -> None:
     """Every query sees its own window, and every head its own sink and slope."""
     given = _given(q=torch.randn(1, 37, 4, 16), k=torch.randn(1, 45, 1, 16))
     given |= {"v": torch.randn(1, 45, 1, 16), "causal": True, "left": 9, "dropout": 0.25, "seed": 3}
     given |= {"sinks": torch.randn(4), "alibi": torch.rand(4)}
     expected, lse = rectangular.attention_reference(**given)
     settings = {"BLOCK_M": 32, "BLOCK_N": 16, "EDGE": 16, "CHUNK": 0, "PACK": pack}
-    forced = Configuration.of({**settings, "num_warps": 2, "num_stages": 1})
+    forced = Configuration.of({**settings, "AHEAD": ahead, "num_warps": 2, "num_stages": 1})
     with wavecast.device("gfx942"), choice.forced("attention_kernel", forced):
         out, got = rectangular.attention(**given)
     torch.testing.assert_close(out, expected, atol=2e-6, rtol=1e-5)
@@ -269,3 +269,35 @@ def test_a_sink_of_minus_infinity_is_none(left: int) -> None:
     assert bool((found[0][1][0, 0, :2] == -torch.inf).all())
     for right, got in zip(*found, strict=True):
         torch.testing.assert_close(got, right)
+
+
+@pytest.mark.parametrize(("target", "rest"), [("gfx942", {"kpack": 2}), ("gfx950", {})])
+@pytest.mark.parametrize(
+    ("queries", "keys", "left", "right"), [(70, 70, 40, 0), (37, 90, 5, 3), (40, 20, 100, -1)]
+)
+def test_windows_with_tiles_a_step_ahead(
+    target: str, rest: dict[str, int], queries: int, keys: int, left: int, right: int
+) -> None:
+    """As judged shapes have them: heads that share keys in a block, an edge on each side or none in
+    full view, fewer keys than the window holds."""
+    q = torch.randn(1, queries, 8, 64, dtype=torch.bfloat16)
+    k, v = (torch.randn(1, keys, 2, 64, dtype=torch.bfloat16) for _ in range(2))
+    sinks = torch.randn(8, dtype=torch.bfloat16)
+    given = {"left": left, "right": right, "sinks": sinks}
+    settings = {
+        "BLOCK_M": 64,
+        "BLOCK_N": 32,
+        "EDGE": 32,
+        "PACK": 4,
+        "CHUNK": 0,
+        "AHEAD": True,
+        "matrix_instr_nonkdim": 32,
+        "num_warps": 2,
+        "num_stages": 1,
+        **rest,
+    }
+    with wavecast.device(target), choice.forced("attention_kernel", Configuration.of(settings)):
+        out, lse = ops.attention(q, k, v, **given)
+    right_out, right_lse = rectangular.attention_reference(q, k, v, **given)
+    torch.testing.assert_close(out.float(), right_out.float(), rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(lse, right_lse, rtol=1e-3, atol=1e-3)

@@ -70,3 +70,17 @@ def test_without_a_grid_or_with_unknown_trips_it_is_refused() -> None:
 def test_the_same_launch_is_the_same_prediction() -> None:
     assert seconds(500) == seconds(500)
     assert np.isfinite(seconds(1))
+
+
+@pytest.mark.parametrize(
+    ("power", "store", "each"),
+    [(7, "dword v0, v4", 64.0), (7, "dwordx4 v0, v[4:7]", 64.0), (4, "dwordx4 v0, v[4:7]", 16.0)],
+)
+def test_a_store_moves_the_sectors_it_writes(power: int, store: str, each: float) -> None:
+    """Lanes that lie a line apart, and side by side."""
+    body = f" v_lshlrev_b32_e32 v0, {power}, v0\n global_store_{store}, s[0:1]"
+    given = launch(304)
+    found = static_launch(given, read(body, launch=given), kernel(body), DEVICE).traffic
+    assert found is not None
+    assert found.l2 == 304 * 256 * each
+    assert found.written == found.mall <= found.l2

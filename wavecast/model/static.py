@@ -26,6 +26,7 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel, Loop, Program
+from wavecast.model.cache.accesses import SECTOR
 from wavecast.model.cache.traffic import reach
 from wavecast.model.chip import Chip
 from wavecast.model.cu import streams as request
@@ -41,6 +42,7 @@ Array = np.ndarray[Any, Any]
 _MUCH: Final = 0.1
 """What of the bytes asked for may be shared by a guess before that is worth a note."""
 _CACHED: Final = ("global", "buffer", "flat")
+_BEYOND: Final = np.isin(np.arange(request.REQUEST), (request.MALL, request.HBM))
 GUESSED = (
     "where workgroups reach is not known from the code: each takes its part of a tensor as if at "
     "random; an executed sample knows"
@@ -269,11 +271,12 @@ class _Asked:
                 moved = self._moved(entry)
                 lines = entry.lines if entry.lines is not None else moved / self.line
                 row[request.TAGS] = lines
-                row[request.L2] = moved
+                row[request.L2] = self._passed(entry, moved)
                 if entry.index in self.shares:
-                    row[request.MALL] = moved * self.shares[entry.index].die
                     memory = self.memory_shares[entry.argument]
+                    row[request.MALL] = moved * self.shares[entry.index].die
                     row[request.HBM] = moved * self._beyond(entry.index) * memory
+                    np.minimum(row, row[request.L2], out=row, where=_BEYOND)
                 if entry.space == "scalar":
                     row[request.L2 :] = 0.0
             else:
@@ -282,13 +285,30 @@ class _Asked:
 
     def traffic(self) -> Traffic:
         """Bytes of the whole launch per level."""
-        totals = (self.rows() * (self.executed * self.waves)[:, None]).sum(axis=0)
-        return Traffic(*(float(totals[level]) for level in (request.L2, request.MALL, request.HBM)))
+        moved = self.rows() * (self.executed * self.waves)[:, None]
+        totals = moved.sum(axis=0)
+        stores = [entry.index for entry in self.memory.values() if _writes(entry)]
+        return Traffic(
+            *(float(totals[level]) for level in (request.L2, request.MALL, request.HBM)),
+            written=float(moved[stores, request.MALL].sum()),
+        )
 
     def _moved(self, entry: MemoryInstruction) -> float:
-        """Bytes one execution moves between L1 and L2: whole lines."""
+        """Bytes of the whole lines that one execution touches."""
         contiguous = float(self.code.contiguous[entry.index, request.L2])
         return contiguous if entry.lines is None else max(entry.lines * self.line, 0.0)
+
+    def _passed(self, entry: MemoryInstruction, lines: float) -> float:
+        """Bytes one execution moves between L1 and L2, of `lines` it touches: as much of a line as
+        a store writes, but no less than a sector of each."""
+        if entry.kind != "store" or entry.lines is None:
+            return lines
+        contiguous = float(self.code.contiguous[entry.index, request.L2])
+        return min(lines, max(contiguous, float(entry.lines * SECTOR)))
+
+
+def _writes(entry: MemoryInstruction) -> bool:
+    return entry.kind in ("store", "store_from_lds", "atomic") and entry.space in _CACHED
 
 
 def _different(size: float, part: float, number: float) -> float:

@@ -10,14 +10,14 @@ from wavecast.model.cache.accesses import Accesses, Instructions
 from wavecast.model.cache.geometry import Cache, Geometry
 
 ASKED = Instructions(
-    path=np.array([a.VECTOR, a.VECTOR, a.VECTOR, a.SCALAR], np.int8),
-    kind=np.array([a.LOAD, a.STORE, a.ATOMIC, a.LOAD], np.int8),
-    width=np.full(4, 4, np.int32),
-    phases=np.zeros(4, np.int32),
+    path=np.array([a.VECTOR, a.VECTOR, a.VECTOR, a.SCALAR, a.VECTOR], np.int8),
+    kind=np.array([a.LOAD, a.STORE, a.ATOMIC, a.LOAD, a.STORE], np.int8),
+    width=np.full(5, 4, np.int32),
+    phases=np.zeros(5, np.int32),
     lanes=np.full((1, 1, 1), -1, np.int32),
     banks=np.ones(1, np.int32),
 )
-LOAD, STORE, ATOMIC, SCALAR = range(4)
+LOAD, STORE, ATOMIC, SCALAR, LATER_STORE = range(5)
 GEOMETRY = Geometry(
     vector=Cache(128, 1, 4, 0),
     scalar=Cache(64, 1, 2, 0),
@@ -26,12 +26,18 @@ GEOMETRY = Geometry(
 )
 
 
-def replay(requests: list[tuple[int, list[int]]], units: list[int] | None = None, passes: int = 1):
-    """Requests of (instruction, sectors), one after the other."""
+def replay(
+    requests: list[tuple[int, list[int]]],
+    units: list[int] | None = None,
+    passes: int = 1,
+    streams: list[int] | None = None,
+    clock: list[float] | None = None,
+):
+    """Requests of (instruction, sectors), one after the other unless `clock` says when."""
     sectors = [request[1] for request in requests]
     number = len(requests)
     accesses = Accesses(
-        stream=np.zeros(number, np.int64),
+        stream=np.array(streams or [0] * number, np.int64),
         instruction=np.array([request[0] for request in requests], np.int64),
         array=np.zeros(number, np.int64),
         turns=np.zeros(number),
@@ -39,7 +45,8 @@ def replay(requests: list[tuple[int, list[int]]], units: list[int] | None = None
         sectors=np.array([s for request in sectors for s in request], np.uint32),
     )
     unit = np.array(units or [0] * number, np.int64)
-    return r.replay(accesses, ASKED, unit, np.arange(number, dtype=float), GEOMETRY, passes)
+    moments = np.arange(number, dtype=float) if clock is None else np.array(clock)
+    return r.replay(accesses, ASKED, unit, moments, GEOMETRY, passes)
 
 
 def test_lines_are_filled_by_loads() -> None:
@@ -72,6 +79,25 @@ def test_what_was_loaded_and_changed_is_written_too() -> None:
     assert found[:, r.WRITTEN].tolist() == [0, 64, 64]
     again = replay([(LOAD, [0]), (STORE, [0])], passes=2)
     assert again[:, r.WRITTEN].tolist() == [0, 64]
+
+
+def test_pieces_of_a_line_that_a_wave_writes_meet_in_the_l2() -> None:
+    """Three waves write two halves of a sector of lines that share a set of two ways, in step: but
+    a wave's stores come as one burst, unless it loads between them."""
+    lines = [[2 * 4 * n] for n in range(3)]
+    pieces = [(store, line) for line in lines for store in (STORE, LATER_STORE)]
+    waves, steps = [0, 0, 1, 1, 2, 2], [0.0, 1.0] * 3
+    assert replay(pieces, streams=waves, clock=steps)[:, r.WRITTEN].tolist() == [64, 0] * 3
+    apart = [part for line in lines for part in ((STORE, line), (LOAD, line), (LATER_STORE, line))]
+    found = replay(apart, streams=sorted([*waves, 0, 1, 2]), clock=[0.0, 1.0, 2.0] * 3)
+    assert found[::3, r.WRITTEN].tolist() == found[2::3, r.WRITTEN].tolist() == [64] * 3
+
+
+def test_stores_of_a_loop_are_bursts_of_their_iterations() -> None:
+    """Two waves write two halves of each of three sectors, in a loop in step: they meet."""
+    halves = [(STORE, [2 * 4 * n]) for n in range(3)]
+    found = replay(halves * 2, streams=[0] * 3 + [1] * 3, clock=[0.0, 1.0, 2.0] * 2)
+    assert found[:, r.WRITTEN].sum() == 3 * 64
 
 
 def test_atomics_fetch_what_they_change() -> None:

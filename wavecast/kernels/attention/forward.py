@@ -20,6 +20,7 @@ from wavecast.kernels.attention.parts import (
     LOG2E,
     capped,
     kept,
+    nearest,
     products,
     rounded,
     seen_keys,
@@ -37,30 +38,38 @@ _LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 @triton.jit
 def _walk(
-    acc, total, most, q, q_ptr, q_row, q_rope, q_rope_ptr, q_rope_row, q_place, queries,
-    k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop,
+    acc, total, most, k_ahead, v_ahead,
+    q, q_ptr, q_row, q_rope, q_rope_ptr, q_rope_row, q_place, queries,
+    k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop, hi,
     i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place, none,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, ROPE: tl.constexpr, BLOCK: tl.constexpr,
     DIM: tl.constexpr, DIM_V: tl.constexpr, DIM_R: tl.constexpr,
     MASKED: tl.constexpr, LEFT: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
     DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr, CHUNK: tl.constexpr,
-    WIDEN: tl.constexpr, PEAK: tl.constexpr,
+    WIDEN: tl.constexpr, PEAK: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """Online softmax over the keys from `start` to `stop`. `most` is in powers of two."""
-    STAGES: tl.constexpr = 1 if MASKED else None
+    """Online softmax over the keys from `start` to `stop`. `most` is in powers of two. Where AHEAD,
+    the first tile is `k_ahead` and `v_ahead`, which become the one after the last, up to `hi`."""
+    STAGES: tl.constexpr = 1 if MASKED or AHEAD else None
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
         j = first + tl.arange(0, BLOCK)
         k = 0.0
         k_rope = 0.0
-        if not CHUNK:
-            k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED, 0, True)
-            if WIDEN:
-                k = halves_of(k)
-            if ROPE:
-                k_rope = tile(k_rope_ptr, j, k_rope_row, keys, ROPE, DIM_R, MASKED, 0, True)
-        v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
+        if AHEAD:
+            k = k_ahead
+            v = v_ahead
+            k_ahead = tile(k_ptr, j + BLOCK, k_row, hi, HEAD, DIM, True, 0, True)
+            v_ahead = tile(v_ptr, j + BLOCK, v_row, hi, HEAD_V, DIM_V, True)
+        else:
+            if not CHUNK:
+                k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED, 0, True)
+                if ROPE:
+                    k_rope = tile(k_rope_ptr, j, k_rope_row, keys, ROPE, DIM_R, MASKED, 0, True)
+            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED)
         if WIDEN:
             v = halves_of(v)
+            if not CHUNK:
+                k = halves_of(k)
         s = products(
             q, q_ptr + first * none, q_place, q_row, queries, k, k_ptr, j, k_row, keys,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
@@ -90,7 +99,7 @@ def _walk(
         if DROPOUT:
             p = tl.where(kept(seed, place[:, None], j[None, :], threshold), p, 0.0)
         acc = tl.dot(rounded(p, v, SHORT), v, acc, input_precision=PRECISION)
-    return acc, total, most
+    return acc, total, most, k_ahead, v_ahead
 
 
 @triton.jit
@@ -108,19 +117,27 @@ def attention_kernel(
     SCALED: tl.constexpr, WIDEN: tl.constexpr, PEAK: tl.constexpr,
     PRECISION: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
-    CHUNK: tl.constexpr, PACK: tl.constexpr,
+    CHUNK: tl.constexpr, PACK: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Programs of the heads that share keys are neighbours, and the last queries, which see the
-    most keys under a causal mask, come first."""
+    most keys under a causal mask, come first. In windows, where other queries use little of what
+    these do, so are the other heads: a die then walks over whole rows of its tensors, not over the
+    few channels of its L2 that a head's parts of them lie in."""
     QUERIES: tl.constexpr = BLOCK_M // PACK
     number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
     head = number % (GROUP // PACK) * PACK
     number = number // (GROUP // PACK)
     blocks = tl.cdiv(queries, QUERIES)
-    block = blocks - 1 - number % blocks
-    number = number // blocks
-    shared = number % (heads // GROUP)
-    batch = number // (heads // GROUP)
+    if LEFT:
+        shared = number % (heads // GROUP)
+        number = number // (heads // GROUP)
+        block = blocks - 1 - number % blocks
+        batch = number // blocks
+    else:
+        block = blocks - 1 - number % blocks
+        number = number // blocks
+        shared = number % (heads // GROUP)
+        batch = number // (heads // GROUP)
     head += shared * GROUP
     start_q, queries = sequence(starts_q_ptr, batch, queries, VARLEN, WIDE)
     start_k, keys = sequence(starts_k_ptr, batch, keys, VARLEN, WIDE)
@@ -153,17 +170,13 @@ def attention_kernel(
         k_rope_ptr += start_k * k_rope_row
     k_ptr += batch * k_batch + start_k * k_row + shared * k_head
     v_ptr += batch * v_batch + start_k * v_row + shared * v_head
-    out_ptr += batch * out_batch + start_q * out_row + head * out_head
     place = batch * lse_batch + head * lse_head + start_q + row
     q_at = q_ptr
-    out_at = out_ptr + row[:, None] * out_row
     if PACK > 1:
         q_at = q_ptr + members[:, None] * q_head
-        out_at += members[:, None] * out_head
         place += members * lse_head
         if ROPE:
             q_rope_at = q_rope_at + members[:, None] * q_rope_head
-    e = tl.arange(0, DIM_V)
     inside = row < queries
     q = 0.0
     q_rope = 0.0
@@ -192,6 +205,12 @@ def attention_kernel(
     )
     newest = tl.minimum(i + right, keys - 1) if RIGHT else tl.zeros_like(i) + keys - 1
     oldest = i - left
+    k_ahead = 0.0
+    v_ahead = 0.0
+    if AHEAD:  # EDGE is BLOCK_N: tiles of all parts follow each other
+        j = lo + tl.arange(0, BLOCK_N)
+        k_ahead = tile(k_ptr, j, k_row, hi, HEAD, DIM, True, 0, True)
+        v_ahead = tile(v_ptr, j, v_row, hi, HEAD_V, DIM_V, True)
     for part in tl.static_range(0 if LEFT else 1, 3):  # the left edge, the middle, the right edge
         start = full_lo
         stop = full_hi
@@ -201,20 +220,30 @@ def attention_kernel(
         elif part == 2:
             start = tl.maximum(full_lo, full_hi)
             stop = hi
-        acc, total, most = _walk(
-            acc, total, most, q, q_at, q_row, q_rope, q_rope_at, q_rope_row, row, queries,
-            k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop,
+        acc, total, most, k_ahead, v_ahead = _walk(
+            acc, total, most, k_ahead, v_ahead,
+            q, q_at, q_row, q_rope, q_rope_at, q_rope_row, row, queries,
+            k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop, hi,
             i, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, place, none,
             HEAD, HEAD_V, ROPE, BLOCK_N if part == 1 else EDGE, DIM, DIM_V, DIM_R, part != 1,
-            LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, WIDEN, PEAK,
+            LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, WIDEN, PEAK, AHEAD,
         )  # fmt: skip
     some = total != 0
     share = share / tl.where(some, total, 1.0)
-    out = (acc * share[:, None]).to(out_ptr.dtype.element_ty)
-    out_inside = inside[:, None]
+    out = nearest(acc * share[:, None], out_ptr.dtype.element_ty, SHORT)
+    e = tl.arange(0, DIM_V)
+    out_ptr += batch * out_batch + start_q * out_row + head * out_head
+    out_at = out_ptr + (row[:, None] * out_row + e[None, :])
+    out_inside = tl.broadcast_to(inside[:, None], (BLOCK_M, DIM_V))
     if HEAD_V != DIM_V:
         out_inside = out_inside & (e < HEAD_V)[None, :]
-    tl.store(out_at + e[None, :], out, mask=out_inside)
+    if PACK > 1:
+        out_at += members[:, None] * out_head
+        # Triton stores a product as its lanes have it, in pieces of a line, but not once reshaped
+        out = tl.reshape(out, (QUERIES, PACK, DIM_V))
+        out_at = tl.reshape(out_at, (QUERIES, PACK, DIM_V))
+        out_inside = tl.reshape(out_inside, (QUERIES, PACK, DIM_V))
+    tl.store(out_at, out, mask=out_inside)
     lse = tl.where(some, (most - PEAK) * _LN2 + tl.log(total), float("-inf"))
     tl.store(lse_ptr + place, lse, mask=inside)
 

@@ -148,6 +148,18 @@ def rounded(x, like, SHORT: tl.constexpr):
 
 
 @triton.jit
+def nearest(x, kind: tl.constexpr, SHORT: tl.constexpr):
+    """float32 in the dtype `kind` of a result, ties to even. Where `rounded` is short it takes
+    three instructions, not seven: no product of such operands is the NaN that would wrap, whose
+    lower half is all ones."""
+    if SHORT and kind == tl.bfloat16:
+        bits = x.to(tl.uint32, bitcast=True)
+        bits += 0x7FFF + ((bits >> 16) & 1)
+        return (bits >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)
+    return x.to(kind)
+
+
+@triton.jit
 def kept(seed, row, j, threshold):
     """Which probabilities dropout keeps: the word of Philox at counter (key, row of lse)."""
     zero = tl.zeros_like(j).to(tl.uint32)
@@ -159,6 +171,7 @@ __all__ = [
     "LOG2E",
     "capped",
     "kept",
+    "nearest",
     "products",
     "rounded",
     "seen_keys",

@@ -241,7 +241,10 @@ def backward_q_tile(problem: Problem, settings: Settings, device: Device) -> Til
 def forward_seconds(problem: Problem, settings: Settings, device: Device) -> float:
     pack = settings["PACK"]
     widths = _keys_seen(problem, settings["BLOCK_M"] // pack, settings["EDGE"])
-    return _seconds(problem, settings, device, forward_tile, widths, problem["heads"] // pack)
+    programs = problem["heads"] // pack
+    # of a window the left edge and the middle are loops before the last, each with a first tile
+    waits = 2 if problem["window"][0] and not settings["AHEAD"] else 0
+    return _seconds(problem, settings, device, forward_tile, widths, programs, waits)
 
 
 def backward_kv_seconds(problem: Problem, settings: Settings, device: Device) -> float:
@@ -262,9 +265,11 @@ def _seconds(
     tiles: Tiles,
     widths: np.ndarray,
     programs: int,
+    waits: int = 0,
 ) -> float:
     """Matrix, vector and LDS clocks per score, which the waves of a SIMD hide of each other the
-    better the more there are. There are `programs` heads, whose workgroups walk over `widths`.
+    better the more there are. There are `programs` heads, whose workgroups walk over `widths` and
+    wait for memory so many times more than once.
 
     Configurations whose registers cannot be had come out last.
     """
@@ -290,7 +295,8 @@ def _seconds(
     wait = tile.rounds * _STEP + (0.0 if pipelined else chip.latency["l2"] * chip.clock)
     wait /= resident
     spans = widths * tile.rows * clocks * max(1.0, chip.simds / warps / resident)
-    spans = spans + widths / tile.columns * wait + _START / resident
+    spans = spans + widths / tile.columns * wait
+    spans = spans + (_START + waits * chip.latency["hbm"] * chip.clock) / resident
     count = programs * problem["batch"]
     per_unit = len(widths) * count / chip.units
     tail = 1.0 if problem["window"][1] else math.ceil(per_unit / resident) / (per_unit / resident)

@@ -58,11 +58,15 @@ def _forward_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any
     group = problem["heads"] // problem["shared"]
     few = problem["left"] >= 0 or problem["queries"] <= 64
     packs = (1, min(16, group & -group)) if few and group % 2 == 0 else (1,)
-    return {**blocks, **_axes(problem, device), "PACK": packs}
+    # of windows there are few tiles, each part's first one waited for
+    ahead = (True, False) if problem["left"] >= 0 and not problem["rope"] else (False,)
+    return {**blocks, **_axes(problem, device), "PACK": packs, "AHEAD": ahead}
 
 
 def _forward_fits(problem: Problem, settings: Settings, device: Device) -> bool:
     columns, edge = settings["BLOCK_N"], settings["EDGE"]
+    if settings["AHEAD"] and (edge != columns or settings["CHUNK"] or settings["num_stages"] > 1):
+        return False
     if edge != columns and edge != max(columns // 2, 32 if columns > 16 else 16):
         return problem["dtype"] == "float32" and _fits(forward_tile, problem, settings, device)
     return _fits(forward_tile, problem, settings, device)
@@ -139,10 +143,11 @@ def _fits(tiles: Tiles, problem: Problem, settings: Settings, device: Device) ->
         return False
     if "TWICE" in settings:  # a gradient kernel
         return not settings.get("waves_per_eu", 0)
-    pipelined = "kpack" in settings and settings["num_stages"] > 1 and shape == 32
+    early = settings["num_stages"] > 1 or settings["AHEAD"]
+    pipelined = "kpack" in settings and early and shape == 32
     if "kpack" in settings:
         both = settings["kpack"] == 2, settings["llvm_fn_attrs"] != ""
-        if both != (pipelined, pipelined) or (settings["num_stages"] > 1) != pipelined:
+        if both != (pipelined, pipelined) or early != pipelined:
             return False
     return settings.get("waves_per_eu", 0) == (2 if pipelined else 0)
 

@@ -313,12 +313,11 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "QUERIES": tuple(rows // group for rows in rows),
         "BLOCK_N": (16, 32, 64),
         "CHUNK": chunks(problem["head"], device),
-        # of executed samples, those of gfx942 are faster later, those of gfx950 early
-        "EARLY": (device.target not in ("gfx90a", "gfx942"),),
+        "EARLY": (False, True),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
         **compiler_options(device),
-        **({"matrix_instr_nonkdim": (32, 16)} if device.target in ("gfx90a", "gfx942") else {}),
+        **({"matrix_instr_nonkdim": (32, 16)} if device.target.startswith("gfx9") else {}),
     }
 
 
@@ -353,7 +352,11 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     walk, waves = _walk(problem, settings), settings["num_warps"]
     rows = 32 if device.target.startswith("gfx9") else 16
     most = rows * min(waves, 8) if problem["group"] <= 128 else problem["group"]
-    if settings.get("matrix_instr_nonkdim", 16) == 32 and walk.rows < 32 * waves:
+    large = settings.get("matrix_instr_nonkdim", 16) == 32
+    if large and walk.rows < 32 * waves:
+        return False
+    # of executed samples, those of gfx90a and gfx942 are faster later, and those of large products
+    if settings["EARLY"] == (large or device.target in ("gfx90a", "gfx942")):
         return False
     return walk.fits(device) and 8 * waves <= walk.rows <= most
 

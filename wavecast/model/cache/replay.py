@@ -18,6 +18,7 @@ from wavecast.model.cache.accesses import (
     SCALAR,
     SECTOR,
     SECTOR_BITS,
+    STORE,
     Accesses,
     Instructions,
 )
@@ -48,7 +49,7 @@ def replay(
     several `passes` all run one after the other, as launches do: each begins with an L1 and a
     scalar cache that are empty, and with the L2 the one before left. The last one counts.
     """
-    order = np.argsort(clock, kind="stable")
+    order = np.argsort(_arriving(accesses, instructions, clock), kind="stable")
     units = int(unit.max(initial=0)) + 1
     scalars = -(-units // geometry.scalar_units)
     found = np.zeros((len(accesses), COLUMNS))
@@ -75,6 +76,27 @@ def replay(
             dirty,
             found,
         )
+    return found
+
+
+def _arriving(accesses: Accesses, instructions: Instructions, clock: Array) -> Array:
+    """When requests reach the L2 (f64[m]): stores wait for nothing, so those of a wave that follow
+    each other, until it loads or its code comes round again, are one burst, there when the first
+    is.
+
+    Pieces of a line that a wave writes with several instructions so meet in the L2, which merges
+    them. Were all waves in step, the same pieces of all lines of a die would come between.
+    """
+    passing = np.flatnonzero(np.diff(accesses.start))
+    if not len(passing):
+        return clock
+    instruction, stream = accesses.instruction[passing], accesses.stream[passing]
+    store = instructions.kind[instruction] == STORE
+    goes_on = np.zeros(len(passing), bool)
+    goes_on[1:] = store[1:] & store[:-1] & (np.diff(stream) == 0) & (np.diff(instruction) > 0)
+    first = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(passing))))
+    found = np.array(clock, float)
+    found[passing] = found[passing[first]]
     return found
 
 
