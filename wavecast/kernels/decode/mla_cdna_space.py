@@ -1,0 +1,126 @@
+"""Where `mla_cdna_kernel` runs, how it cuts its work, and its configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+import triton
+
+from wavecast.arch import Device
+from wavecast.errors import MissingFact
+from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.chip import Chip
+
+_TOKEN_CLOCKS: Final = {16: 55.0, 32: 75.0, 64: 110.0, 128: 155.0}
+"""Clocks that a token costs a workgroup of so many heads; from executed samples on gfx950 with 576
+elements a token."""
+_START: Final = 3.0
+"""Loads one after the other before a workgroup's first tile: length, block number, tokens."""
+_STEP_CLOCKS: Final = 2000.0
+"""Clocks of a step that nothing hides: waits for LDS and other waves, weights."""
+_SHARED_CLOCKS: Final = 400.0
+"""What each doubling of the waves that share heads adds to that."""
+_REGISTERS: Final = 60
+"""Registers for addresses, weights and operands on their way; from compiled kernels."""
+_SHORTEST: Final = 64
+"""Tokens that are worth a part of their own."""
+_MOST_PARTS: Final = 256
+
+
+def runs(device: Device, q: torch.Tensor, cache: torch.Tensor, block_size: int, rope: int) -> bool:
+    """Whether a cache is one for `mla_cdna_kernel`: not to be widened, and of whole tiles."""
+    return (
+        device.target == "gfx950"
+        and cache.dtype == q.dtype
+        and block_size % 32 == 0
+        and rope % 32 == 0
+    )
+
+
+def plan(
+    device: Device, sequences: int, heads: int, tokens: int, latent: int, rope: int
+) -> tuple[int, int]:
+    """Heads that a workgroup takes and parts of a sequence's tokens that take the least time.
+
+    Many heads read a token from LDS once for more products; few leave fewer parts to write and
+    join where parts are what fills the GPU.
+    """
+    largest = min(128, max(16, triton.next_power_of_2(heads)))
+    choices = [rows for rows in _TOKEN_CLOCKS if rows <= largest]
+    most = max(1, min(_MOST_PARTS, tokens // _SHORTEST))
+    try:
+        chip = Chip.of(device)
+    except MissingFact:
+        tiles = triton.cdiv(heads, largest)
+        return largest, min(most, max(1, device.compute_units // (sequences * tiles)))
+
+    def seconds(rows: int, parts: int) -> float:
+        programs = sequences * triton.cdiv(heads, rows) * parts
+        rounds = -(-programs // chip.units)
+        token = _TOKEN_CLOCKS[rows] * (latent + rope) / 576 / chip.clock
+        walked = rounds * (-(-tokens // parts) * token + _START * chip.latency["hbm"])
+        if parts == 1:
+            return walked
+        return walked + chip.launch + 8.0 * programs * rows * latent / chip.hbm
+
+    every = [(rows, parts) for rows in choices for parts in range(1, most + 1)]
+    return min(every, key=lambda one: seconds(*one))
+
+
+def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+    return {
+        "ROWS": (problem["rows"],),
+        "BLOCK_N": (32, 64),
+        "SIDE": (16,),
+        "ROW_WAVES": (1, 2, 4),
+        "PIECE": (128,),
+        "AHEAD": (2, 1),
+        "num_warps": (4,),
+        "num_stages": (1,),
+    }
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    latent, whole = problem["latent"], problem["latent"] + problem["rope"]
+    rows, tokens, side = settings["ROWS"], settings["BLOCK_N"], settings["SIDE"]
+    waves, over_rows = settings["num_warps"], settings["ROW_WAVES"]
+    shared = waves // over_rows
+    if problem["block_size"] % tokens or rows < side * over_rows or tokens < side * shared:
+        return False
+    # a sixteenth and a bit for what keeps banks apart
+    lds = (settings["AHEAD"] + 1) * tokens * whole * 2 * 1.036
+    if lds > device.limits().lds_max_per_workgroup:
+        return False
+    mine = rows / over_rows
+    lanes = device.wave_lanes
+    held = mine * whole / 2 / lanes + mine * latent / shared / lanes + mine * tokens / waves / lanes
+    return held + _REGISTERS <= device.limits().vgpr_total
+
+
+def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+    chip = Chip.of(device)
+    latent, whole = problem["latent"], problem["latent"] + problem["rope"]
+    rows, tokens, over_rows = settings["ROWS"], settings["BLOCK_N"], settings["ROW_WAVES"]
+    kind = "fp16" if problem["dtype"] == "float16" else "bf16"
+    products = 2.0 * rows * tokens * (latent + whole) / chip.matrix_rate(kind)
+    lds = 2.0 * over_rows * tokens * (latent + whole) / chip.lds_rate
+    shared = settings["num_warps"] // over_rows
+    step = products + lds + _STEP_CLOCKS + _SHARED_CLOCKS * (shared.bit_length() - 1)
+    wait = chip.latency["hbm"] * chip.clock
+    step = max(step, wait / settings["AHEAD"])
+    steps = triton.cdiv(triton.cdiv(problem["tokens"], tokens), problem["splits"])
+    programs = problem["sequences"] * triton.cdiv(problem["heads"], rows) * problem["splits"]
+    return -(-programs // chip.units) * steps * step / chip.clock
+
+
+SPACE = Space(
+    kernel="mla_cdna_kernel",
+    axes=_axes,
+    fits=_fits,
+    seconds=_seconds,
+    classes=("sequences", "tokens"),
+)
+
+__all__ = ["SPACE", "plan", "runs"]
