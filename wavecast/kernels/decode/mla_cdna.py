@@ -1,10 +1,11 @@
 """The kernel of `mla_decode` on CDNA, in Gluon, where the layouts of registers and of LDS are the
-kernel's own: plain Triton keeps a tile of tokens twice where it is keys and values, and has waves
-read all of it for 16 heads each."""
+kernel's own: plain Triton writes a tile of tokens to LDS twice, as keys and as values, and has
+waves read all of it for 16 heads each."""
 
 # Names bound under a constexpr are bound where they are used, and constants are plain values.
 # pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -47,35 +48,22 @@ def swizzled(width):
 
 
 @gluon.constexpr_function
-def turned(tokens, width, side):
-    """Tokens in LDS by columns: those that a lane multiplies side by side, and what lanes write or
-    read at once in different banks."""
-    lots = 64 // side
-    own = [1, 2, *(4 * lots << bit for bit in range((tokens // (4 * lots)).bit_length() - 1))]
-    others = [4 << bit for bit in range(lots.bit_length() - 1)]
-    bases = [[token, 0] for token in own + others]
-    columns = len(bases)
-    bases += [[0, 1 << bit] for bit in range(width.bit_length() - 1)]
-    # 2⁶ elements are all banks once; a lane takes 2^first of them
-    first, banks = min(len(own), 3), 6
-    across: dict[int, int] = {}
-    for bit in range(banks, banks + max(0, columns - first)):
-        across[bit] = first + bit - banks
-    writing = range(columns + 3, min(columns + 3 + banks - first, len(bases)))
-    free = [bank for bank in range(first, banks) if bank not in [across.get(b) for b in writing]]
-    for bit in writing:
-        if bit >= banks and bit not in across:
-            across[bit] = free.pop(0)
-    for bit, bank in across.items():
-        bases[bit] = [bases[bit][0] ^ bases[bank][0], bases[bit][1] ^ bases[bank][1]]
-    return gl.SharedLinearLayout(bases)
+def by_columns(tokens, width, waves):
+    """A wave's own columns of all tokens, in registers: lanes have of each instruction the four
+    tokens they multiply, and columns side by side, which are those of as many instructions."""
+    own = width // (16 * waves)
+    registers = [[0, 1 << bit] for bit in range(own.bit_length() - 1)] + [[1, 0], [2, 0]]
+    registers += [[16 << bit, 0] for bit in range((tokens // 16).bit_length() - 1)]
+    lanes = [[0, own << bit] for bit in range(4)] + [[4, 0], [8, 0]]
+    across = [[0, own * 16 << bit] for bit in range(waves.bit_length() - 1)]
+    return gl.DistributedLinearLayout(registers, lanes, across, [], [tokens, width])
 
 
 @gluon.constexpr_function
-def by_lines(width, waves, tokens):
-    """Lanes that load 16 bytes of `tokens` tokens each, side by side."""
+def by_lines(width, waves):
+    """Lanes that load 16 bytes each, side by side."""
     lanes = min(64, width // 8)
-    return gl.BlockedLayout([tokens, 8], [64 // lanes, lanes], [waves, 1], [1, 0])
+    return gl.BlockedLayout([1, 8], [64 // lanes, lanes], [waves, 1], [1, 0])
 
 
 @gluon.jit
@@ -110,10 +98,10 @@ def to_lds(
     """Begin to load a tile to LDS."""
     LATENT: gl.constexpr = latent.shape[1]
     ROPE: gl.constexpr = rope.shape[1]
-    wide: gl.constexpr = by_lines(LATENT, WAVES, 1)
+    wide: gl.constexpr = by_lines(LATENT, WAVES)
     offsets, kept = places(at, end, token_stride, 0, LATENT, BLOCK_N, wide)
     cdna4.async_copy.buffer_load_to_shared(latent, base, offsets, mask=kept)
-    narrow: gl.constexpr = by_lines(ROPE, WAVES, 1)
+    narrow: gl.constexpr = by_lines(ROPE, WAVES)
     offsets, kept = places(at, end, token_stride, LATENT, ROPE, BLOCK_N, narrow)
     cdna4.async_copy.buffer_load_to_shared(rope, base, offsets, mask=kept)
     cdna4.async_copy.commit_group()
@@ -124,11 +112,11 @@ def to_registers(
     base, at, end, token_stride, LATENT: gl.constexpr, ROPE: gl.constexpr, WAVES: gl.constexpr,
     BLOCK_N: gl.constexpr,
 ):  # fmt: skip
-    """A tile in registers, four tokens a lane."""
-    wide: gl.constexpr = by_lines(LATENT, WAVES, 4)
+    """A tile in registers, columns of the values of each wave's own."""
+    wide: gl.constexpr = by_columns(BLOCK_N, LATENT, WAVES)
     offsets, kept = places(at, end, token_stride, 0, LATENT, BLOCK_N, wide)
     latent = cdna3.buffer_load(base, offsets, mask=kept)
-    narrow: gl.constexpr = by_lines(ROPE, WAVES, 1)
+    narrow: gl.constexpr = by_lines(ROPE, WAVES)
     offsets, kept = places(at, end, token_stride, LATENT, ROPE, BLOCK_N, narrow)
     return latent, cdna3.buffer_load(base, offsets, mask=kept)
 
@@ -143,41 +131,78 @@ def operand(tile, layout: gl.constexpr, ASYNC: gl.constexpr):
 
 
 @gluon.jit
-def attended_tile(
-    q, latent, rope, turned_latent, kept, factor, most, total, found,
-    PIECE: gl.constexpr, ASYNC: gl.constexpr, mma: gl.constexpr,
-):  # fmt: skip
-    """`most`, `total` and `found` after a tile of tokens."""
-    ROWS: gl.constexpr = found[0].shape[0]
-    BLOCK_N: gl.constexpr = latent.shape[0]
-    PIECES: gl.constexpr = latent.shape[1] // PIECE
+def scored(
+    q, latent, rope, kept, factor, PIECE: gl.constexpr, ASYNC: gl.constexpr, mma: gl.constexpr
+):
+    """Products of queries and a tile of keys, -inf where not `kept`."""
     keys: gl.constexpr = gl.DotOperandLayout(1, mma, 8)
-    weights: gl.constexpr = gl.DotOperandLayout(0, mma, 4)
-    values: gl.constexpr = gl.DotOperandLayout(1, mma, 4)
-    score = gl.full([ROWS, BLOCK_N], 0.0, gl.float32, mma)
+    score = gl.full([q[0].shape[0], latent.shape[0]], 0.0, gl.float32, mma)
     score = cdna3.mfma(q[0], operand(rope.permute((1, 0)), keys, ASYNC), score)
-    for number in gl.static_range(PIECES):
+    for number in gl.static_range(latent.shape[1] // PIECE):
         part = latent.slice(number * PIECE, PIECE, dim=1).permute((1, 0))
         score = cdna3.mfma(q[number + 1], operand(part, keys, ASYNC), score)
-    score = gl.where(kept[None, :], score * factor, float("-inf"))
+    return gl.where(kept[None, :], score * factor, float("-inf"))
+
+
+@gluon.jit
+def weighed(score, most, total, found, kind: gl.constexpr, sums: gl.constexpr):
+    """Weights of a tile as an operand of products in the layout `sums`, with `most`, `total` and
+    `found`."""
     peak = gl.maximum(most, gl.max(score, axis=1))
     if gl.max(peak - most, axis=0) > _GROWN:
         shrink = gl.exp2(most - peak)
-        across = shrink[:, None]
+        across = gl.convert_layout(shrink, gl.SliceLayout(1, sums))[:, None]
         scaled = ()
-        for number in gl.static_range(PIECES):
+        for number in gl.static_range(len(found)):
             scaled += (found[number] * across,)
         found = scaled
         total = total * shrink
         most = peak
     weight = gl.exp2(score - most[:, None])
     total = total + gl.sum(weight, axis=1)
-    weight = gl.convert_layout(weight.to(q[0].dtype), weights)
-    sums = ()
-    for number in gl.static_range(PIECES):
-        value = operand(turned_latent.slice(number * PIECE, PIECE, dim=1), values, ASYNC)
-        sums += (cdna3.mfma(weight, value, found[number]),)
-    return most, total, sums
+    weight = gl.convert_layout(weight.to(kind), gl.DotOperandLayout(0, sums, 4))
+    return weight, most, total, found
+
+
+@gluon.jit
+def side_by_side(tile, WAVES: gl.constexpr, sums: gl.constexpr):
+    """A tile `by_columns` as an operand: column `own` of each lane's to instruction `own`."""
+    BLOCK_N: gl.constexpr = tile.shape[0]
+    WIDTH: gl.constexpr = tile.shape[1]
+    tile = tile.reshape([BLOCK_N, WAVES, 16, WIDTH // WAVES // 16]).permute([0, 3, 1, 2])
+    return gl.convert_layout(tile.reshape([BLOCK_N, WIDTH]), gl.DotOperandLayout(1, sums, 4))
+
+
+@gluon.jit
+def lots_of_rows(found, WAVES: gl.constexpr):
+    """16 rows each of the product with what is `side_by_side`, with columns in their order."""
+    ROWS: gl.constexpr = found.shape[0]
+    WIDTH: gl.constexpr = found.shape[1]
+    found = found.reshape([ROWS, WIDTH // WAVES // 16, WAVES, 16]).permute([0, 2, 3, 1])
+    lots = (found.reshape([ROWS, WIDTH]),)
+    for _ in gl.static_range((ROWS // 16).bit_length() - 1):
+        halves = ()
+        for number in gl.static_range(len(lots)):
+            lot = lots[number].reshape([2, lots[number].shape[0] // 2, WIDTH])
+            halves += gl.split(lot.permute([1, 2, 0]))
+        lots = halves
+    return lots
+
+
+@gluon.jit
+def stored(
+    result, to_row, first, out_ptr, part_ptr, kept, split, SPLITS: gl.constexpr,
+    LATENT: gl.constexpr, lines: gl.constexpr,
+):  # fmt: skip
+    """Write columns from `first` on of a result, or of a part of one, in whole lines."""
+    place = gl.arange(0, result.shape[1], layout=gl.SliceLayout(0, lines))
+    if SPLITS == 1:
+        result = gl.convert_layout(result.to(out_ptr.dtype.element_ty), lines)
+        to = out_ptr + to_row[:, None] * LATENT + (first + place)[None, :]
+    else:
+        result = gl.convert_layout(result, lines)
+        to = part_ptr + (to_row[:, None] * SPLITS + split) * LATENT + (first + place)[None, :]
+    gl.store(to, result, mask=kept[:, None])
 
 
 @gluon.jit
@@ -192,11 +217,12 @@ def mla_cdna_kernel(
     """A program takes ROWS heads and one of SPLITS parts of the tokens of a sequence, BLOCK_N at a
     time.
 
-    ROW_WAVES waves each have heads of their own; several of the same heads share the tokens of a
-    tile, and the columns of its values, among them. Matrix instructions have SIDE rows. Queries and
-    results stay in registers, queries PIECE elements at a time. On gfx950 AHEAD tiles are on their
-    way to LDS, where instructions that turn them read them as values; on others one is in
-    registers, and is written to LDS twice, as keys and turned.
+    ROW_WAVES waves score heads of their own; several of the same heads share the tokens of a tile.
+    Matrix instructions have SIDE rows. Queries and results stay in registers; LDS is read for PIECE
+    elements of a token at a time. On gfx950 AHEAD tiles are on their way to LDS, where waves read
+    them as values, too, by instructions that turn them. Others have no such: there each wave loads
+    a tile's columns of its own, writes them to LDS as keys, and multiplies them as values from the
+    registers they came in, for all heads.
     """
     WAVES: gl.constexpr = gl.num_warps()
     ASYNC: gl.constexpr = TARGET == "gfx950"
@@ -217,6 +243,9 @@ def mla_cdna_kernel(
     kind: gl.constexpr = q_ptr.dtype.element_ty
     mma: gl.constexpr = products(TARGET, SIDE, ROW_WAVES, WAVES)
     by_row: gl.constexpr = gl.SliceLayout(1, mma)
+    sums: gl.constexpr = mma if ASYNC else products(TARGET, SIDE, 1, WAVES)
+    # columns of a result that are multiplied one after the other
+    WIDTH: gl.constexpr = PIECE if ASYNC else LATENT
     table = table_ptr + sequence.to(gl.int64) * table_stride
 
     if ASYNC:
@@ -259,8 +288,8 @@ def mla_cdna_kernel(
     most = gl.full([ROWS], float("-inf"), gl.float32, by_row)
     total = gl.full([ROWS], 0.0, gl.float32, by_row)
     found = ()
-    for _ in gl.static_range(0, LATENT, PIECE):
-        found += (gl.full([ROWS, PIECE], 0.0, gl.float32, mma),)
+    for _ in gl.static_range(0, LATENT, WIDTH):
+        found += (gl.full([ROWS, WIDTH], 0.0, gl.float32, sums),)
     token = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, mma))
     if ASYNC:
         stage = 0
@@ -275,28 +304,34 @@ def mla_cdna_kernel(
                 WAVES, BLOCK_N,
             )  # fmt: skip
             latent = latents.index(stage)
-            most, total, found = attended_tile(
-                q, latent, ropes.index(stage), latent, at + token < end, factor,
-                most, total, found, PIECE, True, mma,
-            )  # fmt: skip
+            score = scored(
+                q, latent, ropes.index(stage), at + token < end, factor, PIECE, True, mma
+            )
+            weight, most, total, found = weighed(score, most, total, found, kind, sums)
+            results = ()
+            for number in gl.static_range(LATENT // PIECE):
+                part = latent.slice(number * PIECE, PIECE, dim=1)
+                value = operand(part, gl.DotOperandLayout(1, sums, 4), True)
+                results += (cdna3.mfma(weight, value, found[number]),)
+            found = results
             stage = gl.where(stage == AHEAD, 0, stage + 1)
         cdna4.async_copy.wait_group(0)
     else:
         latent = gl.allocate_shared_memory(kind, [BLOCK_N, LATENT], swizzled(LATENT))
         rope = gl.allocate_shared_memory(kind, [BLOCK_N, ROPE], swizzled(ROPE))
-        value = gl.allocate_shared_memory(kind, [BLOCK_N, LATENT], turned(BLOCK_N, LATENT, SIDE))
+        latent.store(ahead[0])
+        rope.store(ahead[1])
         for at in range(start, end, BLOCK_N):
-            latent.store(ahead[0])
-            rope.store(ahead[1])
-            value.store(ahead[0])
+            value = side_by_side(ahead[0], WAVES, sums)
             coming = at + BLOCK_N
             base = block_start(cache_ptr, entry, coming, block_stride, token_stride, BLOCK_SIZE)
             entry = block_of(table, coming + BLOCK_N, end, BLOCK_SIZE)
             ahead = to_registers(base, coming, end, token_stride, LATENT, ROPE, WAVES, BLOCK_N)
-            most, total, found = attended_tile(
-                q, latent, rope, value, at + token < end, factor,
-                most, total, found, PIECE, False, mma,
-            )  # fmt: skip
+            score = scored(q, latent, rope, at + token < end, factor, PIECE, False, mma)
+            weight, most, total, found = weighed(score, most, total, found, kind, sums)
+            latent.store(ahead[0])
+            rope.store(ahead[1])
+            found = (cdna3.mfma(weight, value, found[0]),)
 
     row = tile * ROWS + gl.arange(0, ROWS, layout=by_row)
     if SPLITS == 1:
@@ -305,20 +340,27 @@ def mla_cdna_kernel(
         to_stat = stat_ptr + (sequence * heads + row) * SPLITS + split
         gl.store(to_stat, most, mask=row < heads)
         gl.store(to_stat + sequences * heads * SPLITS, total, mask=row < heads)
-    lines: gl.constexpr = gl.BlockedLayout([1, 4], [256 // PIECE, PIECE // 4], [WAVES, 1], [1, 0])
-    row = tile * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, lines))
-    kept = (row < heads)[:, None]
-    place = gl.arange(0, PIECE, layout=gl.SliceLayout(0, lines))
-    to = (sequence * heads + row).to(gl.int64)[:, None]
-    for number in gl.static_range(LATENT // PIECE):
-        result = found[number] * norm[:, None]
-        columns = (number * PIECE + place)[None, :]
-        if SPLITS == 1:
-            result = gl.convert_layout(result.to(kind), lines)
-            gl.store(out_ptr + to * LATENT + columns, result, mask=kept)
+    # lots of columns, or of rows, so that LDS holds them while they are turned
+    DOWN: gl.constexpr = ROWS if ASYNC else 16
+    lanes: gl.constexpr = min(64, WIDTH // 4)
+    lines: gl.constexpr = gl.BlockedLayout([1, 4], [64 // lanes, lanes], [WAVES, 1], [1, 0])
+    norm = gl.convert_layout(norm, gl.SliceLayout(1, sums))[:, None]
+    lots = found
+    if not ASYNC:
+        lots = lots_of_rows(found[0] * norm, WAVES)
+    for number in gl.static_range(len(lots)):
+        result = lots[number]
+        first_row = tile * ROWS
+        if ASYNC:
+            result *= norm
         else:
-            result = gl.convert_layout(result, lines)
-            gl.store(part_ptr + (to * SPLITS + split) * LATENT + columns, result, mask=kept)
+            first_row += number * 16
+        row = first_row + gl.arange(0, DOWN, layout=gl.SliceLayout(1, lines))
+        to_row = (sequence * heads + row).to(gl.int64)
+        stored(
+            result, to_row, number * WIDTH if ASYNC else 0, out_ptr, part_ptr, row < heads, split,
+            SPLITS, LATENT, lines,
+        )  # fmt: skip
 
 
 __all__ = ["mla_cdna_kernel"]

@@ -13,9 +13,13 @@ from wavecast.errors import MissingFact
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.chip import Chip
 
-_TOKEN_CLOCKS: Final = {16: 55.0, 32: 75.0, 64: 110.0, 128: 155.0}
-"""Clocks that a token costs a workgroup of so many heads; from executed samples on gfx950 with 576
-elements a token."""
+_TOKEN_CLOCKS: Final = {
+    "gfx90a": {32: 190.0, 64: 218.0},
+    "gfx942": {32: 155.0, 64: 170.0},
+    "gfx950": {16: 55.0, 32: 75.0, 64: 110.0, 128: 155.0},
+}
+"""Clocks that a token costs a workgroup of so many heads; from executed samples with 576 elements
+a token."""
 _START: Final = 3.0
 """Loads one after the other before a workgroup's first tile: length, block number, tokens."""
 _STEP_CLOCKS: Final = 2000.0
@@ -27,15 +31,21 @@ _REGISTERS: Final = 60
 _SHORTEST: Final = 64
 """Tokens that are worth a part of their own."""
 _MOST_PARTS: Final = 256
+_TILE: Final = 32
+"""Tokens of the smallest tile."""
 
 
-def runs(device: Device, q: torch.Tensor, cache: torch.Tensor, block_size: int, rope: int) -> bool:
-    """Whether a cache is one for `mla_cdna_kernel`: not to be widened, and of whole tiles."""
+def runs(device: Device, q: torch.Tensor, cache: torch.Tensor, rope: int) -> bool:
+    """Whether a cache is one for `mla_cdna_kernel`: not to be widened, of whole tiles, and aligned
+    as loads of 16 bytes are. Fewer heads than a workgroup takes are the other kernel's."""
+    rows = _TOKEN_CLOCKS.get(device.target)
     return (
-        device.target == "gfx950"
+        rows is not None
+        and 2 * q.shape[1] > min(rows)
         and cache.dtype == q.dtype
-        and block_size % 32 == 0
+        and cache.shape[1] % _TILE == 0
         and rope % 32 == 0
+        and not any(at % 16 for at in (cache.data_ptr(), *cache.stride()[:2]))
     )
 
 
@@ -47,19 +57,19 @@ def plan(
     Many heads read a token from LDS once for more products; few leave fewer parts to write and
     join where parts are what fills the GPU.
     """
-    largest = min(128, max(16, triton.next_power_of_2(heads)))
-    choices = [rows for rows in _TOKEN_CLOCKS if rows <= largest]
+    clocks = _TOKEN_CLOCKS[device.target]
+    choices = [rows for rows in clocks if rows < 2 * heads] or [min(clocks)]
     most = max(1, min(_MOST_PARTS, tokens // _SHORTEST))
     try:
         chip = Chip.of(device)
     except MissingFact:
-        tiles = triton.cdiv(heads, largest)
-        return largest, min(most, max(1, device.compute_units // (sequences * tiles)))
+        tiles = triton.cdiv(heads, choices[-1])
+        return choices[-1], min(most, max(1, device.compute_units // (sequences * tiles)))
 
     def seconds(rows: int, parts: int) -> float:
         programs = sequences * triton.cdiv(heads, rows) * parts
         rounds = -(-programs // chip.units)
-        token = _TOKEN_CLOCKS[rows] * (latent + rope) / 576 / chip.clock
+        token = clocks[rows] * (latent + rope) / 576 / chip.clock
         walked = rounds * (-(-tokens // parts) * token + _START * chip.latency["hbm"])
         if parts == 1:
             return walked
@@ -72,12 +82,12 @@ def plan(
 def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     return {
         "ROWS": (problem["rows"],),
-        "BLOCK_N": (32, 64),
+        "BLOCK_N": (_TILE, 2 * _TILE),
         "SIDE": (16,),
         "ROW_WAVES": (1, 2, 4),
         "PIECE": (128,),
-        "AHEAD": (2, 1),
-        "num_warps": (4,),
+        "AHEAD": (2, 1) if device.target == "gfx950" else (1,),
+        "num_warps": (4, 2),
         "num_stages": (1,),
     }
 
@@ -89,14 +99,18 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     shared = waves // over_rows
     if problem["block_size"] % tokens or rows < side * over_rows or tokens < side * shared:
         return False
-    # a sixteenth and a bit for what keeps banks apart
-    lds = (settings["AHEAD"] + 1) * tokens * whole * 2 * 1.036
-    if lds > device.limits().lds_max_per_workgroup:
-        return False
-    mine = rows / over_rows
-    lanes = device.wave_lanes
-    held = mine * whole / 2 / lanes + mine * latent / shared / lanes + mine * tokens / waves / lanes
-    return held + _REGISTERS <= device.limits().vgpr_total
+    lanes, mine = device.wave_lanes, rows / over_rows
+    held = mine * whole / 2 / lanes + rows * (latent + tokens) / waves / lanes
+    lds = tokens * whole * 2.0
+    if device.target == "gfx950":
+        # a part more, which keeps banks apart
+        lds *= (settings["AHEAD"] + 1) * 1.036
+    else:
+        # values of a tile, and the tile on its way; weights, which waves exchange
+        held += tokens * (latent + whole) / 2 / waves / lanes
+        lds += rows * tokens * 2
+    limits = device.limits()
+    return lds <= limits.lds_max_per_workgroup and held + _REGISTERS <= limits.vgpr_total
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
@@ -105,9 +119,14 @@ def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
     rows, tokens, over_rows = settings["ROWS"], settings["BLOCK_N"], settings["ROW_WAVES"]
     kind = "fp16" if problem["dtype"] == "float16" else "bf16"
     products = 2.0 * rows * tokens * (latent + whole) / chip.matrix_rate(kind)
-    lds = 2.0 * over_rows * tokens * (latent + whole) / chip.lds_rate
+    products *= chip.simds / settings["num_warps"]
+    if device.target == "gfx950":
+        work = products + 2.0 * over_rows * tokens * (latent + whole) / chip.lds_rate
+    else:
+        # keys alone are read, while others are multiplied
+        work = max(products, 2.0 * over_rows * tokens * whole / chip.lds_rate)
     shared = settings["num_warps"] // over_rows
-    step = products + lds + _STEP_CLOCKS + _SHARED_CLOCKS * (shared.bit_length() - 1)
+    step = work + _STEP_CLOCKS + _SHARED_CLOCKS * (shared.bit_length() - 1)
     wait = chip.latency["hbm"] * chip.clock
     step = max(step, wait / settings["AHEAD"])
     steps = triton.cdiv(triton.cdiv(problem["tokens"], tokens), problem["splits"])

@@ -85,7 +85,7 @@ def mla_decode(
         "SCALED": cache_scale is not None,
         "XCDS": xcds(device),
     }
-    if mla_cdna_space.runs(device, q, cache, block_size, rope):
+    if mla_cdna_space.runs(device, q, cache, rope):
         kernel, space = mla_cdna_kernel, mla_cdna_space.SPACE
         rows, parts = mla_cdna_space.plan(device, sequences, heads, tokens, latent, rope)
         problem |= {"rows": rows}
@@ -352,6 +352,8 @@ _THOROUGH = (
     {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scaled": True, "heads": 33},
     {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "block_size": 24},
     {**_SMALL, "dtype": "bfloat16", "sequences": 1, "length": 600, "heads": 5},
+    {**_SMALL, "dtype": "float16", "latent": 256, "heads": 40, "block_size": 32, "scaled": True},
+    {**_SMALL, "dtype": "bfloat16", "heads": 100, "length": 300},
 )
 _DEEPSEEK = {"heads": 128, "dtype": "bfloat16"}
 _SHAPES = (
