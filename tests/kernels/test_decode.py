@@ -172,7 +172,8 @@ def test_tokens_are_split_as_far_as_it_pays(device: str) -> None:
 def test_turned_products_are_the_same_products() -> None:
     """Both orders of the product with the values, which gfx950 chooses between."""
     operator = CASES["mla_decode"]
-    inputs = operator.inputs(Make(5), **operator.cases[1])
+    sizes = {**operator.cases[1], "cache": "float8_e4m3fn", "scaled": True}
+    inputs = operator.inputs(Make(5), **sizes)
     common = {"ROWS": 32, "VALUE": 512, "HELD": True, "PAIRED": False}
     common |= {"BLOCK_N": 32, "num_stages": 1}
     plain = {**common, "PIECE": 512, "TURNED": False, "num_warps": 2}
@@ -180,10 +181,35 @@ def test_turned_products_are_the_same_products() -> None:
     found = []
     for settings in (plain, turned):
         forced = choice.forced("mla_decode_kernel", Configuration.of(settings))
-        with wavecast.device("gfx950"), forced:
+        with wavecast.device("gfx950"), forced, choice.watched() as decisions:
             found.append(ops.mla_decode(**inputs).float())
+        assert decisions[0].source == "forced"
     assert torch.allclose(*found, rtol=2e-2, atol=1e-2)
     assert found[0].abs().mean() > 0.01
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_sums_are_scaled_where_weights_grow(target: str, aligned: bool) -> None:
+    """Scores that rise from tile to tile, by more than sums wait for, in some heads; also in a
+    cache whose tokens do not start where loads of 16 bytes do, which is another kernel's."""
+    operator = CASES["mla_decode"]
+    inputs = operator.inputs(Make(5), **{**operator.cases[0], "heads": 33, "length": 200})
+    blocks, size, whole = inputs["cache"].shape
+    cache = inputs["cache"] if aligned else torch.empty(blocks, size, whole + 1).bfloat16()
+    cache = cache[..., :whole].copy_(inputs["cache"])
+    for row, length in zip(inputs["block_table"], inputs["lengths"], strict=True):
+        for token in range(int(length)):
+            block, place = row[token // size], token % size
+            cache[block, place, 0] = token / 8
+    inputs["cache"] = cache
+    inputs["q"][:, ::3, 0] = 8.0
+    inputs["q"][:, 1::3, 0] = -8.0
+    with wavecast.device(target), choice.watched() as decisions:
+        found = ops.mla_decode(**inputs)
+    assert (decisions[0].space.kernel == "mla_cdna_kernel") == aligned
+    expected = operator.reference(**{**inputs, "q": inputs["q"].double(), "cache": cache.double()})
+    assert torch.allclose(found.double(), expected.double(), rtol=2e-2, atol=2e-2)
 
 
 def test_a_sink_of_minus_infinity_is_none() -> None:

@@ -13,8 +13,10 @@ import triton
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
+from wavecast.kernels.decode import mla_cdna_space
 from wavecast.kernels.decode.arguments import Options, cache_dtype, tables
 from wavecast.kernels.decode.combine import REDUCE, reduce_parts, splits
+from wavecast.kernels.decode.mla_cdna import mla_cdna_kernel
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
 from wavecast.kernels.decode.parts import FP8_NAN, HALVES, LOG2E
 from wavecast.kernels.decode.reference import attended
@@ -67,20 +69,7 @@ def mla_decode(
     block_table = adjacent(block_table)
     device = gpu.launching()
     tokens = min(block_table.shape[1] * block_size, max_length or 2**31)
-    rows = _rows(heads)
-    tiles = triton.cdiv(heads, rows)
-    parts = splits(
-        device,
-        sequences * tiles,
-        tokens,
-        beside=1,
-        token_bytes=whole * cache.element_size() / tiles,
-        token_flops=2.0 * rows * (whole + latent),
-        result_bytes=4.0 * rows * latent,
-        least=_SHORTEST,
-    )
-    wide = checks.wide(cache)
-    problem = {
+    problem: dict[str, Any] = {
         "sequences": sequences,
         "heads": heads,
         "latent": latent,
@@ -88,36 +77,57 @@ def mla_decode(
         "block_size": block_size,
         "tokens": tokens,
         "dtype": str(q.dtype).removeprefix("torch."),
-        "cache": str(cache.dtype).removeprefix("torch."),
-        "splits": parts,
-        "wide": wide,
     }
+    constants: dict[str, Any] = {
+        "LATENT": latent,
+        "ROPE": rope,
+        "BLOCK_SIZE": block_size,
+        "SCALED": cache_scale is not None,
+        "XCDS": xcds(device),
+    }
+    if mla_cdna_space.runs(device, q, cache, rope):
+        kernel, space = mla_cdna_kernel, mla_cdna_space.SPACE
+        rows, parts = mla_cdna_space.plan(device, sequences, heads, tokens, latent, rope)
+        problem |= {"rows": rows}
+        constants |= {"TARGET": device.target}
+    else:
+        kernel, space = mla_decode_kernel, SPACE
+        rows = _rows(heads)
+        tiles = triton.cdiv(heads, rows)
+        parts = splits(
+            device,
+            sequences * tiles,
+            tokens,
+            beside=1,
+            token_bytes=whole * cache.element_size() / tiles,
+            token_flops=2.0 * rows * (whole + latent),
+            result_bytes=4.0 * rows * latent,
+            least=_SHORTEST,
+        )
+        wide = checks.wide(cache)
+        problem |= {"cache": str(cache.dtype).removeprefix("torch."), "wide": wide}
+        halved = cache.dtype == torch.float8_e4m3fn and device.target == "gfx942"
+        constants |= {"HALVED": halved, "WIDE": wide}
     some = parts if parts > 1 else 0
     part = torch.empty((sequences * heads, some, latent), dtype=torch.float32, device=q.device)
     stat = torch.empty((2, sequences * heads, some), dtype=torch.float32, device=q.device)
 
     def grid(settings: Settings) -> tuple[int, ...]:
-        tiles = triton.cdiv(heads, settings["ROWS"]) * (latent // settings["VALUE"])
+        tiles = triton.cdiv(heads, settings["ROWS"]) * (latent // settings.get("VALUE", latent))
         return (tiles * parts * sequences,)
 
     launch(
-        mla_decode_kernel,
+        kernel,
         grid,
         (
             *(q, cache, block_table, lengths.contiguous(), cache_scale, out, part, stat),
             *(scale * LOG2E, sequences, heads, q.stride(0), q.stride(1), block_table.stride(0)),
             *cache.stride()[:2],
         ),
-        SPACE,
-        problem,
-        LATENT=latent,
-        ROPE=rope,
+        space,
+        {**problem, "splits": parts},
         SPLITS=parts,
-        BLOCK_SIZE=block_size,
-        SCALED=cache_scale is not None,
-        HALVED=cache.dtype == torch.float8_e4m3fn and device.target == "gfx942",
-        WIDE=wide,
-        XCDS=xcds(device),
+        **constants,
     )
     if parts > 1:
         reduce_parts(part, stat, out.view(-1, latent))
@@ -342,6 +352,8 @@ _THOROUGH = (
     {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scaled": True, "heads": 33},
     {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "block_size": 24},
     {**_SMALL, "dtype": "bfloat16", "sequences": 1, "length": 600, "heads": 5},
+    {**_SMALL, "dtype": "float16", "latent": 256, "heads": 40, "block_size": 32, "scaled": True},
+    {**_SMALL, "dtype": "bfloat16", "heads": 100, "length": 300},
 )
 _DEEPSEEK = {"heads": 128, "dtype": "bfloat16"}
 _SHAPES = (
@@ -363,7 +375,7 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(SPACE, REDUCE),
+        spaces=(SPACE, mla_cdna_space.SPACE, REDUCE),
         exact=("cache_scale",),
     ),
 )
