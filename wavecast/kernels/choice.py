@@ -14,7 +14,8 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Final
 
 from wavecast import isa
@@ -90,12 +91,22 @@ def launch(
 
 
 def options(settings: Settings, device: Device) -> dict[str, Any]:
-    """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
-    amd = device.target.startswith("gfx")
-    kept = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
+    """Settings as a launch on a device takes them. FP fusion is on, whatever the environment.
+    Advice to AMD's compiler that this version of Triton does not take is left out: it concerns
+    speed alone."""
+    known = _taken_on_amd() if device.target.startswith("gfx") else frozenset()
+    kept = {n: v for n, v in settings.items() if n not in AMD_ONLY or n in known}
     if device.target not in ("gfx90a", "gfx942"):
         kept.pop("kpack", None)  # Triton takes 1 elsewhere
     return {**kept, "enable_fp_fusion": True}
+
+
+@cache
+def _taken_on_amd() -> frozenset[str]:
+    """Options of Triton's compiler for AMD."""
+    from triton.backends.amd.compiler import HIPOptions
+
+    return frozenset(one.name for one in fields(HIPOptions))
 
 
 @contextlib.contextmanager
