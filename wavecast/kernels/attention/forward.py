@@ -233,7 +233,7 @@ def attention_kernel(
     out = nearest(acc * share[:, None], out_ptr.dtype.element_ty, SHORT)
     e = tl.arange(0, DIM_V)
     out_ptr += batch * out_batch + start_q * out_row + head * out_head
-    out_at = out_ptr + (row[:, None] * out_row + e[None, :])
+    out_at = row[:, None] * out_row + e[None, :]
     out_inside = tl.broadcast_to(inside[:, None], (BLOCK_M, DIM_V))
     if HEAD_V != DIM_V:
         out_inside = out_inside & (e < HEAD_V)[None, :]
@@ -243,7 +243,7 @@ def attention_kernel(
         out = tl.reshape(out, (QUERIES, PACK, DIM_V))
         out_at = tl.reshape(out_at, (QUERIES, PACK, DIM_V))
         out_inside = tl.reshape(out_inside, (QUERIES, PACK, DIM_V))
-    tl.store(out_at, out, mask=out_inside)
+    tl.store(out_ptr + out_at, out, mask=out_inside)
     lse = tl.where(some, (most - PEAK) * _LN2 + tl.log(total), float("-inf"))
     tl.store(lse_ptr + place, lse, mask=inside)
 
