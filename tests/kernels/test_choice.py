@@ -106,3 +106,11 @@ def test_the_grid_is_asked_before_arguments_are_read() -> None:
     with capture(arch.load("gfx942")) as launches:
         choice.launch(reversed_kernel, grid, arguments, space(256), {"count": COUNT})
     assert len(launches) == 1
+
+
+def test_a_triton_that_compiles_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton, "__version__", "3.7.1")
+    with pytest.raises(CompileError, match=r"gfx942 needs Triton 3.8 or newer: 3.7.1 compiles"):
+        decided("gfx942", 1024)
+    monkeypatch.setattr(triton, "__version__", "3.8.0+git12")
+    assert decided("gfx942", 1024).source == "formula"

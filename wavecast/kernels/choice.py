@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final
+
+import triton
 
 from wavecast import isa
 from wavecast.analyze.sync import unfinished_stores
@@ -29,6 +32,10 @@ from wavecast.kernels.space import AMD_ONLY, Problem, Settings, Space
 ATTEMPTS: Final = 12
 """Candidates that may spill before the one with the fewest spills is taken. After half of them,
 those come first whose tiles are half as large per wave as any that spilled."""
+
+_OLDEST: Final = (3, 8)
+"""The oldest Triton whose compiler for AMD gets all kernels of the library right: with 3.6 and 3.7
+`moe_experts_w4a16` is wrong on gfx942, with 3.6 `scaled_matmul` of two formats, too."""
 
 Grid = Callable[[Settings], tuple[int, ...]]
 
@@ -151,12 +158,24 @@ def _decide(
     constants: Mapping[str, Any],
     device: Device,
 ) -> Decision:
+    _require_triton(device)
     if space.kernel in _forced:
         configuration = _forced[space.kernel]
         return Decision(space, tables.source(kernel), problem, device, configuration, "forced", 0)
     decision = _first_clean(kernel, grid, arguments, space, problem, constants, device)
     with _lock:
         return _decided.setdefault(_identity(kernel, space, problem, device), decision)
+
+
+def _require_triton(device: Device) -> None:
+    """Raise CompileError for a version of Triton that compiles kernels of the library wrongly."""
+    version = tuple(int(part) for part in re.findall(r"\d+", triton.__version__)[:2])
+    if device.target.startswith("gfx") and version < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise CompileError(
+            f"wavecast.ops on {device.target} needs Triton {oldest} or newer: "
+            f"{triton.__version__} compiles some of its kernels wrongly"
+        )
 
 
 def _first_clean(
