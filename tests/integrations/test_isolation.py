@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
+from tests.waiting import runs, until  # noqa: E402
 from wavecast.errors import CompileError  # noqa: E402
 from wavecast.integrations.triton import capture, isolation  # noqa: E402
 from wavecast.integrations.triton.isolation import Crashed, diagnostic, rehearse  # noqa: E402
@@ -213,7 +214,7 @@ def test_an_interrupt_takes_the_fork_with_it(forks: list[int]) -> None:
             rehearse(interrupt)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert not _runs(forks[0])
+    assert not runs(forks[0])
 
 
 _WAITING = """
@@ -233,20 +234,6 @@ def test_a_fork_ends_with_the_process_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _WAITING, str(started)], env={**os.environ, "PYTHONPATH": root}
     ) as own:
-        _until(lambda: started.exists() and started.read_text() != "")
+        until(lambda: started.exists() and started.read_text() != "")
         own.kill()
-    _until(lambda: not _runs(int(started.read_text())))
-
-
-def _runs(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: not runs(int(started.read_text())))

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.integrations.conftest import GFX942
+from tests.waiting import until
 from wavecast.errors import CaptureError, NothingAnalysed
 from wavecast.integrations.triton import capture_script
 
@@ -96,13 +96,6 @@ def test_nothing_is_left_when_the_command_is_killed(script, tmp_path):
     command = [sys.executable, "-m", "wavecast", "explain", str(path)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, env=environment, start_new_session=True) as started:
-        _until(lambda: pid.exists() and pid.read_text())
+        until(lambda: pid.exists() and pid.read_text())
         os.killpg(started.pid, signal.SIGKILL)
-    _until(lambda: not Path(f"/proc/{pid.read_text()}").exists())
-
-
-def _until(true) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: not Path(f"/proc/{pid.read_text()}").exists())

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import runs, until
 from wavecast.pipeline.processes import spread
 
 
@@ -61,21 +61,7 @@ def test_processes_end_with_the_one_that_is_killed(tmp_path: Path) -> None:
         [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root}
     ) as own:
         started = tmp_path / "started"
-        _until(lambda: started.exists() and started.read_text() != "")
+        until(lambda: started.exists() and started.read_text() != "")
         own.kill()
     child = int(started.read_text())
-    _until(lambda: not _runs(child))
-
-
-def _runs(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: not runs(child))

@@ -15,8 +15,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, Final
 
 import triton
@@ -98,22 +97,12 @@ def launch(
 
 
 def options(settings: Settings, device: Device) -> dict[str, Any]:
-    """Settings as a launch on a device takes them. FP fusion is on, whatever the environment.
-    Advice to AMD's compiler that this version of Triton does not take is left out: it concerns
-    speed alone."""
-    known = _taken_on_amd() if device.target.startswith("gfx") else frozenset()
-    kept = {n: v for n, v in settings.items() if n not in AMD_ONLY or n in known}
+    """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
+    amd = device.target.startswith("gfx")
+    kept = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
     if device.target not in ("gfx90a", "gfx942"):
         kept.pop("kpack", None)  # Triton takes 1 elsewhere
     return {**kept, "enable_fp_fusion": True}
-
-
-@cache
-def _taken_on_amd() -> frozenset[str]:
-    """Options of Triton's compiler for AMD."""
-    from triton.backends.amd.compiler import HIPOptions
-
-    return frozenset(one.name for one in fields(HIPOptions))
 
 
 @contextlib.contextmanager

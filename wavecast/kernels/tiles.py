@@ -9,6 +9,10 @@ import triton
 import triton.language as tl
 
 from wavecast.arch import Device
+from wavecast.kernels.space import Settings
+
+_COPYING = ("gfx950", "gfx1250")
+"""AMD's targets with loads to the LDS as wide as Triton's tiles take them."""
 
 
 @triton.jit
@@ -77,9 +81,23 @@ def xcds(device: Device) -> int:
     return int(device.get("xcds", 1) or 1)
 
 
+def copies_to_lds(device: Device) -> bool:
+    """Whether loads go to the LDS without registers on the way, so that several steps can be."""
+    return not device.target.startswith("gfx") or device.target in _COPYING
+
+
+def buffers(settings: Settings, device: Device) -> int:
+    """Steps of operands in the LDS at once: where they come through registers, the newest waits
+    there."""
+    stages = settings["num_stages"]
+    return stages if copies_to_lds(device) else max(1, stages - 1)
+
+
 __all__ = [
+    "buffers",
     "by_eights",
     "columns_by_eights",
+    "copies_to_lds",
     "reached",
     "rows_by_eights",
     "store_tile",

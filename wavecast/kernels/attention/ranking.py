@@ -14,6 +14,7 @@ from wavecast.arch import Device
 from wavecast.kernels.attention.sizes import FLOPS
 from wavecast.kernels.quantise import formats
 from wavecast.kernels.space import Problem, Settings
+from wavecast.kernels.tiles import copies_to_lds
 from wavecast.model.ops.attention.machine import Machine
 
 NO_BFLOAT_CONVERSION = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
@@ -155,8 +156,7 @@ def _loaded(problem: Problem, settings: Settings) -> float:
 
 def _lds(problem: Problem, settings: Settings, device: Device, rows: int, columns: int) -> float:
     size, head = _size(problem), sum(heads(problem))
-    stages = settings["num_stages"]
-    buffers = stages if device.target == "gfx950" or device.target.startswith("sm") else 1
+    buffers = settings["num_stages"] if copies_to_lds(device) else 1
     held = rows * head * size if device.target.startswith("sm") else 0
     padding = 1.06 if device.target == "gfx950" else 1.0
     return buffers * columns * _loaded(problem, settings) * padding + held

@@ -163,7 +163,7 @@ def _registers(problem: Problem, settings: Settings, device: Device) -> float:
     size = _BYTES[problem["dtype"]]
     # elements that are loaded one by one take a register each
     loaded = (rows + columns) * depth * (size / 4 if problem["aligned"] else 1.0) / threads
-    if _copies(device) and problem["aligned"]:
+    if tiles.copies_to_lds(device) and problem["aligned"]:
         loaded = 0.0
     across = 1 if settings["num_warps"] == 1 else 2
     taken = (rows + columns) / across * min(depth, 32) * size / 4 / device.limits().wave_lanes
@@ -175,12 +175,9 @@ def _registers(problem: Problem, settings: Settings, device: Device) -> float:
 
 
 def _staged(problem: Problem, settings: Settings, device: Device) -> int:
-    """Bytes of LDS: a step less than there are stages where the newest waits in registers."""
-    stages = settings["num_stages"]
-    if not _copies(device):
-        stages = max(1, stages - 1)
+    """Bytes of LDS."""
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
-    return (rows + columns) * depth * _BYTES[problem["dtype"]] * stages
+    return (rows + columns) * depth * _BYTES[problem["dtype"]] * tiles.buffers(settings, device)
 
 
 def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
@@ -226,11 +223,6 @@ def _is_hopper(device: Device) -> bool:
     return device.target.startswith("sm_") and int(device.target[3:].rstrip("af")) >= 90
 
 
-def _copies(device: Device) -> bool:
-    """Whether loads go to the LDS without registers on the way, so that stages can be many."""
-    return device.target == "gfx950" or not device.target.startswith("gfx")
-
-
 def _resident(problem: Problem, settings: Settings, device: Device) -> int:
     """About how many workgroups share a compute unit."""
     limits = device.limits()
@@ -246,14 +238,14 @@ def _exposure(problem: Problem, settings: Settings, device: Device) -> float:
     only others, or its own steps ahead, can hide. Fitted to predictions of compiled kernels, whose
     waits the formula of `estimates.tile`, made for libraries' kernels, does not know."""
     resident = _resident(problem, settings, device)
-    ahead = settings["num_stages"] - 1 if _copies(device) else 1
-    wait = 0.35 if _copies(device) else 0.5
+    ahead = settings["num_stages"] - 1 if tiles.copies_to_lds(device) else 1
+    wait = 0.35 if tiles.copies_to_lds(device) else 0.5
     slower = 1.03 if settings["num_warps"] > 4 else 1.0
     if problem["m"] > _FEW and settings["BLOCK_N"] > settings["BLOCK_M"]:
         slower *= 1.03
     if problem["m"] > _FEW and device.target.startswith("gfx9"):
         area = settings["BLOCK_M"] * settings["BLOCK_N"] / 128**2
-        slower *= area ** (-_BY_AREA if _copies(device) else _BY_AREA)
+        slower *= area ** (-_BY_AREA if tiles.copies_to_lds(device) else _BY_AREA)
         if area * 128**2 / (settings["num_warps"] * 64) > _SUMS:
             slower *= 1.08
     if problem["m"] <= _FEW:

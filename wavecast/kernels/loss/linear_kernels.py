@@ -18,7 +18,7 @@ from wavecast.arch import Device
 from wavecast.kernels import estimates
 from wavecast.kernels.loss.terms import capped, loss_of, slope_of, weights_of
 from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import store_tile, tile_of
+from wavecast.kernels.tiles import buffers, store_tile, tile_of
 
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
@@ -179,15 +179,12 @@ def _blocks(size: int, largest: int) -> tuple[int, ...]:
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     """LDS, and registers of a lane: sums, and the operands of a step on their way to the LDS."""
     rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
-    stages = settings["num_stages"]
-    if device.target.startswith("gfx") and device.target != "gfx950":
-        stages = max(1, stages - 1)  # what is on its way is in registers
     limits = device.limits()
     step = (rows + columns) * settings["BLOCK_K"] * problem["bytes"]
     threads = settings["num_warps"] * limits.wave_lanes
     registers = rows * columns / threads + step / 4 / threads + 64
     return (
-        step * stages <= limits.lds_max_per_workgroup
+        step * buffers(settings, device) <= limits.lds_max_per_workgroup
         and registers <= (200 if limits.wave_lanes == 32 else 320)
         and rows * columns >= 256 * settings["num_warps"]
     )

@@ -11,6 +11,7 @@ from wavecast.arch import Device
 from wavecast.kernels import estimates
 from wavecast.kernels.moe.align import blocks
 from wavecast.kernels.space import Problem, Settings
+from wavecast.kernels.tiles import buffers, copies_to_lds
 from wavecast.model.chip import Chip
 
 FORMATS: Final = {
@@ -90,11 +91,10 @@ def _resident(settings: Settings, device: Device, columns: int, size: float) -> 
     in flight in registers. 0: not one."""
     amd = device.target.startswith("gfx")
     wide = device.target.startswith("gfx9")
-    copied = not amd or device.target in ("gfx950", "gfx1250")
-    stages = settings["num_stages"]
+    copied = copies_to_lds(device)
     rows, depth = settings["BLOCK_M"], settings["BLOCK_K"]
     staged = (rows + columns) * depth * size
-    lds = staged * max(1, stages if copied else stages - 1)
+    lds = staged * buffers(settings, device)
     threads = settings["num_warps"] * (64 if wide else 32)
     held = (rows * columns * 4 + (0 if copied else staged) + staged / 2) / 4 / threads
     if lds > device.limits().lds_max_per_workgroup or held > (320 if wide else 150):

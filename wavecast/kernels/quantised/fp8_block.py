@@ -247,7 +247,7 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, stages = settings["BLOCK_M"], settings["BLOCK_N"], settings["num_stages"]
     size = 1 if problem["format"] == "fp8" and not problem["widened"] else 2
-    staged = (rows + columns) * _BLOCK * size * parts.buffers(settings, device)
+    staged = (rows + columns) * _BLOCK * size * tiles.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
         return False
     # A third step lies in the LDS unless fewer workgroups then share a compute unit: large tiles

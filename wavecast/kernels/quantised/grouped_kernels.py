@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import estimates
+from wavecast.kernels import estimates, tiles
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.tiles import store_tile, tile_of
@@ -133,7 +133,7 @@ def _outer_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
-    staged = (rows + columns) * depth * 2 * parts.buffers(settings, device)
+    staged = (rows + columns) * depth * 2 * tiles.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
         return False
     if rows * columns > 8192 * settings["num_warps"]:

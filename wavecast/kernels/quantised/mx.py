@@ -261,7 +261,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
     if problem["native"] or problem["a"] == "bf16":
         step = (rows * _SIZES[problem["a"]] + columns * _SIZES[problem["b"]]) * depth
-        staged = step * parts.buffers(settings, device)
+        staged = step * tiles.buffers(settings, device)
         held = 1
     else:
         staged = (rows + columns) * depth * 2

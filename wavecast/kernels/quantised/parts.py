@@ -100,13 +100,6 @@ def blocks(size: int, least: int, most: int, count: int = 3) -> tuple[int, ...]:
     return tuple(sorted(one for one in found if one >= least))
 
 
-def buffers(settings: Settings, device: Device) -> int:
-    """Steps of operands in the LDS at once: before gfx950 AMD's GPUs hold the next in registers."""
-    stages = settings["num_stages"]
-    direct = not device.target.startswith("gfx") or device.target == "gfx950"
-    return stages if direct else max(1, stages - 1)
-
-
 def shared_out(settings: Settings, device: Device, rows: int, columns: int, held: int) -> bool:
     """Whether each lane has a fitting part of a tile whose `held` sums are kept at once: each wave
     one square of 16 at least, and no more registers than there are."""
@@ -168,7 +161,6 @@ __all__ = [
     "SKINNY",
     "add_parts",
     "blocks",
-    "buffers",
     "columns_at_most",
     "packed",
     "shared_out",

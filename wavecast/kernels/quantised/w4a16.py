@@ -210,7 +210,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     depth = problem["group"] * settings["GROUPS"]
     if not 64 <= depth <= 256 and settings["GROUPS"] > 1:
         return False
-    staged = (rows * 2 + columns // 2) * depth * parts.buffers(settings, device)
+    staged = (rows * 2 + columns // 2) * depth * tiles.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
         return False
     if not parts.shared_out(settings, device, rows, columns, 3):
