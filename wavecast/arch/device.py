@@ -7,6 +7,7 @@ from functools import cache
 from typing import TypeVar
 
 from wavecast.arch import cost, limits, rates
+from wavecast.arch.capabilities import Capabilities, capabilities
 from wavecast.arch.cost import Cost
 from wavecast.arch.facts import Facts
 from wavecast.arch.limits import OccupancyLimits
@@ -48,6 +49,11 @@ class Device:
     def generation(self) -> str:
         """Names the cost table: `cdna3`, `rdna3.5`, `hopper` …"""
         return self.identity.generation
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the instruction set of the target can do."""
+        return capabilities(self.target)
 
     @property
     def aliases(self) -> tuple[str, ...]:
