@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast import arch
-from wavecast.arch import capabilities as module
+from wavecast.arch import capability as module
 
 
 def test_every_target_of_a_device_has_typed_capabilities() -> None:

@@ -6,7 +6,7 @@ costs under `costs/`, citations in `sources.toml`, and the fields a device may h
 
 from __future__ import annotations
 
-from wavecast.arch.capabilities import Capabilities, capabilities
+from wavecast.arch.capability import Capabilities, capabilities
 from wavecast.arch.cost import COST_CLASSES, PIPES, Cost
 from wavecast.arch.device import Device
 from wavecast.arch.limits import OccupancyLimits

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TypeVar
 
 from wavecast.arch import cost, limits, rates
-from wavecast.arch.capabilities import Capabilities, capabilities
+from wavecast.arch.capability import Capabilities, capabilities
 from wavecast.arch.cost import Cost
 from wavecast.arch.facts import Facts
 from wavecast.arch.limits import OccupancyLimits
