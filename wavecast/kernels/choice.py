@@ -18,15 +18,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
 import triton
 
 from wavecast import isa
 from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
 from wavecast.errors import CompileError, ParseError
-from wavecast.kernels import gpu, tables
+from wavecast.kernels import checks, gpu, tables
 from wavecast.kernels.configuration import Configuration
-from wavecast.kernels.space import AMD_ONLY, Problem, Settings, Space
+from wavecast.kernels.space import Space
+from wavecast.kernels.spec import AMD_ONLY, KernelSpec, Problem, Settings
 
 ATTEMPTS: Final = 12
 """Candidates that may spill before the one with the fewest spills is taken. After half of them,
@@ -40,12 +42,29 @@ Grid = Callable[[Settings], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """What a launch in one configuration passes to Triton."""
+
+    grid: tuple[int, ...]
+    arguments: Mapping[str, Any]
+    workspaces: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A launch that was made: in which configuration, and its workspaces by parameter name."""
+
+    settings: Settings
+    workspaces: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """A configuration taken for a class of problems: `source` is `table`, `formula` or `forced`,
     `spills` the registers per lane that its code keeps in memory, `text` names the kernel's text
     (`tables.source`), `unchecked` says why nobody looked for races that the compiler left in."""
 
-    space: Space
+    spec: KernelSpec | Space
     text: str
     problem: Problem
     device: Device
@@ -71,6 +90,60 @@ _watching: list[list[Decision]] = []
 _forced: dict[str, Configuration] = {}
 
 
+def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
+    """Launch a kernel in the configuration that suits `problem` and the GPU at hand.
+
+    `arguments` are the kernel's parameters by name, a pointer `x_ptr` as `x`. Parameters that are
+    entries of `problem`, settings or workspaces need not be given, nor `WIDE` (whether an offset
+    into some tensor needs 64 bits) and `XCDS` (dies that share the workgroups).
+
+    Raises CompileError when no configuration compiles and fits the GPU, and TypeError for arguments
+    that the kernel does not have or lacks.
+    """
+    if gpu.dry():
+        raise gpu.WouldLaunch
+    device = gpu.launching()
+
+    def bind(settings: Settings) -> Bound:
+        return bound(spec, problem, arguments, settings, device)
+
+    decision = _decision(spec.function, spec, problem, device, bind)
+    settings = decision.configuration.settings
+    call = bind(settings)
+    spec.function[call.grid](**{**options(settings, device), **call.arguments})
+    return Launched(settings, call.workspaces)
+
+
+def bound(
+    spec: KernelSpec,
+    problem: Problem,
+    arguments: Mapping[str, Any],
+    settings: Settings,
+    device: Device,
+) -> Bound:
+    """The grid, the arguments by parameter name, and the workspaces of a launch. Raises TypeError
+    as `run` does."""
+    tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
+    workspaces = {
+        name: (torch.zeros if one.zeroed else torch.empty)(
+            one.shape, dtype=one.dtype, device=tensors[0].device
+        )
+        for name, one in spec.workspaces(problem, settings).items()
+    }
+    known = {**problem, **settings, **workspaces, **arguments}
+    parameters = spec.parameters
+    if "WIDE" in parameters and "WIDE" not in known:
+        known["WIDE"] = checks.wide(*tensors, *workspaces.values())
+    if "XCDS" in parameters and "XCDS" not in known:
+        known["XCDS"] = device.get("xcds", 1)
+    lacking = [name for name in spec.required if name not in known]
+    foreign = [name for name in arguments if name not in parameters]
+    if lacking or foreign:
+        raise TypeError(f"{spec.name} lacks {lacking} and does not take {foreign}")
+    named = {label: known[name] for name, label in parameters.items() if name in known}
+    return Bound(spec.grid(problem, settings), named, workspaces)
+
+
 def launch(
     kernel: Any,
     grid: Grid,
@@ -87,20 +160,24 @@ def launch(
     if gpu.dry():
         raise gpu.WouldLaunch
     device = gpu.launching()
-    decision = _decided.get(_identity(kernel, space, problem, device))
-    if decision is None or space.kernel in _forced:
-        decision = _decide(kernel, grid, arguments, space, problem, constants, device)
-    for watch in _watching:
-        watch.append(decision)
+
+    def bind(settings: Settings) -> Bound:
+        programs = grid(settings)  # before the arguments are read, which it may set
+        own = {name: value for name, value in settings.items() if name in kernel.arg_names}
+        given = dict(zip(kernel.arg_names, arguments, strict=False))
+        return Bound(programs, {**given, **constants, **own}, {})
+
+    decision = _decision(kernel, space, problem, device, bind)
     settings = decision.configuration.settings
-    kernel[grid(settings)](*arguments, **constants, **options(settings, device))
+    call = bind(settings)
+    kernel[call.grid](**{**options(settings, device), **call.arguments})
 
 
 def options(settings: Settings, device: Device) -> dict[str, Any]:
     """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
-    amd = device.target.startswith("gfx")
+    amd = device.vendor == "amd"
     kept = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
-    if device.target not in ("gfx90a", "gfx942"):
+    if not device.capabilities.matrix_half_k:
         kept.pop("kpack", None)  # Triton takes 1 elsewhere
     return {**kept, "enable_fp_fusion": True}
 
@@ -134,32 +211,34 @@ def forget() -> None:
     _decided.clear()
 
 
-def _identity(kernel: Any, space: Space, problem: Problem, device: Device) -> tuple:
-    return id(kernel), space.kernel, device.id, space.key(problem)
-
-
-def _decide(
-    kernel: Any,
-    grid: Grid,
-    arguments: Sequence[Any],
-    space: Space,
+def _decision(
+    function: Any,
+    spec: KernelSpec | Space,
     problem: Problem,
-    constants: Mapping[str, Any],
     device: Device,
+    bind: Callable[[Settings], Bound],
 ) -> Decision:
-    _require_triton(device)
-    if space.kernel in _forced:
-        configuration = _forced[space.kernel]
-        return Decision(space, tables.source(kernel), problem, device, configuration, "forced", 0)
-    decision = _first_clean(kernel, grid, arguments, space, problem, constants, device)
-    with _lock:
-        return _decided.setdefault(_identity(kernel, space, problem, device), decision)
+    """The decision for a launch, made now where there is none; those who watch see it."""
+    identity = id(function), spec.name, device.id, spec.key(problem)
+    decision = _decided.get(identity)
+    if decision is None or spec.name in _forced:
+        _require_triton(device)
+        if spec.name in _forced:
+            taken, text = _forced[spec.name], tables.source(function)
+            decision = Decision(spec, text, problem, device, taken, "forced", 0)
+        else:
+            found = _first_clean(function, spec, problem, device, bind)
+            with _lock:
+                decision = _decided.setdefault(identity, found)
+    for watch in _watching:
+        watch.append(decision)
+    return decision
 
 
 def _require_triton(device: Device) -> None:
     """Raise CompileError for a version of Triton that compiles kernels of the library wrongly."""
     version = tuple(int(part) for part in re.findall(r"\d+", triton.__version__)[:2])
-    if device.target.startswith("gfx") and version < _OLDEST:
+    if device.vendor == "amd" and version < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise CompileError(
             f"wavecast.ops on {device.target} needs Triton {oldest} or newer: "
@@ -168,26 +247,24 @@ def _require_triton(device: Device) -> None:
 
 
 def _first_clean(
-    kernel: Any,
-    grid: Grid,
-    arguments: Sequence[Any],
-    space: Space,
+    function: Any,
+    spec: KernelSpec | Space,
     problem: Problem,
-    constants: Mapping[str, Any],
     device: Device,
+    bind: Callable[[Settings], Bound],
 ) -> Decision:
     """The first candidate, that of the table before those by formula, that compiles, fits and
     spills nothing; else the one that spills least. Raises CompileError when none compiles."""
     tried: list[_Tried] = []
     refused: Exception | None = None
-    tabled = tables.find(kernel, space, problem, device)
-    ranked = space.ranked(problem, device)
+    tabled = tables.find(function, spec, problem, device)
+    ranked = spec.ranked(problem, device)
     candidates = (tabled, *ranked) if tabled else ranked
     for number, candidate in enumerate(_in_turn(candidates, tried)):
         if len(tried) == ATTEMPTS:
             break
         try:
-            spills, unchecked = _examined(kernel, grid, arguments, constants, candidate, device)
+            spills, unchecked = _examined(function, bind, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
             refused = error
             continue
@@ -197,24 +274,24 @@ def _first_clean(
     if not tried:
         why = " ".join(str(refused).split())[:300] if refused else "none is allowed"
         raise CompileError(
-            f"no configuration of {space.kernel} runs on {device.id} for {dict(problem)}: {why}"
+            f"no configuration of {spec.name} runs on {device.id} for {dict(problem)}: {why}"
         ) from refused
     taken = min(tried, key=lambda one: (one.spills, one.number))
     if taken.spills:
         warnings.warn(
-            f"{space.kernel} on {device.id} spills {taken.spills} registers in every configuration "
+            f"{spec.name} on {device.id} spills {taken.spills} registers in every configuration "
             f"tried for {dict(problem)}",
             stacklevel=2,
         )
     if taken.unchecked:
         warnings.warn(
-            f"{space.kernel} on {device.id} is not checked for waits that the compiler lost: "
+            f"{spec.name} on {device.id} is not checked for waits that the compiler lost: "
             f"{taken.unchecked}",
             stacklevel=2,
         )
     return Decision(
-        space,
-        tables.source(kernel),
+        spec,
+        tables.source(function),
         problem,
         device,
         taken.candidate,
@@ -241,20 +318,17 @@ def _in_turn(
 
 
 def _examined(
-    kernel: Any,
-    grid: Grid,
-    arguments: Sequence[Any],
-    constants: Mapping[str, Any],
+    function: Any,
+    bind: Callable[[Settings], Bound],
     candidate: Configuration,
     device: Device,
 ) -> tuple[int, str]:
     """Registers a compiled candidate spills, and why it was not checked for races ("" where it
     was). Raises what the compiler or the GPU's loader does, and CompileError for a race."""
-    settings = candidate.settings
-    named = {**constants, **options(settings, device)}
-    programs = grid(settings)  # before the arguments are read, which it may set
+    call = bind(candidate.settings)
+    named = {**options(candidate.settings, device), **call.arguments}
     with gpu.trying(candidate):
-        compiled = kernel.run(*arguments, grid=programs, warmup=True, **named)
+        compiled = function.run(grid=call.grid, warmup=True, **named)
         compiled._init_handles()
     return int(compiled.n_spills or 0), _unchecked(compiled, device)
 
@@ -281,4 +355,17 @@ def _unchecked(compiled: Any, device: Device) -> str:
     return ""
 
 
-__all__ = ["ATTEMPTS", "Decision", "Grid", "forced", "forget", "launch", "options", "watched"]
+__all__ = [
+    "ATTEMPTS",
+    "Bound",
+    "Decision",
+    "Grid",
+    "Launched",
+    "bound",
+    "forced",
+    "forget",
+    "launch",
+    "options",
+    "run",
+    "watched",
+]

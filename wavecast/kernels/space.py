@@ -10,19 +10,7 @@ from typing import Any
 from wavecast.arch import Device
 from wavecast.errors import MissingFact
 from wavecast.kernels.configuration import Configuration
-
-Problem = Mapping[str, Any]
-"""Everything that the best configuration and the compiled code depend on, in plain values: sizes,
-dtypes, flags."""
-
-Settings = Mapping[str, Any]
-"""A configuration: the kernel's own constants, `num_warps`, `num_stages`, `waves_per_eu` …"""
-
-AMD_ONLY = frozenset(
-    {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"}
-    | {"llvm_fn_attrs", "allow_flush_denorm"}
-)
-"""Compiler options that only Triton's AMD backend has."""
+from wavecast.kernels.spec import AMD_ONLY, Problem, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +31,10 @@ class Space:
     fits: Callable[[Problem, Settings, Device], bool] = field(default=lambda *_: True)
     classes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.kernel
 
     def key(self, problem: Problem) -> tuple[tuple[str, Any], ...]:
         """The class of a problem: what all that share a configuration have in common."""

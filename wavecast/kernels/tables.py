@@ -62,7 +62,7 @@ def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configu
             rows = table(usual.id)
     if not rows:
         return None
-    entry = rows.get((space.kernel, _frozen(dict(space.key(problem)))))
+    entry = rows.get((space.name, _frozen(dict(space.key(problem)))))
     if entry is None or entry.source != source(kernel):
         return None
     return entry.configuration

@@ -105,7 +105,7 @@ def surveyed(call: Call) -> Surveyed:
             explained = launched(operator, sizes, device, Given(flops_hint=dict(work.flops or {})))
     except WavecastError as error:
         return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
-    chosen = {decision.space.kernel: decision for decision in decisions}
+    chosen = {decision.spec.name: decision for decision in decisions}
     kernels = tuple(_facts(one, chosen.get(one.code.kernel)) for one in explained)
     return Surveyed(name, sizes, device.id, kernels, floor, roof.bound)
 

@@ -78,11 +78,11 @@ def tuned(
     first = trial(operator, sizes, device, {})
     best = first
     for decision in _distinct(first.decisions):
-        space = decision.space
+        space = decision.spec
         for candidate in space.ranked(decision.problem, device)[:candidates]:
             if candidate == decision.configuration:
                 continue
-            forced = {**best.configurations, space.kernel: candidate}
+            forced = {**best.configurations, space.name: candidate}
             with contextlib.suppress(WavecastError):
                 found = trial(operator, sizes, device, forced)
                 if found.rank < best.rank:
@@ -92,9 +92,9 @@ def tuned(
     before = first.seconds if math.isfinite(first.seconds) else None
     return tuple(
         Entry(
-            decision.space.kernel,
+            decision.spec.name,
             decision.text,
-            dict(decision.space.key(decision.problem)),
+            dict(decision.spec.key(decision.problem)),
             decision.configuration,
             best.seconds,
             before,
@@ -123,7 +123,7 @@ def trial(
         spills = max(spills, one.analysis.registers.spilled_vgpr)
         count = one.launch.count if one.launch else 1
         seconds += found.seconds * count if found else math.inf
-    chosen = {decision.space.kernel: decision.configuration for decision in decisions}
+    chosen = {decision.spec.name: decision.configuration for decision in decisions}
     return Trial(chosen, seconds, spills, tuple(decisions))
 
 
@@ -141,7 +141,7 @@ def _tune(call: tuple[str, dict[str, Any], str, int]) -> Tuned:
 def _distinct(decisions: Iterable[choice.Decision]) -> list[choice.Decision]:
     found: dict[tuple, choice.Decision] = {}
     for decision in decisions:
-        found[decision.space.kernel, decision.space.key(decision.problem)] = decision
+        found[decision.spec.name, decision.spec.key(decision.problem)] = decision
     return list(found.values())
 
 

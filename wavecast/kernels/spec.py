@@ -1,0 +1,120 @@
+"""`KernelSpec`: how one Triton kernel is launched, and which configurations it can run in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, Final
+
+import torch
+
+from wavecast.arch import Device
+from wavecast.errors import MissingFact
+from wavecast.kernels.configuration import Configuration
+from wavecast.model.ranking import Demand
+
+Problem = Mapping[str, Any]
+"""Everything that the best configuration and the compiled code depend on, in plain values: sizes,
+dtypes, flags."""
+
+Settings = Mapping[str, Any]
+"""A configuration: the kernel's own constants, `num_warps`, `num_stages`, `waves_per_eu` …"""
+
+Axes = Mapping[str, Sequence[Any]]
+"""Values to combine, by the name of a constant or of a compiler option."""
+
+AMD_ONLY: Final = frozenset(
+    {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"}
+    | {"llvm_fn_attrs", "allow_flush_denorm"}
+)
+"""Compiler options that only Triton's AMD backend has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Scratch memory of a launch: `shape` elements of `dtype`, `zeroed` or not filled."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    zeroed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelSpec:
+    """One Triton kernel of the library.
+
+    `function` is the `triton.jit` function; a launch passes its parameters by name
+    (`wavecast.kernels.choice.run`). `grid(problem, settings)` are the programs, and
+    `workspaces(problem, settings)` the scratch tensors by parameter name.
+
+    `axes(problem, device)`, or a constant mapping, are the values to combine;
+    `fits(problem, settings, device)` refuses combinations that cannot run (LDS, matrix shapes) or
+    make no sense. `demand(problem, settings, device)` is what a configuration needs of the GPU:
+    its time ranks the rest, by formula, without compiling.
+
+    Problems whose sizes in `rounded` round up to the same power of two share a configuration;
+    entries of the problem in `ignored` are not part of the tuning key.
+    """
+
+    function: Any
+    grid: Callable[[Problem, Settings], tuple[int, ...]]
+    axes: Axes | Callable[[Problem, Device], Axes]
+    demand: Callable[[Problem, Settings, Device], Demand]
+    fits: Callable[[Problem, Settings, Device], bool] = field(default=lambda *_: True)
+    workspaces: Callable[[Problem, Settings], Mapping[str, Workspace]] = field(
+        default=lambda *_: {}
+    )
+    rounded: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel: that of its function."""
+        return self.function.fn.__name__
+
+    @cached_property
+    def parameters(self) -> Mapping[str, str]:
+        """Parameters of the function by the name an argument is given under: a pointer `x_ptr` is
+        passed as `x`."""
+        return {name.removesuffix("_ptr"): name for name in self.function.arg_names}
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """The names in `parameters` that have no default."""
+        defaults = {one.name for one in self.function.params if one.has_default}
+        return tuple(name for name, label in self.parameters.items() if label not in defaults)
+
+    def key(self, problem: Problem) -> tuple[tuple[str, Any], ...]:
+        """The tuning key: what all problems that share a configuration have in common."""
+        return tuple(
+            (name, 1 << max(0, value - 1).bit_length() if name in self.rounded else value)
+            for name, value in sorted(problem.items())
+            if name not in self.ignored
+        )
+
+    def ranked(self, problem: Problem, device: Device) -> tuple[Configuration, ...]:
+        """All configurations for a problem, the fastest by prediction first.
+
+        Where the device lacks a number the formula needs, they stay in the order of the axes.
+        """
+        axes = self.axes(problem, device) if callable(self.axes) else self.axes
+        if device.vendor != "amd":
+            axes = {name: values for name, values in axes.items() if name not in AMD_ONLY}
+        every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        fitting = [settings for settings in every if self.fits(problem, settings, device)]
+        try:
+            times = [
+                self.demand(problem, settings, device).seconds(
+                    device, int(settings.get("num_warps", 4))
+                )
+                for settings in fitting
+            ]
+        except MissingFact:
+            return tuple(map(Configuration.of, fitting))
+        order = sorted(range(len(fitting)), key=times.__getitem__)
+        return tuple(Configuration.of(fitting[index]) for index in order)
+
+
+__all__ = ["AMD_ONLY", "Axes", "KernelSpec", "Problem", "Settings", "Workspace"]
