@@ -6,7 +6,8 @@ again. That is right to any order, but no kernel: it takes the memory that the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -33,6 +34,64 @@ def by_reference(reference: Callable[..., Any]) -> Gradient:
     return Gradient(setup, backward)
 
 
+def linear(forward: Callable[..., Any], gradients: Callable[..., Mapping[str, Any]]) -> Gradient:
+    """The gradient of an operator that is linear in its tensors: `gradients(*grads, **options)` of
+    its arguments by name, from the gradients of the results and the options of the call, each
+    returned in the dtype of its argument."""
+    names = tuple(inspect.signature(forward).parameters)
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        given = dict(zip(names, inputs, strict=True))
+        ctx.dtypes = {n: one.dtype for n, one in given.items() if isinstance(one, Tensor)}
+        ctx.options = {n: one for n, one in given.items() if not isinstance(one, Tensor)}
+
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        found = gradients(*grads, **ctx.options)
+        return tuple(found[n].to(ctx.dtypes[n]) if n in found else None for n in names)
+
+    return Gradient(setup, backward)
+
+
+def by_operator(
+    forward: Callable[..., Any],
+    backward: str,
+    *,
+    grads: tuple[str, ...],
+    saved: tuple[str, ...],
+    of: tuple[str, ...],
+    outputs: tuple[str, ...] = (),
+) -> Gradient:
+    """The gradient of `forward` that the operator `backward` computes.
+
+    `backward` is called by name: with the gradients of the results as its arguments `grads`, and
+    with `saved` as they were in the call of `forward`, where `outputs` name the results. What it
+    returns are the gradients of the arguments `of`; an argument that was None has none.
+    """
+    names = tuple(inspect.signature(forward).parameters)
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        results = output if isinstance(output, tuple) else (output,)
+        known = {
+            **dict(zip(names, inputs, strict=True)),
+            **dict(zip(outputs, results, strict=False)),
+        }
+        tensors = [name for name in saved if isinstance(known[name], Tensor)]
+        ctx.save_for_backward(*(known[name] for name in tensors))
+        ctx.tensors = tensors
+        ctx.options = {name: known[name] for name in saved if name not in tensors}
+        ctx.given = [name for name, value in zip(names, inputs, strict=True) if value is not None]
+
+    def gradient(ctx: Any, *given: Tensor) -> tuple[Any, ...]:
+        tensors = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True))
+        call = getattr(torch.ops.wavecast, backward)
+        found = call(**dict(zip(grads, given, strict=True)), **tensors, **ctx.options)
+        found = found if isinstance(found, tuple) else (found,)
+        gradients = dict(zip(of, found, strict=False))
+        return tuple(gradients.get(name) if name in ctx.given else None for name in names)
+
+    return Gradient(setup, gradient)
+
+
 def pulled_back(
     function: Callable[..., Any],
     arguments: Sequence[Any],
@@ -53,4 +112,4 @@ def pulled_back(
     return pull(tuple(slopes) if len(slopes) > 1 else slopes[0])
 
 
-__all__ = ["by_reference", "pulled_back"]
+__all__ = ["by_operator", "by_reference", "linear", "pulled_back"]

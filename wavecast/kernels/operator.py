@@ -6,13 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wavecast.errors import UsageError
 from wavecast.model.bounds import Work
 
 if TYPE_CHECKING:
+    from wavecast.kernels.signature import Signature
     from wavecast.kernels.space import Space
+    from wavecast.kernels.spec import KernelSpec
 
 Sizes = Mapping[str, Any]
 """What one call is about, in plain values: `{"rows": 8, "columns": 300, "dtype": "bfloat16"}`."""
+
+
+def sizes(names: str, *rows: tuple[Any, ...]) -> tuple[Sizes, ...]:
+    """Sizes of several calls as a table: `names` separated by spaces, then a row of values per
+    call; the last values of a row may be left out."""
+    return tuple(dict(zip(names.split(), row, strict=False)) for row in rows)
+
 
 Compare = Callable[[Any, Any, Sizes], str]
 """(got, expected, sizes) -> what is wrong, "" when nothing is."""
@@ -63,6 +73,11 @@ class Batch:
     unless: Callable[..., bool] = field(default=lambda **_: False)
 
 
+def _underived(*args: Any, **sizes: Any) -> Any:
+    """Stands for inputs and work that follow from the tensors of an operator."""
+    raise AssertionError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One operator, `torch.ops.wavecast.<name>`.
@@ -73,6 +88,8 @@ class Operator:
     floating dtype, float64 included, and defines what is right; it also serves CPU tensors and,
     unless `fake` is given, finds shapes and dtypes of results under `torch.compile`.
 
+    `name` is that of `call` unless it is given. `tensors` are the arguments and results: with it
+    and `flops(**sizes)`, useful operations by dtype, the next two need not be given.
     `inputs(make, **sizes)` gives the keyword arguments of a call (`inputs.Make`); `work(**sizes)`
     what it must compute and move. `cases` are the few small and ragged sizes it is tested with in
     CI, `thorough` further ones (dtypes, flags) for `python -m tests.kernels.everything`, `shapes`
@@ -87,15 +104,18 @@ class Operator:
     all) and `notes` what users should know: that results are not reproducible bit by bit, say.
     """
 
-    name: str
     summary: str
     call: Callable[..., Any]
     reference: Callable[..., Any]
-    inputs: Callable[..., dict[str, Any]]
-    work: Callable[..., Work]
     cases: tuple[Sizes, ...]
     shapes: tuple[Sizes, ...]
+    name: str = ""
+    tensors: Signature | None = None
+    flops: Callable[..., Mapping[str, float]] | None = None
+    inputs: Callable[..., dict[str, Any]] = _underived
+    work: Callable[..., Work] = _underived
     thorough: tuple[Sizes, ...] = ()
+    kernels: tuple[KernelSpec, ...] = ()
     spaces: tuple[Space, ...] = ()
     tolerance: Tolerance = field(default_factory=Tolerance)
     gradient: Gradient | None = None
@@ -108,9 +128,24 @@ class Operator:
     targets: tuple[str, ...] = ()
     notes: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.call.__name__)
+        if self.tensors is not None and self.inputs is _underived:
+            object.__setattr__(self, "inputs", self.tensors.inputs())
+        if self.tensors is not None and self.flops is not None and self.work is _underived:
+            object.__setattr__(self, "work", self.tensors.work(self.flops))
+        if self.tensors is not None and self.tensors.elementwise and self.batch is None:
+            names = tuple(one.name for one in self.tensors.arguments)
+            object.__setattr__(self, "batch", Batch(names))
+        if self.inputs is _underived or self.work is _underived:
+            raise UsageError(
+                f"operator {self.name} says neither its tensors and flops nor its work"
+            )
+
     def describe(self, sizes: Sizes) -> str:
         """A call in one line: `rms_norm rows=8 columns=300 dtype=bfloat16`."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
 
 
-__all__ = ["Batch", "Compare", "Gradient", "Operator", "Sizes", "Tolerance"]
+__all__ = ["Batch", "Compare", "Gradient", "Operator", "Sizes", "Tolerance", "sizes"]

@@ -70,7 +70,9 @@ def _load() -> None:
         if not folder.ispkg:
             continue
         for module in pkgutil.walk_packages([f"{root}/{_last(folder.name)}"], f"{folder.name}."):
-            for one in getattr(import_module(module.name), "OPERATORS", ()):
+            loaded = import_module(module.name)
+            single = getattr(loaded, "OPERATOR", None)
+            for one in (single,) if single else getattr(loaded, "OPERATORS", ()):
                 assert one.name not in found, f"two operators are called {one.name}"
                 found[one.name] = one
                 _families[one.name] = _last(folder.name)

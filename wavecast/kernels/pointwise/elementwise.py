@@ -1,7 +1,7 @@
-"""What kernels over elements have in common: their configurations, sizes and work.
+"""What kernels over elements have in common: their configurations, demand and work.
 
-A program takes `ROWS` x `BLOCK` elements. What it reads and writes per element, and the vector
-instructions that takes, are enough to rank the configurations.
+A program takes `ROWS` x `BLOCK` elements. Bytes read and written per element, and vector
+instructions on each, are enough to rank the configurations.
 """
 
 from __future__ import annotations
@@ -11,17 +11,160 @@ from typing import Any
 
 import torch
 import triton
+from torch import Tensor
 
 from wavecast.arch import Device
-from wavecast.kernels import estimates
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels import choice, estimates
+from wavecast.kernels.signature import Signature
+from wavecast.kernels.space import Space
+from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.model.bounds import Work
+from wavecast.model.ranking import StreamingKernel
 
 WIDEST = 2048
-"""Elements of a row a program takes at most."""
+"""Elements of a row that a program takes at most."""
 _LARGE = 1 << 21
 _PER_LANE = (4, 64)
 """Elements of a program per lane, at least (16 bytes of float32) and at most."""
+_LIVE_REGISTERS = 96
+"""Registers of a lane that elements may take, beside addresses and masks."""
+
+
+def flat_kernel(
+    function: Any,
+    *,
+    instructions: float,
+    live_registers: float,
+    widest: int = 8192,
+    narrowest: int = 256,
+) -> KernelSpec:
+    """A kernel over `problem["count"]` elements in `BLOCK`s, which moves `problem["read"]` and
+    `problem["written"]` bytes per element (`problem["mixed"]`: of tensors with several dtypes)."""
+
+    def axes(problem: Problem, device: Device) -> Axes:
+        most = max(narrowest, triton.next_power_of_2(problem["count"]))
+        blocks = tuple(b for b in _powers(narrowest, widest) if b <= most)
+        return {"BLOCK": blocks, "num_warps": _warps(problem["count"]), "num_stages": (1,)}
+
+    def fits(problem: Problem, settings: Settings, device: Device) -> bool:
+        if problem.get("mixed") and settings["BLOCK"] > 4 * threads(settings, device):
+            return False  # tensors of several dtypes have one layout only where lanes take 4 each
+        return _sensible(settings["BLOCK"], settings, device, live_registers)
+
+    def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+        return StreamingKernel(
+            workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
+            read=problem["count"] * problem["read"],
+            written=problem["count"] * problem["written"],
+            elements=settings["BLOCK"],
+            instructions=instructions,
+            live_registers=live_registers,
+        )
+
+    return KernelSpec(
+        function=function,
+        grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+        axes=axes,
+        fits=fits,
+        demand=demand,
+        rounded=("count",),
+    )
+
+
+def row_kernel(function: Any, *, instructions: float, live_registers: float) -> KernelSpec:
+    """As `flat_kernel`, over `rows` x `columns` elements in tiles of `ROWS` x `BLOCK`."""
+
+    def axes(problem: Problem, device: Device) -> Axes:
+        columns = triton.next_power_of_2(problem["columns"])
+        blocks = tuple(b for b in _powers(64, WIDEST) if b <= columns) or (columns,)
+        return {
+            "BLOCK": blocks[-4:],
+            "ROWS": (1, 2, 4, 8, 16) if blocks[-1] < WIDEST else (1, 2, 4),
+            "num_warps": _warps(problem["rows"] * problem["columns"]),
+            "num_stages": (1,),
+        }
+
+    def fits(problem: Problem, settings: Settings, device: Device) -> bool:
+        elements = settings["ROWS"] * settings["BLOCK"]
+        return _sensible(elements, settings, device, live_registers)
+
+    def grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+        down = triton.cdiv(problem["rows"], settings["ROWS"])
+        return down, triton.cdiv(problem["columns"], settings["BLOCK"])
+
+    def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+        down, across = grid(problem, settings)
+        count = problem["rows"] * problem["columns"]
+        return StreamingKernel(
+            workgroups=down * across,
+            read=count * problem["read"],
+            written=count * problem["written"],
+            elements=settings["ROWS"] * settings["BLOCK"],
+            instructions=instructions,
+            live_registers=live_registers,
+        )
+
+    return KernelSpec(
+        function=function, grid=grid, axes=axes, fits=fits, demand=demand, rounded=("rows",)
+    )
+
+
+def tensors(*names: str, result: str) -> Signature:
+    """Tensors of one shape and any dtypes, and a result of the dtype of the first."""
+    lines = (f"{name}: [...] float" for name in names)
+    return Signature(*lines, returns=(f"{result}: [...] ={names[0]}",), leading="rows columns")
+
+
+def run(spec: KernelSpec, result: str, like: Tensor, **arguments: Any) -> Tensor:
+    """The result of a kernel of `flat_kernel`, named `result` among its parameters: a tensor of the
+    shape and dtype of `like`. All tensors among `arguments` have that shape; constants (names in
+    capitals) are part of the problem."""
+    tensors = {n: v.contiguous() for n, v in arguments.items() if isinstance(v, Tensor)}
+    made = torch.empty(like.shape, dtype=like.dtype, device=like.device)
+    if not made.numel():
+        return made
+    problem = {"count": made.numel(), **moved(tuple(tensors.values()), (made,))}
+    if len(tensors) > 1:
+        problem["mixed"] = any(one.dtype != like.dtype for one in tensors.values())
+    problem |= {name.lower(): value for name, value in arguments.items() if name.isupper()}
+    choice.run(spec, problem, **{**arguments, **tensors, result: made})
+    return made
+
+
+def moved(read: tuple[Tensor | None, ...], written: tuple[Tensor, ...]) -> Mapping[str, int]:
+    """The entries `read` and `written` of a problem: bytes per element of all tensors together."""
+    return {"read": bytes_of(*read), "written": bytes_of(*written)}
+
+
+def bytes_of(*tensors: Tensor | None) -> int:
+    """Bytes per element of these tensors together."""
+    return sum(tensor.element_size() for tensor in tensors if tensor is not None)
+
+
+def threads(settings: Settings, device: Device) -> int:
+    """Lanes of a workgroup."""
+    return settings["num_warps"] * device.wave_lanes
+
+
+def _warps(elements: int) -> tuple[int, ...]:
+    """Workgroups of one wave spread small tensors; for large ones they are too many to start."""
+    return (1, 2, 4) if elements < _LARGE else (4, 8)
+
+
+def _powers(low: int, high: int) -> list[int]:
+    return [1 << power for power in range(low.bit_length() - 1, high.bit_length())]
+
+
+def _sensible(elements: int, settings: Settings, device: Device, live: float) -> bool:
+    lanes = threads(settings, device)
+    low, high = _PER_LANE
+    return elements < 256 or low * lanes <= elements <= min(high, _LIVE_REGISTERS / live) * lanes
+
+
+def rows_of(x: Tensor) -> Tensor:
+    """A tensor as rows of its last dimension, whose elements are contiguous."""
+    flat = x.reshape(-1, x.shape[-1])
+    return flat if flat.stride(1) == 1 or flat.shape[1] == 1 else flat.contiguous()
 
 
 def flat_space(
@@ -39,7 +182,7 @@ def flat_space(
         return {"BLOCK": blocks, "num_warps": _warps(problem["count"]), "num_stages": (1,)}
 
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        if problem.get("mixed") and settings["BLOCK"] > 4 * _lanes(settings, device):
+        if problem.get("mixed") and settings["BLOCK"] > 4 * threads(settings, device):
             return False  # tensors of several dtypes have one layout only where lanes take 4 each
         return _sensible(settings["BLOCK"], settings, device, held)
 
@@ -95,36 +238,6 @@ def row_space(kernel: str, *, operations: float, held: float) -> Space:
     return Space(kernel=kernel, axes=axes, seconds=seconds, fits=fits, classes=("rows",))
 
 
-def _warps(elements: int) -> tuple[int, ...]:
-    """Workgroups of one wave spread small tensors; for large ones they are too many to start."""
-    return (1, 2, 4) if elements < _LARGE else (4, 8)
-
-
-def _powers(low: int, high: int) -> list[int]:
-    return [1 << power for power in range(low.bit_length() - 1, high.bit_length())]
-
-
-def _sensible(elements: int, settings: Settings, device: Device, held: float) -> bool:
-    lanes = _lanes(settings, device)
-    low, high = _PER_LANE
-    return elements < 256 or low * lanes <= elements <= min(high, 96 / held) * lanes
-
-
-def _lanes(settings: Settings, device: Device) -> int:
-    return settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
-
-
-def rows_of(x: torch.Tensor) -> torch.Tensor:
-    """A tensor as rows of its last dimension, whose elements lie side by side."""
-    flat = x.reshape(-1, x.shape[-1])
-    return flat if flat.stride(1) == 1 or flat.shape[1] == 1 else flat.contiguous()
-
-
-def bytes_of(*tensors: torch.Tensor | None) -> int:
-    """Bytes per element of these tensors together."""
-    return sum(tensor.element_size() for tensor in tensors if tensor is not None)
-
-
 def work(
     elements: Callable[..., float], read: float, written: float, operations: float
 ) -> Callable[..., Work]:
@@ -138,6 +251,3 @@ def work(
         return Work(flops, count * read * size, count * written * size, "formula", "formula")
 
     return found
-
-
-__all__ = ["WIDEST", "bytes_of", "flat_space", "row_space", "rows_of", "work"]

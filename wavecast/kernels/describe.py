@@ -1,0 +1,42 @@
+"""What the description of an operator is written with, in one place to import from."""
+
+from wavecast.arch import Device
+from wavecast.kernels import checks, choice, derivative
+from wavecast.kernels.inputs import Make
+from wavecast.kernels.operator import Batch, Gradient, Operator, Sizes, Tolerance, sizes
+from wavecast.kernels.references import wide_dtype, widened
+from wavecast.kernels.signature import Signature, integers, normal, uniform, vector_flops
+from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings, Workspace
+from wavecast.model.bounds import Work
+from wavecast.model.ranking import Constant, Demand, StreamingKernel, TiledProduct
+
+__all__ = [
+    "Axes",
+    "Batch",
+    "Constant",
+    "Demand",
+    "Device",
+    "Gradient",
+    "KernelSpec",
+    "Make",
+    "Operator",
+    "Problem",
+    "Settings",
+    "Signature",
+    "Sizes",
+    "StreamingKernel",
+    "TiledProduct",
+    "Tolerance",
+    "Work",
+    "Workspace",
+    "checks",
+    "choice",
+    "derivative",
+    "integers",
+    "normal",
+    "sizes",
+    "uniform",
+    "vector_flops",
+    "wide_dtype",
+    "widened",
+]

@@ -1,0 +1,16 @@
+"""What references in plain PyTorch have in common."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def wide_dtype(x: Tensor) -> torch.dtype:
+    """The dtype a reference computes in: float32, or float64 for float64."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def widened(x: Tensor) -> Tensor:
+    """A tensor in the dtype a reference computes in."""
+    return x.to(wide_dtype(x))

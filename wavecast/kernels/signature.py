@@ -1,0 +1,341 @@
+"""The tensors of an operator, described once.
+
+    Signature("x: [..., columns] float", "scale?: [columns] float", returns=("y: [...] =x",))
+
+A line is `name: [dimensions] dtypes`; `name?` may be None. A dimension is a name, which stands for
+one size wherever it occurs, a number, `_` for any size, or an expression of names bound before it
+(`columns / 2`, `cdiv(columns, group)`); `...` stands for any number of leading dimensions, the same
+wherever it occurs, which calls made from sizes have from those that `leading` names. Dtypes are
+separated by `|`: names of torch (`int8`), the classes of `CLASSES`, or `=x` for the dtype of the
+tensor x. No dtypes: any.
+
+From this follow the checks of arguments, the tensors of a call made from plain sizes, the fake
+results, the bytes that a call must move at least, and the table in the operator's page.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from wavecast.kernels import checks
+from wavecast.kernels.inputs import FP8, Make
+from wavecast.model.bounds import Work
+
+CLASSES: Final[Mapping[str, tuple[torch.dtype, ...]]] = {
+    "float": checks.FLOATS,
+    "half": (torch.float16, torch.bfloat16),
+    "fp8": FP8,
+    "index": (torch.int64, torch.int32),
+}
+"""Classes of dtypes, the usual one first where sizes do not name it."""
+
+_LINE = re.compile(r"(?P<name>\w+)(?P<optional>\?)?: \[(?P<shape>.*)\](?: (?P<dtypes>\S+))?")
+
+Values = Callable[[Make, tuple[int, ...], torch.dtype, Mapping[str, Any]], Tensor]
+"""(make, shape, dtype, sizes) -> the tensor of a test call."""
+
+
+def vector_flops(each: float, *names: str) -> Callable[..., Mapping[str, float]]:
+    """float32 operations of vector instructions: `each` per element of the product of sizes."""
+    return lambda **sizes: {"vector_fp32": each * math.prod(sizes[name] for name in names)}
+
+
+def normal(scale: float = 1.0) -> Values:
+    """Normally distributed values times `scale`."""
+    return lambda make, shape, dtype, sizes: make.normal(shape, dtype, scale)
+
+
+def uniform(low: float, high: float) -> Values:
+    """Evenly distributed values from `low` to `high`."""
+    return lambda make, shape, dtype, sizes: make.uniform(shape, dtype, low, high)
+
+
+def integers(low: int, high: int | str) -> Values:
+    """Integers from `low` up to, but not, `high`, a number or the name of a size."""
+
+    def values(
+        make: Make, shape: tuple[int, ...], dtype: torch.dtype, sizes: Mapping[str, Any]
+    ) -> Tensor:
+        return make.integers(shape, low, sizes[high] if isinstance(high, str) else high, dtype)
+
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One dimension: `leading` (any number of them), a `name`, or an expression of other names in
+    `code`."""
+
+    text: str
+    leading: bool
+    name: str
+    code: CodeType | None
+
+    @staticmethod
+    def parse(text: str) -> Dimension:
+        """From the text between commas. Raises ValueError for what is no dimension."""
+        if text == "..." or text.isidentifier():
+            return Dimension(text, text == "...", text, None)
+        tree = ast.parse(text, mode="eval")
+        return Dimension(text, False, "", compile(tree, "<dimension>", "eval"))
+
+    def size(self, bound: Mapping[str, Any]) -> Any:
+        """The size, or sizes of leading dimensions; None where a name is not bound."""
+        if self.code is None:
+            return bound.get(self.name)
+        if any(name not in bound for name in self.code.co_names if name not in _FUNCTIONS):
+            return None
+        return int(eval(self.code, {"__builtins__": {}}, {**_FUNCTIONS, **bound}))
+
+
+_FUNCTIONS: Final[Mapping[str, Any]] = {
+    "cdiv": lambda a, b: -(-a // b),
+    "min": min,
+    "max": max,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One line of a signature."""
+
+    name: str
+    optional: bool
+    dimensions: tuple[Dimension, ...]
+    dtypes: tuple[str, ...]
+
+    @staticmethod
+    def parse(line: str) -> TensorSpec:
+        """From `name: [dimensions] dtypes`. Raises ValueError for any other text."""
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise ValueError(f"{line!r} is not `name: [dimensions] dtypes`")
+        shape = re.split(r",\s*(?![^(]*\))", found["shape"]) if found["shape"] else []
+        dtypes = tuple(found["dtypes"].split("|")) if found["dtypes"] else ()
+        dimensions = tuple(map(Dimension.parse, shape))
+        if any(one.leading for one in dimensions[1:]):
+            raise ValueError(f"{line!r}: only the first dimension can stand for several")
+        return TensorSpec(found["name"], bool(found["optional"]), dimensions, dtypes)
+
+    @property
+    def shape_text(self) -> str:
+        """`[..., columns]`."""
+        return f"[{', '.join(one.text for one in self.dimensions)}]"
+
+    def allowed(self, given: Mapping[str, Any]) -> tuple[torch.dtype, ...]:
+        """Dtypes it may have beside the tensors `given`; (): any."""
+        found: list[torch.dtype] = []
+        for name in self.dtypes:
+            if name.startswith("="):
+                found.append(given[name[1:]].dtype)
+            else:
+                found.extend(CLASSES.get(name) or (getattr(torch, name),))
+        return tuple(found)
+
+    def dtype(self, sizes: Mapping[str, Any], others: Mapping[str, torch.dtype]) -> torch.dtype:
+        """The dtype in a call made from sizes: a size named `<tensor>_dtype`, that of the tensor it
+        equals, the size `dtype` where the class has it, or the first of its own."""
+        own = sizes.get(f"{self.name}_dtype")
+        if own:
+            return getattr(torch, own)
+        first = self.dtypes[0] if self.dtypes else "float"
+        if first.startswith("="):
+            return others[first[1:]]
+        if first in CLASSES and first != "index" and "dtype" in sizes:
+            return getattr(torch, sizes["dtype"])
+        return CLASSES[first][0] if first in CLASSES else getattr(torch, first)
+
+    def bind(self, operator: str, tensor: Tensor, bound: dict[str, Any]) -> None:
+        """Check the shape and add the sizes it names to `bound`. Raises ArgumentError."""
+        fixed = [one for one in self.dimensions if not one.leading]
+        several = len(fixed) < len(self.dimensions)
+        count = tensor.dim() - len(fixed)
+        if several and count < 0:
+            shape = "x".join(map(str, tensor.shape)) or "a scalar"
+            raise checks.ArgumentError(
+                f"{operator}: {self.name} is {shape}, expected {self.shape_text}"
+            )
+        leading = tuple(tensor.shape[: max(0, count)]) if several else ()
+        expected = []
+        if several:
+            known = bound.setdefault(self.dimensions[0].name, leading)
+            expected.extend(known if isinstance(known, tuple) else (known,))
+        for one in fixed:
+            size = None if one.text == "_" else one.size(bound)
+            expected.append(-1 if size is None else size)
+        checks.shape_is(operator, self.name, tensor, expected)
+        for one, size in zip(fixed, tensor.shape[len(leading) :], strict=True):
+            if one.name and one.name != "_":
+                bound.setdefault(one.name, size)
+
+    def shape(self, sizes: Mapping[str, Any]) -> tuple[int, ...]:
+        """The shape in a call made from sizes. Raises KeyError for a size that is not there."""
+        found: list[int] = []
+        for one in self.dimensions:
+            size = one.size(sizes)
+            if size is None:
+                raise KeyError(f"{self.name}: no size for {one.text}")
+            found.extend(size) if isinstance(size, tuple) else found.append(size)
+        return tuple(found)
+
+
+class Signature:
+    """The tensors an operator takes and returns."""
+
+    def __init__(self, *lines: str, returns: tuple[str, ...] = (), leading: str = "rows") -> None:
+        self.arguments = tuple(map(TensorSpec.parse, lines))
+        self.results = tuple(map(TensorSpec.parse, returns))
+        self.leading = tuple(leading.split())
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether all tensors are of one shape, whatever it is."""
+        specs = (*self.arguments, *self.results)
+        return all(spec.shape_text == "[...]" and not spec.optional for spec in specs)
+
+    def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, named like its operator, after a check of its arguments."""
+        parameters = inspect.signature(call).parameters
+        names = tuple(parameters)
+        defaults = {
+            name: one.default for name, one in parameters.items() if one.default is not one.empty
+        }
+
+        @functools.wraps(call)
+        def checking(*args: Any, **named: Any) -> Any:
+            given = {**defaults, **dict(zip(names, args, strict=False)), **named}
+            self.check(call.__name__, given)
+            return call(*args, **named)
+
+        return checking
+
+    def check(self, operator: str, given: Mapping[str, Any], **sizes: Any) -> dict[str, Any]:
+        """The sizes that the tensors of a call bind, beside `sizes`, which are known. Raises
+        ArgumentError for a tensor of another dtype or shape, or on another device."""
+        bound: dict[str, Any] = dict(sizes)
+        for spec in self.arguments:
+            tensor = given[spec.name]
+            if tensor is None:
+                checks.require(spec.optional, operator, f"{spec.name} is missing")
+                continue
+            allowed = spec.allowed(given)
+            if allowed:
+                checks.dtype_in(operator, spec.name, tensor, allowed)
+            spec.bind(operator, tensor, bound)
+        checks.same_device(operator, **{spec.name: given[spec.name] for spec in self.arguments})
+        return bound
+
+    def inputs(
+        self, names: tuple[str, ...] = (), absent: tuple[str, ...] = (), **values: Values
+    ) -> Callable[..., dict[str, Any]]:
+        """What `Operator.inputs` takes. Tensors are normally distributed, or as `values` says; an
+        optional one is there unless its name is a size that is false or in `absent` without being
+        a true one. Sizes that are no dimension, dtype or tensor are arguments of the call, as are
+        those in `names`."""
+
+        def make_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            dtypes: dict[str, torch.dtype] = {}
+            for spec in self.arguments:
+                there = bool(sizes.get(spec.name, spec.name not in absent))
+                if spec.optional and not there:
+                    found[spec.name] = None
+                    continue
+                dtype = dtypes[spec.name] = spec.dtype(sizes, dtypes)
+                value = values.get(spec.name, normal())
+                found[spec.name] = value(make, spec.shape(self._named(sizes)), dtype, sizes)
+            own = self._own_sizes
+            rest = {n: v for n, v in sizes.items() if n not in own or n in names}
+            return {**found, **rest}
+
+        return make_inputs
+
+    def work(
+        self, flops: Callable[..., Mapping[str, float]], absent: tuple[str, ...] = ()
+    ) -> Callable[..., Work]:
+        """What `Operator.work` takes: each argument read once and each result written once, with
+        `flops(**sizes)` by dtype."""
+
+        def bytes_of(
+            specs: tuple[TensorSpec, ...],
+            sizes: Mapping[str, Any],
+            dtypes: dict[str, torch.dtype],
+        ) -> float:
+            total = 0.0
+            for spec in specs:
+                dtype = dtypes[spec.name] = spec.dtype(sizes, dtypes)
+                if not spec.optional or sizes.get(spec.name, spec.name not in absent):
+                    total += math.prod(spec.shape(self._named(sizes))) * dtype.itemsize
+            return total
+
+        def found(**sizes: Any) -> Work:
+            dtypes: dict[str, torch.dtype] = {}
+            read = bytes_of(self.arguments, sizes, dtypes)
+            written = bytes_of(self.results, sizes, dtypes)
+            return Work(flops(**sizes), read, written, "formula", "formula")
+
+        return found
+
+    def empty(
+        self, given: Mapping[str, Any], bound: Mapping[str, Any], **dtypes: torch.dtype
+    ) -> Any:
+        """The results of a call, not filled: one tensor or a tuple. `dtypes` are those of results
+        that options of the call decide."""
+        device = next(one.device for one in given.values() if isinstance(one, Tensor))
+        found = []
+        for spec in self.results:
+            dtype = dtypes.get(spec.name) or spec.allowed(given)[0]
+            found.append(torch.empty(spec.shape(bound), dtype=dtype, device=device))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _named(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        """Sizes, and the leading dimensions they make."""
+        return {**sizes, "...": tuple(sizes[name] for name in self.leading if name in sizes)}
+
+    @functools.cached_property
+    def _own_sizes(self) -> frozenset[str]:
+        """Sizes that only say what tensors are."""
+        specs = (*self.arguments, *self.results)
+        names = {spec.name for spec in specs} | {f"{spec.name}_dtype" for spec in specs}
+        names |= set(self.leading)
+        for spec in specs:
+            for one in spec.dimensions:
+                names |= {one.name} if one.code is None else set(one.code.co_names)
+        return frozenset(names | {"dtype"})
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(name, shape, dtypes) of arguments, then results, for the page of an operator."""
+        return [
+            (
+                spec.name + ("?" if spec.optional else ""),
+                spec.shape_text,
+                ", ".join(
+                    f"dtype of {one[1:]}" if one.startswith("=") else one for one in spec.dtypes
+                )
+                or "any",
+            )
+            for spec in (*self.arguments, *self.results)
+        ]
+
+
+__all__ = [
+    "CLASSES",
+    "Signature",
+    "TensorSpec",
+    "Values",
+    "integers",
+    "normal",
+    "uniform",
+    "vector_flops",
+]
