@@ -47,7 +47,7 @@ def test_bad_arguments(call, message: str) -> None:
     ("change", "message"),
     [
         ({"k": torch.ones(4, 2, 6)}, "k is 4x2x6, expected 4x\\?x8"),
-        ({"cos": torch.ones(16, 5), "sin": torch.ones(16, 5)}, "turn 10 of 8 dimensions"),
+        ({"cos": torch.ones(16, 5), "sin": torch.ones(16, 5)}, "rotate 10 of 8 dimensions"),
         ({"sin": torch.ones(15, 4)}, "sin is 15x4, expected 16x4"),
         ({"cos": torch.ones(3, 4), "sin": torch.ones(3, 4)}, "3 positions for 4 tokens"),
         ({"positions": torch.arange(3)}, "positions is 3, expected 4"),

@@ -8,6 +8,7 @@ from wavecast.kernels.references import wide_dtype, widened
 from wavecast.kernels.signature import Signature, integers, normal, uniform, vector_flops
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings, Workspace
 from wavecast.model.bounds import Work
+from wavecast.model.coefficients import coefficient
 from wavecast.model.ranking import Constant, Demand, StreamingKernel, TiledProduct
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Workspace",
     "checks",
     "choice",
+    "coefficient",
     "derivative",
     "integers",
     "normal",

@@ -73,6 +73,10 @@ class Batch:
     unless: Callable[..., bool] = field(default=lambda **_: False)
 
 
+_DERIVED = Batch(())
+"""Stands for a batch that follows from the tensors: all of them, where they are of one shape."""
+
+
 def _underived(*args: Any, **sizes: Any) -> Any:
     """Stands for inputs and work that follow from the tensors of an operator."""
     raise AssertionError
@@ -120,7 +124,7 @@ class Operator:
     tolerance: Tolerance = field(default_factory=Tolerance)
     gradient: Gradient | None = None
     fake: Callable[..., Any] | None = None
-    batch: Batch | None = None
+    batch: Batch | None = _DERIVED
     compare: Compare | None = None
     needs_values: bool = False
     exact: tuple[str, ...] = ()
@@ -135,9 +139,10 @@ class Operator:
             object.__setattr__(self, "inputs", self.tensors.inputs())
         if self.tensors is not None and self.flops is not None and self.work is _underived:
             object.__setattr__(self, "work", self.tensors.work(self.flops))
-        if self.tensors is not None and self.tensors.elementwise and self.batch is None:
-            names = tuple(one.name for one in self.tensors.arguments)
-            object.__setattr__(self, "batch", Batch(names))
+        if self.batch is _DERIVED:
+            same = self.tensors is not None and self.tensors.elementwise
+            names = tuple(one.name for one in self.tensors.arguments) if self.tensors else ()
+            object.__setattr__(self, "batch", Batch(names) if same else None)
         if self.inputs is _underived or self.work is _underived:
             raise UsageError(
                 f"operator {self.name} says neither its tensors and flops nor its work"

@@ -15,7 +15,7 @@ from wavecast.kernels import checks, gpu
 from wavecast.kernels.choice import launch
 from wavecast.kernels.norm.group_slab import Shape, axes, last_first, seconds, slab_of
 from wavecast.kernels.norm.group_terms import affine
-from wavecast.kernels.pointwise.functions import sloped
+from wavecast.kernels.pointwise.functions import value_and_derivative
 from wavecast.kernels.space import Space
 from wavecast.kernels.tiles import xcds
 
@@ -27,7 +27,7 @@ def _centred(x_ptr, dy_ptr, at, inside, mean, factor, shift, SILU: tl.constexpr)
     dy = tl.load(dy_ptr + at, mask=inside, other=0.0).to(tl.float32)
     x -= mean[:, None]
     if SILU:
-        dy *= sloped(x * factor[:, None] + shift[:, None], "silu")[1]
+        dy *= value_and_derivative(x * factor[:, None] + shift[:, None], "silu")[1]
     return x, dy
 
 

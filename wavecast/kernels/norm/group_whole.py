@@ -24,7 +24,7 @@ from wavecast.kernels.choice import launch
 from wavecast.kernels.norm.group_slab import Shape
 from wavecast.kernels.norm.group_terms import affine
 from wavecast.kernels.norm.rows import two_sums
-from wavecast.kernels.pointwise.functions import activated, sloped
+from wavecast.kernels.pointwise.functions import activated, value_and_derivative
 from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.model.chip import Chip
 
@@ -126,7 +126,7 @@ def group_norm_whole_backward_kernel(
         x = held_x[channel].to(KIND, bitcast=True).to(tl.float32) - mean
         dy = held_dy[channel].to(DY_KIND, bitcast=True).to(tl.float32)
         if SILU:
-            dy *= sloped(x * factors[channel] + shifts[channel], "silu")[1]
+            dy *= value_and_derivative(x * factors[channel] + shifts[channel], "silu")[1]
         own_plain = tl.sum(tl.reshape(dy, (PARTS, BLOCK // PARTS)), axis=1)
         own_along = tl.sum(tl.reshape(dy * x, (PARTS, BLOCK // PARTS)), axis=1)
         to = part * (groups * WIDTH) + own + channel
@@ -141,7 +141,7 @@ def group_norm_whole_backward_kernel(
         x = again(held_x[channel], nought, KIND) - mean
         dy = again(held_dy[channel], nought, DY_KIND)
         if SILU:
-            dy *= sloped(x * factors[channel] + shifts[channel], "silu")[1]
+            dy *= value_and_derivative(x * factors[channel] + shifts[channel], "silu")[1]
         dx = dy * factors[channel] - plain - x * along
         to = dx_ptr + first + channel * positions + place
         tl.store(to, dx.to(dx_ptr.dtype.element_ty), mask=inside)

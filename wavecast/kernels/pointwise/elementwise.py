@@ -88,15 +88,14 @@ def row_kernel(function: Any, *, instructions: float, live_registers: float) -> 
         elements = settings["ROWS"] * settings["BLOCK"]
         return _sensible(elements, settings, device, live_registers)
 
-    def grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-        down = triton.cdiv(problem["rows"], settings["ROWS"])
-        return down, triton.cdiv(problem["columns"], settings["BLOCK"])
+    def grid(problem: Problem, settings: Settings) -> tuple[int]:
+        tiles_m = triton.cdiv(problem["rows"], settings["ROWS"])
+        return (tiles_m * triton.cdiv(problem["columns"], settings["BLOCK"]),)
 
     def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-        down, across = grid(problem, settings)
         count = problem["rows"] * problem["columns"]
         return StreamingKernel(
-            workgroups=down * across,
+            workgroups=grid(problem, settings)[0],
             read=count * problem["read"],
             written=count * problem["written"],
             elements=settings["ROWS"] * settings["BLOCK"],
@@ -110,7 +109,7 @@ def row_kernel(function: Any, *, instructions: float, live_registers: float) -> 
 
 
 def tensors(*names: str, result: str) -> Signature:
-    """Tensors of one shape and any dtypes, and a result of the dtype of the first."""
+    """Tensors of one shape, each of any dtype, and a result of the dtype of the first."""
     lines = (f"{name}: [...] float" for name in names)
     return Signature(*lines, returns=(f"{result}: [...] ={names[0]}",), leading="rows columns")
 
@@ -238,16 +237,14 @@ def row_space(kernel: str, *, operations: float, held: float) -> Space:
     return Space(kernel=kernel, axes=axes, seconds=seconds, fits=fits, classes=("rows",))
 
 
-def work(
-    elements: Callable[..., float], read: float, written: float, operations: float
-) -> Callable[..., Work]:
-    """The work of an operator that, for each of `elements(**sizes)`, reads and writes so many
-    elements of the dtype in its sizes."""
+def work(read: int, written: int, operations: float) -> Callable[..., Work]:
+    """The work of an operator on `rows` x `columns` elements: so many tensors read and written, of
+    the dtype in its sizes, and vector operations per element."""
 
-    def found(**sizes: Any) -> Work:
-        count = elements(**sizes)
-        size = getattr(torch, sizes["dtype"]).itemsize
+    def found(rows: int, columns: int, dtype: str, **_: Any) -> Work:
+        count = rows * columns
+        size = count * getattr(torch, dtype).itemsize
         flops = {"vector_fp32": operations * count}
-        return Work(flops, count * read * size, count * written * size, "formula", "formula")
+        return Work(flops, read * size, written * size, "formula", "formula")
 
     return found

@@ -57,26 +57,26 @@ def activated(x, NAME: tl.constexpr):
 
 
 @triton.jit
-def sloped(x, NAME: tl.constexpr):
+def value_and_derivative(x, NAME: tl.constexpr):
     """(f(x), f'(x))."""
     if NAME == "silu":
         share = sigmoid(x)
         y = x * share
-        slope = share + y * (1.0 - share)
+        derivative = share + y * (1.0 - share)
     elif NAME == "gelu_tanh":
         share = sigmoid(_TANH_SLOPE * (x + _TANH_CUBE * x * x * x))
         y = x * share
-        slope = share + y * (1.0 - share) * _TANH_SLOPE * (1.0 + 3.0 * _TANH_CUBE * x * x)
+        derivative = share + y * (1.0 - share) * _TANH_SLOPE * (1.0 + 3.0 * _TANH_CUBE * x * x)
     elif NAME == "gelu":
         below, density = normal_cdf(x)
         y = x * below
-        slope = below + x * density
+        derivative = below + x * density
     else:
         tl.static_assert(NAME == "relu_squared")
         positive = tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)
         y = positive * positive
-        slope = 2.0 * positive
-    return y, slope
+        derivative = 2.0 * positive
+    return y, derivative
 
 
 def reference(x: torch.Tensor, name: str) -> torch.Tensor:
@@ -88,7 +88,7 @@ def reference(x: torch.Tensor, name: str) -> torch.Tensor:
     return torch.nn.functional.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
 
 
-def reference_slope(x: torch.Tensor, name: str) -> torch.Tensor:
+def reference_derivative(x: torch.Tensor, name: str) -> torch.Tensor:
     """f'(x) by formula, in the dtype of `x`."""
     if name == "silu":
         share = torch.sigmoid(x)
@@ -103,6 +103,3 @@ def reference_slope(x: torch.Tensor, name: str) -> torch.Tensor:
     scale = (2 / torch.pi) ** 0.5
     bent = torch.tanh(scale * (x + 0.044715 * x**3))
     return 0.5 * (1 + bent) + 0.5 * x * (1 - bent * bent) * scale * (1 + 3 * 0.044715 * x * x)
-
-
-__all__ = ["NAMES", "activated", "normal_cdf", "reference", "reference_slope", "sigmoid", "sloped"]

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import checks
-from wavecast.kernels.choice import launch
-from wavecast.kernels.derivative import by_reference
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Batch, Gradient, Operator
+from wavecast.kernels.describe import (
+    Batch,
+    Operator,
+    Signature,
+    Sizes,
+    checks,
+    choice,
+    derivative,
+    sizes,
+    widened,
+)
 from wavecast.kernels.pointwise import elementwise, functions
 from wavecast.kernels.pointwise.activation import gelu_name
-from wavecast.kernels.pointwise.functions import activated, sloped
-from wavecast.kernels.space import Settings
+from wavecast.kernels.pointwise.functions import activated, value_and_derivative
+
+TENSORS = Signature("x: [..., _] float", "up?: [..., _] =x", returns=("y: [..., columns] =x",))
+BACKWARD_TENSORS = Signature(
+    *("x: [..., _] float", "up?: [..., _] =x", "dy: [..., columns] float"),
+    returns=("dx: [..., _] =x", "dup?: [..., columns] =x"),
+)
 
 
 @triton.jit
@@ -24,21 +37,21 @@ def gated_kernel(
     gate_ptr, up_ptr, y_ptr, rows, columns, gate_stride, up_stride,
     NAME: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    across = tl.cdiv(columns, BLOCK)
-    first = tl.program_id(0) // across * ROWS
-    start = tl.program_id(0) % across * BLOCK
-    down = tl.arange(0, ROWS)[:, None]
-    along = tl.arange(0, BLOCK)[None, :]
-    inside = (down < rows - first) & (along < columns - start)
+    tiles_n = tl.cdiv(columns, BLOCK)
+    start_m = tl.program_id(0) // tiles_n * ROWS
+    start_n = tl.program_id(0) % tiles_n * BLOCK
+    offs_m = tl.arange(0, ROWS)[:, None]
+    offs_n = tl.arange(0, BLOCK)[None, :]
+    mask = (offs_m < rows - start_m) & (offs_n < columns - start_n)
     if WIDE:
-        first = first.to(tl.int64)
-    gate_ptr += first * gate_stride + start
-    up_ptr += first * up_stride + start
-    y_ptr += first * columns + start
-    gate = tl.load(gate_ptr + down * gate_stride + along, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(up_ptr + down * up_stride + along, mask=inside, other=0.0).to(tl.float32)
+        start_m = start_m.to(tl.int64)
+    gate_ptr += start_m * gate_stride + start_n
+    up_ptr += start_m * up_stride + start_n
+    y_ptr += start_m * columns + start_n
+    gate = tl.load(gate_ptr + offs_m * gate_stride + offs_n, mask=mask, other=0.0).to(tl.float32)
+    up = tl.load(up_ptr + offs_m * up_stride + offs_n, mask=mask, other=0.0).to(tl.float32)
     y = activated(gate, NAME) * up
-    tl.store(y_ptr + down * columns + along, y.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(y_ptr + offs_m * columns + offs_n, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -47,299 +60,255 @@ def gated_backward_kernel(
     dy_stride, gate_stride, up_stride, out_stride,
     NAME: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    across = tl.cdiv(columns, BLOCK)
-    first = tl.program_id(0) // across * ROWS
-    start = tl.program_id(0) % across * BLOCK
-    down = tl.arange(0, ROWS)[:, None]
-    along = tl.arange(0, BLOCK)[None, :]
-    inside = (down < rows - first) & (along < columns - start)
+    tiles_n = tl.cdiv(columns, BLOCK)
+    start_m = tl.program_id(0) // tiles_n * ROWS
+    start_n = tl.program_id(0) % tiles_n * BLOCK
+    offs_m = tl.arange(0, ROWS)[:, None]
+    offs_n = tl.arange(0, BLOCK)[None, :]
+    mask = (offs_m < rows - start_m) & (offs_n < columns - start_n)
     if WIDE:
-        first = first.to(tl.int64)
-    dy_ptr += first * dy_stride + start
-    gate_ptr += first * gate_stride + start
-    up_ptr += first * up_stride + start
-    dgate_ptr += first * out_stride + start
-    dup_ptr += first * out_stride + start
-    dy = tl.load(dy_ptr + down * dy_stride + along, mask=inside, other=0.0).to(tl.float32)
-    gate = tl.load(gate_ptr + down * gate_stride + along, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(up_ptr + down * up_stride + along, mask=inside, other=0.0).to(tl.float32)
-    value, slope = sloped(gate, NAME)
-    out = down * out_stride + along
-    tl.store(dgate_ptr + out, (dy * up * slope).to(dgate_ptr.dtype.element_ty), mask=inside)
-    tl.store(dup_ptr + out, (dy * value).to(dup_ptr.dtype.element_ty), mask=inside)
+        start_m = start_m.to(tl.int64)
+    dy_ptr += start_m * dy_stride + start_n
+    gate_ptr += start_m * gate_stride + start_n
+    up_ptr += start_m * up_stride + start_n
+    dgate_ptr += start_m * out_stride + start_n
+    dup_ptr += start_m * out_stride + start_n
+    dy = tl.load(dy_ptr + offs_m * dy_stride + offs_n, mask=mask, other=0.0).to(tl.float32)
+    gate = tl.load(gate_ptr + offs_m * gate_stride + offs_n, mask=mask, other=0.0).to(tl.float32)
+    up = tl.load(up_ptr + offs_m * up_stride + offs_n, mask=mask, other=0.0).to(tl.float32)
+    value, derivative = value_and_derivative(gate, NAME)
+    out = offs_m * out_stride + offs_n
+    tl.store(dgate_ptr + out, (dy * up * derivative).to(dgate_ptr.dtype.element_ty), mask=mask)
+    tl.store(dup_ptr + out, (dy * value).to(dup_ptr.dtype.element_ty), mask=mask)
 
 
-def silu_mul(x: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
+GATED = elementwise.row_kernel(gated_kernel, instructions=16.0, live_registers=2.5)
+BACKWARD = elementwise.row_kernel(gated_backward_kernel, instructions=30.0, live_registers=5.0)
+
+
+def silu_mul(x: Tensor, up: Tensor | None = None) -> Tensor:
     """SwiGLU: silu(gate) · up, in float32, returned in the dtype of `x`.
 
-    `x` is [..., 2 · columns], gate and up side by side; or, where `up` is given, the gate, and both
-    are [..., columns]. float32, float16 or bfloat16. Raises ArgumentError.
+    `x` is [..., 2 · columns], gate and up next to each other; or, where `up` is given, the gate,
+    and both are [..., columns]. float32, float16 or bfloat16. Raises ArgumentError.
     """
     return _forward("silu_mul", x, up, "silu")
 
 
-def silu_mul_backward(
-    dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+def silu_mul_backward(dy: Tensor, x: Tensor, up: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The gradients of `silu_mul` with respect to `x` and `up`, in the dtype of `x`; the second is
     empty where `up` is not given. Raises ArgumentError."""
     return _backward("silu_mul_backward", dy, x, up, "silu")
 
 
-def gelu_mul(
-    x: torch.Tensor, up: torch.Tensor | None = None, approximate: str = "none"
-) -> torch.Tensor:
+def gelu_mul(x: Tensor, up: Tensor | None = None, approximate: str = "none") -> Tensor:
     """GeGLU: gelu(gate) · up, in float32, returned in the dtype of `x`.
 
-    `x` is [..., 2 · columns], gate and up side by side; or, where `up` is given, the gate, and both
-    are [..., columns]. float32, float16 or bfloat16; `approximate` as for `gelu`. Raises
+    `x` is [..., 2 · columns], gate and up next to each other; or, where `up` is given, the gate,
+    and both are [..., columns]. float32, float16 or bfloat16; `approximate` as for `gelu`. Raises
     ArgumentError.
     """
     return _forward("gelu_mul", x, up, gelu_name("gelu_mul", approximate))
 
 
 def gelu_mul_backward(
-    dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor | None = None, approximate: str = "none"
-) -> tuple[torch.Tensor, torch.Tensor]:
+    dy: Tensor, x: Tensor, up: Tensor | None = None, approximate: str = "none"
+) -> tuple[Tensor, Tensor]:
     """The gradients of `gelu_mul` with respect to `x` and `up`, in the dtype of `x`; the second is
     empty where `up` is not given. Raises ArgumentError."""
     name = gelu_name("gelu_mul_backward", approximate)
     return _backward("gelu_mul_backward", dy, x, up, name)
 
 
-def check(operator: str, x: torch.Tensor, up: torch.Tensor | None) -> int:
+def check(operator: str, x: Tensor, up: Tensor | None) -> int:
     """The columns of a gated activation's result. Raises ArgumentError."""
-    checks.require(x.dim() > 0, operator, "x is a scalar")
-    checks.dtype_in(operator, "x", x, checks.FLOATS)
+    TENSORS.check(operator, {"x": x, "up": up})
     if up is not None:
-        checks.require(up.dtype == x.dtype, operator, f"up is {up.dtype} and x is {x.dtype}")
         checks.shape_is(operator, "up", up, x.shape)
-        checks.same_device(operator, x=x, up=up)
         return x.shape[-1]
-    checks.require(
-        x.shape[-1] % 2 == 0, operator, f"the last dimension of x is {x.shape[-1]}, expected even"
-    )
-    return x.shape[-1] // 2
+    size = x.shape[-1]
+    checks.require(size % 2 == 0, operator, f"the last dimension of x is {size}, expected even")
+    return size // 2
 
 
-def halves(
-    x: torch.Tensor, up: torch.Tensor | None, columns: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gate and up as [rows, columns], their columns side by side."""
+def halves(x: Tensor, up: Tensor | None, columns: int) -> tuple[Tensor, Tensor]:
+    """Gate and up as [rows, columns] with contiguous columns."""
     flat = elementwise.rows_of(x)
     if up is None:
         return flat[:, :columns], flat[:, columns:]
     return flat, elementwise.rows_of(up)
 
 
-def _forward(operator: str, x: torch.Tensor, up: torch.Tensor | None, name: str) -> torch.Tensor:
+def _forward(operator: str, x: Tensor, up: Tensor | None, name: str) -> Tensor:
     columns = check(operator, x, up)
     y = torch.empty((*x.shape[:-1], columns), dtype=x.dtype, device=x.device)
     if not y.numel():
         return y
     gate, other = halves(x, up, columns)
-    rows, size = gate.shape[0], x.element_size()
-    launch(
-        gated_kernel,
-        _grid(rows, columns),
-        (gate, other, y, rows, columns, gate.stride(0), other.stride(0)),
-        FORWARD,
-        {"rows": rows, "columns": columns, "read": 2 * size, "written": size, "name": name},
+    problem = {"rows": gate.shape[0], "columns": columns, "name": name}
+    choice.run(
+        GATED,
+        problem | elementwise.moved((gate, other), (y,)),
+        gate=gate,
+        up=other,
+        y=y,
+        gate_stride=gate.stride(0),
+        up_stride=other.stride(0),
         NAME=name,
-        WIDE=checks.wide(x, up, y),
     )
     return y
 
 
 def _backward(
-    operator: str, dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor | None, name: str
-) -> tuple[torch.Tensor, torch.Tensor]:
+    operator: str, dy: Tensor, x: Tensor, up: Tensor | None, name: str
+) -> tuple[Tensor, Tensor]:
     columns = check(operator, x, up)
-    checks.dtype_in(operator, "dy", dy, checks.FLOATS)
-    checks.shape_is(operator, "dy", dy, (*x.shape[:-1], columns))
-    checks.same_device(operator, dy=dy, x=x)
+    BACKWARD_TENSORS.check(operator, {"x": x, "up": up, "dy": dy}, columns=columns)
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     dup = torch.empty(x.shape if up is not None else (0,), dtype=x.dtype, device=x.device)
     if not dy.numel():
         return dx, dup
     gate, other = halves(x, up, columns)
     dgate, dother = halves(dx, dup if up is not None else None, columns)
-    slopes = elementwise.rows_of(dy)
-    rows, size = gate.shape[0], x.element_size()
-    steps = slopes.stride(0), gate.stride(0), other.stride(0), dgate.stride(0)
-    moved = {"read": 2 * size + dy.element_size(), "written": 2 * size}
-    launch(
-        gated_backward_kernel,
-        _grid(rows, columns),
-        (slopes, gate, other, dgate, dother, rows, columns, *steps),
+    flat = elementwise.rows_of(dy)
+    problem = {"rows": gate.shape[0], "columns": columns, "name": name}
+    choice.run(
         BACKWARD,
-        {"rows": rows, "columns": columns, **moved, "name": name},
+        problem | elementwise.moved((gate, other, flat), (dgate, dother)),
+        dy=flat,
+        gate=gate,
+        up=other,
+        dgate=dgate,
+        dup=dother,
+        dy_stride=flat.stride(0),
+        gate_stride=gate.stride(0),
+        up_stride=other.stride(0),
+        out_stride=dgate.stride(0),
         NAME=name,
-        WIDE=checks.wide(x, up, dy),
     )
     return dx, dup
 
 
-def _grid(rows: int, columns: int) -> Any:
-    def grid(settings: Settings) -> tuple[int, ...]:
-        across = triton.cdiv(columns, settings["BLOCK"])
-        return (triton.cdiv(rows, settings["ROWS"]) * across,)
-
-    return grid
-
-
-def _split(x: torch.Tensor, up: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-    kind = torch.promote_types(x.dtype, torch.float32)
+def _split(x: Tensor, up: Tensor | None) -> tuple[Tensor, Tensor]:
     gate, other = x.chunk(2, dim=-1) if up is None else (x, up)
-    return gate.to(kind), other.to(kind)
+    return widened(gate), widened(other)
 
 
-def _value(x: torch.Tensor, up: torch.Tensor | None, name: str) -> torch.Tensor:
+def _value(x: Tensor, up: Tensor | None, name: str) -> Tensor:
     gate, other = _split(x, up)
     return (functions.reference(gate, name) * other).to(x.dtype).contiguous()
 
 
-def _slopes(
-    dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor | None, name: str
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _gradients(dy: Tensor, x: Tensor, up: Tensor | None, name: str) -> tuple[Tensor, Tensor]:
     gate, other = _split(x, up)
     wide = dy.to(gate.dtype)
-    dgate = (wide * other * functions.reference_slope(gate, name)).to(x.dtype)
+    dgate = (wide * other * functions.reference_derivative(gate, name)).to(x.dtype)
     dup = (wide * functions.reference(gate, name)).to(x.dtype)
     if up is None:
         return torch.cat([dgate, dup], dim=-1), dup.new_empty((0,))
     return dgate.contiguous(), dup.contiguous()
 
 
-def silu_mul_reference(x: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
-    """`torch.nn.functional.silu` times up, in float32 at least."""
+def silu_mul_reference(x, up=None):
     return _value(x, up, "silu")
 
 
-def silu_mul_backward_reference(
-    dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """By the formula, in float32 at least."""
-    return _slopes(dy, x, up, "silu")
+def silu_mul_backward_reference(dy, x, up=None):
+    return _gradients(dy, x, up, "silu")
 
 
-def gelu_mul_reference(
-    x: torch.Tensor, up: torch.Tensor | None = None, approximate: str = "none"
-) -> torch.Tensor:
-    """`torch.nn.functional.gelu` times up, in float32 at least."""
+def gelu_mul_reference(x, up=None, approximate="none"):
     return _value(x, up, gelu_name("gelu_mul", approximate))
 
 
-def gelu_mul_backward_reference(
-    dy: torch.Tensor, x: torch.Tensor, up: torch.Tensor | None = None, approximate: str = "none"
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """By the formula, in float32 at least."""
-    return _slopes(dy, x, up, gelu_name("gelu_mul_backward", approximate))
+def gelu_mul_backward_reference(dy, x, up=None, approximate="none"):
+    return _gradients(dy, x, up, gelu_name("gelu_mul_backward", approximate))
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    del output
-    ctx.save_for_backward(*inputs[:2])
-    ctx.further = inputs[2:]
+def _inputs(make, rows, columns, dtype, pair=False, **options):
+    up = make.normal((rows, columns), dtype) if pair else None
+    return {
+        "x": make.normal((rows, columns if pair else 2 * columns), dtype, 2.0),
+        "up": up,
+        **options,
+    }
 
 
-def _gradient(name: str) -> Gradient:
-    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
-        x, up = ctx.saved_tensors
-        call = getattr(torch.ops.wavecast, f"{name}_backward")
-        dx, dup = call(dy, x, up, *ctx.further)
-        return dx, (None if up is None else dup), *(None for _ in ctx.further)
-
-    return Gradient(_setup, backward)
-
-
-FORWARD = elementwise.row_space("gated_kernel", operations=16.0, held=2.5)
-BACKWARD = elementwise.row_space("gated_backward_kernel", operations=30.0, held=5.0)
-
-
-def _inputs(
-    make: Make, rows: int, columns: int, dtype: str, pair: bool = False, **named: Any
-) -> dict[str, Any]:
-    if pair:
-        up = make.normal((rows, columns), dtype)
-        return {"x": make.normal((rows, columns), dtype, 2.0), "up": up, **named}
-    return {"x": make.normal((rows, 2 * columns), dtype, 2.0), "up": None, **named}
-
-
-def _backward_inputs(make: Make, rows: int, columns: int, dtype: str, **named: Any) -> Any:
+def _backward_inputs(make, rows, columns, dtype, **options):
     dy = make.normal((rows, columns), dtype)
-    return {"dy": dy, **_inputs(make, rows, columns, dtype, **named)}
+    return {"dy": dy, **_inputs(make, rows, columns, dtype, **options)}
 
 
-def _elements(rows: int, columns: int, **_: Any) -> float:
-    return rows * columns
-
-
-_CASES = (
-    {"rows": 5, "columns": 37, "dtype": "float32"},
-    {"rows": 3, "columns": 300, "dtype": "bfloat16"},
-    {"rows": 2, "columns": 2500, "dtype": "bfloat16", "pair": True},
-)
-_THOROUGH = (
-    {"rows": 33, "columns": 64, "dtype": "float16"},
-    {"rows": 17, "columns": 129, "dtype": "float32", "pair": True},
-)
-_SHAPES = (
-    {"rows": 8192, "columns": 14336, "dtype": "bfloat16"},
-    {"rows": 64, "columns": 14336, "dtype": "bfloat16"},
-)
+_SHAPES = sizes("rows columns dtype", (8192, 14336, "bfloat16"), (64, 14336, "bfloat16"))
 
 
 def _pair(
-    name: str, summary: str, calls: tuple[Any, Any, Any, Any], flags: tuple[dict[str, Any], ...]
+    calls: tuple[Callable[..., Any], Callable[..., Any]],
+    references: tuple[Callable[..., Any], Callable[..., Any]],
+    summary: str,
+    *options: Sizes,
 ) -> tuple[Operator, Operator]:
-    def flagged(sizes: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-        return tuple({**one, **flag} for one in sizes for flag in flags)
+    """A gated activation and its gradients, each size with every one of `options`."""
 
-    forward, backward, reference, backward_reference = calls
+    def each(given: tuple[Sizes, ...]) -> tuple[Sizes, ...]:
+        return tuple({**one, **option} for one in given for option in options or ({},))
+
+    shared: dict[str, Any] = {
+        "cases": each(
+            sizes(
+                "rows columns dtype pair",
+                *((5, 37, "float32"), (3, 300, "bfloat16"), (2, 2500, "bfloat16", True)),
+            )
+        ),
+        "thorough": each(
+            sizes("rows columns dtype pair", (33, 64, "float16"), (17, 129, "float32", True))
+        ),
+    }
+    name = calls[0].__name__
     return (
         Operator(
-            name=name,
             summary=summary,
-            call=forward,
-            reference=reference,
+            call=calls[0],
+            reference=references[0],
+            tensors=TENSORS,
             inputs=_inputs,
-            work=elementwise.work(_elements, 2, 1, 6.0),
+            work=elementwise.work(2, 1, 6.0),
             batch=Batch(("x", "up")),
-            cases=flagged(_CASES),
-            thorough=flagged(_THOROUGH),
-            shapes=flagged(_SHAPES),
-            spaces=(FORWARD,),
-            gradient=_gradient(name),
+            shapes=each(_SHAPES),
+            kernels=(GATED,),
+            gradient=derivative.by_operator(
+                calls[0], f"{name}_backward", grads=("dy",), of=("x", "up"),
+                saved=("x", "up", "approximate") if options else ("x", "up"),
+            ),
+            **shared,
         ),
         Operator(
-            name=f"{name}_backward",
             summary=f"gradients of {name}",
-            call=backward,
-            reference=backward_reference,
-            gradient=by_reference(backward_reference),
+            call=calls[1],
+            reference=references[1],
+            tensors=BACKWARD_TENSORS,
+            gradient=derivative.by_reference(references[1]),
             inputs=_backward_inputs,
-            work=elementwise.work(_elements, 3, 2, 12.0),
+            work=elementwise.work(3, 2, 12.0),
             batch=Batch(("dy", "x", "up"), unless=lambda up=None, **_: up is None),
-            cases=flagged(_CASES),
-            thorough=flagged(_THOROUGH),
-            shapes=flagged(_SHAPES[:1]),
-            spaces=(BACKWARD,),
+            shapes=each(_SHAPES[:1]),
+            kernels=(BACKWARD,),
+            **shared,
         ),
-    )
+    )  # fmt: skip
 
 
 OPERATORS = (
     *_pair(
-        "silu_mul",
+        (silu_mul, silu_mul_backward),
+        (silu_mul_reference, silu_mul_backward_reference),
         "SwiGLU: silu(gate) · up",
-        (silu_mul, silu_mul_backward, silu_mul_reference, silu_mul_backward_reference),
-        ({},),
     ),
     *_pair(
-        "gelu_mul",
+        (gelu_mul, gelu_mul_backward),
+        (gelu_mul_reference, gelu_mul_backward_reference),
         "GeGLU: gelu(gate) · up",
-        (gelu_mul, gelu_mul_backward, gelu_mul_reference, gelu_mul_backward_reference),
-        ({"approximate": "none"}, {"approximate": "tanh"}),
+        {"approximate": "none"},
+        {"approximate": "tanh"},
     ),
 )
