@@ -20,7 +20,8 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.kernels.configuration import Configuration
-from wavecast.kernels.space import Problem, Space
+from wavecast.kernels.space import Space
+from wavecast.kernels.spec import KernelSpec, Problem
 
 SCHEMA = "wavecast.kernels/1"
 
@@ -49,7 +50,9 @@ def shipped() -> Path:
     return Path(str(resources.files("wavecast.kernels"))) / "tables"
 
 
-def find(kernel: Any, space: Space, problem: Problem, device: Device) -> Configuration | None:
+def find(
+    kernel: Any, space: KernelSpec | Space, problem: Problem, device: Device
+) -> Configuration | None:
     """The table's configuration for a problem, None where it has none for this kernel text.
 
     A device without a table takes that of the usual device of its target, where both have as many

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from wavecast.kernels import random
 from wavecast.kernels.describe import (
-    Batch,
     Gradient,
     Operator,
     checks,

@@ -130,7 +130,7 @@ def run(spec: KernelSpec, result: str, like: Tensor, **arguments: Any) -> Tensor
     return made
 
 
-def moved(read: tuple[Tensor | None, ...], written: tuple[Tensor, ...]) -> Mapping[str, int]:
+def moved(read: tuple[Tensor | None, ...], written: tuple[Tensor, ...]) -> dict[str, int]:
     """The entries `read` and `written` of a problem: bytes per element of all tensors together."""
     return {"read": bytes_of(*read), "written": bytes_of(*written)}
 
