@@ -4,7 +4,7 @@
 
 A line is `name: [dimensions] dtypes`; `name?` may be None. A dimension is a name, which stands for
 one size wherever it occurs, a number, `_` for any size, or an expression of names bound before it
-(`columns / 2`, `cdiv(columns, group)`); `...` stands for any number of leading dimensions, the same
+(`columns / 2`, `cdiv(columns, group)`); `...` stands for any number of dimensions, the same
 wherever it occurs, which calls made from sizes have from those that `leading` names. Dtypes are
 separated by `|`: names of torch (`int8`), the classes of `CLASSES`, or `=x` for the dtype of the
 tensor x. No dtypes: any.
@@ -124,8 +124,8 @@ class TensorSpec:
         shape = re.split(r",\s*(?![^(]*\))", found["shape"]) if found["shape"] else []
         dtypes = tuple(found["dtypes"].split("|")) if found["dtypes"] else ()
         dimensions = tuple(map(Dimension.parse, shape))
-        if any(one.leading for one in dimensions[1:]):
-            raise ValueError(f"{line!r}: only the first dimension can stand for several")
+        if sum(one.leading for one in dimensions) > 1:
+            raise ValueError(f"{line!r}: only one ... can stand for several dimensions")
         return TensorSpec(found["name"], bool(found["optional"]), dimensions, dtypes)
 
     @property
@@ -158,26 +158,26 @@ class TensorSpec:
 
     def bind(self, operator: str, tensor: Tensor, bound: dict[str, Any]) -> None:
         """Check the shape and add the sizes it names to `bound`. Raises ArgumentError."""
-        fixed = [one for one in self.dimensions if not one.leading]
-        several = len(fixed) < len(self.dimensions)
-        count = tensor.dim() - len(fixed)
-        if several and count < 0:
+        fixed = sum(not one.leading for one in self.dimensions)
+        several = tensor.dim() - fixed
+        if several < 0 and fixed < len(self.dimensions):
             shape = "x".join(map(str, tensor.shape)) or "a scalar"
-            raise checks.ArgumentError(
-                f"{operator}: {self.name} is {shape}, expected {self.shape_text}"
-            )
-        leading = tuple(tensor.shape[: max(0, count)]) if several else ()
-        expected = []
-        if several:
-            known = bound.setdefault(self.dimensions[0].name, leading)
-            expected.extend(known if isinstance(known, tuple) else (known,))
-        for one in fixed:
+            message = f"{operator}: {self.name} is {shape}, expected {self.shape_text}"
+            raise checks.ArgumentError(message)
+        expected: list[int] = []
+        named: list[tuple[str, int]] = []
+        for one in self.dimensions:
+            if one.leading:
+                sizes = tuple(tensor.shape[len(expected) : len(expected) + several])
+                expected.extend(bound.setdefault(one.name, sizes))
+                continue
             size = None if one.text == "_" else one.size(bound)
+            if one.name and one.name != "_" and size is None:
+                named.append((one.name, len(expected)))
             expected.append(-1 if size is None else size)
         checks.shape_is(operator, self.name, tensor, expected)
-        for one, size in zip(fixed, tensor.shape[len(leading) :], strict=True):
-            if one.name and one.name != "_":
-                bound.setdefault(one.name, size)
+        for name, index in named:
+            bound[name] = tensor.shape[index]
 
     def shape(self, sizes: Mapping[str, Any]) -> tuple[int, ...]:
         """The shape in a call made from sizes. Raises KeyError for a size that is not there."""

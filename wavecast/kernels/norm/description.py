@@ -1,4 +1,4 @@
-"""What the descriptions of row normalisations have in common: checks, inputs, work, sizes."""
+"""What the descriptions of row normalisations have in common: tensors, inputs, work, sizes."""
 
 from __future__ import annotations
 
@@ -6,62 +6,40 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels import checks
-from wavecast.kernels.inputs import Make
-from wavecast.model.bounds import Work
+from wavecast.kernels.describe import Signature, Work, checks, sizes
 
-CASES = (
-    {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-    {"rows": 3, "columns": 17, "dtype": "float32"},
-    {"rows": 133, "columns": 64, "dtype": "float16"},
-    {"rows": 2, "columns": 20000, "dtype": "bfloat16"},
+CASES = sizes(
+    "rows columns dtype",
+    *((5, 300, "bfloat16"), (3, 17, "float32"), (133, 64, "float16"), (2, 20000, "bfloat16")),
 )
-THOROUGH = (
-    {"rows": 1, "columns": 1, "dtype": "float32"},
-    {"rows": 700, "columns": 128, "dtype": "bfloat16"},
-    {"rows": 3, "columns": 16385, "dtype": "float32"},
-    {"rows": 2, "columns": 7168, "dtype": "float16"},
+THOROUGH = sizes(
+    "rows columns dtype",
+    *((1, 1, "float32"), (700, 128, "bfloat16"), (3, 16385, "float32"), (2, 7168, "float16")),
 )
-SHAPES = (
-    {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
-    {"rows": 8192, "columns": 8192, "dtype": "bfloat16"},
-    {"rows": 64, "columns": 7168, "dtype": "bfloat16"},
-    {"rows": 1, "columns": 4096, "dtype": "bfloat16"},
+SHAPES = sizes(
+    "rows columns dtype",
+    *((8192, 4096, "bfloat16"), (8192, 8192, "bfloat16")),
+    *((64, 7168, "bfloat16"), (1, 4096, "bfloat16")),
 )
-HEADS = ({"rows": 262144, "columns": 128, "dtype": "bfloat16"},)
+HEADS = sizes("rows columns dtype", (262144, 128, "bfloat16"))
 """The heads of a q/k norm."""
 
 
-def check(operator: str, x: torch.Tensor, **given: torch.Tensor | None) -> None:
-    """`x` has rows; `weight` and `bias` are one row, all others like `x`. Raises ArgumentError."""
-    checks.require(x.dim() > 0, operator, "x is a scalar")
-    checks.dtype_in(operator, "x", x, checks.FLOATS)
-    for name, tensor in given.items():
-        if tensor is None:
-            continue
-        checks.dtype_in(operator, name, tensor, checks.FLOATS)
-        if name in ("weight", "bias"):
-            checks.shape_is(operator, name, tensor, x.shape[-1:])
-        else:
-            checks.shape_is(operator, name, tensor, x.shape)
-            same = tensor.dtype == x.dtype or name == "dy"
-            checks.require(same, operator, f"{name} is {tensor.dtype}, x {x.dtype}")
-    checks.same_device(operator, x=x, **given)
+def signature(*names: str, results: tuple[str, ...] = ("y",)) -> Signature:
+    """Tensors of a norm of rows: x and those like it, `dy` of any dtype, `weight` and `bias` of one
+    row. All but x and dy can be None where a call has them as options."""
+    row = {"weight": "weight?: [columns] float", "bias": "bias?: [columns] =weight"}
+    line = {**row, "x": "x: [..., columns] float", "dy": "dy: [..., columns] float"}
+    line |= {"residual?": "residual?: [..., columns] =x", "dsum": "dsum?: [..., columns] =x"}
+    like = [line.get(name, f"{name}: [..., columns] =x") for name in names]
+    return Signature(*like, returns=tuple(f"{name}: [..., columns] =x" for name in results))
 
 
-def inputs(*names: str, optional: tuple[str, ...] = ()) -> Callable[..., dict[str, Any]]:
-    """Inputs of a call: the tensors `names`, like `x` but for `weight` and `bias`. Sizes of the
-    name of a tensor say whether it is there, by default all but the `optional` ones; others are
-    passed on."""
-
-    def made(make: Make, rows: int, columns: int, dtype: str, **more: Any) -> dict[str, Any]:
-        shapes = {"weight": (columns,), "bias": (columns,)}
-        wanted = [n for n in (*names, *optional) if more.pop(n, n in names)]
-        tensors = {n: make.normal(shapes.get(n, (rows, columns)), dtype) for n in wanted}
-        return {**tensors, **more}
-
-    return made
+def check_bias(operator: str, weight: Tensor | None, bias: Tensor | None) -> None:
+    """A bias needs a weight. Raises ArgumentError."""
+    checks.require(bias is None or weight is not None, operator, "a bias needs a weight")
 
 
 def work(read: int, written: int, operations: float) -> Callable[..., Work]:
@@ -74,18 +52,3 @@ def work(read: int, written: int, operations: float) -> Callable[..., Work]:
         return Work(flops, read * size, written * size, "formula", "formula")
 
     return done
-
-
-def widest(x: torch.Tensor) -> torch.dtype:
-    """The dtype a reference computes in: float32, or float64 for such."""
-    return torch.promote_types(x.dtype, torch.float32)
-
-
-def rounded_sum(x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-    """x + residual in the dtype of both, contiguous as a kernel writes it."""
-    return (x + residual).contiguous()
-
-
-__all__ = [
-    "CASES", "HEADS", "SHAPES", "THOROUGH", "check", "inputs", "rounded_sum", "widest", "work",
-]  # fmt: skip

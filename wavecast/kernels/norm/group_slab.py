@@ -7,38 +7,56 @@ contiguous. What the kernels of group norm over them, forward and backward, have
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import estimates, gpu
-from wavecast.kernels.space import Problem, Settings
-from wavecast.model.chip import Chip
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Demand,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+    coefficient,
+)
+
+
+@triton.jit
+def affine(weight_ptr, bias_ptr, channel, mask, scale):
+    """(factor, shift) of channels: y = (x - mean) · factor + shift."""
+    factor = scale
+    if weight_ptr is not None:
+        factor *= tl.load(weight_ptr + channel, mask=mask, other=0.0).to(tl.float32)
+    shift = tl.zeros_like(factor)
+    if bias_ptr is not None:
+        shift = tl.load(bias_ptr + channel, mask=mask, other=0.0).to(tl.float32)
+    return factor, shift
 
 
 @triton.jit
 def last_first(XCDS: tl.constexpr):
     """The number of this program in a second pass, which begins with what the first one ended with:
     each of XCDS dies, to which programs go in turns, finds that in its own L2."""
-    number = tl.program_id(0)
-    turn = number // XCDS
-    turns = tl.num_programs(0) // XCDS
-    return tl.where(turn < turns, (turns - 1 - turn) * XCDS + number % XCDS, number)
+    pid = tl.program_id(0)
+    iteration = pid // XCDS
+    iterations = tl.num_programs(0) // XCDS
+    return tl.where(iteration < iterations, (iterations - 1 - iteration) * XCDS + pid % XCDS, pid)
 
 
 @triton.jit
-def slab_of(number, channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.constexpr):
+def slab_of(pid, channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.constexpr):
     """(image, channels, first and last position) of a program: spans of positions, then blocks of
     channels, then images."""
     spans = tl.cdiv(positions, span)
     blocks = tl.cdiv(channels, CHANNELS)
-    image = number // (spans * blocks)
-    channel = number // spans % blocks * CHANNELS + tl.arange(0, CHANNELS)
-    first = number % spans * span
+    image = pid // (spans * blocks)
+    channel = pid // spans % blocks * CHANNELS + tl.arange(0, CHANNELS)
+    first = pid % spans * span
     if WIDE:
         image, channel = image.to(tl.int64), channel.to(tl.int64)
     return image, channel, first, tl.minimum(first + span, positions)
@@ -61,11 +79,11 @@ class Shape:
         self.span = triton.cdiv(self.positions, spans)
         self.spans = triton.cdiv(self.positions, self.span)
         strides = (1, self.channels) if self.last else (self.positions, 1)
-        self.steps = (self.positions, self.span, *strides)
-
-    def grid(self, settings: Settings) -> tuple[int, ...]:
-        """Programs of a kernel over slabs."""
-        return (self.images * self.spans * triton.cdiv(self.channels, settings["CHANNELS"]),)
+        self.sizes = {
+            "width": self.width,
+            "channel_stride": strides[0],
+            "position_stride": strides[1],
+        }
 
     def joined_at_once(self) -> int:
         """How many channels each program over a slab joins at a time, of those whose groups it
@@ -90,7 +108,7 @@ class Shape:
         }
 
 
-def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def axes(problem: Problem, device: Device) -> Axes:
     """Slabs with the contiguous one of channels and positions in whole cache lines."""
     if problem["last"]:
         channels = min(64, triton.next_power_of_2(problem["channels"]))
@@ -107,27 +125,28 @@ def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     }
 
 
-def seconds(reads: int, writes: int) -> Any:
-    def found(problem: Problem, settings: Settings, device: Device) -> float:
-        count = problem["images"] * problem["channels"] * problem["positions"]
-        elements = settings["CHANNELS"] * settings["BLOCK"]
-        steps = triton.cdiv(problem["span"], settings["BLOCK"])
-        slabs = triton.cdiv(problem["channels"], settings["CHANNELS"])
+def slab_kernel(function: Any, reads: int, writes: int) -> KernelSpec:
+    """A kernel over slabs that reads and writes so many tensors like x."""
+
+    def grid(problem: Problem, settings: Settings) -> tuple[int]:
         spans = triton.cdiv(problem["positions"], problem["span"])
-        time = estimates.streaming(
-            device,
-            settings,
-            workgroups=problem["images"] * slabs * spans,
-            read=reads * count * problem["bytes"],
-            written=writes * count * problem["bytes"],
+        blocks = triton.cdiv(problem["channels"], settings["CHANNELS"])
+        return (problem["images"] * spans * blocks,)
+
+    def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+        size = problem["images"] * problem["channels"] * problem["positions"] * problem["bytes"]
+        elements = settings["CHANNELS"] * settings["BLOCK"]
+        found = StreamingKernel(
+            workgroups=grid(problem, settings)[0],
+            read=reads * size,
+            written=writes * size,
             elements=elements,
-            operations=8.0 * steps,
-            held=1.0 + reads,
+            instructions=8.0 * triton.cdiv(problem["span"], settings["BLOCK"]),
+            live_registers=1.0 + reads,
         )
-        lane = elements / (settings["num_warps"] * Chip.of(device).lanes)
-        return time * (1.0 + 0.1 * abs(lane / 8 - 1))
+        lane = elements / (settings["num_warps"] * device.wave_lanes)
+        best = coefficient("ranking", "slab_lane_elements").of(device)
+        penalty = coefficient("ranking", "slab_lane_elements_penalty").of(device)
+        return found.slowed(1.0 + penalty * abs(lane / best - 1))
 
-    return found
-
-
-__all__ = ["Shape", "axes", "last_first", "seconds", "slab_of"]
+    return KernelSpec(function=function, grid=grid, axes=axes, demand=demand, rounded=("images",))

@@ -11,21 +11,21 @@ where they are few, by each program of the one that normalises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.norm.group_slab import Shape, axes, last_first, seconds, slab_of
-from wavecast.kernels.norm.group_terms import affine
+from wavecast.kernels.describe import (
+    Axes,
+    Constant,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    choice,
+)
+from wavecast.kernels.norm.group_slab import Shape, affine, last_first, slab_kernel, slab_of
 from wavecast.kernels.pointwise.functions import activated
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import xcds
 
 
 @triton.jit
@@ -38,27 +38,27 @@ def group_norm_moments_kernel(
     image, channel, first, last = slab_of(
         tl.program_id(0), channels, positions, span, CHANNELS, WIDE
     )
-    real = (channel < channels)[:, None]
+    channel_mask = (channel < channels)[:, None]
     source = x_ptr + image * channels * positions + channel[:, None] * channel_stride
-    total = tl.zeros((CHANNELS, BLOCK), tl.float32)
+    acc = tl.zeros((CHANNELS, BLOCK), tl.float32)
     squares = tl.zeros((CHANNELS, BLOCK), tl.float32)
-    place = first + tl.arange(0, BLOCK)[None, :]
-    inside = real & (place < last)
-    x = tl.load(source + place * position_stride, mask=inside, other=0.0).to(tl.float32)
-    middle = tl.sum(x, axis=1, keep_dims=True) / tl.minimum(last - first, BLOCK)
+    offs = first + tl.arange(0, BLOCK)[None, :]
+    mask = channel_mask & (offs < last)
+    x = tl.load(source + offs * position_stride, mask=mask, other=0.0).to(tl.float32)
+    block_mean = tl.sum(x, axis=1, keep_dims=True) / tl.minimum(last - first, BLOCK)
     for start in range(first, last, BLOCK):
-        place = start + tl.arange(0, BLOCK)[None, :]
-        inside = real & (place < last)
-        x = tl.load(source + place * position_stride, mask=inside, other=0.0).to(tl.float32)
-        x = tl.where(inside, x - middle, 0.0)
-        total += x
+        offs = start + tl.arange(0, BLOCK)[None, :]
+        mask = channel_mask & (offs < last)
+        x = tl.load(source + offs * position_stride, mask=mask, other=0.0).to(tl.float32)
+        x = tl.where(mask, x - block_mean, 0.0)
+        acc += x
         squares += x * x
-    apart = tl.sum(total, axis=1, keep_dims=True)
-    mean = middle + apart / (last - first)
-    rest = tl.sum(squares, axis=1, keep_dims=True) - apart * apart / (last - first)
-    to = (image * tl.cdiv(positions, span) + first // span) * channels + channel[:, None]
-    tl.store(mean_ptr + to, mean, mask=real)
-    tl.store(squares_ptr + to, rest, mask=real)
+    delta = tl.sum(acc, axis=1, keep_dims=True)
+    mean = block_mean + delta / (last - first)
+    rest = tl.sum(squares, axis=1, keep_dims=True) - delta * delta / (last - first)
+    out = (image * tl.cdiv(positions, span) + first // span) * channels + channel[:, None]
+    tl.store(mean_ptr + out, mean, mask=channel_mask)
+    tl.store(squares_ptr + out, rest, mask=channel_mask)
 
 
 @triton.jit
@@ -74,21 +74,21 @@ def joined(
     from_group = image * spans * groups * width + group * width
     mean = tl.full((), 0.0, tl.float32)
     for start in range(0, spans, SPANS):
-        at = start + tl.arange(0, SPANS)[:, None]
-        inside = (at < spans) & (channel < width)
-        place = from_group + at * groups * width + channel
-        count = tl.minimum(positions - at * span, span).to(tl.float32)
-        means = tl.load(means_ptr + place, mask=inside, other=0.0)
+        ptrs = start + tl.arange(0, SPANS)[:, None]
+        mask = (ptrs < spans) & (channel < width)
+        offs = from_group + ptrs * groups * width + channel
+        count = tl.minimum(positions - ptrs * span, span).to(tl.float32)
+        means = tl.load(means_ptr + offs, mask=mask, other=0.0)
         mean += tl.sum(tl.sum(means * (count / size), axis=1), axis=0)
     squares = tl.full((), 0.0, tl.float32)
     for start in range(0, spans, SPANS):
-        at = start + tl.arange(0, SPANS)[:, None]
-        inside = (at < spans) & (channel < width)
-        place = from_group + at * groups * width + channel
-        count = tl.minimum(positions - at * span, span).to(tl.float32)
-        apart = tl.load(means_ptr + place, mask=inside, other=0.0) - mean
-        own = tl.load(squares_ptr + place, mask=inside, other=0.0)
-        both = tl.where(inside, own + apart * apart * count, 0.0)
+        ptrs = start + tl.arange(0, SPANS)[:, None]
+        mask = (ptrs < spans) & (channel < width)
+        offs = from_group + ptrs * groups * width + channel
+        count = tl.minimum(positions - ptrs * span, span).to(tl.float32)
+        delta = tl.load(means_ptr + offs, mask=mask, other=0.0) - mean
+        own = tl.load(squares_ptr + offs, mask=mask, other=0.0)
+        both = tl.where(mask, own + delta * delta * count, 0.0)
         squares += tl.sum(tl.sum(both, axis=1), axis=0)
     return mean, tl.rsqrt(squares / size + eps)
 
@@ -99,13 +99,13 @@ def group_norm_join_kernel(
     CHANNELS: tl.constexpr, SPANS: tl.constexpr,
 ):  # fmt: skip
     """The moments of one group per program."""
-    number = tl.program_id(0)
+    pid = tl.program_id(0)
     mean, scale = joined(
-        means_ptr, squares_ptr, number // groups, number % groups, groups, width, positions, span,
+        means_ptr, squares_ptr, pid // groups, pid % groups, groups, width, positions, span,
         eps, CHANNELS, SPANS,
     )  # fmt: skip
-    tl.store(mean_ptr + number, mean)
-    tl.store(scale_ptr + number, scale)
+    tl.store(mean_ptr + pid, mean)
+    tl.store(scale_ptr + pid, scale)
 
 
 @triton.jit
@@ -122,12 +122,12 @@ def group_norm_apply_kernel(
     image, channel, first, last = slab_of(
         last_first(XCDS), channels, positions, span, CHANNELS, WIDE
     )
-    real = channel < channels
+    channel_mask = channel < channels
     group = image * groups + channel // width
     if JOIN:
-        number = tl.min(channel, axis=0)
+        pid = tl.min(channel, axis=0)
         own_mean, own_scale = joined(
-            means_ptr, squares_ptr, image, number // width, groups, width, positions, span, eps,
+            means_ptr, squares_ptr, image, pid // width, groups, width, positions, span, eps,
             JOIN, SPANS,
         )  # fmt: skip
         mean = tl.zeros((CHANNELS,), tl.float32) + own_mean
@@ -136,66 +136,23 @@ def group_norm_apply_kernel(
         tl.store(mean_ptr + group, mean, mask=keeps)
         tl.store(scale_ptr + group, scale, mask=keeps)
     else:
-        mean = tl.load(mean_ptr + group, mask=real, other=0.0)
-        scale = tl.load(scale_ptr + group, mask=real, other=0.0)
-    factor, shift = affine(weight_ptr, bias_ptr, channel, real, scale)
+        mean = tl.load(mean_ptr + group, mask=channel_mask, other=0.0)
+        scale = tl.load(scale_ptr + group, mask=channel_mask, other=0.0)
+    factor, shift = affine(weight_ptr, bias_ptr, channel, channel_mask, scale)
     from_image = image * channels * positions + channel[:, None] * channel_stride
     for start in range(first, last, BLOCK):
-        place = start + tl.arange(0, BLOCK)[None, :]
-        inside = real[:, None] & (place < last)
-        at = from_image + place * position_stride
-        x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        offs = start + tl.arange(0, BLOCK)[None, :]
+        mask = channel_mask[:, None] & (offs < last)
+        ptrs = from_image + offs * position_stride
+        x = tl.load(x_ptr + ptrs, mask=mask, other=0.0).to(tl.float32)
         y = (x - mean[:, None]) * factor[:, None] + shift[:, None]
         if SILU:
             y = activated(y, "silu")
-        tl.store(y_ptr + at, y.to(y_ptr.dtype.element_ty), mask=inside)
+        tl.store(y_ptr + ptrs, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
-def forward(
-    shape: Shape, source: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
-    y: torch.Tensor, means: torch.Tensor, scales: torch.Tensor, eps: float, *, silu: bool,
-) -> None:  # fmt: skip
-    """Fill `y`, `means` and `scales`."""
-    wide = checks.wide(source)
-    moments = means.new_empty((2, shape.images, shape.spans, shape.channels))
-    launch(
-        group_norm_moments_kernel,
-        shape.grid,
-        (source, moments[0], moments[1], shape.channels, *shape.steps),
-        MOMENTS,
-        shape.problem(),
-        WIDE=wide,
-    )
-    at_once = not shape.last and shape.width * shape.spans * 32 <= shape.span * shape.bytes
-    if not at_once:
-        launch(
-            group_norm_join_kernel,
-            lambda _: (shape.images * shape.groups,),
-            (
-                *(moments[0], moments[1], means, scales, shape.groups, shape.width),
-                *(shape.positions, shape.span, eps),
-            ),
-            JOIN,
-            {"width": shape.width, "spans": shape.spans},
-        )
-    block = _join_block(shape.width, shape.spans)
-    launch(
-        group_norm_apply_kernel,
-        shape.grid,
-        (
-            *(source, weight, bias, y, moments[0], moments[1], means, scales),
-            *(shape.groups, shape.width, *shape.steps, eps),
-        ),
-        APPLY,
-        shape.problem(
-            silu=silu, parameters=(weight is not None) + (bias is not None), at_once=at_once
-        ),
-        JOIN=block["CHANNELS"] if at_once else 0,
-        SPANS=block["SPANS"] if at_once else 0,
-        SILU=silu,
-        WIDE=wide,
-        XCDS=xcds(gpu.launching()),
-    )
+MOMENTS = slab_kernel(group_norm_moments_kernel, 1, 0)
+APPLY = slab_kernel(group_norm_apply_kernel, 1, 1)
 
 
 def _join_block(width: int, spans: int) -> dict[str, int]:
@@ -205,25 +162,69 @@ def _join_block(width: int, spans: int) -> dict[str, int]:
     return {"CHANNELS": channels, "SPANS": min(triton.next_power_of_2(spans), most)}
 
 
-def _join_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _join_axes(problem: Problem, device: Device) -> Axes:
     block = _join_block(problem["width"], problem["spans"])
     return {**{n: (size,) for n, size in block.items()}, "num_warps": (1, 4), "num_stages": (1,)}
 
 
-def _join_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    """Small: a wave for what it can hold at ease."""
-    return 1e-6 * abs(settings["CHANNELS"] * settings["SPANS"] / settings["num_warps"] - 256)
+def _join_demand(problem: Problem, settings: Settings, device: Device) -> Constant:
+    """A small kernel: ordered by how near a wave is to 256 elements."""
+    elements = settings["CHANNELS"] * settings["SPANS"] / settings["num_warps"]
+    return Constant(abs(elements - 256))
 
 
-MOMENTS = Space(
-    kernel="group_norm_moments_kernel",
-    axes=axes,
-    seconds=seconds(1, 0),
-    classes=("images",),
-)
-JOIN = Space(kernel="group_norm_join_kernel", axes=_join_axes, seconds=_join_seconds)
-APPLY = Space(
-    kernel="group_norm_apply_kernel", axes=axes, seconds=seconds(1, 1), classes=("images",)
+JOIN = KernelSpec(
+    function=group_norm_join_kernel,
+    grid=lambda problem, settings: (problem["groups"],),
+    axes=_join_axes,
+    demand=_join_demand,
+    ignored=("groups",),
 )
 
-__all__ = ["APPLY", "JOIN", "MOMENTS", "forward"]
+
+def forward(
+    shape: Shape,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    y: Tensor,
+    means: Tensor,
+    scales: Tensor,
+    eps: float,
+    *,
+    silu: bool,
+) -> None:
+    """Fill `y`, `means` and `scales`."""
+    moments = means.new_empty((2, shape.images, shape.spans, shape.channels))
+    problem = shape.problem()
+    choice.run(
+        MOMENTS, problem, x=x, mean=moments[0], squares=moments[1],
+        channel_stride=shape.sizes["channel_stride"],
+        position_stride=shape.sizes["position_stride"],
+    )  # fmt: skip
+    at_once = not shape.last and shape.width * shape.spans * 32 <= shape.span * shape.bytes
+    given = {"means": moments[0], "squares": moments[1], "mean": means, "scale": scales, "eps": eps}
+    if not at_once:
+        choice.run(
+            JOIN,
+            {"width": shape.width, "spans": shape.spans, "groups": shape.images * shape.groups},
+            **given,
+            groups=shape.groups,
+            positions=shape.positions,
+            span=shape.span,
+        )
+    block = _join_block(shape.width, shape.spans)
+    parameters = (weight is not None) + (bias is not None)
+    choice.run(
+        APPLY,
+        shape.problem(silu=silu, parameters=parameters, at_once=at_once),
+        **given,
+        **shape.sizes,
+        x=x,
+        weight=weight,
+        bias=bias,
+        y=y,
+        JOIN=block["CHANNELS"] if at_once else 0,
+        SPANS=block["SPANS"] if at_once else 0,
+        SILU=silu,
+    )

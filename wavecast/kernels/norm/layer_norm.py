@@ -5,91 +5,81 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels import checks
-from wavecast.kernels.derivative import by_reference
+from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, widened
 from wavecast.kernels.norm import rows
 from wavecast.kernels.norm.description import (
     CASES,
     HEADS,
     SHAPES,
     THOROUGH,
-    check,
-    inputs,
-    rounded_sum,
-    widest,
+    check_bias,
+    signature,
     work,
 )
-from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+
+TENSORS = signature("x", "weight", "bias")
+RESIDUAL_TENSORS = signature("x", "residual", "weight", "bias", results=("y", "sum"))
+BACKWARD_TENSORS = signature("x", "dy", "weight", "dsum", results=("dx",))
 
 
 def layer_norm(
-    x: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
-    eps: float = 1e-5,
-) -> torch.Tensor:
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """Layer normalisation of the last dimension.
 
     `x` is [..., columns] of float32, float16 or bfloat16, `weight` and `bias` [columns] of any of
     these (None: ones and zeros; a bias needs a weight); computed in float32, the variance from
     differences to the mean, returned in the dtype of `x`. Raises ArgumentError.
     """
-    _check("layer_norm", x, weight, bias)
+    check_bias("layer_norm", weight, bias)
+    TENSORS.check("layer_norm", {"x": x, "weight": weight, "bias": bias})
     return rows.forward(x, None, weight, bias, eps, centred=True)[0]
 
 
-def layer_norm_reference(
-    x: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
-    eps: float = 1e-5,
-) -> torch.Tensor:
-    """`torch.nn.functional.layer_norm`, in float32 at least."""
-    kind = widest(x)
-    scale, shift = (None if one is None else one.to(kind) for one in (weight, bias))
-    found = torch.nn.functional.layer_norm(x.to(kind), x.shape[-1:], scale, shift, eps)
+def layer_norm_reference(x, weight=None, bias=None, eps=1e-5):
+    wide = widened(x)
+    scale, shift = (None if one is None else one.to(wide.dtype) for one in (weight, bias))
+    found = torch.nn.functional.layer_norm(wide, x.shape[-1:], scale, shift, eps)
     return found.to(x.dtype).contiguous()
 
 
 def layer_norm_residual(
-    x: torch.Tensor,
-    residual: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    x: Tensor,
+    residual: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """(layer_norm(s), s) with s = x + residual in one pass.
 
     `residual` has shape and dtype of `x`; s is rounded to it before it is normalised, so that
     results are those of an addition followed by `layer_norm`, which documents the rest.
     """
-    _check("layer_norm_residual", x, weight, bias, residual=residual)
+    name = "layer_norm_residual"
+    check_bias(name, weight, bias)
+    given = {"x": x, "residual": residual, "weight": weight, "bias": bias}
+    RESIDUAL_TENSORS.check(name, given)
     y, total = rows.forward(x, residual, weight, bias, eps, centred=True)
     assert total is not None
     return y, total
 
 
-def layer_norm_residual_reference(
-    x: torch.Tensor,
-    residual: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
-    eps: float = 1e-5,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """An addition, then the norm."""
-    total = rounded_sum(x, residual)
+def layer_norm_residual_reference(x, residual, weight=None, bias=None, eps=1e-5):
+    total = (x + residual).contiguous()
     return layer_norm_reference(total, weight, bias, eps), total
 
 
+@BACKWARD_TENSORS.checked
 def layer_norm_backward(
-    dy: torch.Tensor,
-    x: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    dy: Tensor,
+    x: Tensor,
+    weight: Tensor | None = None,
     eps: float = 1e-5,
     biased: bool = True,
-    dsum: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    dsum: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `layer_norm` with respect to `x`, `weight` and bias, in their dtypes.
 
     `dy` and `x` are [..., columns]; `dsum`, of shape and dtype of `x`, is added to its gradient
@@ -97,90 +87,46 @@ def layer_norm_backward(
     the bias have no elements, neither has that of the bias unless `biased`. Sums are in float32 in
     a fixed order. Raises ArgumentError.
     """
-    check("layer_norm_backward", x, dy=dy, weight=weight, dsum=dsum)
     biased = biased and weight is not None
-    found = rows.backward(dy, dsum, x, weight, eps, centred=True, biased=biased)
-    kind = x.dtype if weight is None else weight.dtype
-    return found[0], found[1].to(kind), found[2].to(kind)
+    dx, dweight, dbias = rows.backward(dy, dsum, x, weight, eps, centred=True, biased=biased)
+    dtype = x.dtype if weight is None else weight.dtype
+    return dx, dweight.to(dtype), dbias.to(dtype)
 
 
-def layer_norm_backward_reference(
-    dy: torch.Tensor,
-    x: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    eps: float = 1e-5,
-    biased: bool = True,
-    dsum: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """By the formula, in float32 at least."""
-    kind = widest(x)
-    wide, slope = x.to(kind), dy.to(kind)
+def layer_norm_backward_reference(dy, x, weight=None, eps=1e-5, biased=True, dsum=None):
+    wide = widened(x)
+    dy = grad = dy.to(wide.dtype)
     if weight is not None:
-        slope = slope * weight.to(kind)
+        grad = grad * weight.to(wide.dtype)
     centred = wide - wide.mean(-1, keepdim=True)
     scale = torch.rsqrt(centred.square().mean(-1, keepdim=True) + eps)
     normal = centred * scale
-    along = normal * (slope * normal).mean(-1, keepdim=True)
-    dx = (slope - slope.mean(-1, keepdim=True) - along) * scale
+    projection = normal * (grad * normal).mean(-1, keepdim=True)
+    dx = (grad - grad.mean(-1, keepdim=True) - projection) * scale
     if dsum is not None:
-        dx = dx + dsum.to(kind)
+        dx = dx + dsum.to(wide.dtype)
     dx = dx.to(x.dtype).contiguous()
     if weight is None:
         return dx, x.new_empty((0,)), x.new_empty((0,))
-    columns = x.shape[-1]
-    dweight = (dy.to(kind) * normal).reshape(-1, columns).sum(0).to(weight.dtype)
+    dweight = (dy * normal).reshape(-1, x.shape[-1]).sum(0).to(weight.dtype)
     if not biased:
         return dx, dweight, weight.new_empty((0,))
-    return dx, dweight, dy.to(kind).reshape(-1, columns).sum(0).to(weight.dtype)
+    return dx, dweight, dy.reshape(-1, x.shape[-1]).sum(0).to(weight.dtype)
 
 
-def _check(
-    operator: str,
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    **like: torch.Tensor | None,
-) -> None:
-    check(operator, x, weight=weight, bias=bias, **like)
-    checks.require(bias is None or weight is not None, operator, "a bias needs a weight")
-    if weight is not None and bias is not None:
-        checks.dtype_in(operator, "bias", bias, (weight.dtype,))
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    x, weight, bias, ctx.eps = inputs
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor | tuple[Tensor, ...]) -> None:
+    *tensors, weight, bias, ctx.eps = inputs
     ctx.biased = bias is not None
-    ctx.save_for_backward(x, weight)
+    ctx.save_for_backward(output[1] if isinstance(output, tuple) else tensors[0], weight)
 
 
-def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _gradient(ctx: Any, dy: Tensor, dsum: Tensor | None = None) -> tuple[Any, ...]:
     x, weight = ctx.saved_tensors
-    return _gradients(ctx, dy, x, weight, None)
-
-
-def _residual_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
-    _, _, weight, bias, ctx.eps = inputs
-    ctx.biased = bias is not None
-    ctx.save_for_backward(output[1], weight)
-
-
-def _residual_gradient(ctx: Any, dy: torch.Tensor, dsum: torch.Tensor) -> tuple[Any, ...]:
-    total, weight = ctx.saved_tensors
-    dx, *others = _gradients(ctx, dy, total, weight, dsum)
-    return dx, dx, *others
-
-
-def _gradients(
-    ctx: Any,
-    dy: torch.Tensor,
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    dsum: torch.Tensor | None,
-) -> tuple[Any, ...]:
-    dx, dweight, dbias = torch.ops.wavecast.layer_norm_backward(
-        dy, x, weight, ctx.eps, ctx.biased, dsum
-    )
-    return dx, None if weight is None else dweight, dbias if ctx.biased else None, None
+    call = torch.ops.wavecast.layer_norm_backward
+    dx, dweight, dbias = call(dy, x, weight, ctx.eps, ctx.biased, dsum)
+    dinputs = (dx,) if dsum is None else (dx, dx)
+    parameters = None if weight is None else dweight, dbias if ctx.biased else None
+    return *dinputs, *parameters, None
 
 
 _FLAGS = (
@@ -190,41 +136,39 @@ _FLAGS = (
 
 OPERATORS = (
     Operator(
-        name="layer_norm",
         summary="layer normalisation of the last dimension",
         call=layer_norm,
         reference=layer_norm_reference,
-        inputs=inputs("x", "weight", "bias"),
+        tensors=TENSORS,
         work=work(1, 1, 7.0),
         batch=Batch(("x",)),
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES + HEADS,
-        spaces=(rows.FORWARD,),
-        gradient=Gradient(_setup, _gradient),
+        kernels=(rows.FORWARD,),
+        gradient=derivative.Gradient(_setup, _gradient),
     ),
     Operator(
-        name="layer_norm_residual",
         summary="addition and layer normalisation in one pass",
         call=layer_norm_residual,
         reference=layer_norm_residual_reference,
-        inputs=inputs("x", "residual", "weight", "bias"),
+        tensors=RESIDUAL_TENSORS,
         work=work(2, 2, 8.0),
         batch=Batch(("x", "residual")),
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES,
-        spaces=(rows.FORWARD,),
+        kernels=(rows.FORWARD,),
         tolerance=Tolerance(ulps=1.5),
-        gradient=Gradient(_residual_setup, _residual_gradient),
+        gradient=derivative.Gradient(_setup, _gradient),
     ),
     Operator(
-        name="layer_norm_backward",
         summary="gradients of layer_norm and layer_norm_residual",
         call=layer_norm_backward,
         reference=layer_norm_backward_reference,
-        gradient=by_reference(layer_norm_backward_reference),
-        inputs=inputs("dy", "x", "weight", optional=("dsum",)),
+        tensors=BACKWARD_TENSORS,
+        gradient=derivative.by_reference(layer_norm_backward_reference),
+        inputs=BACKWARD_TENSORS.inputs(absent=("dsum",)),
         work=work(2, 1, 14.0),
         cases=CASES,
         thorough=(
@@ -235,7 +179,7 @@ OPERATORS = (
             {"rows": 700, "columns": 100, "dtype": "float32", "biased": False},
         ),
         shapes=SHAPES[:2] + HEADS,
-        spaces=(rows.BACKWARD,),
+        kernels=(rows.BACKWARD,),
         tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
     ),
 )

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Batch,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Sizes,
+    Work,
+    checks,
+    choice,
+    widened,
+)
 from wavecast.kernels.norm import rows as norm_rows
-from wavecast.kernels.norm.description import check, rounded_sum, widest
+from wavecast.kernels.norm.description import signature
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
 from wavecast.kernels.norm.rows import load_row, load_rows
-from wavecast.kernels.operator import Batch, Operator, Sizes
 from wavecast.kernels.quantise.formats import FP8, fp8_of, integers_of, sizes_of, way
-from wavecast.kernels.space import Problem, Space
 from wavecast.kernels.strides import contiguous
-from wavecast.model.bounds import Work
 
+TENSORS = signature("x", "weight", "residual?", results=("q",))
 LIMITS = {
     torch.float8_e4m3fn: 448.0,
     torch.float8_e4m3fnuz: 240.0,
@@ -44,27 +52,28 @@ def rms_norm_quantised_kernel(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     if WIDE:
         row = row.to(tl.int64)
-    valid = (row < rows)[:, None]
-    place = tl.arange(0, BLOCK)
-    real = place < columns
-    inside = valid & real[None, :]
-    at = place[None, :]
-    to = row[:, None] * columns
+    row_mask = (row < rows)[:, None]
+    offs_n = tl.arange(0, BLOCK)
+    col_mask = offs_n < columns
+    mask = row_mask & col_mask[None, :]
+    offs = offs_n[None, :]
+    out_row = row[:, None] * columns
     x = load_rows(
-        x_ptr, residual_ptr, row[:, None] * stride, row[:, None] * residual_stride, at, inside
+        x_ptr, residual_ptr, row[:, None] * stride, row[:, None] * residual_stride, offs, mask
     )
     if sum_ptr is not None:
-        tl.store(sum_ptr + to + at, x.to(sum_ptr.dtype.element_ty), mask=inside)
+        tl.store(sum_ptr + out_row + offs, x.to(sum_ptr.dtype.element_ty), mask=mask)
     y = x * tl.rsqrt(tl.sum(x * x, axis=1) * share + eps)[:, None]
     if weight_ptr is not None:
-        y *= load_row(weight_ptr, place, real, offset)[None, :]
+        y *= load_row(weight_ptr, offs_n, col_mask, offset)[None, :]
     if GROUP:
         y = tl.reshape(y, (ROWS, BLOCK // GROUP, GROUP))
         largest = tl.max(sizes_of(y), axis=2).to(tl.float32, bitcast=True)  # pyright: ignore[reportAttributeAccessIssue]
         largest = tl.where(largest < _LEAST, _LEAST, largest)
         group = tl.arange(0, BLOCK // GROUP)[None, :]
-        there = valid & (group < groups)
-        tl.store(scale_ptr + row[:, None] * groups + group, largest * (1.0 / LIMIT), mask=there)
+        group_mask = row_mask & (group < groups)
+        scale = largest * (1.0 / LIMIT)
+        tl.store(scale_ptr + row[:, None] * groups + group, scale, mask=group_mask)
         y = tl.reshape(y * (LIMIT / largest)[:, :, None], (ROWS, BLOCK))
     else:
         largest = tl.max(sizes_of(y), axis=1).to(tl.float32, bitcast=True)  # pyright: ignore[reportAttributeAccessIssue]
@@ -75,18 +84,34 @@ def rms_norm_quantised_kernel(
         q = integers_of(y).to(tl.int8, bitcast=True)
     else:
         q = fp8_of(y, q_ptr.dtype.element_ty, LIMIT, NATIVE)
-    tl.store(q_ptr + to + at, q, mask=inside)
+    tl.store(q_ptr + out_row + offs, q, mask=mask)
 
 
+def _axes(problem: Problem, device: Device) -> Axes:
+    axes = norm_rows.axes(problem, device)
+    block = max(axes["BLOCK"][0], problem["group"])
+    return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
+
+
+QUANTISED = KernelSpec(
+    function=rms_norm_quantised_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
+    axes=_axes,
+    demand=norm_rows.forward_demand,
+    rounded=("rows",),
+)
+
+
+@TENSORS.checked
 def rms_norm_quantised(
-    x: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
+    x: Tensor,
+    weight: Tensor | None = None,
+    residual: Tensor | None = None,
     dtype: torch.dtype = torch.float8_e4m3fn,
     group: int = 0,
     eps: float = 1e-6,
     offset: float = 0.0,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """(q, scales, s): `rms_norm` of s = x + residual, quantised, so that q · scales is about it.
 
     `x`, `weight`, `residual`, `eps` and `offset` as in `rms_norm_residual`; of at most 16384
@@ -98,7 +123,6 @@ def rms_norm_quantised(
     (int8: 0). Raises ArgumentError.
     """
     name = "rms_norm_quantised"
-    check(name, x, weight=weight, residual=residual)
     columns = x.shape[-1]
     checks.require(dtype in LIMITS, name, f"it does not quantise to {dtype}")
     checks.require(columns <= norm_rows.WHOLE_ROW, name, f"{columns} columns are over 16384")
@@ -108,34 +132,13 @@ def rms_norm_quantised(
     q = torch.empty(x.shape, dtype=dtype, device=x.device)
     scales = torch.empty((*x.shape[:-1], groups), dtype=torch.float32, device=x.device)
     total = None if residual is None else torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    nothing = x.new_empty((0,))
+    found = q, scales, x.new_empty((0,)) if total is None else total
     if not x.numel():
-        return q, scales, nothing if total is None else total
-    from_x = norm_rows.flat(x)
-    added = None if residual is None else norm_rows.flat(residual)
-    count = from_x.shape[0]
-    launch(
-        rms_norm_quantised_kernel,
-        lambda settings: (triton.cdiv(count, settings["ROWS"]),),
-        (
-            from_x,
-            added,
-            contiguous(weight),
-            q,
-            scales,
-            total,
-            count,
-            columns,
-            groups,
-            from_x.stride(0),
-            0 if added is None else added.stride(0),
-            1.0 / columns,
-            eps,
-            offset,
-        ),
-        SPACE,
+        return found
+    choice.run(
+        QUANTISED,
         {
-            "rows": count,
+            "rows": x.numel() // columns,
             "columns": columns,
             "bytes": x.element_size(),
             "dtype": str(dtype).removeprefix("torch."),
@@ -143,25 +146,26 @@ def rms_norm_quantised(
             "residual": residual is not None,
             "parameters": int(weight is not None),
         },
+        **norm_rows.source(x, residual),
+        weight=contiguous(weight),
+        q=q,
+        scale=scales,
+        sum=total,
+        groups=groups,
+        share=1.0 / columns,
+        eps=eps,
+        offset=offset,
         LIMIT=LIMITS[dtype],
         NATIVE=way(FP8[dtype], gpu.launching()) if dtype in FP8 else "",
-        WIDE=checks.wide(from_x, added, q),
     )
-    return q, scales, nothing if total is None else total
+    return found
 
 
 def rms_norm_quantised_reference(
-    x: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 0,
-    eps: float = 1e-6,
-    offset: float = 0.0,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The norm in float32 at least, then its groups one like the other."""
-    total = x if residual is None else rounded_sum(x, residual)
-    y = rms_norm_reference(total.to(widest(x)), weight, eps, offset)
+    x, weight=None, residual=None, dtype=torch.float8_e4m3fn, group=0, eps=1e-6, offset=0.0
+):
+    total = x if residual is None else (x + residual).contiguous()
+    y = rms_norm_reference(widened(total), weight, eps, offset)
     columns = x.shape[-1]
     length = group or max(1, columns)
     padded = torch.nn.functional.pad(y, (0, -columns % length))
@@ -205,31 +209,9 @@ def _order(q: torch.Tensor) -> torch.Tensor:
     return torch.where(code >= 128, 128 - code, code)
 
 
-def _axes(problem: Problem, device: Device) -> dict[str, Sequence[Any]]:
-    axes = dict(norm_rows.axes(problem, device))
-    block = max(axes["BLOCK"][0], problem["group"])
-    return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
-
-
-SPACE = Space(
-    kernel="rms_norm_quantised_kernel",
-    axes=_axes,
-    seconds=norm_rows.forward_seconds,
-    classes=("rows",),
-)
-
-
 def _inputs(
-    make: Make,
-    rows: int,
-    columns: int,
-    dtype: str,
-    to: str = "float8_e4m3fn",
-    group: int = 0,
-    residual: bool = True,
-    weight: bool = True,
-    offset: float = 0.0,
-) -> dict[str, Any]:
+    make, rows, columns, dtype, to="float8_e4m3fn", group=0, residual=True, weight=True, offset=0.0
+):
     return {
         "x": make.normal((rows, columns), dtype),
         "weight": make.normal((columns,), dtype) if weight else None,
@@ -240,44 +222,42 @@ def _inputs(
     }
 
 
-def _work(rows: int, columns: int, dtype: str, residual: bool = True, **_: Any) -> Work:
+def _work(rows, columns, dtype, residual=True, **_):
     size, count = getattr(torch, dtype).itemsize, rows * columns
     written = count * (1 + size * residual)
     flops = {"vector_fp32": 8.0 * count}
     return Work(flops, count * size * (1 + residual), written, "formula", "formula")
 
 
-OPERATORS = (
-    Operator(
-        name="rms_norm_quantised",
-        summary="addition, root mean square normalisation and quantisation in one pass",
-        call=rms_norm_quantised,
-        reference=rms_norm_quantised_reference,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("x", "residual"), unless=lambda residual=None, **_: residual is None),
-        cases=(
-            {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-            {"rows": 3, "columns": 300, "dtype": "float16", "group": 128},
-            {"rows": 9, "columns": 100, "dtype": "float32", "to": "int8", "residual": False},
-            {"rows": 2, "columns": 7168, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
-        ),
-        thorough=(
-            {"rows": 3, "columns": 100, "dtype": "bfloat16", "to": "float8_e5m2", "group": 32},
-            {"rows": 3, "columns": 20, "dtype": "float32", "to": "int8", "group": 64},
-            {"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False},
-            {"rows": 3, "columns": 100, "dtype": "bfloat16", "offset": 1.0},
-            {"rows": 70, "columns": 128, "dtype": "bfloat16", "to": "float8_e4m3fnuz", "group": 16},
-        ),
-        shapes=(
-            {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
-            {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "group": 128},
-            {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
-            {"rows": 8192, "columns": 4096, "dtype": "bfloat16", "to": "int8", "residual": False},
-            {"rows": 64, "columns": 7168, "dtype": "bfloat16", "group": 128},
-        ),
-        spaces=(SPACE,),
-        compare=same,
-        exact=("x", "residual"),
+OPERATOR = Operator(
+    summary="addition, root mean square normalisation and quantisation in one pass",
+    call=rms_norm_quantised,
+    reference=rms_norm_quantised_reference,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work,
+    batch=Batch(("x", "residual"), unless=lambda residual=None, **_: residual is None),
+    cases=(
+        {"rows": 5, "columns": 300, "dtype": "bfloat16"},
+        {"rows": 3, "columns": 300, "dtype": "float16", "group": 128},
+        {"rows": 9, "columns": 100, "dtype": "float32", "to": "int8", "residual": False},
+        {"rows": 2, "columns": 7168, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
     ),
+    thorough=(
+        {"rows": 3, "columns": 100, "dtype": "bfloat16", "to": "float8_e5m2", "group": 32},
+        {"rows": 3, "columns": 20, "dtype": "float32", "to": "int8", "group": 64},
+        {"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False},
+        {"rows": 3, "columns": 100, "dtype": "bfloat16", "offset": 1.0},
+        {"rows": 70, "columns": 128, "dtype": "bfloat16", "to": "float8_e4m3fnuz", "group": 16},
+    ),
+    shapes=(
+        {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
+        {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "group": 128},
+        {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
+        {"rows": 8192, "columns": 4096, "dtype": "bfloat16", "to": "int8", "residual": False},
+        {"rows": 64, "columns": 7168, "dtype": "bfloat16", "group": 128},
+    ),
+    kernels=(QUANTISED,),
+    compare=same,
+    exact=("x", "residual"),
 )

@@ -53,7 +53,7 @@ class Constant(Demand):
 
     value: float
 
-    def seconds(self, device: Device, num_warps: int) -> float:
+    def seconds(self, device: Device, num_warps: int) -> float:  # noqa: ARG002
         return self.value
 
 
