@@ -11,9 +11,6 @@ import triton.language as tl
 from wavecast.arch import Device
 from wavecast.kernels.space import Settings
 
-_COPYING = ("gfx950", "gfx1250")
-"""AMD's targets with loads to the LDS as wide as Triton's tiles take them."""
-
 
 @triton.jit
 def tile_of(number, down, across, GROUP: tl.constexpr, XCDS: tl.constexpr):
@@ -83,7 +80,7 @@ def xcds(device: Device) -> int:
 
 def copies_to_lds(device: Device) -> bool:
     """Whether loads go to the LDS without registers on the way, so that several steps can be."""
-    return not device.target.startswith("gfx") or device.target in _COPYING
+    return device.capabilities.direct_to_lds
 
 
 def buffers(settings: Settings, device: Device) -> int:

@@ -3,7 +3,7 @@
 Forward, every tile of logits leaves the largest, the sum of exponentials and, where asked, the
 plain sum of its rows; a second kernel joins the tiles of a row in their order. Backward, the
 gradient of logits is made again for a part of the vocabulary at a time, from which two products
-give the part's rows of the weight's gradient and its share of that of the hidden states.
+give the part's rows of the weight's gradient and its part of that of the hidden states.
 """
 
 from __future__ import annotations
@@ -12,124 +12,114 @@ from typing import Any
 
 import torch
 import triton
+from torch import Tensor
 
-from wavecast.kernels import checks, gpu, tiles
-from wavecast.kernels.choice import launch
-from wavecast.kernels.derivative import by_reference
-from wavecast.kernels.gemm.product import NAMES, Epilogue, product
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.loss import terms
-from wavecast.kernels.loss.linear_kernels import (
-    JOIN,
-    LOGITS,
-    SLOPES,
-    linear_cross_entropy_join_kernel,
-    linear_cross_entropy_kernel,
-    linear_cross_entropy_slopes_kernel,
+from wavecast.kernels.describe import (
+    Batch,
+    Gradient,
+    Operator,
+    Signature,
+    Tolerance,
+    Work,
+    checks,
+    choice,
+    derivative,
+    wide_dtype,
 )
+from wavecast.kernels.gemm.product import NAMES, Epilogue, product
+from wavecast.kernels.loss import terms
+from wavecast.kernels.loss.linear_kernels import JOIN, LOGITS, LOGITS_GRADIENT
 from wavecast.kernels.norm.rows import flat
-from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.quantise.formats import LEAST
-from wavecast.kernels.space import Settings
 from wavecast.kernels.strides import contiguous
-from wavecast.model.bounds import Work
 
-_SLOPES = 2**28
+_GRADIENT_BYTES = 2**28
 """Bytes that the gradient of a part's logits may take."""
-_PARTS = 3
-"""Where the tiles' results stand among the arguments of `linear_cross_entropy_kernel`."""
+_GIVEN = (
+    *("hidden: [rows, size] float", "weight: [classes, size] =hidden"),
+    "targets: [rows] index",
+)
+TENSORS = Signature(*_GIVEN, returns=terms.LOSS)
+BACKWARD_TENSORS = Signature(
+    *(*_GIVEN, *terms.PER_ROW),
+    returns=("dhidden: [rows, size] =hidden", "dweight: [classes, size] =weight"),
+)
 
 
 def linear_cross_entropy(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    targets: torch.Tensor,
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     soft_cap: float = 0.0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """(loss, lse) of every row of logits hidden · weightᵀ, which never exist as a whole.
 
     `hidden` is [rows, size], `weight` [classes, size], of one dtype: float32, float16 or bfloat16;
     logits are not rounded. `targets`, options and results are those of `cross_entropy`. Raises
     ArgumentError.
     """
-    name = "linear_cross_entropy"
-    _check(name, hidden, weight, targets)
-    rows, size = hidden.shape
-    classes = weight.shape[0]
-    terms.check(name, rows, targets, label_smoothing, soft_cap)
+    given = {"hidden": hidden, "weight": weight, "targets": targets}
+    _check("linear_cross_entropy", TENSORS, given, label_smoothing, soft_cap)
+    rows, classes = hidden.shape[0], weight.shape[0]
     loss = torch.empty((rows,), dtype=torch.float32, device=hidden.device)
     lse = torch.empty_like(loss)
     if not rows:
         return loss, lse
     a, b, targets = flat(hidden), flat(weight), targets.contiguous()
-    chosen = torch.empty_like(loss)
+    target_logit = torch.empty_like(loss)
     smoothed = label_smoothing > 0
-    arguments: list[Any] = [
-        *(a, b, targets, loss, chosen, rows, classes, size),
-        *(a.stride(0), b.stride(0), soft_cap),
-    ]
-    across: list[int] = []
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: the workspace of these settings.
-        across[:] = [triton.cdiv(classes, settings["BLOCK_N"])]
-        arguments[_PARTS] = loss.new_empty((3 if smoothed else 2, across[0], rows))
-        return (triton.cdiv(rows, settings["BLOCK_M"]) * across[0],)
-
-    launch(
-        linear_cross_entropy_kernel,
-        grid,
-        arguments,
+    tiles = choice.run(
         LOGITS,
         _problem(a, b, soft_cap, smoothed=smoothed),
+        **_product(a, b),
+        targets=targets,
+        target_logit=target_logit,
+        cap=soft_cap,
         SMOOTHED=smoothed,
         CAPPED=soft_cap > 0,
-        **_constants(a, b),
     )
-    launch(
-        linear_cross_entropy_join_kernel,
-        lambda settings: (triton.cdiv(rows, settings["BLOCK"]),),
-        (
-            *(arguments[_PARTS], chosen, targets, loss, lse, rows, across[0], classes),
-            *(ignore_index, label_smoothing, z_loss),
-        ),
+    parts = tiles.workspaces["parts"]
+    choice.run(
         JOIN,
-        {"rows": rows, "across": across[0], "smoothed": smoothed},
+        {"rows": rows, "across": parts.shape[1], "smoothed": smoothed},
+        parts=parts,
+        target_logit=target_logit,
+        targets=targets,
+        loss=loss,
+        lse=lse,
+        tiles_n=parts.shape[1],
+        classes=classes,
+        ignored=ignore_index,
+        smoothing=label_smoothing,
+        z_loss=z_loss,
         SMOOTHED=smoothed,
     )
     return loss, lse
 
 
 def linear_cross_entropy_reference(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    targets: torch.Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    soft_cap: float = 0.0,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """A product and the formula, in float32 at least."""
-    kind = torch.promote_types(hidden.dtype, torch.float32)
-    logits = hidden.to(kind) @ weight.to(kind).T
+    hidden, weight, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
+):
+    dtype = wide_dtype(hidden)
+    logits = hidden.to(dtype) @ weight.to(dtype).T
     return terms.reference(logits, targets, ignore_index, label_smoothing, z_loss, soft_cap)
 
 
 def linear_cross_entropy_backward(
-    dloss: torch.Tensor,
-    dlse: torch.Tensor | None,
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    targets: torch.Tensor,
-    lse: torch.Tensor,
+    dloss: Tensor,
+    dlse: Tensor | None,
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    lse: Tensor,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     soft_cap: float = 0.0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """The gradients of `linear_cross_entropy` for `hidden` and `weight`, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward
@@ -137,11 +127,10 @@ def linear_cross_entropy_backward(
     which small ones would be denormal), for part of the vocabulary at a time (256 MiB); shares of
     `hidden`'s are summed in float32 in a fixed order. Raises ArgumentError.
     """
-    name = "linear_cross_entropy_backward"
-    _check(name, hidden, weight, targets, dloss=dloss, dlse=dlse, lse=lse)
-    rows, size = hidden.shape
-    classes = weight.shape[0]
-    terms.check(name, rows, targets, label_smoothing, soft_cap, dloss=dloss, dlse=dlse, lse=lse)
+    given = {"hidden": hidden, "weight": weight, "targets": targets}
+    given |= {"dloss": dloss, "dlse": dlse, "lse": lse}
+    _check("linear_cross_entropy_backward", BACKWARD_TENSORS, given, label_smoothing, soft_cap)
+    rows, classes = hidden.shape[0], weight.shape[0]
     dhidden = torch.zeros_like(hidden, memory_format=torch.contiguous_format)
     dweight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
     if not rows:
@@ -152,73 +141,58 @@ def linear_cross_entropy_backward(
     power = _power(dloss, dlse) if hidden.dtype == torch.float16 else None
     inverse = None if power is None else power.reciprocal()
     part = _part(rows, classes, hidden.element_size())
-    slopes = torch.empty((rows * part,), dtype=hidden.dtype, device=hidden.device)
+    buffer = torch.empty((rows * part,), dtype=hidden.dtype, device=hidden.device)
     total = dhidden
     if part < classes and hidden.dtype != torch.float32:
         total = torch.empty(hidden.shape, dtype=torch.float32, device=hidden.device)
     for first in range(0, classes, part):
-        ours = b[first : first + part]
-        count = ours.shape[0]
-        here = slopes[: rows * count].view(rows, count)
-        launch(
-            linear_cross_entropy_slopes_kernel,
-            lambda s, n=count: (triton.cdiv(rows, s["BLOCK_M"]) * triton.cdiv(n, s["BLOCK_N"]),),
-            (
-                *(a, ours, targets, dloss, dlse, lse, power, here, rows, count, size),
-                *(first, classes, a.stride(0), b.stride(0)),
-                *(ignore_index, label_smoothing, z_loss, soft_cap),
-            ),
-            SLOPES,
-            _problem(a, ours, soft_cap, dlse=dlse is not None),
+        weight_part = b[first : first + part]
+        count = weight_part.shape[0]
+        grad = buffer[: rows * count].view(rows, count)
+        choice.run(
+            LOGITS_GRADIENT,
+            _problem(a, weight_part, soft_cap, dlse=dlse is not None),
+            **_product(a, weight_part),
+            targets=targets,
+            dloss=dloss,
+            dlse=dlse,
+            lse=lse,
+            power=power,
+            grad=grad,
+            first=first,
+            classes=classes,
+            ignored=ignore_index,
+            smoothing=label_smoothing,
+            z_loss=z_loss,
+            cap=soft_cap,
             CAPPED=soft_cap > 0,
-            **_constants(a, ours),
         )
-        before = Epilogue(residual=total if first else None, scale_a=inverse)
+        epilogue = Epilogue(residual=total if first else None, scale_a=inverse)
         last = first + part >= classes
-        product(here[None], ours[None], (dhidden if last else total)[None], before)
-        after = Epilogue(scale_a=inverse)
-        product(here.T[None], a[None], dweight[None, first : first + count], after)
+        product(grad[None], weight_part[None], (dhidden if last else total)[None], epilogue)
+        scaled = Epilogue(scale_a=inverse)
+        product(grad.T[None], a[None], dweight[None, first : first + count], scaled)
     return dhidden, dweight
 
 
 def linear_cross_entropy_backward_reference(
-    dloss: torch.Tensor,
-    dlse: torch.Tensor | None,
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    targets: torch.Tensor,
-    lse: torch.Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    soft_cap: float = 0.0,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Products and the formula, in float32 at least."""
-    kind = torch.promote_types(hidden.dtype, torch.float32)
-    a, b = hidden.to(kind), weight.to(kind)
-    slope = terms.reference_slope(
-        a @ b.T, targets, dloss, dlse, ignore_index, label_smoothing, z_loss, soft_cap
-    )
-    dhidden, dweight = (slope @ b).to(hidden.dtype), (slope.T @ a).to(weight.dtype)
+    dloss, dlse, hidden, weight, targets, lse,
+    ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
+):  # fmt: skip
+    dtype = wide_dtype(hidden)
+    a, b = hidden.to(dtype), weight.to(dtype)
+    options = ignore_index, label_smoothing, z_loss, soft_cap
+    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, *options)
+    dhidden, dweight = (grad @ b).to(hidden.dtype), (grad.T @ a).to(weight.dtype)
     return dhidden.contiguous(), dweight.contiguous()
 
 
-def _check(
-    operator: str,
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    targets: torch.Tensor,
-    **others: torch.Tensor | None,
-) -> None:
-    checks.dtype_in(operator, "hidden", hidden, checks.FLOATS)
-    checks.shape_is(operator, "hidden", hidden, (-1, -1))
-    checks.dtype_in(operator, "weight", weight, (hidden.dtype,))
-    checks.shape_is(operator, "weight", weight, (-1, hidden.shape[1]))
-    checks.require(weight.numel() > 0, operator, "weight is empty")
-    checks.same_device(operator, hidden=hidden, weight=weight, targets=targets, **others)
+def _check(operator: str, tensors: Signature, given: Any, smoothing: float, cap: float) -> None:
+    terms.check(operator, tensors, given, smoothing, cap)
+    checks.require(given["weight"].numel() > 0, operator, "weight is empty")
 
 
-def _power(dloss: torch.Tensor, dlse: torch.Tensor | None) -> torch.Tensor:
+def _power(dloss: Tensor, dlse: Tensor | None) -> Tensor:
     """The power of two that brings the largest gradient of logits near 2^8, [1] of float32."""
     most = dloss.abs().amax() if dlse is None else torch.maximum(dloss.abs(), dlse.abs()).amax()
     most = most.nan_to_num(nan=1.0, posinf=1.0).clamp(min=LEAST)
@@ -227,21 +201,24 @@ def _power(dloss: torch.Tensor, dlse: torch.Tensor | None) -> torch.Tensor:
 
 def _part(rows: int, classes: int, size: int) -> int:
     """Classes whose logits' gradients are made at a time: parts of about one size."""
-    count = triton.cdiv(classes * rows * size, _SLOPES)
+    count = triton.cdiv(classes * rows * size, _GRADIENT_BYTES)
     return min(classes, triton.cdiv(triton.cdiv(classes, count), 256) * 256)
 
 
-def _constants(a: torch.Tensor, b: torch.Tensor) -> dict[str, Any]:
+def _constants(a: Tensor, b: Tensor) -> dict[str, Any]:
     k = a.shape[1]
-    return {
-        "K_DIVISOR": min(512, k & -k),
-        "PRECISION": "ieee",
-        "WIDE": checks.wide(a, b) or a.shape[0] * b.shape[0] >= 2**31,
-        "XCDS": tiles.xcds(gpu.launching()),
-    }
+    wide = checks.wide(a, b) or a.shape[0] * b.shape[0] >= 2**31
+    return {"K_DIVISOR": min(512, k & -k), "PRECISION": "ieee", "WIDE": wide}
 
 
-def _problem(a: torch.Tensor, b: torch.Tensor, soft_cap: float, **flags: bool) -> dict[str, Any]:
+def _product(a: Tensor, b: Tensor) -> dict[str, Any]:
+    """The arguments of a kernel that multiplies hidden states and weights."""
+    sizes = {"M": a.shape[0], "N": b.shape[0], "K": a.shape[1]}
+    strides = {"hidden_row": a.stride(0), "weight_row": b.stride(0)}
+    return {"hidden": a, "weight": b, **sizes, **strides, **_constants(a, b)}
+
+
+def _problem(a: Tensor, b: Tensor, soft_cap: float, **flags: bool) -> dict[str, Any]:
     return {
         "m": a.shape[0],
         "n": b.shape[0],
@@ -255,21 +232,18 @@ def _problem(a: torch.Tensor, b: torch.Tensor, soft_cap: float, **flags: bool) -
     }
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     hidden, weight, targets, *ctx.options = inputs
     ctx.save_for_backward(hidden, weight, targets, output[1])
 
 
-def _gradient(ctx: Any, dloss: torch.Tensor, dlse: torch.Tensor) -> tuple[Any, ...]:
-    found = torch.ops.wavecast.linear_cross_entropy_backward(
-        dloss, dlse, *ctx.saved_tensors, *ctx.options
-    )
-    return (*found, None, None, None, None, None)
+def _gradient(ctx: Any, dloss: Tensor, dlse: Tensor) -> tuple[Any, ...]:
+    call = torch.ops.wavecast.linear_cross_entropy_backward
+    found = call(dloss, dlse, *ctx.saved_tensors, *ctx.options)
+    return *found, None, None, None, None, None
 
 
-def _inputs(
-    make: Make, rows: int, size: int, classes: int, dtype: str, **options: Any
-) -> dict[str, Any]:
+def _inputs(make, rows, size, classes, dtype, **options):
     """The last of several targets is ignored."""
     targets = make.integers((rows,), 0, classes)
     if rows > 1:
@@ -282,27 +256,25 @@ def _inputs(
     }
 
 
-def _backward_inputs(
-    make: Make, rows: int, size: int, classes: int, dtype: str, dlse: bool = True, **options: Any
-) -> dict[str, Any]:
+def _backward_inputs(make, rows, size, classes, dtype, dlse=True, **options):
     given = _inputs(make, rows, size, classes, dtype, **options)
-    kind = "float64" if dtype == "float64" else "float32"
-    lse = make.normal((rows,), kind)
+    wide = "float64" if dtype == "float64" else "float32"
+    lse = make.normal((rows,), wide)
     if make.values:
         lse = linear_cross_entropy_reference(**given)[1]
     return {
-        "dloss": make.normal((rows,), kind),
-        "dlse": make.normal((rows,), kind) if dlse else None,
+        "dloss": make.normal((rows,), wide),
+        "dlse": make.normal((rows,), wide) if dlse else None,
         **given,
         "lse": lse,
     }
 
 
 def _work(products: int) -> Any:
-    def work(rows: int, size: int, classes: int, dtype: str, **_: Any) -> Work:
-        kind = getattr(torch, dtype)
-        flops = {NAMES[kind]: 2.0 * products * rows * size * classes}
-        factors = float((rows + classes) * size * kind.itemsize)
+    def work(rows, size, classes, dtype, **_):
+        operand = getattr(torch, dtype)
+        flops = {NAMES[operand]: 2.0 * products * rows * size * classes}
+        factors = float((rows + classes) * size * operand.itemsize)
         written = factors if products > 1 else 8.0 * rows
         return Work(flops, factors, written, "formula", "formula")
 
@@ -328,26 +300,26 @@ _SHAPES = ({"rows": 4096, "size": 4096, "classes": 128256, "dtype": "bfloat16"},
 
 OPERATORS = (
     Operator(
-        name="linear_cross_entropy",
         summary="cross entropy of a product's logits, which never exist as a whole",
         call=linear_cross_entropy,
         reference=linear_cross_entropy_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work(1),
         batch=Batch(("hidden", "targets"), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(LOGITS, JOIN),
+        kernels=(LOGITS, JOIN),
         tolerance=Tolerance(ulps=8.0, accumulated=1e-5),
         gradient=Gradient(_setup, _gradient),
     ),
     Operator(
-        name="linear_cross_entropy_backward",
         summary="gradients of linear_cross_entropy",
         call=linear_cross_entropy_backward,
         reference=linear_cross_entropy_backward_reference,
-        gradient=by_reference(linear_cross_entropy_backward_reference),
+        tensors=BACKWARD_TENSORS,
+        gradient=derivative.by_reference(linear_cross_entropy_backward_reference),
         inputs=_backward_inputs,
         work=_work(3),
         cases=_CASES,
@@ -356,7 +328,7 @@ OPERATORS = (
             {"rows": 9, "size": 50, "classes": 90, "dtype": "bfloat16", "dlse": False},
         ),
         shapes=_SHAPES,
-        spaces=(SLOPES,),
+        kernels=(LOGITS_GRADIENT,),
         tolerance=Tolerance(ulps=2.0, accumulated=3e-5),
     ),
 )

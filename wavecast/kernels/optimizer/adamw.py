@@ -8,74 +8,80 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import checks
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Tolerance
+from wavecast.kernels.describe import Operator, Tolerance, Work, checks, choice, sizes, wide_dtype
 from wavecast.kernels.pointwise import elementwise
-from wavecast.kernels.space import Settings
-from wavecast.model.bounds import Work
 
 SCALARS = [
-    "decay", "beta1", "rest1", "beta2", "rest2", "eps", "rate", "root", "grad_scale",
+    "decay", "beta1", "one_minus_beta1", "beta2", "one_minus_beta2", "eps", "step_size",
+    "inv_sqrt_bias", "grad_scale",
 ]  # fmt: skip
 
 
 @triton.jit
-def advanced(param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root):
+def stepped(
+    param, grad, exp_avg, exp_avg_sq,
+    decay, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, step_size, inv_sqrt_bias,
+):  # fmt: skip
     """(parameters, moving averages) after a step; all of float32. What is fused is written out, so
     that every kernel gives the same bits."""
-    mean = tl.fma(mean, beta1, grad * rest1)
-    square = tl.fma(square, beta2, grad * grad * rest2)
-    change = rate * mean / tl.fma(tl.sqrt(square), root, eps)
-    return tl.fma(param, decay, -change), mean, square
+    exp_avg = tl.fma(exp_avg, beta1, grad * one_minus_beta1)
+    exp_avg_sq = tl.fma(exp_avg_sq, beta2, grad * grad * one_minus_beta2)
+    update = step_size * exp_avg / tl.fma(tl.sqrt(exp_avg_sq), inv_sqrt_bias, eps)
+    return tl.fma(param, decay, -update), exp_avg, exp_avg_sq
 
 
 @triton.jit
-def advance(
-    param_ptr, master_ptr, grad_ptr, mean_ptr, square_ptr, place, inside,
-    decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale, MASTER: tl.constexpr,
+def step_elements(
+    param_ptr, master_ptr, grad_ptr, exp_avg_ptr, exp_avg_sq_ptr, offs, mask,
+    decay, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, step_size, inv_sqrt_bias,
+    grad_scale, MASTER: tl.constexpr,
 ):  # fmt: skip
-    """A step on the elements at `place`."""
-    grad = tl.load(grad_ptr + place, mask=inside, other=0.0).to(tl.float32) * grad_scale
-    mean = tl.load(mean_ptr + place, mask=inside, other=0.0)
-    square = tl.load(square_ptr + place, mask=inside, other=0.0)
+    """A step on the elements at `offs`."""
+    grad = tl.load(grad_ptr + offs, mask=mask, other=0.0).to(tl.float32) * grad_scale
+    exp_avg = tl.load(exp_avg_ptr + offs, mask=mask, other=0.0)
+    exp_avg_sq = tl.load(exp_avg_sq_ptr + offs, mask=mask, other=0.0)
     if MASTER:
-        param = tl.load(master_ptr + place, mask=inside, other=0.0)
+        param = tl.load(master_ptr + offs, mask=mask, other=0.0)
     else:
-        param = tl.load(param_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    param, mean, square = advanced(
-        param, grad, mean, square, decay, beta1, rest1, beta2, rest2, eps, rate, root
-    )
-    tl.store(mean_ptr + place, mean, mask=inside)
-    tl.store(square_ptr + place, square, mask=inside)
+        param = tl.load(param_ptr + offs, mask=mask, other=0.0).to(tl.float32)
+    param, exp_avg, exp_avg_sq = stepped(
+        param, grad, exp_avg, exp_avg_sq,
+        decay, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, step_size, inv_sqrt_bias,
+    )  # fmt: skip
+    tl.store(exp_avg_ptr + offs, exp_avg, mask=mask)
+    tl.store(exp_avg_sq_ptr + offs, exp_avg_sq, mask=mask)
     if MASTER:
-        tl.store(master_ptr + place, param, mask=inside)
-    tl.store(param_ptr + place, param.to(param_ptr.dtype.element_ty), mask=inside)
+        tl.store(master_ptr + offs, param, mask=mask)
+    tl.store(param_ptr + offs, param.to(param_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit(do_not_specialize=SCALARS)
 def adamw_kernel(
-    param_ptr, master_ptr, grad_ptr, mean_ptr, square_ptr, count,
-    decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale,
-    MASTER: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    param_ptr, master_ptr, grad_ptr, exp_avg_ptr, exp_avg_sq_ptr, count,
+    decay, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, step_size, inv_sqrt_bias,
+    grad_scale, MASTER: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    program = tl.program_id(0)
-    start = (program.to(tl.int64) if WIDE else program) * BLOCK
-    place = tl.arange(0, BLOCK)
-    advance(
-        param_ptr + start, master_ptr + start, grad_ptr + start, mean_ptr + start,
-        square_ptr + start, place, place < count - start,
-        decay, beta1, rest1, beta2, rest2, eps, rate, root, grad_scale, MASTER,
+    pid = tl.program_id(0)
+    start = (pid.to(tl.int64) if WIDE else pid) * BLOCK
+    offs = tl.arange(0, BLOCK)
+    step_elements(
+        param_ptr + start, master_ptr + start, grad_ptr + start, exp_avg_ptr + start,
+        exp_avg_sq_ptr + start, offs, offs < count - start,
+        decay, beta1, one_minus_beta1, beta2, one_minus_beta2, eps, step_size, inv_sqrt_bias,
+        grad_scale, MASTER,
     )  # fmt: skip
 
 
+ADAMW = elementwise.flat_kernel(adamw_kernel, instructions=30.0, live_registers=6.0, narrowest=512)
+
+
 def adamw(
-    param: torch.Tensor,
-    grad: torch.Tensor,
-    exp_avg: torch.Tensor,
-    exp_avg_sq: torch.Tensor,
+    param: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
     step: int,
     lr: float,
     beta1: float = 0.9,
@@ -97,11 +103,11 @@ def adamw(
 
 
 def adamw_master(
-    param: torch.Tensor,
-    master: torch.Tensor,
-    grad: torch.Tensor,
-    exp_avg: torch.Tensor,
-    exp_avg_sq: torch.Tensor,
+    param: Tensor,
+    master: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
     step: int,
     lr: float,
     beta1: float = 0.9,
@@ -118,49 +124,41 @@ def adamw_master(
 
 def _run(
     operator: str,
-    param: torch.Tensor,
-    master: torch.Tensor | None,
-    grad: torch.Tensor,
-    exp_avg: torch.Tensor,
-    exp_avg_sq: torch.Tensor,
-    numbers: tuple[float, ...],
+    param: Tensor,
+    master: Tensor | None,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
+    numbers: Mapping[str, float],
 ) -> None:
     states = {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
     if master is not None:
         states["master"] = master
     check_tensors(operator, param, grad, states)
-    count = param.numel()
-    if not count:
+    if not param.numel():
         return
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        return (triton.cdiv(count, settings["BLOCK"]),)
-
-    moved = elementwise.bytes_of(exp_avg, exp_avg_sq, param if master is None else master)
-    written = moved + (param.element_size() if master is not None else 0)
-    launch(
-        adamw_kernel,
-        grid,
-        (
-            *(param, param if master is None else master, grad.contiguous()),
-            *(exp_avg, exp_avg_sq, count, *numbers),
-        ),
-        SPACE,
+    updated = param if master is None else master
+    copies = () if master is None else (param,)
+    state = (exp_avg, exp_avg_sq, updated)
+    choice.run(
+        ADAMW,
         {
-            "count": count,
-            "read": moved + grad.element_size(),
-            "written": written,
+            "count": param.numel(),
+            **elementwise.moved((*state, grad), (*state, *copies)),
             "master": master is not None,
             "mixed": torch.float32 != param.dtype or torch.float32 != grad.dtype,
         },
+        param=param,
+        grad=grad.contiguous(),
+        exp_avg=exp_avg,
+        exp_avg_sq=exp_avg_sq,
+        **numbers,
+        master=updated,
         MASTER=master is not None,
-        WIDE=checks.wide(param),
     )
 
 
-def check_tensors(
-    operator: str, param: torch.Tensor, grad: torch.Tensor, states: Mapping[str, torch.Tensor]
-) -> None:
+def check_tensors(operator: str, param: Tensor, grad: Tensor, states: Mapping[str, Tensor]) -> None:
     """Raise ArgumentError for tensors a step cannot be taken on."""
     checks.dtype_in(operator, "param", param, checks.FLOATS)
     checks.dtype_in(operator, "grad", grad, checks.FLOATS)
@@ -182,77 +180,54 @@ def scalars(
     eps: float,
     weight_decay: float,
     grad_scale: float,
-) -> tuple[float, ...]:
-    """`SCALARS` of a kernel: `rate` is the learning rate over the bias of the mean, `root`
-    1 / the root of the bias of the squares. Raises ArgumentError."""
+) -> dict[str, float]:
+    """`SCALARS` of a kernel: `step_size` is the learning rate over the bias of the mean,
+    `inv_sqrt_bias` 1 / the square root of the bias of the squares. Raises ArgumentError."""
     checks.require(step >= 1, operator, f"step is {step}; it counts from 1")
     for name, beta in (("beta1", beta1), ("beta2", beta2)):
         checks.require(0 <= beta < 1, operator, f"{name} is {beta}, expected 0 <= {name} < 1")
-    rate, root = lr / (1 - beta1**step), (1 - beta2**step) ** -0.5
-    return (
-        *(1 - lr * weight_decay, beta1, 1 - beta1, beta2, 1 - beta2),
-        *(eps, rate, root, float(grad_scale)),
-    )
+    return {
+        "decay": 1 - lr * weight_decay,
+        "beta1": beta1,
+        "one_minus_beta1": 1 - beta1,
+        "beta2": beta2,
+        "one_minus_beta2": 1 - beta2,
+        "eps": eps,
+        "step_size": lr / (1 - beta1**step),
+        "inv_sqrt_bias": (1 - beta2**step) ** -0.5,
+        "grad_scale": float(grad_scale),
+    }
 
 
 def adamw_reference(
-    param: torch.Tensor,
-    grad: torch.Tensor,
-    exp_avg: torch.Tensor,
-    exp_avg_sq: torch.Tensor,
-    step: int,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
-    grad_scale: float = 1.0,
-) -> None:
+    param, grad, exp_avg, exp_avg_sq, step, lr,
+    beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, grad_scale=1.0,
+):  # fmt: skip
     """Step by step as the paper has it, in float32 at least."""
-    kind = torch.promote_types(param.dtype, torch.float32)
-    wide = param.to(kind)
-    slope = grad.to(kind) * grad_scale
-    exp_avg.lerp_(slope.to(exp_avg.dtype), 1 - beta1)
-    exp_avg_sq.mul_(beta2).add_(slope.square().to(exp_avg_sq.dtype), alpha=1 - beta2)
-    mean = exp_avg.to(kind) / (1 - beta1**step)
-    square = exp_avg_sq.to(kind) / (1 - beta2**step)
-    wide = wide * (1 - lr * weight_decay) - lr * mean / (square.sqrt() + eps)
-    param.copy_(wide)
+    dtype = wide_dtype(param)
+    wide = param.to(dtype)
+    scaled = grad.to(dtype) * grad_scale
+    exp_avg.lerp_(scaled.to(exp_avg.dtype), 1 - beta1)
+    exp_avg_sq.mul_(beta2).add_(scaled.square().to(exp_avg_sq.dtype), alpha=1 - beta2)
+    mean = exp_avg.to(dtype) / (1 - beta1**step)
+    square = exp_avg_sq.to(dtype) / (1 - beta2**step)
+    param.copy_(wide * (1 - lr * weight_decay) - lr * mean / (square.sqrt() + eps))
 
 
 def adamw_master_reference(
-    param: torch.Tensor,
-    master: torch.Tensor,
-    grad: torch.Tensor,
-    exp_avg: torch.Tensor,
-    exp_avg_sq: torch.Tensor,
-    step: int,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
-    grad_scale: float = 1.0,
-) -> None:
-    """`adamw_reference` on the master copy."""
-    adamw_reference(
-        master, grad, exp_avg, exp_avg_sq,
-        step, lr, beta1, beta2, eps, weight_decay, grad_scale,
-    )  # fmt: skip
+    param, master, grad, exp_avg, exp_avg_sq, step, lr,
+    beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, grad_scale=1.0,
+):  # fmt: skip
+    numbers = step, lr, beta1, beta2, eps, weight_decay, grad_scale
+    adamw_reference(master, grad, exp_avg, exp_avg_sq, *numbers)
     param.copy_(master)
 
 
-SPACE = elementwise.flat_space("adamw_kernel", operations=30.0, held=6.0, narrowest=512)
-
-
-def _inputs(
-    make: Make, count: int, dtype: str, grad: str = "", step: int = 3, **named: Any
-) -> dict[str, Any]:
-    mean = make.normal((count,), "float32", 0.1)
+def _inputs(make, count, dtype, grad="", step=3, **named):
     return {
         "param": make.normal((count,), dtype),
         "grad": make.normal((count,), grad or dtype),
-        "exp_avg": mean,
+        "exp_avg": make.normal((count,), "float32", 0.1),
         "exp_avg_sq": make.uniform((count,), "float32", 0.01, 1.0),
         "step": step,
         "lr": 1e-2,
@@ -260,24 +235,21 @@ def _inputs(
     }
 
 
-def _master_inputs(make: Make, count: int, dtype: str, **named: Any) -> dict[str, Any]:
+def _master_inputs(make, count, dtype, **named):
     given = _inputs(make, count, dtype, **named)
-    return {
-        "param": given.pop("param"),
-        "master": make.normal((count,), "float32"),
-        **given,
-    }
+    master = make.normal((count,), "float32")
+    return {"param": given.pop("param"), "master": master, **given}
 
 
-def _work(read: int, written: int, copies: int) -> Any:
-    """`copies` of the parameters written besides the float32 states."""
+def _work(states: int) -> Any:
+    """`states` of float32 read and written; the parameters are read where they are not among
+    them."""
 
-    def work(count: int, dtype: str, grad: str = "", **_: Any) -> Work:
-        size = getattr(torch, dtype).itemsize
-        slope = getattr(torch, grad or dtype).itemsize
-        gone = count * (4 * read + slope + (size if not copies else 0))
-        there = count * (4 * written + size)
-        return Work({"vector_fp32": 14.0 * count}, gone, there, "formula", "formula")
+    def work(count, dtype, grad="", **_):
+        size, grad_size = getattr(torch, dtype).itemsize, getattr(torch, grad or dtype).itemsize
+        read = count * (4 * states + grad_size + (size if states == 2 else 0))
+        flops = {"vector_fp32": 14.0 * count}
+        return Work(flops, read, count * (4 * states + size), "formula", "formula")
 
     return work
 
@@ -292,39 +264,34 @@ _THOROUGH = (
     {"count": 2100, "dtype": "float32", "grad": "bfloat16", "beta1": 0.8, "beta2": 0.95},
     {"count": 513, "dtype": "float32", "step": 1000, "eps": 1e-6, "weight_decay": 0.0},
 )
-_SHAPES = (
-    {"count": 1 << 27, "dtype": "float32"},
-    {"count": 1 << 27, "dtype": "bfloat16"},
-)
+_SHAPES = sizes("count dtype", (1 << 27, "float32"), (1 << 27, "bfloat16"))
 NOTES = "Works in place on contiguous tensors; it has no gradient."
 
 OPERATORS = (
     Operator(
-        name="adamw",
         summary="one step of AdamW in place",
         call=adamw,
         reference=adamw_reference,
         inputs=_inputs,
-        work=_work(2, 2, 0),
+        work=_work(2),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(SPACE,),
+        kernels=(ADAMW,),
         mutates=MUTATED,
         tolerance=Tolerance(ulps=1.0, accumulated=2e-6),
         notes=NOTES,
     ),
     Operator(
-        name="adamw_master",
         summary="one step of AdamW in place on a float32 copy of the parameters",
         call=adamw_master,
         reference=adamw_master_reference,
         inputs=_master_inputs,
-        work=_work(3, 3, 1),
-        cases=tuple({**sizes, "dtype": "bfloat16"} for sizes in _CASES),
-        thorough=tuple({**sizes, "dtype": "float16"} for sizes in _THOROUGH),
+        work=_work(3),
+        cases=tuple({**one, "dtype": "bfloat16"} for one in _CASES),
+        thorough=tuple({**one, "dtype": "float16"} for one in _THOROUGH),
         shapes=_SHAPES[1:],
-        spaces=(SPACE,),
+        kernels=(ADAMW,),
         mutates=("master", *MUTATED),
         notes=NOTES,
     ),
