@@ -70,7 +70,7 @@ def test_targets_that_are_no_class(linear: bool) -> None:
 
 
 def test_a_vocabulary_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_cross_entropy, "_SLOPES", 6 * 256 * 2)
+    monkeypatch.setattr(linear_cross_entropy, "_GRADIENT_BYTES", 6 * 256 * 2)
     draw = torch.Generator().manual_seed(0)
     hidden = torch.randn(6, 16, generator=draw).bfloat16()
     weight = torch.randn(600, 16, generator=draw).bfloat16()

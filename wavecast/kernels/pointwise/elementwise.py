@@ -6,7 +6,7 @@ instructions on each, are enough to rank the configurations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,9 +14,8 @@ import triton
 from torch import Tensor
 
 from wavecast.arch import Device
-from wavecast.kernels import choice, estimates
+from wavecast.kernels import choice
 from wavecast.kernels.signature import Signature
-from wavecast.kernels.space import Space
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.model.bounds import Work
 from wavecast.model.ranking import StreamingKernel
@@ -164,77 +163,6 @@ def rows_of(x: Tensor) -> Tensor:
     """A tensor as rows of its last dimension, whose elements are contiguous."""
     flat = x.reshape(-1, x.shape[-1])
     return flat if flat.stride(1) == 1 or flat.shape[1] == 1 else flat.contiguous()
-
-
-def flat_space(
-    kernel: str, *, operations: float, held: float, widest: int = 8192, narrowest: int = 256
-) -> Space:
-    """The space of a kernel over `problem["count"]` elements in `BLOCK`s, which moves
-    `problem["read"]` and `problem["written"]` bytes per element (`problem["mixed"]`: of tensors
-    with several dtypes), does `operations` vector
-    instructions on each and holds `held` registers for it."""
-
-    def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-        del device
-        most = max(narrowest, triton.next_power_of_2(problem["count"]))
-        blocks = tuple(b for b in _powers(narrowest, widest) if b <= most)
-        return {"BLOCK": blocks, "num_warps": _warps(problem["count"]), "num_stages": (1,)}
-
-    def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        if problem.get("mixed") and settings["BLOCK"] > 4 * threads(settings, device):
-            return False  # tensors of several dtypes have one layout only where lanes take 4 each
-        return _sensible(settings["BLOCK"], settings, device, held)
-
-    def seconds(problem: Problem, settings: Settings, device: Device) -> float:
-        count = problem["count"]
-        return estimates.streaming(
-            device,
-            settings,
-            workgroups=triton.cdiv(count, settings["BLOCK"]),
-            read=count * problem["read"],
-            written=count * problem["written"],
-            elements=settings["BLOCK"],
-            operations=operations,
-            held=held,
-        )
-
-    return Space(kernel=kernel, axes=axes, seconds=seconds, fits=fits, classes=("count",))
-
-
-def row_space(kernel: str, *, operations: float, held: float) -> Space:
-    """As `flat_space`, over `rows` x `columns` elements in tiles of `ROWS` x `BLOCK`."""
-
-    def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-        del device
-        columns = triton.next_power_of_2(problem["columns"])
-        blocks = tuple(b for b in _powers(64, WIDEST) if b <= columns) or (columns,)
-        return {
-            "BLOCK": blocks[-4:],
-            "ROWS": (1, 2, 4, 8, 16) if blocks[-1] < WIDEST else (1, 2, 4),
-            "num_warps": _warps(problem["rows"] * problem["columns"]),
-            "num_stages": (1,),
-        }
-
-    def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        del problem
-        return _sensible(settings["ROWS"] * settings["BLOCK"], settings, device, held)
-
-    def seconds(problem: Problem, settings: Settings, device: Device) -> float:
-        rows, columns = problem["rows"], problem["columns"]
-        down = triton.cdiv(rows, settings["ROWS"])
-        across = triton.cdiv(columns, settings["BLOCK"])
-        return estimates.streaming(
-            device,
-            settings,
-            workgroups=down * across,
-            read=rows * columns * problem["read"],
-            written=rows * columns * problem["written"],
-            elements=settings["ROWS"] * settings["BLOCK"],
-            operations=operations,
-            held=held,
-        )
-
-    return Space(kernel=kernel, axes=axes, seconds=seconds, fits=fits, classes=("rows",))
 
 
 def work(read: int, written: int, operations: float) -> Callable[..., Work]:

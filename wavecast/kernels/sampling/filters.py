@@ -10,15 +10,20 @@ row has parts (`count_kernel`, `gather_kernel`); everything after that works on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import estimates
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.describe import (
+    Constant,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+)
+from wavecast.kernels.pointwise.elementwise import threads
 
 _LOG2_E = tl.constexpr(1.4426950408889634)
 _LEAST = tl.constexpr(-(2**31))
@@ -38,22 +43,22 @@ def ordered(x):
 
 
 @triton.jit
-def weight(x, top, slope):
-    """e to the power of (x - top) / temperature, for `slope` log2(e) / temperature."""
-    return tl.exp2((x - top) * slope)
+def exp_weight(x, row_max, inv_temp):
+    """e to the power of (x - top) / temperature, for `inv_temp` log2(e) / temperature."""
+    return tl.exp2((x - row_max) * inv_temp)
 
 
 @triton.jit
-def wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K: tl.constexpr):
-    """(slope, tokens to keep, greedy): a temperature of 0 keeps the largest only."""
+def row_options(temperature_ptr, k_ptr, row, vocabulary, FILTER_K: tl.constexpr):
+    """(inv_temp, tokens to keep, greedy): a temperature of 0 keeps the largest only."""
     temperature = tl.load(temperature_ptr + row).to(tl.float32)
     greedy = temperature <= 0.0
-    slope = tl.where(greedy, 0.0, _LOG2_E / tl.where(greedy, 1.0, temperature))
+    inv_temp = tl.where(greedy, 0.0, _LOG2_E / tl.where(greedy, 1.0, temperature))
     count = vocabulary
     if FILTER_K:
         k = tl.load(k_ptr + row).to(tl.int32)
         count = tl.where((k <= 0) | (k > vocabulary), vocabulary, k)
-    return slope, tl.where(greedy, 1, count), greedy
+    return inv_temp, tl.where(greedy, 1, count), greedy
 
 
 @triton.jit
@@ -68,20 +73,20 @@ def summary_kernel(
     row = (tl.program_id(0) // parts).to(tl.int64)
     start = tl.program_id(0) % parts * SPLIT
     down = tl.arange(0, SPLIT // COLUMNS)[:, None]
-    across = tl.arange(0, COLUMNS)[None, :]
-    along = down * COLUMNS + across
-    slope, _, _ = wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
-    place = logits_ptr + row * stride + start + along
-    inside = along < vocabulary - start
-    x = tl.load(place, mask=inside, other=float("-inf")).to(tl.float32)
+    tiles_n = tl.arange(0, COLUMNS)[None, :]
+    offs = down * COLUMNS + tiles_n
+    inv_temp, _, _ = row_options(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
+    position = logits_ptr + row * stride + start + offs
+    mask = offs < vocabulary - start
+    x = tl.load(position, mask=mask, other=float("-inf")).to(tl.float32)
     best = tl.max(x, axis=0)
-    top = tl.max(best, axis=0)
-    base = tl.where(top == float("-inf"), 0.0, top)
-    shares = tl.where(inside, weight(x, base, slope), 0.0)
-    total = tl.sum(tl.sum(shares, axis=0), axis=0)
+    row_max = tl.max(best, axis=0)
+    base = tl.where(row_max == float("-inf"), 0.0, row_max)
+    shares = tl.where(mask, exp_weight(x, base, inv_temp), 0.0)
+    acc = tl.sum(tl.sum(shares, axis=0), axis=0)
     tl.store(best_ptr + tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), best)
-    tl.store(sums_ptr + 2 * tl.program_id(0), top)
-    tl.store(sums_ptr + 2 * tl.program_id(0) + 1, total)
+    tl.store(sums_ptr + 2 * tl.program_id(0), row_max)
+    tl.store(sums_ptr + 2 * tl.program_id(0) + 1, acc)
 
 
 @triton.jit
@@ -98,16 +103,19 @@ def count_kernel(
     parts = tl.cdiv(vocabulary, SPLIT)
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
-    slope, count, _ = wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
+    inv_temp, count, _ = row_options(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
     each = tl.arange(0, PARTS)
     there = each < parts
     tops = tl.load(sums_ptr + (row * parts + each) * 2, mask=there, other=float("-inf"))
     sums = tl.load(sums_ptr + (row * parts + each) * 2 + 1, mask=there, other=0.0)
-    top = tl.max(tops, axis=0)
-    total = tl.sum(tl.where(tops > float("-inf"), sums * weight(tops, top, slope), 0.0), axis=0)
-    along = tl.arange(0, PARTS * COLUMNS)
-    known = along < parts * COLUMNS
-    best = tl.load(best_ptr + row * parts * COLUMNS + along, mask=known, other=float("-inf"))
+    row_max = tl.max(tops, axis=0)
+    acc = tl.sum(
+        tl.where(tops > float("-inf"), sums * exp_weight(tops, row_max, inv_temp), 0.0),
+        axis=0,
+    )
+    offs = tl.arange(0, PARTS * COLUMNS)
+    known = offs < parts * COLUMNS
+    best = tl.load(best_ptr + row * parts * COLUMNS + offs, mask=known, other=float("-inf"))
     # With all to be kept, no bound has enough above it, and the least remains.
     bound = tl.full((), _LEAST, tl.int32)
     keys = ordered(best)
@@ -118,24 +126,24 @@ def count_kernel(
     if FILTER_P:
         # Tokens of less than (1 - p) / vocabulary each are less than 1 - p together.
         spare = 1.0 - tl.load(p_ptr + row).to(tl.float32)
-        free = (spare > 0.0) & (slope > 0.0) & (count == vocabulary)
-        reach = tl.log2(tl.where(free, total * spare / vocabulary, 1.0)) - 0.01
-        bound = tl.where(free, ordered(top + reach / tl.where(free, slope, 1.0)), bound)
+        free = (spare > 0.0) & (inv_temp > 0.0) & (count == vocabulary)
+        reach = tl.log2(tl.where(free, acc * spare / vocabulary, 1.0)) - 0.01
+        bound = tl.where(free, ordered(row_max + reach / tl.where(free, inv_temp, 1.0)), bound)
     start = part * SPLIT
-    own = tl.arange(0, SPLIT)
-    inside = own < vocabulary - start
-    x = tl.load(logits_ptr + row * stride + start + own, mask=inside, other=float("-inf"))
-    taken = inside & (ordered(x.to(tl.float32)) >= bound)
-    tl.store(counts_ptr + tl.program_id(0), tl.sum(taken.to(tl.int32), axis=0))
+    offs = tl.arange(0, SPLIT)
+    mask = offs < vocabulary - start
+    x = tl.load(logits_ptr + row * stride + start + offs, mask=mask, other=float("-inf"))
+    kept = mask & (ordered(x.to(tl.float32)) >= bound)
+    tl.store(counts_ptr + tl.program_id(0), tl.sum(kept.to(tl.int32), axis=0))
     if part == 0:
         tl.store(bounds_ptr + 3 * row, bound.to(tl.float32, bitcast=True))
-        tl.store(bounds_ptr + 3 * row + 1, top)
-        tl.store(bounds_ptr + 3 * row + 2, total)
+        tl.store(bounds_ptr + 3 * row + 1, row_max)
+        tl.store(bounds_ptr + 3 * row + 2, acc)
 
 
 @triton.jit
 def gather_kernel(
-    logits_ptr, bounds_ptr, counts_ptr, values_ptr, tokens_ptr, found_ptr, vocabulary, stride,
+    logits_ptr, bounds_ptr, counts_ptr, values_ptr, tokens_ptr, num_found_ptr, vocabulary, stride,
     SPLIT: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """The tokens of a row that may pass, in their order: `values_ptr` and `tokens_ptr`
@@ -145,72 +153,72 @@ def gather_kernel(
     part = tl.program_id(0) % parts
     each = tl.arange(0, PARTS)
     counts = tl.load(counts_ptr + row * parts + each, mask=each < parts, other=0)
-    before = tl.sum(tl.where(each < part, counts, 0), axis=0)
+    sum_before = tl.sum(tl.where(each < part, counts, 0), axis=0)
     bound = tl.load(bounds_ptr + 3 * row).to(tl.int32, bitcast=True)
     start = part * SPLIT
-    own = tl.arange(0, SPLIT)
-    inside = own < vocabulary - start
-    x = tl.load(logits_ptr + row * stride + start + own, mask=inside, other=float("-inf"))
+    offs = tl.arange(0, SPLIT)
+    mask = offs < vocabulary - start
+    x = tl.load(logits_ptr + row * stride + start + offs, mask=mask, other=float("-inf"))
     x = x.to(tl.float32)
-    taken = inside & (ordered(x) >= bound)
-    place = before + tl.cumsum(taken.to(tl.int32), axis=0) - 1
-    tl.store(values_ptr + row * vocabulary + place, x, mask=taken)
-    tl.store(tokens_ptr + row * vocabulary + place, start + own, mask=taken)
+    kept = mask & (ordered(x) >= bound)
+    position = sum_before + tl.cumsum(kept.to(tl.int32), axis=0) - 1
+    tl.store(values_ptr + row * vocabulary + position, x, mask=kept)
+    tl.store(tokens_ptr + row * vocabulary + position, start + offs, mask=kept)
     if part == 0:
-        tl.store(found_ptr + row, tl.sum(counts, axis=0))
+        tl.store(num_found_ptr + row, tl.sum(counts, axis=0))
 
 
 @triton.jit
-def counted(held, values_ptr, found, cut, BLOCK: tl.constexpr):
-    """How many of the gathered logits are at least `cut`; `held` are the first of them."""
-    along = tl.arange(0, BLOCK)
-    total = tl.sum(((ordered(held) >= cut) & (along < found)).to(tl.int32))
-    for start in range(BLOCK, found, BLOCK):
-        inside = along < found - start
-        x = tl.load(values_ptr + start + along, mask=inside, other=float("-inf"))
-        total += tl.sum((inside & (ordered(x) >= cut)).to(tl.int32))
-    return total
+def count_kept(head, values_ptr, num_found, cut, BLOCK: tl.constexpr):
+    """How many of the gathered logits are at least `cut`; `head` are the first of them."""
+    offs = tl.arange(0, BLOCK)
+    acc = tl.sum(((ordered(head) >= cut) & (offs < num_found)).to(tl.int32))
+    for start in range(BLOCK, num_found, BLOCK):
+        mask = offs < num_found - start
+        x = tl.load(values_ptr + start + offs, mask=mask, other=float("-inf"))
+        acc += tl.sum((mask & (ordered(x) >= cut)).to(tl.int32))
+    return acc
 
 
 @triton.jit
-def weighed(held, values_ptr, found, cut, top, slope, BLOCK: tl.constexpr):
+def sum_weights(head, values_ptr, num_found, cut, row_max, inv_temp, BLOCK: tl.constexpr):
     """What the gathered logits that are at least `cut` weigh."""
-    along = tl.arange(0, BLOCK)
-    inside = (along < found) & (ordered(held) >= cut)
-    total = tl.sum(tl.where(inside, weight(held, top, slope), 0.0))
-    for start in range(BLOCK, found, BLOCK):
-        inside = along < found - start
-        x = tl.load(values_ptr + start + along, mask=inside, other=float("-inf"))
-        inside = inside & (ordered(x) >= cut)
-        total += tl.sum(tl.where(inside, weight(x, top, slope), 0.0))
-    return total
+    offs = tl.arange(0, BLOCK)
+    mask = (offs < num_found) & (ordered(head) >= cut)
+    acc = tl.sum(tl.where(mask, exp_weight(head, row_max, inv_temp), 0.0))
+    for start in range(BLOCK, num_found, BLOCK):
+        mask = offs < num_found - start
+        x = tl.load(values_ptr + start + offs, mask=mask, other=float("-inf"))
+        mask = mask & (ordered(x) >= cut)
+        acc += tl.sum(tl.where(mask, exp_weight(x, row_max, inv_temp), 0.0))
+    return acc
 
 
 @triton.jit(do_not_specialize=["seed"])
 def choose_kernel(
-    values_ptr, tokens_ptr, found_ptr, bounds_ptr, temperature_ptr, k_ptr, p_ptr, min_ptr,
-    cuts_ptr, chosen_ptr, vocabulary, seed,
+    values_ptr, tokens_ptr, num_found_ptr, bounds_ptr, temperature_ptr, k_ptr, p_ptr, min_ptr,
+    cuts_ptr, token_ptr, vocabulary, seed,
     FILTER_K: tl.constexpr, FILTER_P: tl.constexpr, FILTER_MIN: tl.constexpr,
     CHOOSE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The threshold of a row as `ordered`, in `cuts_ptr` [rows], or with `CHOOSE` a token drawn
-    from those above it, in `chosen_ptr` [rows]."""
+    from those above it, in `token_ptr` [rows]."""
     row = tl.program_id(0).to(tl.int64)
-    along = tl.arange(0, BLOCK)
+    offs = tl.arange(0, BLOCK)
     values_ptr += row * vocabulary
     tokens_ptr += row * vocabulary
-    slope, count, greedy = wanted(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
-    found = tl.load(found_ptr + row)
-    top = tl.load(bounds_ptr + 3 * row + 1)
-    total = tl.load(bounds_ptr + 3 * row + 2)
-    held = tl.load(values_ptr + along, mask=along < found, other=float("-inf"))
+    inv_temp, count, greedy = row_options(temperature_ptr, k_ptr, row, vocabulary, FILTER_K)
+    num_found = tl.load(num_found_ptr + row)
+    row_max = tl.load(bounds_ptr + 3 * row + 1)
+    acc = tl.load(bounds_ptr + 3 * row + 2)
+    head = tl.load(values_ptr + offs, mask=offs < num_found, other=float("-inf"))
     cut = _LEAST
     if count < vocabulary:
         for bit in range(32):
             higher = cut ^ (1 << (31 - bit))
-            if counted(held, values_ptr, found, higher, BLOCK) >= count:
+            if count_kept(head, values_ptr, num_found, higher, BLOCK) >= count:
                 cut = higher
-        total = weighed(held, values_ptr, found, cut, top, slope, BLOCK)
+        acc = sum_weights(head, values_ptr, num_found, cut, row_max, inv_temp, BLOCK)
     if FILTER_P:
         p = tl.load(p_ptr + row).to(tl.float32)
         if p < 1.0:
@@ -219,33 +227,36 @@ def choose_kernel(
             for bit in range(32):
                 higher = cut ^ (1 << (31 - bit))
                 above = tl.maximum(higher, least)
-                if weighed(held, values_ptr, found, above, top, slope, BLOCK) >= p * total:
+                if (
+                    sum_weights(head, values_ptr, num_found, above, row_max, inv_temp, BLOCK)
+                    >= p * acc
+                ):
                     cut = higher
-            cut = tl.minimum(tl.maximum(cut, least), ordered(top))
+            cut = tl.minimum(tl.maximum(cut, least), ordered(row_max))
     if FILTER_MIN:
         ratio = tl.load(min_ptr + row).to(tl.float32)
-        if (ratio > 0.0) & (slope > 0.0):
-            cut = tl.maximum(cut, ordered(top + tl.log2(tl.minimum(ratio, 1.0)) / slope))
+        if (ratio > 0.0) & (inv_temp > 0.0):
+            cut = tl.maximum(cut, ordered(row_max + tl.log2(tl.minimum(ratio, 1.0)) / inv_temp))
     if CHOOSE:
         drawn = tl.rand(seed, row)
-        goal = drawn * weighed(held, values_ptr, found, cut, top, slope, BLOCK)
+        goal = drawn * sum_weights(head, values_ptr, num_found, cut, row_max, inv_temp, BLOCK)
         goal = tl.where(greedy, 0.0, goal)
-        before = 0.0
-        first = found
+        sum_before = 0.0
+        first = num_found
         last = 0
-        for start in range(0, found, BLOCK):
-            inside = along < found - start
-            x = tl.load(values_ptr + start + along, mask=inside, other=float("-inf"))
-            inside = inside & (ordered(x) >= cut)
-            share = tl.where(inside, weight(x, top, slope), 0.0)
-            reached = before + tl.cumsum(share)
-            hit = inside & (share > 0.0) & (reached > goal)
-            first = tl.minimum(first, tl.min(tl.where(hit, start + along, found)))
-            last = tl.maximum(last, tl.max(tl.where(inside & (share > 0.0), start + along, 0)))
-            before += tl.sum(share)  # pyright: ignore[reportOperatorIssue]
+        for start in range(0, num_found, BLOCK):
+            mask = offs < num_found - start
+            x = tl.load(values_ptr + start + offs, mask=mask, other=float("-inf"))
+            mask = mask & (ordered(x) >= cut)
+            probability = tl.where(mask, exp_weight(x, row_max, inv_temp), 0.0)
+            reached = sum_before + tl.cumsum(probability)
+            reached_goal = mask & (probability > 0.0) & (reached > goal)
+            first = tl.minimum(first, tl.min(tl.where(reached_goal, start + offs, num_found)))
+            last = tl.maximum(last, tl.max(tl.where(mask & (probability > 0.0), start + offs, 0)))
+            sum_before += tl.sum(probability)  # pyright: ignore[reportOperatorIssue]
         # Where rounding leaves the goal beyond the last sum, the last token has it.
-        place = tl.where(first < found, first, last)
-        tl.store(chosen_ptr + row, tl.load(tokens_ptr + place, mask=found > 0, other=0))
+        position = tl.where(first < num_found, first, last)
+        tl.store(token_ptr + row, tl.load(tokens_ptr + position, mask=num_found > 0, other=0))
     else:
         tl.store(cuts_ptr + row, cut)
 
@@ -256,16 +267,16 @@ def mask_kernel(
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Logits below their row's threshold become -inf."""
-    across = tl.cdiv(vocabulary, BLOCK)
-    row = (tl.program_id(0) // across).to(tl.int64)
-    start = tl.program_id(0) % across * BLOCK
-    along = tl.arange(0, BLOCK)
-    inside = along < vocabulary - start
+    tiles_n = tl.cdiv(vocabulary, BLOCK)
+    row = (tl.program_id(0) // tiles_n).to(tl.int64)
+    start = tl.program_id(0) % tiles_n * BLOCK
+    offs = tl.arange(0, BLOCK)
+    mask = offs < vocabulary - start
     cut = tl.load(cuts_ptr + row)
-    x = tl.load(logits_ptr + row * stride + start + along, mask=inside, other=0.0)
+    x = tl.load(logits_ptr + row * stride + start + offs, mask=mask, other=0.0)
     kept = ordered(x.to(tl.float32)) >= cut
-    to = out_ptr + row * vocabulary + start + along
-    tl.store(to, tl.where(kept, x, float("-inf")).to(out_ptr.dtype.element_ty), mask=inside)
+    out_ptrs = out_ptr + row * vocabulary + start + offs
+    tl.store(out_ptrs, tl.where(kept, x, float("-inf")).to(out_ptr.dtype.element_ty), mask=mask)
 
 
 def split(vocabulary: int) -> dict[str, int]:
@@ -275,102 +286,72 @@ def split(vocabulary: int) -> dict[str, int]:
     return {"SPLIT": tokens, "COLUMNS": max(32, min(512, _BEST // parts)), "PARTS": parts}
 
 
-def _part_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    del problem, device
-    return {"num_warps": (4, 8, 16), "num_stages": (1,)}
+def _part_kernel(function: Any, instructions: float, passes: int = 0) -> KernelSpec:
+    """A program per part of a row: `instructions` per token, and more for each of `passes` over the
+    largest of the columns."""
 
+    def elements(problem: Problem) -> int:
+        shape = split(problem["vocabulary"])
+        return max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"] if passes else 0)
 
-def _part_seconds(operations: float, passes: int) -> Callable[..., float]:
-    """`operations` per token of a part, and as many again for each of `passes` over the largest."""
+    def fits(problem: Problem, settings: Settings, device: Device) -> bool:
+        shape = split(problem["vocabulary"])
+        most = max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"])
+        return most <= 32 * threads(settings, device)
 
-    def seconds(problem: Problem, settings: Settings, device: Device) -> float:
-        rows, vocabulary = problem["rows"], problem["vocabulary"]
-        shape = split(vocabulary)
-        elements = max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"] if passes else 0)
-        return estimates.streaming(
-            device,
-            settings,
-            workgroups=rows * triton.cdiv(vocabulary, shape["SPLIT"]),
-            read=rows * vocabulary * problem["bytes"],
+    def grid(problem: Problem, settings: Settings) -> tuple[int]:
+        parts = triton.cdiv(problem["vocabulary"], split(problem["vocabulary"])["SPLIT"])
+        return (problem["rows"] * parts,)
+
+    def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+        return StreamingKernel(
+            workgroups=grid(problem, settings)[0],
+            read=problem["rows"] * problem["vocabulary"] * problem["bytes"],
             written=0.0,
-            elements=elements,
-            operations=operations + 3.0 * passes,
-            held=3.0,
+            elements=elements(problem),
+            instructions=instructions + 3.0 * passes,
+            live_registers=3.0,
         )
 
-    return seconds
+    return KernelSpec(
+        function=function,
+        grid=grid,
+        axes={"num_warps": (4, 8, 16), "num_stages": (1,)},
+        fits=fits,
+        demand=demand,
+        rounded=("rows", "vocabulary"),
+    )
 
 
-def _part_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    shape = split(problem["vocabulary"])
-    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
-    return max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"]) <= 32 * lanes
+def _mask_grid(problem: Problem, settings: Settings) -> tuple[int]:
+    return (problem["rows"] * triton.cdiv(problem["vocabulary"], settings["BLOCK"]),)
 
 
-def _choose_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    del problem, device
-    return {"BLOCK": (1024,), "num_warps": (4,), "num_stages": (1,)}
-
-
-def _choose_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    del problem, settings, device
-    return 1e-5
-
-
-def _mask_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    del problem, device
-    return {"BLOCK": (1024, 2048, 4096), "num_warps": (4, 8), "num_stages": (1,)}
-
-
-def _mask_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, vocabulary = problem["rows"], problem["vocabulary"]
-    size = rows * vocabulary * problem["bytes"]
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=rows * triton.cdiv(vocabulary, settings["BLOCK"]),
+def _mask_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    size = problem["rows"] * problem["vocabulary"] * problem["bytes"]
+    return StreamingKernel(
+        workgroups=_mask_grid(problem, settings)[0],
         read=size,
         written=size,
         elements=settings["BLOCK"],
-        operations=8.0,
-        held=2.0,
+        live_registers=2.0,
     )
 
 
-def _part_space(kernel: str, operations: float, passes: int = 0) -> Space:
-    return Space(
-        kernel=kernel,
-        axes=_part_axes,
-        fits=_part_fits,
-        seconds=_part_seconds(operations, passes),
-        classes=("rows", "vocabulary"),
-    )
-
-
-SUMMARY = _part_space("summary_kernel", 14.0)
-COUNT = _part_space("count_kernel", 6.0, 32)
-GATHER = _part_space("gather_kernel", 20.0)
-CHOOSE = Space(
-    kernel="choose_kernel",
-    axes=_choose_axes,
-    seconds=_choose_seconds,
-    classes=("rows", "vocabulary"),
+SUMMARY = _part_kernel(summary_kernel, 14.0)
+COUNT = _part_kernel(count_kernel, 6.0, 32)
+GATHER = _part_kernel(gather_kernel, 20.0)
+CHOOSE = KernelSpec(
+    function=choose_kernel,
+    grid=lambda problem, settings: (problem["rows"],),
+    axes={"BLOCK": (1024,), "num_warps": (4,), "num_stages": (1,)},
+    demand=lambda problem, settings, device: Constant(0.0),  # one configuration
+    rounded=("rows", "vocabulary"),
 )
-MASK = Space(
-    kernel="mask_kernel", axes=_mask_axes, seconds=_mask_seconds, classes=("rows", "vocabulary")
+MASK = KernelSpec(
+    function=mask_kernel,
+    grid=_mask_grid,
+    axes={"BLOCK": (1024, 2048, 4096), "num_warps": (4, 8), "num_stages": (1,)},
+    demand=_mask_demand,
+    rounded=("rows", "vocabulary"),
 )
-
-__all__ = [
-    "CHOOSE",
-    "COUNT",
-    "GATHER",
-    "MASK",
-    "MOST",
-    "SUMMARY",
-    "choose_kernel",
-    "count_kernel",
-    "gather_kernel",
-    "mask_kernel",
-    "split",
-    "summary_kernel",
-]

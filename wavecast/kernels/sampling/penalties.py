@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import checks
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Batch, Operator
+from wavecast.kernels.describe import Batch, Operator, Signature, Work, choice, widened
 from wavecast.kernels.pointwise import elementwise
-from wavecast.kernels.space import Settings
-from wavecast.model.bounds import Work
 
-COUNTS = (torch.int32, torch.int16)
-SEEN = (torch.bool, torch.uint8)
+PENALTIES = ("repetition", "presence", "frequency")
+TENSORS = Signature(
+    *("logits: [rows, vocabulary] float", "counts: [rows, vocabulary] int32|int16"),
+    "prompt?: [rows, vocabulary] bool|uint8",
+    *(f"{name}?: [rows] float32" for name in PENALTIES),
+    returns=("out: [rows, vocabulary] =logits",),
+)
 
 
 @triton.jit
@@ -27,44 +26,48 @@ def penalise_kernel(
     PROMPT: tl.constexpr, REPETITION: tl.constexpr, PRESENCE: tl.constexpr,
     FREQUENCY: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    across = tl.cdiv(vocabulary, BLOCK)
-    row = tl.program_id(0) // across * ROWS + tl.arange(0, ROWS)
-    column = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    there = row < rows
-    inside = there[:, None] & (column < vocabulary)[None, :]
-    far = row.to(tl.int64) if WIDE else row
-    place = far[:, None] * stride + column[None, :]
-    x = tl.load(logits_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    counted = far[:, None] * counts_stride + column[None, :]
-    count = tl.load(counts_ptr + counted, mask=inside, other=0)
+    tiles_n = tl.cdiv(vocabulary, BLOCK)
+    row = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(0) % tiles_n * BLOCK + tl.arange(0, BLOCK)
+    row_mask = row < rows
+    mask = row_mask[:, None] & (column < vocabulary)[None, :]
+    row_offset = row.to(tl.int64) if WIDE else row
+    logits_offs = row_offset[:, None] * stride + column[None, :]
+    x = tl.load(logits_ptr + logits_offs, mask=mask, other=0.0).to(tl.float32)
+    counts_offs = row_offset[:, None] * counts_stride + column[None, :]
+    count = tl.load(counts_ptr + counts_offs, mask=mask, other=0)
     if REPETITION:
-        penalty = tl.load(repetition_ptr + row, mask=there, other=1.0)[:, None]
+        penalty = tl.load(repetition_ptr + row, mask=row_mask, other=1.0)[:, None]
         seen = count > 0
         if PROMPT:
-            asked = far[:, None] * prompt_stride + column[None, :]
-            seen = seen | (tl.load(prompt_ptr + asked, mask=inside, other=0) != 0)
+            prompt_offs = row_offset[:, None] * prompt_stride + column[None, :]
+            seen = seen | (tl.load(prompt_ptr + prompt_offs, mask=mask, other=0) != 0)
         x = tl.where(seen, tl.where(x > 0, x * (1.0 / penalty), x * penalty), x)
     if FREQUENCY:
-        each = tl.load(frequency_ptr + row, mask=there, other=0.0)[:, None]
-        x = x - each * count.to(tl.float32)
+        frequency = tl.load(frequency_ptr + row, mask=row_mask, other=0.0)[:, None]
+        x = x - frequency * count.to(tl.float32)
     if PRESENCE:
-        once = tl.load(presence_ptr + row, mask=there, other=0.0)[:, None]
-        x = tl.where(count > 0, x - once, x)
-    to = out_ptr + far[:, None] * vocabulary + column[None, :]
-    tl.store(to, x.to(out_ptr.dtype.element_ty), mask=inside)
+        presence = tl.load(presence_ptr + row, mask=row_mask, other=0.0)[:, None]
+        x = tl.where(count > 0, x - presence, x)
+    out_ptrs = out_ptr + row_offset[:, None] * vocabulary + column[None, :]
+    tl.store(out_ptrs, x.to(out_ptr.dtype.element_ty), mask=mask)
 
 
+PENALISE = elementwise.row_kernel(penalise_kernel, instructions=14.0, live_registers=4.0)
+
+
+@TENSORS.checked
 def penalise(
-    logits: torch.Tensor,
-    counts: torch.Tensor,
-    prompt: torch.Tensor | None = None,
-    repetition: torch.Tensor | None = None,
-    presence: torch.Tensor | None = None,
-    frequency: torch.Tensor | None = None,
-) -> torch.Tensor:
+    logits: Tensor,
+    counts: Tensor,
+    prompt: Tensor | None = None,
+    repetition: Tensor | None = None,
+    presence: Tensor | None = None,
+    frequency: Tensor | None = None,
+) -> Tensor:
     """`logits` [rows, vocabulary] (float32, float16, bfloat16) less likely where a sequence has
     tokens already, in their dtype; `counts` [rows, vocabulary] (int32, int16) says how often each
-    token was generated, `prompt` of that shape (bool or uint8) whether it stands in the prompt.
+    token was generated, `prompt` of that shape (bool or uint8) whether the prompt has it.
 
     Each penalty is [rows] of float32, or None for none, and they come in this order. Logits of
     tokens generated or prompted are divided by `repetition` (over 0; 1 changes nothing) where they
@@ -72,53 +75,35 @@ def penalise(
     taken off for every time a token was generated, `presence` once. In float32. Raises
     ArgumentError.
     """
-    given = {"repetition": repetition, "presence": presence, "frequency": frequency}
-    _check(logits, counts, prompt, given)
     rows, vocabulary = logits.shape
     out = torch.empty((rows, vocabulary), dtype=logits.dtype, device=logits.device)
     if not out.numel():
         return out
+    penalties = dict(zip(PENALTIES, (repetition, presence, frequency), strict=True))
     flat, times = elementwise.rows_of(logits), elementwise.rows_of(counts)
-    asked = times if prompt is None else elementwise.rows_of(prompt.view(torch.uint8))
-    each = (flat if one is None else one.contiguous() for one in given.values())
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        down = triton.cdiv(rows, settings["ROWS"])
-        return (down * triton.cdiv(vocabulary, settings["BLOCK"]),)
-
-    flags = {name.upper(): one is not None for name, one in given.items()}
+    prompted = times if prompt is None else elementwise.rows_of(prompt.view(torch.uint8))
+    flags = {name.upper(): one is not None for name, one in penalties.items()}
     flags["PROMPT"] = prompt is not None and repetition is not None
-    launch(
-        penalise_kernel,
-        grid,
-        (
-            *(flat, times, asked, *each, out, rows, vocabulary),
-            *(flat.stride(0), times.stride(0), asked.stride(0)),
-        ),
-        SPACE,
-        {
-            "rows": rows,
-            "columns": vocabulary,
-            "read": elementwise.bytes_of(flat, times) + flags["PROMPT"],
-            "written": out.element_size(),
-            **flags,
-        },
-        WIDE=checks.wide(flat, times, asked, out),
-        **flags,
+    problem = {"rows": rows, "columns": vocabulary, **elementwise.moved((flat, times), (out,))}
+    problem["read"] += flags["PROMPT"]
+    choice.run(
+        PENALISE,
+        {**problem, **flags},
+        logits=flat,
+        counts=times,
+        prompt=prompted,
+        out=out,
+        vocabulary=vocabulary,
+        stride=flat.stride(0),
+        counts_stride=times.stride(0),
+        prompt_stride=prompted.stride(0),
+        **{name: flat if one is None else one.contiguous() for name, one in penalties.items()},
     )
     return out
 
 
-def penalise_reference(
-    logits: torch.Tensor,
-    counts: torch.Tensor,
-    prompt: torch.Tensor | None = None,
-    repetition: torch.Tensor | None = None,
-    presence: torch.Tensor | None = None,
-    frequency: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """One after the other, in float32 at least."""
-    x = logits.to(torch.promote_types(logits.dtype, torch.float32))
+def penalise_reference(logits, counts, prompt=None, repetition=None, presence=None, frequency=None):
+    x = widened(logits)
     if repetition is not None:
         seen = counts > 0 if prompt is None else (counts > 0) | (prompt != 0)
         penalty = repetition[:, None].to(x.dtype)
@@ -130,33 +115,7 @@ def penalise_reference(
     return x.to(logits.dtype).contiguous()
 
 
-def _check(
-    logits: torch.Tensor,
-    counts: torch.Tensor,
-    prompt: torch.Tensor | None,
-    penalties: dict[str, torch.Tensor | None],
-) -> None:
-    operator = "penalise"
-    checks.dtype_in(operator, "logits", logits, checks.FLOATS)
-    checks.shape_is(operator, "logits", logits, (-1, -1))
-    checks.dtype_in(operator, "counts", counts, COUNTS)
-    checks.shape_is(operator, "counts", counts, logits.shape)
-    if prompt is not None:
-        checks.dtype_in(operator, "prompt", prompt, SEEN)
-        checks.shape_is(operator, "prompt", prompt, logits.shape)
-    for name, tensor in penalties.items():
-        if tensor is not None:
-            checks.dtype_in(operator, name, tensor, (torch.float32,))
-            checks.shape_is(operator, name, tensor, logits.shape[:1])
-    checks.same_device(operator, logits=logits, counts=counts, prompt=prompt, **penalties)
-
-
-SPACE = elementwise.row_space("penalise_kernel", operations=14.0, held=4.0)
-
-
-def _inputs(
-    make: Make, rows: int, vocabulary: int, dtype: str, given: str = "trpf", counts: str = "int32"
-) -> dict[str, Any]:
+def _inputs(make, rows, vocabulary, dtype, given="trpf", counts="int32"):
     """`given`: t(he prompt), r(epetition), p(resence), f(requency)."""
     times = make.integers((rows, vocabulary), -6, 4, counts).clamp_min(0)
     return {
@@ -169,40 +128,34 @@ def _inputs(
     }
 
 
-def _work(
-    rows: int, vocabulary: int, dtype: str, given: str = "trpf", counts: str = "int32"
-) -> Work:
+def _work(rows, vocabulary, dtype, given="trpf", counts="int32"):
     elements = rows * vocabulary
-    size, times = getattr(torch, dtype).itemsize, getattr(torch, counts).itemsize
-    read = elements * (size + times + ("t" in given))
+    size, count_size = getattr(torch, dtype).itemsize, getattr(torch, counts).itemsize
+    read = elements * (size + count_size + ("t" in given))
     return Work({"vector_fp32": 8.0 * elements}, read, elements * size, "formula", "formula")
 
 
-OPERATORS = (
-    Operator(
-        name="penalise",
-        summary="repetition, presence and frequency penalties on logits",
-        call=penalise,
-        reference=penalise_reference,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(
-            ("logits", "counts", "prompt", "repetition", "presence", "frequency"), merged=True
-        ),
-        cases=(
-            {"rows": 3, "vocabulary": 1003, "dtype": "float32"},
-            {"rows": 5, "vocabulary": 300, "dtype": "bfloat16", "given": "rf", "counts": "int16"},
-        ),
-        thorough=(
-            {"rows": 2, "vocabulary": 5000, "dtype": "float16", "given": "tr"},
-            {"rows": 33, "vocabulary": 70, "dtype": "float32", "given": "p"},
-            {"rows": 4, "vocabulary": 129, "dtype": "bfloat16", "given": "tpf"},
-        ),
-        shapes=(
-            {"rows": 64, "vocabulary": 128256, "dtype": "float32"},
-            {"rows": 64, "vocabulary": 128256, "dtype": "bfloat16", "counts": "int16"},
-        ),
-        spaces=(SPACE,),
-        exact=("repetition", "presence", "frequency"),
+OPERATOR = Operator(
+    summary="repetition, presence and frequency penalties on logits",
+    call=penalise,
+    reference=penalise_reference,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work,
+    batch=Batch(("logits", "counts", "prompt", "repetition", "presence", "frequency"), merged=True),
+    cases=(
+        {"rows": 3, "vocabulary": 1003, "dtype": "float32"},
+        {"rows": 5, "vocabulary": 300, "dtype": "bfloat16", "given": "rf", "counts": "int16"},
     ),
+    thorough=(
+        {"rows": 2, "vocabulary": 5000, "dtype": "float16", "given": "tr"},
+        {"rows": 33, "vocabulary": 70, "dtype": "float32", "given": "p"},
+        {"rows": 4, "vocabulary": 129, "dtype": "bfloat16", "given": "tpf"},
+    ),
+    shapes=(
+        {"rows": 64, "vocabulary": 128256, "dtype": "float32"},
+        {"rows": 64, "vocabulary": 128256, "dtype": "bfloat16", "counts": "int16"},
+    ),
+    kernels=(PENALISE,),
+    exact=("repetition", "presence", "frequency"),
 )
