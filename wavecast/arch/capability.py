@@ -37,6 +37,7 @@ class Capabilities:
     direct_to_lds: bool
     bf16_conversion: bool
     registers_per_lane: int
+    fp8_conversion: tuple[str, ...]
 
 
 @cache

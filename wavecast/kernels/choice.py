@@ -131,6 +131,7 @@ def bound(
         for name, one in spec.workspaces(problem, settings).items()
     }
     known = {**problem, **settings, **workspaces, **arguments}
+    known |= spec.derived(known)
     parameters = spec.parameters
     if "WIDE" in parameters and "WIDE" not in known:
         known["WIDE"] = checks.wide(*tensors, *workspaces.values())

@@ -5,9 +5,9 @@
 A line is `name: [dimensions] dtypes`; `name?` may be None. A dimension is a name, which stands for
 one size wherever it occurs, a number, `_` for any size, or an expression of names bound before it
 (`columns / 2`, `cdiv(columns, group)`); `...` stands for any number of dimensions, the same
-wherever it occurs, which calls made from sizes have from those that `leading` names. Dtypes are
-separated by `|`: names of torch (`int8`), the classes of `CLASSES`, or `=x` for the dtype of the
-tensor x. No dtypes: any.
+wherever it occurs, which calls made from sizes have from those that `leading` names, and `_...` for
+any number that need not be the same. Dtypes are separated by `|`: names of torch (`int8`), the
+classes of `CLASSES`, or `=x` for the dtype of the tensor x. No dtypes: any.
 
 From this follow the checks of arguments, the tensors of a call made from plain sizes, the fake
 results, the bytes that a call must move at least, and the table in the operator's page.
@@ -85,8 +85,8 @@ class Dimension:
     @staticmethod
     def parse(text: str) -> Dimension:
         """From the text between commas. Raises ValueError for what is no dimension."""
-        if text == "..." or text.isidentifier():
-            return Dimension(text, text == "...", text, None)
+        if text in ("...", "_...") or text.isidentifier():
+            return Dimension(text, text.endswith("..."), text, None)
         tree = ast.parse(text, mode="eval")
         return Dimension(text, False, "", compile(tree, "<dimension>", "eval"))
 
@@ -169,7 +169,7 @@ class TensorSpec:
         for one in self.dimensions:
             if one.leading:
                 sizes = tuple(tensor.shape[len(expected) : len(expected) + several])
-                expected.extend(bound.setdefault(one.name, sizes))
+                expected.extend(sizes if one.text == "_..." else bound.setdefault(one.name, sizes))
                 continue
             size = None if one.text == "_" else one.size(bound)
             if one.name and one.name != "_" and size is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,7 +48,9 @@ class KernelSpec:
 
     `function` is the `triton.jit` function; a launch passes its parameters by name
     (`wavecast.kernels.choice.run`). `grid(problem, settings)` are the programs, and
-    `workspaces(problem, settings)` the scratch tensors by parameter name.
+    `workspaces(problem, settings)` the scratch tensors by parameter name. `derived(values)` are
+    arguments that depend on others and on the settings, all of which `values` has: descriptors of
+    tiles, say.
 
     `axes(problem, device)`, or a constant mapping, are the values to combine;
     `fits(problem, settings, device)` refuses combinations that cannot run (LDS, matrix shapes) or
@@ -66,6 +69,7 @@ class KernelSpec:
     workspaces: Callable[[Problem, Settings], Mapping[str, Workspace]] = field(
         default=lambda *_: {}
     )
+    derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=lambda _: {})
     rounded: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -83,8 +87,9 @@ class KernelSpec:
     @cached_property
     def required(self) -> tuple[str, ...]:
         """The names in `parameters` that have no default."""
-        defaults = {one.name for one in self.function.params if one.has_default}
-        return tuple(name for name, label in self.parameters.items() if label not in defaults)
+        signature = inspect.signature(self.function.fn).parameters
+        named = ((name, signature[label]) for name, label in self.parameters.items())
+        return tuple(name for name, one in named if one.default is one.empty)
 
     def key(self, problem: Problem) -> tuple[tuple[str, Any], ...]:
         """The tuning key: what all problems that share a configuration have in common."""

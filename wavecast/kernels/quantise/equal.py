@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
+from torch import Tensor
 
 from wavecast.kernels.operator import Sizes
 
 
-def same_codes(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], sizes: Sizes) -> str:
+def same_codes(got: Sequence[Tensor], expected: Sequence[Tensor], sizes: Sizes) -> str:
     """What differs between codes and scales, "" when nothing does; every NaN equals another."""
-    for place, (mine, right) in enumerate(zip(got, expected, strict=True)):
+    for index, (mine, right) in enumerate(zip(got, expected, strict=True)):
         if mine.dtype != right.dtype or mine.shape != right.shape:
             return (
-                f"result {place} is {mine.dtype} {tuple(mine.shape)}, "
+                f"result {index} is {mine.dtype} {tuple(mine.shape)}, "
                 f"expected {right.dtype} {tuple(right.shape)}"
             )
         wrong = mine.double() != right.double()
@@ -22,10 +22,12 @@ def same_codes(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], si
         if bool(wrong.any()):
             first = tuple(wrong.nonzero()[0].tolist())
             return (
-                f"result {place}: {int(wrong.sum())} of {wrong.numel()} differ, first at {first}: "
+                f"result {index}: {int(wrong.sum())} of {wrong.numel()} differ, first at {first}: "
                 f"{float(mine[first])}, expected {float(right[first])}"
             )
     return ""
 
 
-__all__ = ["same_codes"]
+def with_format(to: str, *given: Sizes) -> tuple[Sizes, ...]:
+    """Sizes of calls, each with the format `to` to quantise to."""
+    return tuple({**one, "to": to} for one in given)

@@ -15,8 +15,8 @@ import triton.language as tl
 
 from wavecast.arch import Device
 from wavecast.kernels import checks
-from wavecast.kernels.space import Problem, Settings
-from wavecast.model.chip import Chip
+from wavecast.kernels.spec import Problem, Settings
+from wavecast.model.coefficients import coefficient
 
 FP8: Final = {
     torch.float8_e4m3fn: "e4m3fn",
@@ -25,15 +25,6 @@ FP8: Final = {
     torch.float8_e5m2fnuz: "e5m2fnuz",
 }
 """The fp8 formats by dtype."""
-
-_NATIVE: Final = {
-    "gfx942": ("e4m3fnuz", "e5m2fnuz"),
-    "gfx950": ("e4m3fn", "e5m2"),
-    "gfx1201": ("e4m3fn", "e5m2"),
-    "sm_90": ("e4m3fn", "e5m2"),
-    "sm_100": ("e4m3fn", "e5m2"),
-}
-"""Formats that a target's instructions convert float32 to."""
 
 _HALVED: Final = {"e4m3fn": "e4m3fnuz", "e5m2": "e5m2fnuz"}
 """Formats whose codes are those of half the values in another, but for NaN and the sign of zero."""
@@ -69,7 +60,7 @@ FORMATS: Final = {
 
 def native(name: str, device: Device) -> bool:
     """Whether a device has instructions that convert float32 to a format."""
-    return name in _NATIVE.get(device.target, ())
+    return f"float8_{name}" in device.capabilities.fp8_conversion
 
 
 def way(name: str, device: Device) -> str:
@@ -105,8 +96,9 @@ def rounding(kind: str, device: Device) -> dict[str, Any]:
 
 
 def operations(kind: str, device: Device) -> float:
-    """Vector instructions per element that finds its code in a format, or in `int8`."""
-    return 8.0 if kind == "int8" else {"whole": 8.0, "half": 11.0, "": 18.0}[way(kind, device)]
+    """Vector instructions that find the code of an element in a format, or in `int8`."""
+    conversion = "whole" if kind == "int8" else way(kind, device) or "none"
+    return coefficient("ranking", f"codes_instructions_{conversion}").of(device)
 
 
 def fp8_name(operator: str, dtype: torch.dtype) -> str:
@@ -120,8 +112,10 @@ def fp8_name(operator: str, dtype: torch.dtype) -> str:
 def straddling(elements: int, problem: Problem, settings: Settings, device: Device) -> float:
     """How much longer a kernel takes whose lanes hold more than 16 bytes of input: Triton then
     gives each lane 16 codes in a row, and its loads of 16 bytes leave gaps that others fill."""
-    held = elements / (settings["num_warps"] * Chip.of(device).lanes)
-    return 1.0 if held * problem["bytes"] <= 16 else 1.4
+    lane = elements / (settings["num_warps"] * device.wave_lanes)
+    if lane * problem["bytes"] <= 16:
+        return 1.0
+    return coefficient("ranking", "codes_gapped_loads").of(device)
 
 
 @triton.jit
@@ -131,24 +125,24 @@ def codes_of(
 ):  # fmt: skip
     """The codes (uint8) of float32 values, saturated at `MOST`; NaN stays NaN. NATIVE: `way`."""
     if NATIVE == "half":
-        held = tl.minimum(tl.maximum(value * 0.5, -0.5 * MOST), 0.5 * MOST)
+        clamped = tl.minimum(tl.maximum(value * 0.5, -0.5 * MOST), 0.5 * MOST)
         if KIND == "e4m3fn":
-            code = held.to(tl.float8e4b8).to(tl.uint8, bitcast=True)
+            code = clamped.to(tl.float8e4b8).to(tl.uint8, bitcast=True)
         else:
-            code = held.to(tl.float8e5b16).to(tl.uint8, bitcast=True)
+            code = clamped.to(tl.float8e5b16).to(tl.uint8, bitcast=True)
         sign = (value.to(tl.uint32, bitcast=True) >> 24) & 0x80
         code = (tl.where(value == value, code.to(tl.uint32), 0x7F) | sign).to(tl.uint8)
     elif NATIVE == "whole":
-        held = tl.minimum(tl.maximum(value, -MOST), MOST)
-        held = tl.where(value != value, value, held)
+        clamped = tl.minimum(tl.maximum(value, -MOST), MOST)
+        clamped = tl.where(value != value, value, clamped)
         if KIND == "e4m3fn":
-            code = held.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
+            code = clamped.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
         elif KIND == "e4m3fnuz":
-            code = held.to(tl.float8e4b8).to(tl.uint8, bitcast=True)
+            code = clamped.to(tl.float8e4b8).to(tl.uint8, bitcast=True)
         elif KIND == "e5m2":
-            code = held.to(tl.float8e5).to(tl.uint8, bitcast=True)
+            code = clamped.to(tl.float8e5).to(tl.uint8, bitcast=True)
         else:
-            code = held.to(tl.float8e5b16).to(tl.uint8, bitcast=True)
+            code = clamped.to(tl.float8e5b16).to(tl.uint8, bitcast=True)
     else:
         SHIFT: tl.constexpr = 23 - MANTISSA
         LOWEST: tl.constexpr = (128 - BIAS) << 23
@@ -158,13 +152,13 @@ def codes_of(
         sign = (bits >> 31) << TOP
         size = bits & 0x7FFFFFFF
         most = tl.full((1,), MOST, tl.float32).to(tl.uint32, bitcast=True)
-        held = tl.minimum(size, most)
+        clamped = tl.minimum(size, most)
         normal = (
-            held - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((held >> SHIFT) & 1)  # pyright: ignore[reportOperatorIssue]
+            clamped - ((127 - BIAS) << 23) + ((1 << (SHIFT - 1)) - 1) + ((clamped >> SHIFT) & 1)  # pyright: ignore[reportOperatorIssue]
         ) >> SHIFT
         magic = tl.full((1,), MAGIC, tl.uint32).to(tl.float32, bitcast=True)
-        small = (held.to(tl.float32, bitcast=True) + magic).to(tl.uint32, bitcast=True) - MAGIC
-        code = tl.where(held < LOWEST, small, normal)
+        small = (clamped.to(tl.float32, bitcast=True) + magic).to(tl.uint32, bitcast=True) - MAGIC
+        code = tl.where(clamped < LOWEST, small, normal)
         if KIND == "e4m3fnuz" or KIND == "e5m2fnuz":
             code = tl.where(code == 0, 0, code | sign)
             code = tl.where(size > 0x7F800000, 0x80, code)
@@ -243,34 +237,11 @@ def halves_of(x):
 def integers_of(value):
     """float32 values from -127 to 127 rounded to int8, ties to even; those beyond saturate, and NaN
     is 0, as it is for AMD's conversions and PyTorch's."""
-    held = tl.where(value == value, tl.minimum(tl.maximum(value, -127.0), 127.0), 0.0)
-    return ((held + 12582912.0).to(tl.int32, bitcast=True) & 0xFF).to(tl.uint8)
+    clamped = tl.where(value == value, tl.minimum(tl.maximum(value, -127.0), 127.0), 0.0)
+    return ((clamped + 12582912.0).to(tl.int32, bitcast=True) & 0xFF).to(tl.uint8)
 
 
 @triton.jit
 def sizes_of(value):
     """The bits of absolute float32 values: they order as these do, with NaN above all."""
     return value.to(tl.uint32, bitcast=True) & 0x7FFFFFFF
-
-
-__all__ = [
-    "FORMATS",
-    "FP8",
-    "LEAST",
-    "Format",
-    "codes_of",
-    "constants",
-    "fp8_name",
-    "fp8_of",
-    "half_of",
-    "halves_of",
-    "integers_of",
-    "most_of",
-    "native",
-    "operations",
-    "rounding",
-    "sizes_of",
-    "straddling",
-    "values_of",
-    "way",
-]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Batch, Operator, Sizes
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Batch,
+    Demand,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    Sizes,
+    StreamingKernel,
+    Work,
+    checks,
+    choice,
+    widened,
+)
 from wavecast.kernels.quantise.equal import same_codes
 from wavecast.kernels.quantise.formats import (
     LEAST,
@@ -24,17 +34,16 @@ from wavecast.kernels.quantise.formats import (
     sizes_of,
     straddling,
 )
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent
-from wavecast.model.bounds import Work
 
 _WIDTHS = (32, 64, 128, 256)
 """Columns of a group."""
+TENSORS = Signature("x: [..., columns] float")
 
 
 @triton.jit
 def quantise_group_kernel(
-    x_ptr, codes_ptr, scale_ptr, count, columns, across, stride, least,
+    x_ptr, codes_ptr, scale_ptr, count, columns, groups_per_row, stride, least,
     GROUPS: tl.constexpr, WIDTH: tl.constexpr, POWERS: tl.constexpr, WIDE: tl.constexpr,
     KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
     NATIVE: tl.constexpr,
@@ -43,11 +52,11 @@ def quantise_group_kernel(
     group = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     if not WIDE:
         group = group.to(tl.int32)
-    row = group // across
-    start = (group % across) * WIDTH
+    row = group // groups_per_row
+    start = (group % groups_per_row) * WIDTH
     column = start[:, None] + tl.arange(0, WIDTH)[None, :]
-    inside = (group < count)[:, None] & (column < columns)
-    x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
+    mask = (group < count)[:, None] & (column < columns)
+    x = tl.load(x_ptr + row[:, None] * stride + column, mask=mask, other=0.0).to(tl.float32)
     largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
     largest = largest.to(tl.float32, bitcast=True)
     most = tl.full((GROUPS,), MOST, tl.float32)
@@ -62,15 +71,43 @@ def quantise_group_kernel(
         factor = tl.div_rn(most, largest)
     tl.store(scale_ptr + group, scale, mask=group < count)
     code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
-    tl.store(codes_ptr + row[:, None] * columns + column, code, mask=inside)
+    tl.store(codes_ptr + row[:, None] * columns + column, code, mask=mask)
 
 
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    return 512 <= settings["GROUPS"] * problem["width"] <= 16384
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    elements, total = (n * problem["width"] for n in (settings["GROUPS"], problem["groups"]))
+    found = StreamingKernel(
+        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
+        read=total * problem["bytes"],
+        written=total,
+        elements=elements,
+        instructions=2.0 + operations(problem["kind"], device),
+        live_registers=2.0,
+    )
+    return found.slowed(straddling(elements, problem, settings, device))
+
+
+GROUP = KernelSpec(
+    function=quantise_group_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
+    axes={"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1,)},
+    fits=_fits,
+    demand=_demand,
+    rounded=("groups",),
+)
+
+
+@TENSORS.checked
 def quantise_fp8_group(
-    x: torch.Tensor,
+    x: Tensor,
     dtype: torch.dtype = torch.float8_e4m3fn,
     group: int = 128,
     powers: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Groups of columns in fp8, each with a scale of its own.
 
     `x` is [..., columns] of float32, float16 or bfloat16; `dtype` an fp8 dtype with greatest value
@@ -83,48 +120,41 @@ def quantise_fp8_group(
     """
     operator = "quantise_fp8_group"
     kind = fp8_name(operator, dtype)
-    checks.require(x.dim() > 0, operator, "x is a scalar")
-    checks.dtype_in(operator, "x", x, checks.FLOATS)
     checks.require(group in _WIDTHS, operator, f"groups of {group}; it takes 32, 64, 128 and 256")
     columns = x.shape[-1]
-    across = triton.cdiv(columns, group)
+    groups_per_row = triton.cdiv(columns, group)
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
-    scale = torch.empty((*x.shape[:-1], across), dtype=torch.float32, device=x.device)
+    scale = torch.empty((*x.shape[:-1], groups_per_row), dtype=torch.float32, device=x.device)
     if not x.numel():
         return codes, scale
-    flat = x.reshape(-1, columns)
-    flat = adjacent(flat)
-    count = flat.shape[0] * across
-    launch(
-        quantise_group_kernel,
-        lambda settings: (triton.cdiv(count, settings["GROUPS"]),),
-        (
-            *(flat, codes.view(torch.uint8), scale, count),
-            *(columns, across, flat.stride(0), LEAST),
-        ),
+    flat = adjacent(x.reshape(-1, columns))
+    count = scale.numel()
+    choice.run(
         GROUP,
         {"groups": count, "width": group, "bytes": x.element_size(), "kind": kind},
+        x=flat,
+        codes=codes.view(torch.uint8),
+        scale=scale,
+        count=count,
+        columns=columns,
+        groups_per_row=groups_per_row,
+        stride=flat.stride(0),
+        least=LEAST,
         WIDTH=group,
         POWERS=powers,
-        WIDE=checks.wide(flat, codes),
         **constants(kind, gpu.launching()),
     )
     return codes, scale
 
 
-def quantise_fp8_group_reference(
-    x: torch.Tensor,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 128,
-    powers: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def quantise_fp8_group_reference(x, dtype=torch.float8_e4m3fn, group=128, powers=False):
     """In float32 at least, by PyTorch's cast."""
     most = torch.finfo(dtype).max
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide = widened(x)
     columns = x.shape[-1]
-    across = (columns + group - 1) // group
-    padded = torch.nn.functional.pad(wide, (0, across * group - columns))
-    parts = padded.reshape(*x.shape[:-1], across, group)
+    groups_per_row = (columns + group - 1) // group
+    padded = torch.nn.functional.pad(wide, (0, groups_per_row * group - columns))
+    parts = padded.reshape(*x.shape[:-1], groups_per_row, group)
     largest = parts.abs().amax(-1, keepdim=True).clamp_min(LEAST)
     scale = largest / most
     if powers:
@@ -139,50 +169,12 @@ def quantise_fp8_group_reference(
     return codes.contiguous(), scale.squeeze(-1).float().contiguous()
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1,)}
-
-
-def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    return 512 <= settings["GROUPS"] * problem["width"] <= 16384
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    elements = settings["GROUPS"] * problem["width"]
-    total = problem["groups"] * problem["width"]
-    return straddling(elements, problem, settings, device) * estimates.streaming(
-        device,
-        settings,
-        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
-        read=total * problem["bytes"],
-        written=total,
-        elements=elements,
-        operations=2.0 + operations(problem["kind"], device),
-        held=2.0,
-    )
-
-
-GROUP = Space(
-    kernel="quantise_group_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("groups",)
-)
-
-
-def _inputs(
-    make: Make,
-    rows: int,
-    columns: int,
-    dtype: str,
-    to: str,
-    group: int = 128,
-    powers: bool = False,
-) -> dict[str, Any]:
+def _inputs(make, rows, columns, dtype, to, group=128, powers=False):
     x = make.normal((rows, columns), dtype)
     return {"x": x, "dtype": make.dtype(to), "group": group, "powers": powers}
 
 
-def _work(
-    rows: int, columns: int, dtype: str, to: str, group: int = 128, powers: bool = False
-) -> Work:
+def _work(rows, columns, dtype, group=128, **_):
     size = getattr(torch, dtype).itemsize
     flops = {"vector_fp32": 2.0 * rows * columns}
     written = rows * columns + 4.0 * rows * triton.cdiv(columns, group)
@@ -200,10 +192,10 @@ _CASES: tuple[Sizes, ...] = (
 
 OPERATORS = (
     Operator(
-        name="quantise_fp8_group",
         summary="groups of columns in fp8 with a scale each",
         call=quantise_fp8_group,
         reference=quantise_fp8_group_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         batch=Batch(("x",)),
@@ -219,7 +211,7 @@ OPERATORS = (
             {"rows": 8192, "columns": 4096, **_FNUZ},
             {"rows": 64, "columns": 7168, **_FNUZ},
         ),
-        spaces=(GROUP,),
+        kernels=(GROUP,),
         exact=("x",),
         compare=same_codes,
     ),

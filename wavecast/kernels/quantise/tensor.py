@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
-from wavecast.kernels.quantise.equal import same_codes
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Demand,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    Work,
+    checks,
+    choice,
+    widened,
+)
+from wavecast.kernels.quantise.equal import same_codes, with_format
 from wavecast.kernels.quantise.formats import (
     LEAST,
     codes_of,
@@ -26,75 +34,126 @@ from wavecast.kernels.quantise.formats import (
     sizes_of,
     straddling,
 )
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.bounds import Work
 
-_PARTS: Final = 1024
+_PARTS = 1024
 """The most parts whose largest values are found apart; every workgroup of the second pass reads
 them all."""
-_PART: Final = 4096
+_PART = 4096
 """Elements of a part, where there are few."""
+TENSORS = Signature("x: [...] float", "scale?: [_...] float32", leading="rows columns")
 
 
 @triton.jit
 def largest_kernel(
-    x_ptr, found_ptr, count, rounds, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    x_ptr, part_max_ptr, count, iterations, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The bits of each program's largest absolute value; programs take blocks in turns."""
-    first = tl.program_id(0) * BLOCK
+    """The bits of each program's largest absolute value; programs take every n-th block."""
+    start = tl.program_id(0) * BLOCK
     step = tl.num_programs(0) * BLOCK
     if WIDE:
-        first = first.to(tl.int64)
-    found = tl.zeros((BLOCK,), tl.uint32)
-    for _ in range(rounds):
-        at = first + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + at, mask=at < count, other=0.0).to(tl.float32)
-        found = tl.maximum(found, sizes_of(x))
-        first += step
-    tl.store(found_ptr + tl.program_id(0), tl.max(found, axis=0))
+        start = start.to(tl.int64)
+    lane_max = tl.zeros((BLOCK,), tl.uint32)
+    for _ in range(iterations):
+        offs = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offs, mask=offs < count, other=0.0).to(tl.float32)
+        lane_max = tl.maximum(lane_max, sizes_of(x))
+        start += step
+    tl.store(part_max_ptr + tl.program_id(0), tl.max(lane_max, axis=0))
 
 
 @triton.jit
 def quantise_tensor_kernel(
-    x_ptr, codes_ptr, given_ptr, found_ptr, scale_ptr, count, least,
+    x_ptr, codes_ptr, static_ptr, part_max_ptr, scale_ptr, count, least,
     PARTS: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr, KIND: tl.constexpr,
     MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Codes by the scale at `given_ptr`, or (None) by the largest of the `PARTS` values that
+    """Codes by the scale at `static_ptr`, or (None) by the largest of the `PARTS` values that
     `largest_kernel` found. The first program stores the scale."""
-    number = tl.program_id(0)
-    at = number * BLOCK + tl.arange(0, BLOCK)
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
     if WIDE:
-        at = number.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    x = tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        offs = pid.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < count
+    x = tl.load(x_ptr + offs, mask=mask, other=0.0).to(tl.float32)
     one = tl.arange(0, 1)
-    if given_ptr is not None:
-        scale = tl.load(given_ptr + one)
+    if static_ptr is not None:
+        scale = tl.load(static_ptr + one)
         factor = tl.div_rn(tl.full((1,), 1.0, tl.float32), scale)
     else:
         part = tl.arange(0, triton.next_power_of_2(PARTS))  # pyright: ignore[reportArgumentType]
-        found = tl.load(found_ptr + part, mask=part < PARTS, other=0).to(tl.uint32)
-        found = tl.max(found, axis=0, keep_dims=True)
-        largest = tl.maximum(found, least.to(tl.uint32, bitcast=True))
+        lane_max = tl.load(part_max_ptr + part, mask=part < PARTS, other=0).to(tl.uint32)
+        lane_max = tl.max(lane_max, axis=0, keep_dims=True)
+        largest = tl.maximum(lane_max, least.to(tl.uint32, bitcast=True))
         largest = largest.to(tl.float32, bitcast=True)
         most = tl.full((1,), MOST, tl.float32)
         scale = tl.div_rn(largest, most)
         factor = tl.div_rn(most, largest)
-    if number == 0:
+    if pid == 0:
         tl.store(scale_ptr + one, scale)
     if KIND == "int8":
         code = integers_of(x * factor)
     else:
         code = codes_of(x * factor, KIND, MANTISSA, BIAS, MOST, NATIVE)
-    tl.store(codes_ptr + at, code, mask=inside)
+    tl.store(codes_ptr + offs, code, mask=mask)
+
+
+def _parts(count: int) -> int:
+    return min(_PARTS, triton.cdiv(count, _PART))
+
+
+def _largest_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    count, parts = problem["count"], _parts(problem["count"])
+    return StreamingKernel(
+        workgroups=parts,
+        read=count * problem["bytes"],
+        written=4 * parts,
+        elements=settings["BLOCK"],
+        instructions=3.0 * triton.cdiv(count, parts * settings["BLOCK"]),
+        live_registers=2.0,
+    )
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    count, block = problem["count"], settings["BLOCK"]
+    workgroups = triton.cdiv(count, block)
+    again = 0 if problem["given"] else 4 * _parts(count) * workgroups
+    found = StreamingKernel(
+        workgroups=workgroups,
+        read=count * problem["bytes"] + again,
+        written=count,
+        elements=block,
+        instructions=operations(problem["kind"], device),
+        live_registers=2.0,
+    )
+    return found.slowed(straddling(block, problem, settings, device))
+
+
+LARGEST = KernelSpec(
+    function=largest_kernel,
+    grid=lambda problem, settings: (_parts(problem["count"]),),
+    axes={"BLOCK": (4096, 8192), "num_warps": (4, 8, 16), "num_stages": (1,)},
+    demand=_largest_demand,
+    derived=lambda values: {
+        "iterations": triton.cdiv(values["count"], _parts(values["count"]) * values["BLOCK"])
+    },
+    rounded=("count",),
+)
+TENSOR = KernelSpec(
+    function=quantise_tensor_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+    axes={
+        "BLOCK": (1024, 2048, 4096, 8192, 16384),
+        "num_warps": (2, 4, 8, 16),
+        "num_stages": (1,),
+    },
+    demand=_demand,
+    rounded=("count",),
+)
 
 
 def quantise_fp8_tensor(
-    x: torch.Tensor,
-    scale: torch.Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, scale: Tensor | None = None, dtype: torch.dtype = torch.float8_e4m3fn
+) -> tuple[Tensor, Tensor]:
     """A tensor in fp8 with one scale: `x ≈ codes.float() * scale`, as `scaled_matmul` takes it.
 
     `x` has any shape and is of float32, float16 or bfloat16; `dtype` is an fp8 dtype with greatest
@@ -108,19 +167,12 @@ def quantise_fp8_tensor(
     return _whole("quantise_fp8_tensor", x, scale, dtype, fp8_name("quantise_fp8_tensor", dtype))
 
 
-def quantise_fp8_tensor_reference(
-    x: torch.Tensor,
-    scale: torch.Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """In float32 at least, by PyTorch's cast."""
+def quantise_fp8_tensor_reference(x, scale=None, dtype=torch.float8_e4m3fn):
     scaled, scale = _scaled(x, scale, torch.finfo(dtype).max)
     return scaled.to(dtype).contiguous(), scale
 
 
-def quantise_int8_tensor(
-    x: torch.Tensor, scale: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+def quantise_int8_tensor(x: Tensor, scale: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """A tensor in int8 with one scale and no zero point: `x ≈ codes.float() * scale`, as
     `scaled_matmul` takes it.
 
@@ -130,18 +182,13 @@ def quantise_int8_tensor(
     return _whole("quantise_int8_tensor", x, scale, torch.int8, "int8")
 
 
-def quantise_int8_tensor_reference(
-    x: torch.Tensor, scale: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """In float32 at least."""
+def quantise_int8_tensor_reference(x, scale=None):
     scaled, scale = _scaled(x, scale, 127.0)
     return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
-def _scaled(
-    x: torch.Tensor, scale: torch.Tensor | None, most: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+def _scaled(x: Tensor, scale: Tensor | None, most: float) -> tuple[Tensor, Tensor]:
+    wide = widened(x)
     if scale is not None:
         known = scale.reshape(1).to(wide.dtype)
         factor = torch.ones_like(known) / known
@@ -155,15 +202,13 @@ def _scaled(
 
 
 def _whole(
-    operator: str, x: torch.Tensor, given: torch.Tensor | None, dtype: torch.dtype, kind: str
-) -> tuple[torch.Tensor, torch.Tensor]:
-    checks.dtype_in(operator, "x", x, checks.FLOATS)
-    if given is not None:
-        checks.dtype_in(operator, "scale", given, (torch.float32,))
-        checks.require(given.numel() == 1, operator, "scale has not one element")
-        checks.same_device(operator, x=x, scale=given)
+    operator: str, x: Tensor, given: Tensor | None, dtype: torch.dtype, kind: str
+) -> tuple[Tensor, Tensor]:
+    TENSORS.check(operator, {"x": x, "scale": given})
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
     count = x.numel()
+    if given is not None:
+        checks.require(given.numel() == 1, operator, "scale has not one element")
     if not count:
         if given is not None:
             return codes, given.reshape(1).clone()
@@ -171,111 +216,41 @@ def _whole(
         return codes, torch.full((1,), least, dtype=torch.float32, device=x.device)
     x = x.contiguous()
     scale = torch.empty(1, dtype=torch.float32, device=x.device)
-    wide = checks.wide(x)
-    problem = {"count": count, "bytes": x.element_size(), "kind": kind, "given": given is not None}
-    parts = min(_PARTS, triton.cdiv(count, _PART))
-    found = scale
+    size = {"count": count, "bytes": x.element_size()}
+    part_max = scale
     if given is None:
-        found = torch.empty(parts, dtype=torch.int32, device=x.device)
-        arguments: list[Any] = [x, found, count, 0]
-
-        def grid(settings: Settings) -> tuple[int, ...]:
-            # The launch takes the arguments after it has the grid: the rounds of these settings.
-            arguments[-1] = triton.cdiv(count, parts * settings["BLOCK"])
-            return (parts,)
-
-        launch(
-            largest_kernel,
-            grid,
-            arguments,
-            LARGEST,
-            {"count": count, "bytes": x.element_size()},
-            WIDE=wide,
-        )
-    launch(
-        quantise_tensor_kernel,
-        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
-        (x, codes.view(torch.uint8), given, found, scale, count, LEAST),
+        part_max = torch.empty(_parts(count), dtype=torch.int32, device=x.device)
+        choice.run(LARGEST, size, x=x, part_max=part_max)
+    choice.run(
         TENSOR,
-        problem,
-        PARTS=parts,
-        WIDE=wide,
+        {**size, "kind": kind, "given": given is not None},
+        x=x,
+        codes=codes.view(torch.uint8),
+        static=given,
+        part_max=part_max,
+        scale=scale,
+        least=LEAST,
+        PARTS=_parts(count),
         **rounding(kind, gpu.launching()),
     )
     return codes, scale
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {
-        "BLOCK": (1024, 2048, 4096, 8192, 16384),
-        "num_warps": (2, 4, 8, 16),
-        "num_stages": (1,),
-    }
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    count, block = problem["count"], settings["BLOCK"]
-    workgroups = triton.cdiv(count, block)
-    again = 0 if problem["given"] else 4 * min(_PARTS, triton.cdiv(count, _PART)) * workgroups
-    return straddling(block, problem, settings, device) * estimates.streaming(
-        device,
-        settings,
-        workgroups=workgroups,
-        read=count * problem["bytes"] + again,
-        written=count,
-        elements=block,
-        operations=operations(problem["kind"], device),
-        held=2.0,
-    )
-
-
-def _largest_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"BLOCK": (4096, 8192), "num_warps": (4, 8, 16), "num_stages": (1,)}
-
-
-def _largest_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    count = problem["count"]
-    parts = min(_PARTS, triton.cdiv(count, _PART))
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=parts,
-        read=count * problem["bytes"],
-        written=4 * parts,
-        elements=settings["BLOCK"],
-        operations=3.0 * triton.cdiv(count, parts * settings["BLOCK"]),
-        held=2.0,
-    )
-
-
-LARGEST = Space(
-    kernel="largest_kernel", axes=_largest_axes, seconds=_largest_seconds, classes=("count",)
-)
-TENSOR = Space(kernel="quantise_tensor_kernel", axes=_axes, seconds=_seconds, classes=("count",))
-
-
-def _inputs(
-    make: Make, rows: int, columns: int, dtype: str, to: str = "", static: bool = False
-) -> dict[str, Any]:
+def _inputs(make, rows, columns, dtype, to="", static=False):
     """`static`: a scale at which some values saturate."""
-    given: dict[str, Any] = {
+    given = {
         "x": make.normal((rows, columns), dtype),
         "scale": make.uniform((1,), "float32", 0.004, 0.02) if static else None,
     }
     return {**given, "dtype": make.dtype(to)} if to else given
 
 
-def _work(rows: int, columns: int, dtype: str, to: str = "", static: bool = False) -> Work:
+def _work(rows, columns, dtype, static=False, **_):
     """Found scales need every value before the first code: a tensor that no cache holds is read
     twice."""
     count = rows * columns
     read = count * getattr(torch, dtype).itemsize * (1 if static else 2)
-    flops = {"vector_fp32": 2.0 * count}
-    return Work(flops, read, count + 4.0, "formula", "formula")
-
-
-def _with(to: str, *sizes: Sizes) -> tuple[Sizes, ...]:
-    return tuple({**one, "to": to} for one in sizes)
+    return Work({"vector_fp32": 2.0 * count}, read, count + 4.0, "formula", "formula")
 
 
 _CASES = (
@@ -292,38 +267,38 @@ _SHAPES = (
 
 OPERATORS = (
     Operator(
-        name="quantise_fp8_tensor",
         summary="a tensor in fp8 with one scale, given or found",
         call=quantise_fp8_tensor,
         reference=quantise_fp8_tensor_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         cases=(
-            *_with("float8_e4m3fn", *_CASES[:2]),
-            *_with("float8_e4m3fnuz", _CASES[2]),
-            *_with("float8_e5m2", _CASES[3]),
+            *with_format("float8_e4m3fn", *_CASES[:2]),
+            *with_format("float8_e4m3fnuz", _CASES[2]),
+            *with_format("float8_e5m2", _CASES[3]),
         ),
         thorough=(
-            *_with("float8_e4m3fnuz", *_CASES[:2], _CASES[3]),
-            *_with("float8_e5m2", *_CASES[:3]),
-            *_with("float8_e5m2fnuz", *_CASES),
-            *_with("float8_e4m3fn", *_CASES[2:]),
+            *with_format("float8_e4m3fnuz", *_CASES[:2], _CASES[3]),
+            *with_format("float8_e5m2", *_CASES[:3]),
+            *with_format("float8_e5m2fnuz", *_CASES),
+            *with_format("float8_e4m3fn", *_CASES[2:]),
         ),
-        shapes=(*_with("float8_e4m3fn", *_SHAPES), *_with("float8_e4m3fnuz", *_SHAPES)),
-        spaces=(LARGEST, TENSOR),
+        shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
+        kernels=(LARGEST, TENSOR),
         exact=("x", "scale"),
         compare=same_codes,
     ),
     Operator(
-        name="quantise_int8_tensor",
         summary="a tensor in int8 with one scale, given or found",
         call=quantise_int8_tensor,
         reference=quantise_int8_tensor_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         cases=_CASES,
         shapes=_SHAPES,
-        spaces=(LARGEST, TENSOR),
+        kernels=(LARGEST, TENSOR),
         exact=("x", "scale"),
         compare=same_codes,
     ),

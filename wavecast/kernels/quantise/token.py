@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Batch, Operator, Sizes
-from wavecast.kernels.quantise.equal import same_codes
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Batch,
+    Demand,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    Work,
+    choice,
+    sizes,
+    widened,
+)
+from wavecast.kernels.quantise.equal import same_codes, with_format
 from wavecast.kernels.quantise.formats import (
     LEAST,
     codes_of,
@@ -26,66 +36,101 @@ from wavecast.kernels.quantise.formats import (
     sizes_of,
     straddling,
 )
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent
-from wavecast.model.bounds import Work
 
 _WHOLE_ROW = 8192
-"""Columns a program holds at once; longer rows are walked twice."""
+"""Columns a program holds at once; longer rows are read twice."""
+TENSORS = Signature("x: [..., columns] float")
 
 
 @triton.jit
 def quantise_token_kernel(
-    x_ptr, codes_ptr, scale_ptr, owners_ptr, rows, columns, stride, owners, least,
+    x_ptr, codes_ptr, scale_ptr, owners_ptr, rows, columns, stride, num_owners, least,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, WIDE: tl.constexpr,
     KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Rows whose owner (if `owners_ptr` has them) is none of `owners` are left out."""
+    """Rows whose owner (if `owners_ptr` has them) is none of `num_owners` are left out."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    place = tl.arange(0, BLOCK)
-    valid = row < rows
+    offs_n = tl.arange(0, BLOCK)
+    row_mask = row < rows
     if owners_ptr is not None:
-        owner = tl.load(owners_ptr + row, mask=valid, other=-1)
-        valid = (owner >= 0) & (owner < owners)
-    at = row.to(tl.int64) if WIDE else row
-    from_row = x_ptr + at[:, None] * stride + place[None, :]
-    to_row = codes_ptr + at[:, None] * columns + place[None, :]
+        owner = tl.load(owners_ptr + row, mask=row_mask, other=-1)
+        row_mask = (owner >= 0) & (owner < num_owners)
+    row_offs = row.to(tl.int64) if WIDE else row
+    x_ptrs = x_ptr + row_offs[:, None] * stride + offs_n[None, :]
+    codes_ptrs = codes_ptr + row_offs[:, None] * columns + offs_n[None, :]
     if WHOLE:
-        inside = valid[:, None] & (place < columns)[None, :]
-        x = tl.load(from_row, mask=inside, other=0.0).to(tl.float32)
+        mask = row_mask[:, None] & (offs_n < columns)[None, :]
+        x = tl.load(x_ptrs, mask=mask, other=0.0).to(tl.float32)
         largest = tl.max(sizes_of(x), axis=1)
     else:
         found = tl.zeros((ROWS, BLOCK), tl.uint32)
         for start in range(0, columns, BLOCK):
-            inside = valid[:, None] & (start + place < columns)[None, :]
-            x = tl.load(from_row + start, mask=inside, other=0.0).to(tl.float32)
+            mask = row_mask[:, None] & (start + offs_n < columns)[None, :]
+            x = tl.load(x_ptrs + start, mask=mask, other=0.0).to(tl.float32)
             found = tl.maximum(found, sizes_of(x))
         largest = tl.max(found, axis=1)
     largest = tl.maximum(largest, least.to(tl.uint32, bitcast=True)).to(tl.float32, bitcast=True)
     most = tl.full((ROWS,), MOST, tl.float32)
-    tl.store(scale_ptr + row, tl.div_rn(largest, most), mask=valid)
+    tl.store(scale_ptr + row, tl.div_rn(largest, most), mask=row_mask)
     factor = tl.div_rn(most, largest)[:, None]
     if WHOLE:
         if KIND == "int8":
             code = integers_of(x * factor)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
             code = codes_of(x * factor, KIND, MANTISSA, BIAS, MOST, NATIVE)  # pyright: ignore[reportPossiblyUnboundVariable]
-        tl.store(to_row, code, mask=inside)  # pyright: ignore[reportPossiblyUnboundVariable]
+        tl.store(codes_ptrs, code, mask=mask)  # pyright: ignore[reportPossiblyUnboundVariable]
     else:
         for start in range(0, columns, BLOCK):
-            inside = valid[:, None] & (start + place < columns)[None, :]
-            x = tl.load(from_row + start, mask=inside, other=0.0).to(tl.float32)
+            mask = row_mask[:, None] & (start + offs_n < columns)[None, :]
+            x = tl.load(x_ptrs + start, mask=mask, other=0.0).to(tl.float32)
             if KIND == "int8":
                 code = integers_of(x * factor)
             else:
                 code = codes_of(x * factor, KIND, MANTISSA, BIAS, MOST, NATIVE)
-            tl.store(to_row + start, code, mask=inside)
+            tl.store(codes_ptrs + start, code, mask=mask)
+
+
+def _axes(problem: Problem, device: Device) -> Axes:
+    columns = min(triton.next_power_of_2(problem["columns"]), _WHOLE_ROW)
+    whole = problem["columns"] <= _WHOLE_ROW
+    return {
+        "BLOCK": (columns,) if whole else (1024, 2048, 4096),
+        "ROWS": (1, 2, 4, 8) if columns <= 1024 else (1,),
+        "num_warps": (1, 2, 4, 8, 16, 32) if device.wave_lanes == 32 else (1, 2, 4, 8, 16),
+        "num_stages": (1,),
+    }
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    rows, columns = problem["rows"], problem["columns"]
+    passes = 1 if columns <= _WHOLE_ROW else 2
+    elements = settings["ROWS"] * settings["BLOCK"]
+    each = operations(problem["kind"], device) + 3.0 * (passes - 1)
+    found = StreamingKernel(
+        workgroups=triton.cdiv(rows, settings["ROWS"]),
+        read=rows * columns * problem["bytes"] * passes,
+        written=rows * columns,
+        elements=elements,
+        instructions=each * triton.cdiv(columns, settings["BLOCK"]),
+        live_registers=2.0,
+    )
+    return found.slowed(straddling(elements, problem, settings, device))
+
+
+TOKEN = KernelSpec(
+    function=quantise_token_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
+    axes=_axes,
+    demand=_demand,
+    rounded=("rows",),
+)
 
 
 def quantise_fp8_token(
-    x: torch.Tensor, dtype: torch.dtype = torch.float8_e4m3fn
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn
+) -> tuple[Tensor, Tensor]:
     """Rows in fp8, each with a scale of its own: `x ≈ codes.float() * scale`.
 
     `x` is [..., columns] of float32, float16 or bfloat16; `dtype` an fp8 dtype with greatest value
@@ -97,15 +142,12 @@ def quantise_fp8_token(
     return per_row("quantise_fp8_token", x, dtype, fp8_name("quantise_fp8_token", dtype))
 
 
-def quantise_fp8_token_reference(
-    x: torch.Tensor, dtype: torch.dtype = torch.float8_e4m3fn
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """In float32 at least, by PyTorch's cast."""
+def quantise_fp8_token_reference(x, dtype=torch.float8_e4m3fn):
     scaled, scale = _scaled(x, torch.finfo(dtype).max)
     return scaled.to(dtype).contiguous(), scale
 
 
-def quantise_int8_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def quantise_int8_token(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rows in int8, each with a scale of its own: `x ≈ codes.float() * scale`, no zero point.
 
     `x` is [..., columns] of float32, float16 or bfloat16. Returns codes [..., columns] from -127 to
@@ -117,14 +159,13 @@ def quantise_int8_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return per_row("quantise_int8_token", x, torch.int8, "int8")
 
 
-def quantise_int8_token_reference(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """In float32 at least."""
+def quantise_int8_token_reference(x):
     scaled, scale = _scaled(x, 127.0)
     return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
-def _scaled(x: torch.Tensor, most: float) -> tuple[torch.Tensor, torch.Tensor]:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+def _scaled(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
+    wide = widened(x)
     if not x.shape[-1]:
         return wide, wide.new_full((*x.shape[:-1], 1), LEAST / most, dtype=torch.float32)
     largest = wide.abs().amax(-1, keepdim=True).clamp_min(LEAST)
@@ -135,137 +176,92 @@ def _scaled(x: torch.Tensor, most: float) -> tuple[torch.Tensor, torch.Tensor]:
 
 def per_row(
     operator: str,
-    x: torch.Tensor,
+    x: Tensor,
     dtype: torch.dtype,
     kind: str,
-    owners: torch.Tensor | None = None,
+    owners: Tensor | None = None,
     count: int = 0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Codes and scales for `operator`. With `owners`, an int32 per row, rows of those that are none
     of `count` are neither read nor written: a mixture's tokens without an expert."""
-    checks.require(x.dim() > 0, operator, "x is a scalar")
-    checks.dtype_in(operator, "x", x, checks.FLOATS)
+    TENSORS.check(operator, {"x": x})
     columns = x.shape[-1]
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
-    if not x.numel():
-        shape = (*x.shape[:-1], 1)
-        least = LEAST / most_of(kind)
-        return codes, torch.full(shape, least, dtype=torch.float32, device=x.device)
     scale = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
-    flat = x.reshape(-1, columns)
-    flat = adjacent(flat)
-    rows = flat.shape[0]
-    launch(
-        quantise_token_kernel,
-        lambda settings: (triton.cdiv(rows, settings["ROWS"]),),
-        (
-            *(flat, codes.view(torch.uint8), scale, owners),
-            *(rows, columns, flat.stride(0), count, LEAST),
-        ),
+    if not x.numel():
+        return codes, scale.fill_(LEAST / most_of(kind))
+    flat = adjacent(x.reshape(-1, columns))
+    problem = {"rows": flat.shape[0], "columns": columns, "bytes": x.element_size(), "kind": kind}
+    choice.run(
         TOKEN,
-        {"rows": rows, "columns": columns, "bytes": x.element_size(), "kind": kind},
+        problem,
+        x=flat,
+        codes=codes.view(torch.uint8),
+        scale=scale,
+        owners=owners,
+        num_owners=count,
+        stride=flat.stride(0),
+        least=LEAST,
         WHOLE=columns <= _WHOLE_ROW,
-        WIDE=checks.wide(flat, codes),
         **rounding(kind, gpu.launching()),
     )
     return codes, scale
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    columns = min(triton.next_power_of_2(problem["columns"]), _WHOLE_ROW)
-    whole = problem["columns"] <= _WHOLE_ROW
-    return {
-        "BLOCK": (columns,) if whole else (1024, 2048, 4096),
-        "ROWS": (1, 2, 4, 8) if columns <= 1024 else (1,),
-        "num_warps": (1, 2, 4, 8, 16, 32) if device.limits().wave_lanes == 32 else (1, 2, 4, 8, 16),
-        "num_stages": (1,),
-    }
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, columns = problem["rows"], problem["columns"]
-    passes = 1 if columns <= _WHOLE_ROW else 2
-    return straddling(settings["ROWS"] * settings["BLOCK"], problem, settings, device) * (
-        estimates.streaming(
-            device,
-            settings,
-            workgroups=triton.cdiv(rows, settings["ROWS"]),
-            read=rows * columns * problem["bytes"] * passes,
-            written=rows * columns,
-            elements=settings["ROWS"] * settings["BLOCK"],
-            operations=(operations(problem["kind"], device) + 3.0 * (passes - 1))
-            * triton.cdiv(columns, settings["BLOCK"]),
-            held=2.0,
-        )
-    )
-
-
-TOKEN = Space(kernel="quantise_token_kernel", axes=_axes, seconds=_seconds, classes=("rows",))
-
-
-def _inputs(make: Make, rows: int, columns: int, dtype: str, to: str = "") -> dict[str, Any]:
-    given: dict[str, Any] = {"x": make.normal((rows, columns), dtype)}
+def _inputs(make, rows, columns, dtype, to=""):
+    given = {"x": make.normal((rows, columns), dtype)}
     return {**given, "dtype": make.dtype(to)} if to else given
 
 
-def _work(rows: int, columns: int, dtype: str, to: str = "") -> Work:
+def _work(rows, columns, dtype, **_):
     size = getattr(torch, dtype).itemsize
     flops = {"vector_fp32": 2.0 * rows * columns}
     written = rows * columns + 4.0 * rows
     return Work(flops, rows * columns * size, written, "formula", "formula")
 
 
-def _with(to: str, *sizes: Sizes) -> tuple[Sizes, ...]:
-    return tuple({**one, "to": to} for one in sizes)
-
-
-_CASES = (
-    {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-    {"rows": 3, "columns": 17, "dtype": "float32"},
-    {"rows": 33, "columns": 64, "dtype": "float16"},
-    {"rows": 2, "columns": 9000, "dtype": "bfloat16"},
+_CASES = sizes(
+    "rows columns dtype",
+    *((5, 300, "bfloat16"), (3, 17, "float32"), (33, 64, "float16"), (2, 9000, "bfloat16")),
 )
-_SHAPES = (
-    {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
-    {"rows": 64, "columns": 7168, "dtype": "bfloat16"},
-)
+_SHAPES = sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16"))
 
 OPERATORS = (
     Operator(
-        name="quantise_fp8_token",
         summary="rows in fp8 with a scale each",
         call=quantise_fp8_token,
         reference=quantise_fp8_token_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         batch=Batch(("x",)),
         cases=(
-            *_with("float8_e4m3fn", *_CASES[:2]),
-            *_with("float8_e4m3fnuz", _CASES[2]),
-            *_with("float8_e5m2", _CASES[3]),
+            *with_format("float8_e4m3fn", *_CASES[:2]),
+            *with_format("float8_e4m3fnuz", _CASES[2]),
+            *with_format("float8_e5m2", _CASES[3]),
         ),
         thorough=(
-            *_with("float8_e4m3fnuz", *_CASES),
-            *_with("float8_e5m2", *_CASES[:2]),
-            *_with("float8_e5m2fnuz", *_CASES[:2]),
-            *_with("float8_e4m3fn", _CASES[3]),
+            *with_format("float8_e4m3fnuz", *_CASES),
+            *with_format("float8_e5m2", *_CASES[:2]),
+            *with_format("float8_e5m2fnuz", *_CASES[:2]),
+            *with_format("float8_e4m3fn", _CASES[3]),
         ),
-        shapes=(*_with("float8_e4m3fn", *_SHAPES), *_with("float8_e4m3fnuz", *_SHAPES)),
-        spaces=(TOKEN,),
+        shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
+        kernels=(TOKEN,),
         exact=("x",),
         compare=same_codes,
     ),
     Operator(
-        name="quantise_int8_token",
         summary="rows in int8 with a scale each",
         call=quantise_int8_token,
         reference=quantise_int8_token_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         batch=Batch(("x",)),
         cases=_CASES,
         shapes=_SHAPES,
-        spaces=(TOKEN,),
+        kernels=(TOKEN,),
         exact=("x",),
         compare=same_codes,
     ),

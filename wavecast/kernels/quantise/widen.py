@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Tolerance
+from wavecast.kernels.describe import (
+    Demand,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    Tolerance,
+    Work,
+    checks,
+    choice,
+    coefficient,
+)
 from wavecast.kernels.quantise.formats import values_of
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.bounds import Work
 
-CODES = {
-    torch.uint8: "e2m1",
-    torch.float8_e4m3fn: "e4m3",
-    torch.float8_e5m2: "e5m2",
-}
+CODES = {torch.uint8: "e2m1", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
 """Formats of elements, as Triton names them, by the dtype that holds their codes."""
 _VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-"""What the codes of e2m1 without sign stand for."""
+"""The values of the codes of e2m1 without sign."""
+TENSORS = Signature("codes: [..., _] uint8|float8_e4m3fn|float8_e5m2", "scale: [..., _] uint8")
 
 
 @triton.jit
@@ -36,8 +39,8 @@ def widened_mx(codes, scale, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl
         code = tl.reshape(tl.join(codes & 15, codes >> 4), (ROWS, COLUMNS)).to(tl.uint32)
         size = ((code & 7) << 22).to(tl.float32, bitcast=True)
         tiny = tl.full((1, 1), 0x7E800000, tl.uint32).to(tl.float32, bitcast=True)
-        held = (size * tiny).to(tl.uint32, bitcast=True) | ((code >> 3) << 31)
-        value = held.to(tl.float32, bitcast=True)
+        signed = (size * tiny).to(tl.uint32, bitcast=True) | ((code >> 3) << 31)
+        value = signed.to(tl.float32, bitcast=True)
     else:
         KNOWN: tl.constexpr = "e4m3fn" if KIND == "e4m3" else KIND  # pyright: ignore[reportAssignmentType]
         value = values_of(codes.to(tl.uint8, bitcast=True), KNOWN)
@@ -51,36 +54,73 @@ def widened_mx(codes, scale, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl
 
 @triton.jit
 def dequantise_mx_kernel(
-    codes_ptr, scale_ptr, out_ptr, rows, columns, across,
+    codes_ptr, scale_ptr, out_ptr, rows, columns, blocks_per_row,
     KIND: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     PACKED: tl.constexpr = 2 if KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     if WIDE:
         row = row.to(tl.int64)
-    first = tl.program_id(0) * COLUMNS
-    place = first // PACKED + tl.arange(0, COLUMNS // PACKED)
-    valid = (row < rows)[:, None]
+    start = tl.program_id(0) * COLUMNS
+    code_offs = start // PACKED + tl.arange(0, COLUMNS // PACKED)
+    row_mask = (row < rows)[:, None]
     codes = tl.load(
-        codes_ptr + row[:, None] * (columns // PACKED) + place[None, :],
-        mask=valid & (place * PACKED < columns)[None, :],
+        codes_ptr + row[:, None] * (columns // PACKED) + code_offs[None, :],
+        mask=row_mask & (code_offs * PACKED < columns)[None, :],
         other=0.0 if KIND != "e2m1" else 0,
     )
-    block = first // 32 + tl.arange(0, COLUMNS // 32)
+    block = start // 32 + tl.arange(0, COLUMNS // 32)
     scale = tl.load(
-        scale_ptr + row[:, None] * across + block[None, :],
-        mask=valid & (block < across)[None, :],
+        scale_ptr + row[:, None] * blocks_per_row + block[None, :],
+        mask=row_mask & (block < blocks_per_row)[None, :],
         other=0,
     )
     value = widened_mx(codes, scale, KIND, ROWS, COLUMNS)
-    at = first + tl.arange(0, COLUMNS)
-    to = out_ptr + row[:, None] * columns + at[None, :]
-    tl.store(to, value.to(out_ptr.dtype.element_ty), mask=valid & (at < columns)[None, :])
+    offs = start + tl.arange(0, COLUMNS)
+    out_ptrs = out_ptr + row[:, None] * columns + offs[None, :]
+    tl.store(
+        out_ptrs, value.to(out_ptr.dtype.element_ty), mask=row_mask & (offs < columns)[None, :]
+    )
 
 
-def dequantise_mx(
-    codes: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype = torch.bfloat16
-) -> torch.Tensor:
+def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    tiles_n = triton.cdiv(problem["columns"], settings["COLUMNS"])
+    return tiles_n, triton.cdiv(problem["rows"], settings["ROWS"])
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    rows, columns = problem["rows"], problem["columns"]
+    elements = settings["ROWS"] * settings["COLUMNS"]
+    lane = elements / (settings["num_warps"] * device.wave_lanes)
+    tiles_n, tiles_m = _grid(problem, settings)
+    found = StreamingKernel(
+        workgroups=tiles_n * tiles_m,
+        read=rows * columns / 2,
+        written=rows * columns * problem["bytes"],
+        elements=elements,
+        instructions=10.0,
+        live_registers=2.0,
+    )
+    penalty = coefficient("ranking", "widen_lane_elements_penalty").of(device)
+    return found.slowed(1.0 + penalty * abs(lane - 8) / 8)
+
+
+WIDEN = KernelSpec(
+    function=dequantise_mx_kernel,
+    grid=_grid,
+    axes={
+        "ROWS": (1, 4, 16),
+        "COLUMNS": (256, 512, 1024, 2048),
+        "num_warps": (4, 8),
+        "num_stages": (1,),
+    },
+    demand=_demand,
+    rounded=("rows",),
+)
+
+
+@TENSORS.checked
+def dequantise_mx(codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """The values of mxfp4 or mxfp8 (`quantise_mxfp4`, `quantise_mxfp8`).
 
     `codes` is [..., columns / 2] of uint8 (mxfp4) or [..., columns] of float8_e4m3fn or float8_e5m2
@@ -89,35 +129,29 @@ def dequantise_mx(
     Raises ArgumentError.
     """
     name = "dequantise_mx"
-    checks.require(codes.dim() > 0, name, "codes is a scalar")
-    checks.dtype_in(name, "codes", codes, tuple(CODES))
-    checks.dtype_in(name, "scale", scale, (torch.uint8,))
     known = ", ".join(str(one).removeprefix("torch.") for one in checks.FLOATS)
     checks.require(dtype in checks.FLOATS, name, f"dtype is none of {known}")
     columns = codes.shape[-1] * (2 if codes.dtype == torch.uint8 else 1)
-    across = triton.cdiv(columns, 32)
-    checks.shape_is(name, "scale", scale, (*codes.shape[:-1], across))
-    checks.same_device(name, codes=codes, scale=scale)
+    blocks_per_row = triton.cdiv(columns, 32)
+    checks.shape_is(name, "scale", scale, (*codes.shape[:-1], blocks_per_row))
     out = torch.empty((*codes.shape[:-1], columns), dtype=dtype, device=codes.device)
     if not out.numel():
         return out
-    rows = out.numel() // columns
     kind = CODES[codes.dtype]
-    launch(
-        dequantise_mx_kernel,
-        lambda s: (triton.cdiv(columns, s["COLUMNS"]), triton.cdiv(rows, s["ROWS"])),
-        (codes.contiguous(), scale.contiguous(), out, rows, columns, across),
+    rows = out.numel() // columns
+    choice.run(
         WIDEN,
         {"rows": rows, "columns": columns, "kind": kind, "bytes": out.element_size()},
+        codes=codes.contiguous(),
+        scale=scale.contiguous(),
+        out=out,
+        blocks_per_row=blocks_per_row,
         KIND=kind,
-        WIDE=checks.wide(out),
     )
     return out
 
 
-def dequantise_mx_reference(
-    codes: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype = torch.bfloat16
-) -> torch.Tensor:
+def dequantise_mx_reference(codes, scale, dtype=torch.bfloat16):
     """By the values of codes, in float64, which holds all of them."""
     if codes.dtype == torch.uint8:
         both = torch.stack((codes & 15, codes >> 4), -1).flatten(-2)
@@ -131,72 +165,39 @@ def dequantise_mx_reference(
     return (wide * each).to(dtype).contiguous()
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {
-        "ROWS": (1, 4, 16),
-        "COLUMNS": (256, 512, 1024, 2048),
-        "num_warps": (4, 8),
-        "num_stages": (1,),
-    }
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, columns = problem["rows"], problem["columns"]
-    elements = settings["ROWS"] * settings["COLUMNS"]
-    per_lane = elements / (settings["num_warps"] * device.limits().wave_lanes)
-    uneven = 1.0 + 0.1 * abs(per_lane - 8) / 8
-    count = triton.cdiv(rows, settings["ROWS"]) * triton.cdiv(columns, settings["COLUMNS"])
-    return uneven * estimates.streaming(
-        device,
-        settings,
-        workgroups=count,
-        read=rows * columns / 2,
-        written=rows * columns * problem["bytes"],
-        elements=elements,
-        operations=10.0,
-        held=2.0,
-    )
-
-
-WIDEN = Space(kernel="dequantise_mx_kernel", axes=_axes, seconds=_seconds, classes=("rows",))
-
-
-def _inputs(make: Make, rows: int, columns: int, codes: str, dtype: str) -> dict[str, Any]:
-    across = triton.cdiv(columns, 32)
+def _inputs(make, rows, columns, codes, dtype):
     packed = codes == "uint8"
     return {
         "codes": make.integers((rows, columns // 2), 0, 256, "uint8")
         if packed
         else make.normal((rows, columns), codes, 8.0),
-        "scale": make.integers((rows, across), 110, 140, "uint8"),
+        "scale": make.integers((rows, triton.cdiv(columns, 32)), 110, 140, "uint8"),
         "dtype": make.dtype(dtype),
     }
 
 
-def _work(rows: int, columns: int, codes: str, dtype: str) -> Work:
+def _work(rows, columns, codes, dtype):
     size = getattr(torch, dtype).itemsize
     read = rows * columns * (0.5 if codes == "uint8" else 1.0) + rows * triton.cdiv(columns, 32)
     flops = {"vector_fp32": 1.0 * rows * columns}
     return Work(flops, read, rows * columns * size, "formula", "formula")
 
 
-OPERATORS = (
-    Operator(
-        name="dequantise_mx",
-        summary="the values of mxfp4 and mxfp8",
-        call=dequantise_mx,
-        reference=dequantise_mx_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=(
-            {"rows": 5, "columns": 300, "codes": "uint8", "dtype": "bfloat16"},
-            {"rows": 19, "columns": 64, "codes": "float8_e4m3fn", "dtype": "float32"},
-            {"rows": 3, "columns": 1100, "codes": "float8_e5m2", "dtype": "bfloat16"},
-        ),
-        thorough=({"rows": 3, "columns": 100, "codes": "uint8", "dtype": "float16"},),
-        shapes=({"rows": 8192, "columns": 4096, "codes": "uint8", "dtype": "bfloat16"},),
-        spaces=(WIDEN,),
-        tolerance=Tolerance(ulps=0.0, accumulated=0.0),
-        exact=("codes",),
+OPERATOR = Operator(
+    summary="the values of mxfp4 and mxfp8",
+    call=dequantise_mx,
+    reference=dequantise_mx_reference,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work,
+    cases=(
+        {"rows": 5, "columns": 300, "codes": "uint8", "dtype": "bfloat16"},
+        {"rows": 19, "columns": 64, "codes": "float8_e4m3fn", "dtype": "float32"},
+        {"rows": 3, "columns": 1100, "codes": "float8_e5m2", "dtype": "bfloat16"},
     ),
+    thorough=({"rows": 3, "columns": 100, "codes": "uint8", "dtype": "float16"},),
+    shapes=({"rows": 8192, "columns": 4096, "codes": "uint8", "dtype": "bfloat16"},),
+    kernels=(WIDEN,),
+    tolerance=Tolerance(ulps=0.0, accumulated=0.0),
+    exact=("codes",),
 )
