@@ -1,0 +1,127 @@
+"""Launches follow from the spec of a kernel: by name, with what need not be given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+triton = pytest.importorskip("triton", reason="needs Triton")
+
+import triton.language as tl  # noqa: E402
+
+from wavecast import arch  # noqa: E402
+from wavecast.errors import MissingFact  # noqa: E402
+from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.kernels import choice  # noqa: E402
+from wavecast.kernels.spec import KernelSpec, Workspace  # noqa: E402
+from wavecast.model.ranking import Constant, StreamingKernel  # noqa: E402
+
+pytestmark = pytest.mark.torch
+MI300X = arch.load("mi300x")
+
+
+@triton.jit
+def scaled_kernel(
+    x_ptr, y_ptr, partial_ptr, count, factor, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr,
+):  # fmt: skip
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < count)
+    tl.store(y_ptr + offs, x * factor, mask=offs < count)
+    tl.store(partial_ptr + tl.program_id(0), tl.sum(x))
+
+
+def spec(**changes: Any) -> KernelSpec:
+    known: dict[str, Any] = {
+        "function": scaled_kernel,
+        "grid": lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+        "axes": {"BLOCK": (64, 128, 256), "num_warps": (1,), "kpack": (1,)},
+        "demand": lambda problem, settings, device: Constant(-settings["BLOCK"]),
+        "workspaces": lambda problem, settings: {
+            "partial": Workspace((triton.cdiv(problem["count"], settings["BLOCK"]),), zeroed=True)
+        },
+    }
+    return KernelSpec(**{**known, **changes})
+
+
+def bound(**changes: Any) -> choice.Bound:
+    x = torch.ones(1000)
+    arguments = {"x": x, "y": torch.empty_like(x), "factor": 2.0, **changes}
+    return choice.bound(spec(), {"count": 1000}, arguments, {"BLOCK": 256, "num_warps": 1}, MI300X)
+
+
+def test_what_the_problem_settings_and_device_have_need_not_be_given() -> None:
+    found = bound()
+    assert found.grid == (4,)
+    given = found.arguments
+    assert (given["count"], given["BLOCK"], given["WIDE"], given["XCDS"]) == (1000, 256, False, 8)
+    assert given["partial_ptr"] is found.workspaces["partial"]
+    assert torch.equal(found.workspaces["partial"], torch.zeros(4))
+    assert bound(WIDE=True).arguments["WIDE"] is True
+
+
+def test_offsets_are_wide_where_a_tensor_reaches_beyond_32_bits() -> None:
+    far = torch.empty(1, device="meta").expand(2).as_strided((2,), (2**31,))
+    assert bound(x=far).arguments["WIDE"] is True
+
+
+def test_arguments_a_kernel_lacks_or_does_not_have_are_named() -> None:
+    x = torch.ones(3)
+    with pytest.raises(TypeError, match=r"scaled_kernel lacks \['factor'\] and does not take \[\]"):
+        choice.bound(spec(), {"count": 3}, {"x": x, "y": x}, {"BLOCK": 64}, MI300X)
+    with pytest.raises(TypeError, match=r"does not take \['weight'\]"):
+        bound(weight=1)
+
+
+def test_configurations_are_ranked_by_demand_among_those_that_fit() -> None:
+    every = spec().ranked({"count": 1000}, MI300X)
+    assert [one.settings["BLOCK"] for one in every] == [256, 128, 64]
+    few = spec(fits=lambda problem, settings, device: settings["BLOCK"] < 256)
+    assert [one.settings["BLOCK"] for one in few.ranked({"count": 1000}, MI300X)] == [128, 64]
+
+
+def test_options_of_amd_are_left_out_elsewhere() -> None:
+    found = spec().ranked({"count": 1000}, arch.load("h100_sxm"))
+    assert all("kpack" not in one.settings for one in found)
+
+
+def test_without_a_fact_configurations_stay_in_the_order_of_the_axes() -> None:
+    def demand(problem: Any, settings: Any, device: Any) -> Any:
+        raise MissingFact("nobody measured it")
+
+    found = spec(demand=demand).ranked({"count": 1000}, MI300X)
+    assert [one.settings["BLOCK"] for one in found] == [64, 128, 256]
+
+
+def test_the_tuning_key_rounds_sizes_and_leaves_out_what_is_ignored() -> None:
+    one = spec(rounded=("count",), ignored=("programs",))
+    assert one.key({"count": 1000, "dtype": "fp16", "programs": 7}) == (
+        ("count", 1024),
+        ("dtype", "fp16"),
+    )
+
+
+def test_a_launch_returns_its_settings_and_workspaces() -> None:
+    x = torch.ones(1000)
+    choice.forget()
+    with capture(MI300X) as launches:
+        made = choice.run(spec(), {"count": 1000}, x=x, y=torch.empty_like(x), factor=3.0)
+    assert made.settings["BLOCK"] == 256
+    assert tuple(made.workspaces["partial"].shape) == (4,)
+    assert len(launches) == 1
+
+
+def test_demands_add_up() -> None:
+    one = StreamingKernel(workgroups=64, read=1e9, written=0.0, elements=1024)
+    alone = one.seconds(MI300X, 4)
+    assert (one + Constant(1.0)).seconds(MI300X, 4) == pytest.approx(1.0 + alone)
+    assert one.slowed(2.0).seconds(MI300X, 4) == pytest.approx(2 * alone)
+    assert alone > 1e9 / 5.3e12
+
+
+def test_a_configuration_beyond_the_registers_of_a_lane_ranks_last() -> None:
+    small = StreamingKernel(workgroups=1, read=1e9, written=0.0, elements=64)
+    large = StreamingKernel(workgroups=1, read=1.0, written=0.0, elements=64 * 600)
+    assert large.seconds(MI300X, 1) > small.seconds(MI300X, 1)
