@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.documents.support import validated
 from wavecast import arch
 from wavecast.cli.arch import command
 from wavecast.errors import UnknownName, UsageError
@@ -63,8 +64,8 @@ def test_the_choice_among_several_devices_is_on_stderr() -> None:
 
 
 def test_json() -> None:
-    document = json.loads(run("mi300x", "b200", "--format", "json").stdout)
-    assert document["schema"] == "wavecast.arch/1"
+    stdout = run("mi300x", "b200", "--format", "json").stdout
+    document = validated(json.loads(stdout), "wavecast.arch/1")
     mi300x, b200 = document["devices"]
     assert (mi300x["id"], b200["target"]) == ("mi300x", "sm_100")
     assert mi300x["fields"]["peak_clock"] == {
@@ -77,7 +78,8 @@ def test_json() -> None:
     }
     assert b200["fields"]["mem_bw"]["alternatives"][0]["value"] == 7700
     assert "cdna3-white-paper" in document["sources"]
-    assert len(json.loads(run("--format", "json").stdout)["devices"]) == len(arch.devices())
+    everything = validated(json.loads(run("--format", "json").stdout), "wavecast.arch/1")
+    assert len(everything["devices"]) == len(arch.devices())
 
 
 def test_arch_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 pytest.importorskip("scipy", reason="needs SciPy")
 
 from tests.bench.compare.test_compare import record
+from tests.documents.support import validated
 from wavecast.bench.records import Run
 from wavecast.bench.store.sqlite import open_store
 from wavecast.cli.compare import command
@@ -54,8 +55,8 @@ def test_nothing_changed(store: Path) -> None:
 
 
 def test_json(store: Path) -> None:
-    document = json.loads(run(store, "main", "slow", "--format", "json", "--kpi", "spills").output)
-    assert document["schema"] == "wavecast.compare/1"
+    found = run(store, "main", "slow", "--format", "json", "--kpi", "spills")
+    document = validated(json.loads(found.output), "wavecast.compare/1")
     (one,) = document["compared"]
     assert (one["kpi"], one["verdict"], one["before"], one["after"]) == ("spills", "WORSE", 0, 8)
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.bench.diff.test_checkout import git
 from tests.cli.test_main import call
+from tests.documents.support import validated
 from wavecast.bench.diff import environments, releases
 from wavecast.errors import CompileError
 
@@ -70,8 +71,8 @@ def test_worse_is_exit_code_1_and_better_is_not(capsys, pair) -> None:
 
 def test_json_and_html(capsys, pair, tmp_path: Path) -> None:
     code, out, _ = diff(capsys, *pair, "--format", "json")
-    document = json.loads(out)
-    assert (code, document["schema"]) == (0, "wavecast.diff/1")
+    assert code == 0
+    document = validated(json.loads(out), "wavecast.diff/1")
     (kernel,) = document["kernels"]
     assert kernel["in"] == ["before", "after"]
     assert kernel["figures"]["code_instructions"] == {"before": 27.0, "after": 33.0}

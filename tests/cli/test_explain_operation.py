@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import wavecast
+from tests.documents.support import validated
 from wavecast.cli.main import run
 from wavecast.errors import UsageError, WavecastError
 
@@ -37,7 +38,7 @@ def test_json_holds_the_prediction_and_the_roofline(capsys: Capture) -> None:
         capsys, "gemm", "--shape", "64x4096x4096", "--dtype", "bf16", "-f", "json"
     )
     assert code == 0
-    (entry,) = json.loads(out)["operations"]
+    (entry,) = validated(json.loads(out), "wavecast.operation/1")["operations"]
     found = entry["prediction"]
     assert found["low"] <= found["seconds"] <= found["high"]
     assert found["seconds"] >= entry["floor_seconds"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.history.sample import fill, nightly
+from tests.documents.support import validated
 from wavecast.bench.store.sqlite import open_store
 from wavecast.cli.main import run
 
@@ -48,9 +49,8 @@ def test_text(capsys: pytest.CaptureFixture[str], store: Path) -> None:
 
 def test_json(capsys: pytest.CaptureFixture[str], store: Path) -> None:
     code, out, _ = invoke(capsys, "history", "softmax", "--format", "json")
-    document = json.loads(out)
+    document = validated(json.loads(out), "wavecast.history/1")
     assert code == 0
-    assert document["schema"] == "wavecast.history/1"
     (times,) = [one for one in document["series"] if one["kpi"] == "measured_seconds"]
     assert [change["run"] for change in times["changes"]] == ["run08", "run16"]
     assert len(times["points"]) == 20

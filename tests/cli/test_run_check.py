@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.cli.test_main import call
+from tests.documents.support import validated
 
 PLANTED = Path(__file__).parents[1] / "emulate/check/planted.hip"
 ARGUMENTS = ("--grid", "1", "--block", "256", "--arg", "out=f32[256]:zeros")
@@ -65,7 +66,7 @@ def test_json_names_everything(capsys, tmp_path):
     file = tmp_path / "out.json"
     options = ("--check", "--check-format", "json", "--check-output", str(file))
     assert run(capsys, "two_waves_one_place", *options)[0] == 1
-    document = json.loads(file.read_text())
+    document = validated(json.loads(file.read_text()), "wavecast.check/1")
     assert document["schema"] == "wavecast.check/1"
     (report,) = document["reports"]
     assert report["kind"] == "lds-race"

@@ -6,6 +6,7 @@ import io
 
 from rich.console import Console
 
+from tests.documents.support import validated
 from wavecast.bench.diff.bisect import Found, Probe
 from wavecast.bench.diff.result import Delta, Diff, Row
 from wavecast.bench.kpis import kpi
@@ -82,5 +83,5 @@ def test_a_search_shows_every_probe_in_the_order_of_releases() -> None:
 def test_the_answer_in_a_sentence() -> None:
     assert diff_words.conclusion(search("3.9.0")) == "spills became worse with Triton 3.9.0"
     assert diff_words.conclusion(search("")) == "spills is no worse with Triton 3.6.0"
-    document = diff.bisect_document(search(""), None)
+    document = validated(diff.bisect_document(search(""), None), "wavecast.bisect/1")
     assert [probe["verdict"] for probe in document["probes"]] == ["good", "worse", "skipped"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents.support import validated
 from wavecast.errors import InputError
 from wavecast.kernels.configuration import Configuration
 from wavecast.tune import Table, load
@@ -76,7 +77,7 @@ def test_results_are_ranked_simulated_ones_first_then_by_time() -> None:
 def test_a_table_survives_its_file(tmp_path: Path) -> None:
     table = Table.of([(PROBLEM, _result(64, 1e-5)), (PROBLEM, _result(8, reason="no"))])
     path = tmp_path / "table.json"
-    path.write_text(json.dumps(table.to_json()))
+    path.write_text(json.dumps(validated(table.to_json(), "wavecast.tune/1")))
     assert load(path) == table
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from wavecast.arch import Alternative, Device, Quantity, Resolution
+    from wavecast.documents.arch import DeviceJson
 
-SCHEMA = "wavecast.arch/1"
 
 MARKS = {"conflict": "≠", "derived": "=", "guessed": "?", "secondary": "°", "override": "!"}
 """What stands behind a value that is not simply published or measured, by status."""
@@ -259,48 +259,33 @@ def _print_sources(console: Console, devices: Sequence[Device], names: Sequence[
 def _document(chosen: Sequence[Resolution], names: Sequence[str]) -> dict[str, Any]:
     """The same as JSON: identities, facts with origin, and the citations they use."""
     from wavecast.arch import citations
+    from wavecast.documents.arch import ArchDocument
+    from wavecast.documents.base import values
 
     devices = [_device_document(item, names) for item in chosen]
-    used = {
-        key
-        for device in devices
-        for fact in device["fields"].values()
-        for key in (
-            *fact["sources"],
-            *(key for alt in fact["alternatives"] for key in alt["sources"]),
-        )
-    }
+    facts = [fact for device in devices for fact in device.fields.values()]
+    used = {key for fact in facts for key in fact.sources}
+    used |= {key for fact in facts for other in fact.alternatives for key in other.sources}
     known = citations()
-    return {
-        "schema": SCHEMA,
-        "devices": devices,
-        "sources": {key: known[key] for key in sorted(used & known.keys())},
-    }
+    sources = {key: known[key] for key in sorted(used & known.keys())}
+    return values(ArchDocument(devices=devices, sources=sources))
 
 
-def _device_document(item: Resolution, names: Sequence[str]) -> dict[str, Any]:
-    device = item.device
-    facts = {name: fact for name in names if (fact := _fact(device, name)) is not None}
-    return {
-        "id": device.id,
-        "name": device.name,
-        "vendor": device.vendor,
-        "target": device.target,
-        "generation": device.generation,
-        "aliases": list(device.aliases),
-        "note": item.note,
-        "fields": {
-            name: {
-                "value": fact.value,
-                "unit": fact.unit,
-                "status": fact.status,
-                "sources": list(fact.sources),
-                "note": fact.note,
-                "alternatives": [
-                    {"value": other.value, "sources": list(other.source), "note": other.note}
+def _device_document(item: Resolution, names: Sequence[str]) -> DeviceJson:
+    from wavecast.documents.arch import AlternativeFactJson, DeviceJson, FactJson
+
+    facts = {name: fact for name in names if (fact := _fact(item.device, name)) is not None}
+    return DeviceJson.of(
+        item.device,
+        note=item.note,
+        fields={
+            name: FactJson.of(
+                fact,
+                alternatives=[
+                    AlternativeFactJson.of(other, sources=list(other.source))
                     for other in fact.alternatives
                 ],
-            }
+            )
             for name, fact in facts.items()
         },
-    }
+    )

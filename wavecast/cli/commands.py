@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.coefficients",
         "The numbers predictions rest on: values by chip, status, source.",
     ),
+    "schema": ("wavecast.cli.schema", "JSON Schemas of the documents wavecast writes."),
     "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),
     "doctor": (
         "wavecast.cli.doctor",

@@ -30,17 +30,18 @@ def command() -> None:
 @store_option
 def list_runs(form: str, path: Path) -> None:
     """All runs, the oldest first."""
-    from dataclasses import asdict
-
     from rich.console import Console
 
     from wavecast.bench.store.sqlite import open_store
+    from wavecast.documents.base import values
+    from wavecast.documents.measurement import StoredRunJson
     from wavecast.report import store as report
 
     with open_store(path, create=False) as store:
         runs = [(run, sum(1 for _ in store.records(run.id))) for run in store.runs()]
     if form == "json":
-        click.echo(json.dumps([{**asdict(run), "records": n} for run, n in runs], indent=1))
+        listed = [StoredRunJson.of(run, records=number) for run, number in runs]
+        click.echo(json.dumps(values(listed), indent=1))
     else:
         report.render_runs(runs, Console(width=None if sys.stdout.isatty() else 200))
     if not runs:

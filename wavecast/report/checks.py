@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from wavecast import __version__
+from wavecast.documents import base
+from wavecast.documents.check import (
+    CheckDocument,
+    CheckReportJson,
+    InstructionJson,
+    OtherInstructionJson,
+)
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
 from wavecast.report import sarif, source
+from wavecast.report.locations import call_site
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 
 if TYPE_CHECKING:
@@ -16,7 +23,6 @@ if TYPE_CHECKING:
 
     from wavecast.isa.instruction import SourceLocation
 
-SCHEMA = "wavecast.check/1"
 Format = Literal["text", "json", "sarif", "github"]
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
@@ -61,40 +67,32 @@ def totals(reports: Sequence[Report]) -> str:
 
 
 def document(reports: Sequence[Report]) -> dict[str, Any]:
-    """The reports as plain dicts, schema `wavecast.check/1`; see docs/checks.md."""
-    return {
-        "schema": SCHEMA,
-        "wavecast": __version__,
-        "reports": [
-            {
-                "kind": report.kind.rule,
-                "severity": report.severity,
-                "kernel": report.kernel,
-                "arch": report.target,
-                "message": _sentence(report),
-                "explanation": report.explanation,
-                "instruction": {"index": report.instruction, "text": report.text},
-                "location": _location(report.location),
-                "workgroup": list(report.workgroup) if report.workgroup is not None else None,
-                "wave": report.wave,
-                "lanes": list(report.lanes),
-                "addresses": [hex(address) for address in report.addresses],
-                "other": None
-                if report.other is None
-                else {
-                    "index": report.other,
-                    "text": report.other_text,
-                    "location": _location(report.other_location),
-                },
-                "count": report.count,
-            }
-            for report in ordered(reports)
-        ],
-    }
+    """The reports as plain dicts, schema `wavecast.check/1`."""
+    found = [_entry(report) for report in ordered(reports)]
+    return base.values(CheckDocument(wavecast=__version__, reports=found))
 
 
 def dumps(reports: Sequence[Report]) -> str:
-    return json.dumps(document(reports), indent=2, ensure_ascii=False)
+    """The document as JSON text."""
+    return base.dumps(document(reports), indent=2)
+
+
+def _entry(report: Report) -> CheckReportJson:
+    return CheckReportJson.of(
+        report,
+        kind=report.kind.rule,
+        arch=report.target,
+        message=_sentence(report),
+        instruction=InstructionJson(index=report.instruction, text=report.text),
+        location=call_site(report.location),
+        addresses=[hex(address) for address in report.addresses],
+        other=None if report.other is None else _other(report, report.other),
+    )
+
+
+def _other(report: Report, index: int) -> OtherInstructionJson:
+    location = call_site(report.other_location)
+    return OtherInstructionJson(index=index, text=report.other_text, location=location)
 
 
 def sarif_document(reports: Sequence[Report]) -> dict[str, Any]:
@@ -214,13 +212,6 @@ def _quote(text: Any, location: SourceLocation | None) -> None:
     line = source.file_line(outer.file, outer.line).strip()
     if line:
         text.append(f"\n  {outer.line:>5} │ {safe(line)}", style="dim")
-
-
-def _location(location: SourceLocation | None) -> dict[str, Any] | None:
-    if location is None:
-        return None
-    outer = location.outermost
-    return {"file": outer.file, "line": outer.line, "column": outer.column}
 
 
 __all__ = ["Format", "document", "dumps", "github", "ordered", "render", "sarif_document", "totals"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -12,9 +11,11 @@ from rich.table import Table
 
 from wavecast.bench.compare.verdict import Compared, Comparison, Verdict
 from wavecast.bench.records import Figure
+from wavecast.documents import base
+from wavecast.documents.compare import ComparedFigureJson, CompareDocument
+from wavecast.documents.measurement import SubjectJson
 from wavecast.report.bench import figure
 
-SCHEMA = "wavecast.compare/1"
 _STYLES = {
     Verdict.SLOWER: "red",
     Verdict.WORSE: "red",
@@ -88,18 +89,17 @@ def markdown(found: Comparison) -> str:
 
 
 def document(found: Comparison) -> dict[str, Any]:
-    """The comparison as JSON-ready values."""
-    return {
-        "schema": SCHEMA,
-        "before": list(found.before),
-        "after": list(found.after),
-        "across_chips": found.across,
-        "compared": [
-            {**asdict(one), "key": one.subject.key, "verdict": str(one.verdict)}
-            for one in found.compared
-        ],
-        "notes": list(found.notes),
-    }
+    """The comparison as JSON-ready values, schema `wavecast.compare/1`."""
+    return base.values(
+        CompareDocument.of(
+            found,
+            across_chips=found.across,
+            compared=[
+                ComparedFigureJson.of(one, subject=SubjectJson.of(one.subject), key=one.subject.key)
+                for one in found.compared
+            ],
+        )
+    )
 
 
 def worst(found: Sequence[Compared]) -> bool:
@@ -115,4 +115,4 @@ def _value(one: Compared, value: float | None) -> str:
     return figure(one.kpi, Figure(value, "measured"))
 
 
-__all__ = ["SCHEMA", "change", "changed", "document", "markdown", "render", "worst"]
+__all__ = ["change", "changed", "document", "markdown", "render", "worst"]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import Any, Final
 from xml.etree import ElementTree
 
 from wavecast.bench.gate.verdict import Judged, Status, Verdict
 from wavecast.bench.kpis import KPIS
+from wavecast.documents import base
+from wavecast.documents.gate import GateDocument, JudgedFigureJson, SourcePlaceJson
 from wavecast.report import sarif
 from wavecast.report.gate import headline, line
 
-SCHEMA: Final = "wavecast.gate/1"
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no place for (section 2.2 of its recommendation)."""
 _MEANINGS: Final = {
@@ -24,20 +24,23 @@ _MEANINGS: Final = {
 
 
 def document(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as JSON-ready values: what breaks the gate, what is new, what is better, and how
-    many figures were the same."""
-    return {
-        "schema": SCHEMA,
-        "ok": not verdict.broken,
-        "headline": headline(verdict),
-        "judged": [
-            {**asdict(one), "status": str(one.status), "breaks": verdict.breaks(one)}
-            for one in verdict.judged
-            if one.status is not Status.SAME
-        ],
-        "same": len(verdict.of(Status.SAME)),
-        "notes": list(verdict.notes),
-    }
+    """The verdict as JSON-ready values, schema `wavecast.gate/1`: what breaks the gate, what is
+    new, what is better, and the number of figures that did not change."""
+    return base.values(
+        GateDocument.of(
+            verdict,
+            ok=not verdict.broken,
+            headline=headline(verdict),
+            judged=[
+                JudgedFigureJson.of(
+                    one, place=SourcePlaceJson.of(one.place), breaks=verdict.breaks(one)
+                )
+                for one in verdict.judged
+                if one.status is not Status.SAME
+            ],
+            same=len(verdict.of(Status.SAME)),
+        )
+    )
 
 
 def junit(verdict: Verdict) -> str:
@@ -142,4 +145,4 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-__all__ = ["SCHEMA", "document", "junit", "sarif_log", "workflow_commands"]
+__all__ = ["document", "junit", "sarif_log", "workflow_commands"]

@@ -12,12 +12,19 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast.bench.history.series import Change, History, Point, Series
-from wavecast.bench.records import Figure
+from wavecast.bench.records import Figure, Run
+from wavecast.documents import base
+from wavecast.documents.history import (
+    HistoryChangeJson,
+    HistoryDocument,
+    HistoryPointJson,
+    HistorySeriesJson,
+)
+from wavecast.documents.measurement import ConditionsJson, SubjectJson
 from wavecast.report.bench import figure
 from wavecast.report.terminal_text import safe
 from wavecast.report.units import plural, seconds, si, significant, size
 
-SCHEMA: Final = "wavecast.history/1"
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _WIDTH: Final = 40
 
@@ -170,42 +177,26 @@ def sparkline(values: list[float]) -> str:
 
 
 def document(found: History) -> dict[str, Any]:
-    """The history as JSON-ready values."""
-    return {
-        "schema": SCHEMA,
-        "runs": list(found.order),
-        "series": [
-            {
-                "subject": asdict(series.subject),
-                "key": series.subject.key,
-                "device": series.device,
-                "conditions": asdict(series.conditions),
-                "kpi": series.kpi.name,
-                "unit": series.kpi.unit,
-                "points": [
-                    {
-                        **asdict(point.run),
-                        "value": point.value,
-                        "low": point.low,
-                        "high": point.high,
-                        "samples": point.samples,
-                        "digest": point.digest,
-                    }
-                    for point in series.points
-                ],
-                "changes": [
-                    {
-                        **asdict(change),
-                        "run": series.points[change.at].run.id,
-                        "commit": series.points[change.at].run.commit,
-                    }
-                    for change in series.changes
-                ],
-            }
-            for series in found.series
-        ],
-        "notes": list(found.notes),
-    }
+    """The history as JSON-ready values, schema `wavecast.history/1`."""
+    series = [_series(series) for series in found.series]
+    return base.values(HistoryDocument.of(found, runs=list(found.order), series=series))
+
+
+def _series(series: Series) -> HistorySeriesJson:
+    return HistorySeriesJson.of(
+        series,
+        subject=SubjectJson.of(series.subject),
+        key=series.subject.key,
+        conditions=ConditionsJson.of(series.conditions),
+        kpi=series.kpi.name,
+        unit=series.kpi.unit,
+        points=[HistoryPointJson.of(point, **asdict(point.run)) for point in series.points],
+        changes=[_change(change, series.points[change.at].run) for change in series.changes],
+    )
+
+
+def _change(change: Change, run: Run) -> HistoryChangeJson:
+    return HistoryChangeJson.of(change, run=run.id, commit=run.commit)
 
 
 def _line(series: Series, change: Change) -> Text:
@@ -221,7 +212,6 @@ def _line(series: Series, change: Change) -> Text:
 
 
 __all__ = [
-    "SCHEMA",
     "about",
     "document",
     "level",

@@ -1,107 +1,96 @@
-"""A report as JSON, schema `wavecast.explain/1`.
-
-The document is deterministic: keys stand in one order, there is no time stamp, and a figure that is
-unknown, infinite or not a number is null. `schema()` is the JSON Schema it follows.
-"""
+"""A report as JSON, schema `wavecast.explain/1` (docs/json.md)."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from wavecast import __version__
+from wavecast.documents import base
+from wavecast.documents.explain import (
+    ConfigurationChoiceJson,
+    DeviceFiguresJson,
+    ExplainDocument,
+    FailureJson,
+    LaunchRowJson,
+    MainLoopJson,
+    SeverityCountsJson,
+)
+from wavecast.documents.schema import json_schema
 from wavecast.report import summary
 from wavecast.report.entry import kernel_entry
-from wavecast.report.entry_values import number
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.result import Explanation, Report
-
-SCHEMA = "wavecast.explain/1"
+    from wavecast.analyze.result import CodeAnalysis
+    from wavecast.pipeline.result import Explanation, Failure, Report
 
 
 def document(report: Report) -> dict[str, Any]:
     """The report as plain dicts, lists, strings and numbers."""
     groups = summary.groups(report)
     labels = {id(e): group.label for group in groups for e in group.explanations}
-    return {
-        "schema": SCHEMA,
-        "wavecast": __version__,
-        "inputs": list(report.inputs),
-        "notes": list(report.notes),
-        "failures": [
-            {
-                "kernel": failure.kernel,
-                "arch": failure.target,
-                "stage": failure.stage,
-                "message": failure.message,
-                "hint": failure.hint,
-            }
-            for failure in report.failures
-        ],
-        "choices": [
-            {**asdict(choice), "seconds": number(choice.seconds)} for choice in report.choices
-        ],
-        "comparison": [
-            {
-                "label": group.label,
-                "kernel": group.kernel,
-                "entries": [_comparison_entry(e) for e in group.explanations],
-            }
-            for group in groups
-        ],
-        "kernels": [kernel_entry(e, labels[id(e)]) for e in report.explanations],
-    }
+    return base.values(
+        ExplainDocument(
+            wavecast=__version__,
+            inputs=list(report.inputs),
+            notes=list(report.notes),
+            failures=[failure_entry(failure) for failure in report.failures],
+            choices=[ConfigurationChoiceJson.of(choice) for choice in report.choices],
+            comparison=[
+                LaunchRowJson.of(group, entries=[_device(e) for e in group.explanations])
+                for group in groups
+            ],
+            kernels=[kernel_entry(e, labels[id(e)]) for e in report.explanations],
+        )
+    )
 
 
 def dumps(report: Report, *, indent: int | None = 2) -> str:
     """The document as JSON text, without NaN or Infinity."""
-    return json.dumps(document(report), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-@cache
-def _schema_text() -> str:
-    return (resources.files("wavecast.report") / "schema" / "explain-1.json").read_text(
-        encoding="utf-8"
-    )
+    return base.dumps(document(report), indent=indent)
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of `document`, a fresh copy."""
-    return json.loads(_schema_text())
+    return json_schema(ExplainDocument)
 
 
-def _comparison_entry(explanation: Explanation) -> dict[str, Any]:
-    analysis, roofline = explanation.analysis, explanation.roofline
-    registers, occupancy = analysis.registers, analysis.occupancy
-    loop = summary.main_loop(analysis)
+def failure_entry(failure: Failure) -> FailureJson:
+    """A failure as an entry of a document."""
+    return FailureJson.of(failure, arch=failure.target)
+
+
+def _device(explanation: Explanation) -> DeviceFiguresJson:
+    analysis = explanation.analysis
     found = explanation.predicted.prediction
-    return {
-        "arch": explanation.device.target,
-        "device": explanation.device.name,
-        "vgpr": registers.vgpr,
-        "agpr": registers.agpr,
-        "sgpr": registers.sgpr,
-        "spilled": registers.spilled,
-        "lds_bytes": analysis.lds_bytes,
-        "waves_per_simd": occupancy.waves_per_simd,
-        "occupancy_limiter": occupancy.limiter,
-        "main_loop": None
-        if loop is None
-        else {
-            "line": summary.line_of(loop.location),
-            "limiter": loop.limiter,
-            "cycles": number(max(loop.cycles.values(), default=None)),
-        },
-        "bound": roofline.bound,
-        "floor_seconds": number(roofline.floor_seconds),
-        "sustained_seconds": number(roofline.sustained_seconds),
-        "predicted_seconds": number(found.seconds if found else None),
-        "predicted_low": number(found.low if found else None),
-        "predicted_high": number(found.high if found else None),
-        "limiter": found.limiter if found else "",
-        "findings": summary.severity_counts(explanation.findings),
-    }
+    return DeviceFiguresJson.of(
+        explanation.roofline,
+        arch=explanation.device.target,
+        device=explanation.device.name,
+        vgpr=analysis.registers.vgpr,
+        agpr=analysis.registers.agpr,
+        sgpr=analysis.registers.sgpr,
+        spilled=analysis.registers.spilled,
+        lds_bytes=analysis.lds_bytes,
+        waves_per_simd=analysis.occupancy.waves_per_simd,
+        occupancy_limiter=analysis.occupancy.limiter,
+        main_loop=_main_loop(analysis),
+        predicted_seconds=found.seconds if found else None,
+        predicted_low=found.low if found else None,
+        predicted_high=found.high if found else None,
+        limiter=found.limiter if found else "",
+        findings=SeverityCountsJson(**summary.severity_counts(explanation.findings)),
+    )
+
+
+def _main_loop(analysis: CodeAnalysis) -> MainLoopJson | None:
+    loop = summary.main_loop(analysis)
+    if loop is None:
+        return None
+    return MainLoopJson(
+        line=summary.line_of(loop.location),
+        limiter=loop.limiter,
+        cycles=max(loop.cycles.values(), default=None),
+    )
+
+
+__all__ = ["document", "dumps", "failure_entry", "schema"]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from wavecast.documents import base
+from wavecast.documents.ops import OperatorCallJson, OperatorKernelJson, OpsDocument
+from wavecast.documents.schema import name_of
 from wavecast.errors import InputError
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.pipeline.library import KernelFacts, Surveyed
 from wavecast.report.units import seconds, size
 
-SCHEMA = "wavecast.ops/1"
+_SCHEMA = name_of(OpsDocument)
 
 
 def listing(operators: Sequence[Operator], families: Sequence[str], console: Console) -> None:
@@ -59,17 +61,18 @@ def _cells(kernel: KernelFacts) -> tuple[str, ...]:
 
 
 def document(found: Iterable[Surveyed]) -> dict[str, Any]:
-    """Surveyed calls as JSON-ready values."""
-    calls = []
-    for one in found:
-        calls.append({**asdict(one), "seconds": one.seconds, "share": one.share})
-    return {"schema": SCHEMA, "calls": calls}
+    """Surveyed calls as JSON-ready values, schema `wavecast.ops/1`."""
+    calls = [
+        OperatorCallJson.of(one, kernels=[OperatorKernelJson.of(kernel) for kernel in one.kernels])
+        for one in found
+    ]
+    return base.values(OpsDocument(calls=calls))
 
 
 def surveyed(stored: Mapping[str, Any]) -> tuple[Surveyed, ...]:
     """What `document` was given. Raises InputError for something else."""
     try:
-        if stored["schema"] != SCHEMA:
+        if stored["schema"] != _SCHEMA:
             raise KeyError(stored["schema"])
         found = []
         for call in stored["calls"]:
@@ -77,7 +80,7 @@ def surveyed(stored: Mapping[str, Any]) -> tuple[Surveyed, ...]:
             kernels = tuple(KernelFacts(**kernel) for kernel in call["kernels"])
             found.append(Surveyed(**rest, kernels=kernels))
     except (KeyError, TypeError) as error:
-        raise InputError(f"no survey of operators ({SCHEMA}): {error!r}") from None
+        raise InputError(f"no survey of operators ({_SCHEMA}): {error!r}") from None
     return tuple(found)
 
 
@@ -163,4 +166,4 @@ def _dtypes(operator: Operator) -> list[str]:
     return list(found)
 
 
-__all__ = ["SCHEMA", "document", "index", "listing", "page", "render", "surveyed"]
+__all__ = ["document", "index", "listing", "page", "render", "surveyed"]

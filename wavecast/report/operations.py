@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -11,30 +10,30 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast import __version__
+from wavecast.documents import base
+from wavecast.documents.operation import OperationDocument, OperationJson
 from wavecast.report import prediction, units, words
-from wavecast.report.entry_values import number, plain
 from wavecast.report.terminal_prediction import sections
 from wavecast.report.terminal_text import safe
 
 if TYPE_CHECKING:
     from wavecast.pipeline.operations import OperationReport, Outlook
 
-SCHEMA = "wavecast.operation/1"
-
 
 def document(report: OperationReport) -> dict[str, Any]:
     """The report as plain dicts, lists, strings and numbers."""
-    return {
-        "schema": SCHEMA,
-        "wavecast": __version__,
-        "notes": list(report.notes),
-        "operations": [_entry(outlook) for outlook in report.outlooks],
-    }
+    return base.values(
+        OperationDocument(
+            wavecast=__version__,
+            notes=list(report.notes),
+            operations=[_entry(outlook) for outlook in report.outlooks],
+        )
+    )
 
 
 def dumps(report: OperationReport) -> str:
     """The document as JSON text."""
-    return json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False)
+    return base.dumps(document(report), indent=2)
 
 
 def render(report: OperationReport, console: Console, *, detail: str = "normal") -> None:
@@ -108,23 +107,22 @@ def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
         console.print(Text(f"not modelled: {left_out}", style="dim"))
 
 
-def _entry(outlook: Outlook) -> dict[str, Any]:
+def _entry(outlook: Outlook) -> OperationJson:
     bound = outlook.roofline
-    return {
-        "operation": outlook.problem.kind,
-        "problem": str(outlook.problem),
-        "arch": outlook.device.target,
-        "device": outlook.device.name,
-        "device_id": outlook.device.id,
-        "flops": plain(dict(bound.work.flops)) if bound.work.flops is not None else None,
-        "bytes": number(bound.work.bytes),
-        "floor_seconds": number(bound.floor_seconds),
-        "sustained_seconds": number(bound.sustained_seconds),
-        "flops_per_second": number(outlook.flops),
-        "bytes_per_second": number(outlook.bandwidth),
-        "prediction": prediction.entry(outlook.prediction),
-        "prediction_why_not": outlook.why_not,
-    }
+    return OperationJson.of(
+        bound,
+        operation=outlook.problem.kind,
+        problem=str(outlook.problem),
+        arch=outlook.device.target,
+        device=outlook.device.name,
+        device_id=outlook.device.id,
+        flops=bound.work.flops,
+        bytes=bound.work.bytes,
+        flops_per_second=outlook.flops,
+        bytes_per_second=outlook.bandwidth,
+        prediction=prediction.entry(outlook.prediction),
+        prediction_why_not=outlook.why_not,
+    )
 
 
-__all__ = ["SCHEMA", "document", "dumps", "render"]
+__all__ = ["document", "dumps", "render"]

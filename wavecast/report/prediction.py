@@ -1,48 +1,31 @@
-"""A prediction as plain dicts, and the order and words every view shows it in."""
+"""A prediction as JSON, and the order and words every view shows it in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
+from wavecast.documents.base import plain
+from wavecast.documents.prediction import PartKind, PredictionJson, TimePartJson, WhatIfJson
 from wavecast.report import source
-from wavecast.report.entry_values import number, plain
 
 if TYPE_CHECKING:
     from wavecast.compile.codeobject import CodeObject
     from wavecast.model.prediction import Prediction, Share
 
-KINDS = ("top-down", "stall", "line", "ir")
+KINDS: tuple[str, ...] = get_args(PartKind)
 """Kinds of shares, in the order in which views show them."""
 
 
-def entry(prediction: Prediction | None) -> dict[str, Any] | None:
-    """The document's `prediction`, null where there is none."""
+def entry(prediction: Prediction | None) -> PredictionJson | None:
+    """The documents' `prediction`, None where there is none."""
     if prediction is None:
         return None
-    return {
-        "seconds": number(prediction.seconds),
-        "low": number(prediction.low),
-        "high": number(prediction.high),
-        "limiter": prediction.limiter,
-        "fidelity": prediction.fidelity,
-        "bounds": {name: number(value) for name, value in prediction.bounds.items()},
-        "assumed": plain(dict(prediction.assumed)),
-        "lines": [
-            {"kind": share.kind, "name": share.name, "seconds": number(share.seconds)}
-            for kind in KINDS
-            for share in shares(prediction, kind)
-        ],
-        "what_if": [
-            {
-                "change": change.change,
-                "seconds": number(change.seconds),
-                "gain": number(change.gain),
-            }
-            for change in prediction.what_if
-        ],
-        "not_modelled": list(prediction.not_modelled),
-        "notes": list(prediction.notes),
-    }
+    return PredictionJson.of(
+        prediction,
+        assumed=plain(dict(prediction.assumed)),
+        lines=[TimePartJson.of(share) for kind in KINDS for share in shares(prediction, kind)],
+        what_if=[WhatIfJson.of(change) for change in prediction.what_if],
+    )
 
 
 def shares(prediction: Prediction, kind: str) -> list[Share]:

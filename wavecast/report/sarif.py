@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from wavecast import __version__
+from wavecast.documents.base import values
 from wavecast.report import summary
-from wavecast.report.entry_values import number
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation
@@ -110,7 +110,7 @@ def _result(
             "evidence": finding.evidence,
             "advice": finding.advice,
             "instruction": finding.instruction,
-            "floorSeconds": number(explanation.roofline.floor_seconds),
+            "floorSeconds": values(explanation.roofline.floor_seconds),
         },
     }
     if location is not None and location.inlined_at is not None:

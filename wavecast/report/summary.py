@@ -136,8 +136,8 @@ def sorted_findings(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def line_of(location: SourceLocation | None) -> int | None:
-    """The line in the kernel's own body, None when unknown."""
-    return location.outermost.line if location is not None else None
+    """The line in the kernel's own body; None when unknown and for code the compiler made."""
+    return (location.outermost.line or None) if location is not None else None
 
 
 def pipes_by_cost(loop: LoopAnalysis) -> list[tuple[str, float]]:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from wavecast import __version__
+from wavecast.documents import base
+from wavecast.documents.schema import json_schema
+from wavecast.documents.trace import (
+    AccessCountsJson,
+    BlockCountsJson,
+    ClassCountsJson,
+    LineCountsJson,
+    RecordedWaveJson,
+    TracedLaunchJson,
+    TraceDocument,
+)
 from wavecast.emulate.trace.layout import per_lane
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
-from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.opcode import Space
 from wavecast.isa.waits import awaits
+from wavecast.report.locations import call_site
 
-SCHEMA = "wavecast.trace/1"
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 
 
@@ -45,7 +52,7 @@ class Line:
         return sum(m.blocks(size) for m in found) / requests if requests else None
 
     def conflict_ways(self) -> float | None:
-        """LDS turns over turns without conflicts; None without LDS accesses."""
+        """LDS passes over passes without conflicts; None without LDS accesses."""
         groups = sum(m.groups for m in self.memory)
         return sum(m.passes for m in self.memory) / groups if groups else None
 
@@ -85,53 +92,35 @@ def barriers(trace: Trace) -> int:
 
 def document(traces: Sequence[Trace]) -> dict[str, Any]:
     """The traces as plain dicts, lists, strings and numbers."""
-    return {
-        "schema": SCHEMA,
-        "wavecast": __version__,
-        "launches": [_launch(trace) for trace in traces],
-    }
+    launches = [_launch(trace) for trace in traces]
+    return base.values(TraceDocument(wavecast=__version__, launches=launches))
 
 
 def dumps(traces: Sequence[Trace]) -> str:
     """The document as JSON text."""
-    return json.dumps(document(traces), ensure_ascii=False, allow_nan=False)
-
-
-@cache
-def _schema_text() -> str:
-    return (resources.files("wavecast.report") / "schema" / "trace-1.json").read_text(
-        encoding="utf-8"
-    )
+    return base.dumps(document(traces))
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of `document`, a fresh copy."""
-    return json.loads(_schema_text())
+    return json_schema(TraceDocument)
 
 
-def _launch(trace: Trace) -> dict[str, Any]:
-    return {
-        "kernel": trace.program.name,
-        "arch": trace.target,
-        "digest": trace.digest,
-        "grid": list(trace.grid),
-        "block": list(trace.block),
-        "lanes": trace.lanes,
-        "launches": trace.launches,
-        "complete": trace.complete,
-        "workgroups": trace.workgroups,
-        "waves": trace.waves,
-        "instructions": trace.instructions,
-        "barriers": barriers(trace),
-        "classes": _classes(trace),
-        "blocks": _blocks(trace),
-        "lines": [_line(line) for line in by_line(trace)],
-        "memory": [_memory(trace, counts) for counts in trace.memory.values()],
-        "streams": [_stream(stream) for stream in trace.streams],
-    }
+def _launch(trace: Trace) -> TracedLaunchJson:
+    return TracedLaunchJson.of(
+        trace,
+        kernel=trace.program.name,
+        arch=trace.target,
+        barriers=barriers(trace),
+        classes=_classes(trace),
+        blocks=_blocks(trace),
+        lines=[_line(line) for line in by_line(trace)],
+        memory=[_memory(trace, counts) for counts in trace.memory.values()],
+        streams=[_stream(stream) for stream in trace.streams],
+    )
 
 
-def _classes(trace: Trace) -> dict[str, dict[str, int]]:
+def _classes(trace: Trace) -> dict[str, ClassCountsJson]:
     lanes: dict[str, int] = {}
     for instruction, active in zip(
         trace.program.instructions, trace.active_lanes.tolist(), strict=True
@@ -139,77 +128,43 @@ def _classes(trace: Trace) -> dict[str, dict[str, int]]:
         name = instruction.opcode.cost_class
         lanes[name] = lanes.get(name, 0) + active
     return {
-        name: {"executions": count, "active_lanes": lanes[name]}
+        name: ClassCountsJson(executions=count, active_lanes=lanes[name])
         for name, count in trace.class_counts().items()
     }
 
 
-def _blocks(trace: Trace) -> list[dict[str, Any]]:
+def _blocks(trace: Trace) -> list[BlockCountsJson]:
     return [
-        {
-            "index": block.index,
-            "label": block.label,
-            "first": block.start,
-            "instructions": block.stop - block.start,
-            "executions": count,
-            "taken": taken,
-            "successors": list(block.successors),
-        }
+        BlockCountsJson.of(
+            block,
+            first=block.start,
+            instructions=block.stop - block.start,
+            executions=count,
+            taken=taken,
+        )
         for block, count, taken in zip(
             trace.program.blocks, trace.block_counts.tolist(), trace.taken.tolist(), strict=True
         )
     ]
 
 
-def _line(line: Line) -> dict[str, Any]:
-    return {
-        "file": line.file,
-        "line": line.line,
-        "executions": line.executions,
-        "vector": line.vector,
-        "active_lanes": line.lanes,
-        "partial": line.partial,
-        "empty": line.empty,
-        "conflict_ways": line.conflict_ways(),
-    }
+def _line(line: Line) -> LineCountsJson:
+    return LineCountsJson.of(line, active_lanes=line.lanes, conflict_ways=line.conflict_ways())
 
 
-def _memory(trace: Trace, counts: MemoryCounts) -> dict[str, Any]:
+def _memory(trace: Trace, counts: MemoryCounts) -> AccessCountsJson:
     instruction = trace.program.instructions[counts.index]
-    return {
-        "index": counts.index,
-        "text": instruction.decoded.text,
-        "location": _location(instruction.location),
-        "space": counts.space.value,
-        "kind": counts.kind,
-        "width": counts.width,
-        "executions": counts.executions,
-        "requests": counts.requests,
-        "lanes": counts.lanes,
-        "bytes": counts.bytes,
-        "blocks_32": counts.blocks_32,
-        "blocks_64": counts.blocks_64,
-        "blocks_128": counts.blocks_128,
-        "contiguous": counts.contiguous,
-        "broadcast": counts.broadcast,
-        "collisions": counts.collisions,
-        "least_stride": counts.least_stride,
-        "most_stride": counts.most_stride,
-        "passes": counts.passes,
-        "groups": counts.groups,
-        "conflicted": counts.conflicted,
-        "worst": counts.worst,
-    }
+    return AccessCountsJson.of(
+        counts, text=instruction.decoded.text, location=call_site(instruction.location)
+    )
 
 
-def _stream(stream: Stream) -> dict[str, Any]:
-    return {
-        "workgroup": list(stream.workgroup),
-        "wave": stream.wave,
-        "complete": stream.complete,
-        "accesses": len(stream.instructions),
-        "blocks": [[block, count] for block, count in runs(stream.blocks.tolist())],
-    }
+def _stream(stream: Stream) -> RecordedWaveJson:
+    return RecordedWaveJson.of(
+        stream,
+        accesses=len(stream.instructions),
+        blocks=[[block, count] for block, count in runs(stream.blocks.tolist())],
+    )
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -221,13 +176,6 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
         else:
             found.append((number, 1))
     return found
-
-
-def _location(location: SourceLocation | None) -> dict[str, Any] | None:
-    if location is None:
-        return None
-    outer = location.outermost
-    return {"file": outer.file, "line": outer.line, "column": outer.column}
 
 
 __all__ = ["Line", "barriers", "by_line", "document", "dumps", "runs", "schema"]

@@ -1,101 +1,95 @@
-"""A validation as JSON, schema `wavecast.validate/1`."""
+"""A validation as JSON, schema `wavecast.validate/1` (docs/json.md)."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from wavecast import __version__
+from wavecast.documents import base
+from wavecast.documents.schema import json_schema
+from wavecast.documents.validate import (
+    CaseJson,
+    CoverageJson,
+    DatasetFileJson,
+    ErrorJson,
+    FigureScoreJson,
+    PropertyChoiceJson,
+    RankingJson,
+    ScoreJson,
+    ValidateDocument,
+)
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.outcome import Outcome
-    from wavecast.bench.accuracy.result import Validation
+    from wavecast.bench.accuracy.result import FigureScore, Validation
     from wavecast.bench.accuracy.scores import Row
-
-SCHEMA = "wavecast.validate/1"
 
 
 def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:
     """The scores, and with `cases` every problem too; unknown figures are null."""
-    found = {
-        "schema": SCHEMA,
-        "wavecast": __version__,
-        "files": [{**asdict(file), "path": str(file.path)} for file in validation.files],
-        "scores": [_score(row) for row in validation.scores],
-        "rankings": [asdict(row) for row in validation.rankings],
-        "choices": [asdict(row) for row in validation.choices],
-        "coverage": [asdict(row) for row in validation.coverage],
-        "figures": [asdict(row) for row in validation.figure_scores],
-        "worst": {op: [_case(o) for o in outcomes] for op, outcomes in validation.worst.items()},
-    }
-    if cases:
-        found["cases"] = [_case(outcome) for outcome in validation.outcomes]
-    return _finite(found)
+    return base.values(
+        ValidateDocument(
+            wavecast=__version__,
+            files=[DatasetFileJson.of(file, path=str(file.path)) for file in validation.files],
+            scores=[_score(row) for row in validation.scores],
+            rankings=[RankingJson.of(row) for row in validation.rankings],
+            choices=[PropertyChoiceJson.of(row) for row in validation.choices],
+            coverage=[CoverageJson.of(row) for row in validation.coverage],
+            figures=[_figure(row) for row in validation.figure_scores],
+            worst={op: [_case(o) for o in found] for op, found in validation.worst.items()},
+            cases=[_case(outcome) for outcome in validation.outcomes] if cases else UNSET,
+        )
+    )
 
 
 def dumps(validation: Validation, *, cases: bool = False) -> str:
     """The document as JSON text."""
-    text = document(validation, cases=cases)
-    return json.dumps(text, indent=None if cases else 2, ensure_ascii=False, allow_nan=False) + "\n"
+    indent = None if cases else 2
+    return base.dumps(document(validation, cases=cases), indent=indent) + "\n"
 
 
-@cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of documents."""
-    path = resources.files("wavecast.report") / "schema" / "validate-1.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json_schema(ValidateDocument)
 
 
-def _score(row: Row) -> dict[str, Any]:
-    return {
-        "op": row.op,
-        "by": row.by,
-        "value": row.value,
+def _score(row: Row) -> ScoreJson:
+    return ScoreJson.of(
+        row,
         **asdict(row.score.error),
-        "coverage": row.score.coverage,
-        "baselines": {name: asdict(error) for name, error in row.score.baselines.items()},
-    }
+        coverage=row.score.coverage,
+        baselines={name: ErrorJson.of(error) for name, error in row.score.baselines.items()},
+    )
 
 
-def _case(outcome: Outcome) -> dict[str, Any]:
+def _figure(row: FigureScore) -> FigureScoreJson:
+    return FigureScoreJson.of(row, error=None if row.error is None else ErrorJson.of(row.error))
+
+
+def _case(outcome: Outcome) -> CaseJson:
     prediction, case = outcome.prediction, outcome.case
-    return {
-        "dataset": outcome.dataset,
-        "op": outcome.op_class,
-        "problem": str(case.op),
-        "device": case.device,
-        "labels": dict(outcome.labels),
-        "group": case.group,
-        "source": case.source,
-        "repeats": outcome.repeats,
-        "measured": outcome.measured,
-        "predicted": prediction.seconds,
-        "low": prediction.low,
-        "high": prediction.high,
-        "limiter": prediction.limiter,
-        "fidelity": prediction.fidelity,
-        "bounds": dict(prediction.bounds),
-        "assumed": {name: _plain(value) for name, value in prediction.assumed.items()},
-        "notes": list(prediction.notes),
-        "baselines": dict(outcome.baselines),
-    }
+    return CaseJson.of(
+        prediction,
+        dataset=outcome.dataset,
+        op=outcome.op_class,
+        problem=str(case.op),
+        device=case.device,
+        labels=outcome.labels,
+        group=case.group,
+        source=case.source,
+        repeats=outcome.repeats,
+        measured=outcome.measured,
+        predicted=prediction.seconds,
+        assumed={name: _scalar(value) for name, value in prediction.assumed.items()},
+        baselines=outcome.baselines,
+    )
 
 
-def _plain(value: object) -> object:
+def _scalar(value: object) -> object:
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
-def _finite(value: Any) -> Any:
-    """`value` with null for numbers JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_finite(item) for item in value]
-    return value
+__all__ = ["document", "dumps", "schema"]

@@ -8,13 +8,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wavecast.documents.base import values
+from wavecast.documents.schema import name_of
+from wavecast.documents.tune import (
+    RefusedConfigurationJson,
+    TunedConfigurationJson,
+    TuneDocument,
+    TunedProblemJson,
+)
 from wavecast.errors import InputError, UsageError
 from wavecast.tune.records import Problem, Result
 
 if TYPE_CHECKING:
     from wavecast.kernels.configuration import Configuration
 
-SCHEMA = "wavecast.tune/1"
+SCHEMA = name_of(TuneDocument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +61,9 @@ class Table:
         """The table as JSON-ready values, schema `wavecast.tune/1`."""
         from wavecast import __version__
 
-        return {
-            "schema": SCHEMA,
-            "wavecast": __version__,
-            "entries": [
-                {
-                    **asdict(entry.problem),
-                    "configurations": [
-                        {"rank": rank, **result.to_json()}
-                        for rank, result in enumerate(entry.results, 1)
-                    ],
-                    "refused": [
-                        {"configuration": r.configuration.settings, "reason": r.reason}
-                        for r in entry.refused
-                    ],
-                }
-                for entry in self.entries
-            ],
-        }
+        return values(
+            TuneDocument(wavecast=__version__, entries=[_document(one) for one in self.entries])
+        )
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Table:
@@ -165,6 +158,22 @@ def _entry(problem: Problem, results: Iterable[Result]) -> Entry:
     known = list(results)
     timed = sorted((r for r in known if r.seconds is not None), key=lambda r: r.rank)
     return Entry(problem, tuple(timed), tuple(r for r in known if r.seconds is None))
+
+
+def _document(entry: Entry) -> TunedProblemJson:
+    return TunedProblemJson.of(
+        entry.problem,
+        configurations=[
+            TunedConfigurationJson.of(
+                result, rank=rank, configuration=result.configuration.settings
+            )
+            for rank, result in enumerate(entry.results, 1)
+        ],
+        refused=[
+            RefusedConfigurationJson(configuration=one.configuration.settings, reason=one.reason)
+            for one in entry.refused
+        ],
+    )
 
 
 def _here(device: str) -> tuple[str, str]:

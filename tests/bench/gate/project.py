@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.documents.support import validated
 from wavecast.cli.main import run
 
 SETTINGS = """
@@ -99,7 +100,7 @@ class Project:
     def broken(self) -> dict[str, dict[str, Any]]:
         """What breaks the gate, by KPI, or by status where there is none."""
         assert self.gate("--format", "json") == 1
-        judged = json.loads(self.out)["judged"]
+        judged = validated(json.loads(self.out), "wavecast.gate/1")["judged"]
         return {one["kpi"] or one["status"]: one for one in judged if one["breaks"]}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.documents.support import validated
 from wavecast.bench.gate import baseline, settings
 from wavecast.bench.gate.baseline import Baseline, Entry
 from wavecast.bench.kpis import KPIS, Kpi
@@ -23,6 +25,7 @@ def test_a_baseline_comes_back(tmp_path: Path) -> None:
     baseline.write(Baseline(ENTRIES), path)
     assert baseline.read(path) == Baseline(ENTRIES)
     text = path.read_text()
+    validated(json.loads(text), "wavecast.baseline/1")
     assert text.index('"operator a') < text.index('"operator b')
     assert '"vgprs": 20\n' in text
     assert list(tmp_path.iterdir()) == [path]

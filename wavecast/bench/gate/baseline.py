@@ -10,13 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from wavecast.bench.kpis import KPIS
 from wavecast.bench.records import Record
+from wavecast.documents.base import values
+from wavecast.documents.gate import BaselineDocument, BaselineEntryJson
+from wavecast.documents.schema import name_of
 from wavecast.errors import InputError
 
-VERSION: Final = 1
-"""Of the file's schema. A file of a newer one is refused, not guessed at."""
-_SCHEMA: Final = "wavecast.baseline/"
+_SCHEMA, _, _VERSION = name_of(BaselineDocument).rpartition("/")
+VERSION: Final = int(_VERSION)
+"""Version of the file's schema. `read` refuses a newer one."""
 _DIGITS: Final = 7
 
 Key = tuple[str, str]
@@ -87,14 +92,15 @@ def read(path: Path) -> Baseline:
 
 def write(baseline: Baseline, path: Path) -> None:
     """Write a baseline whole or not at all. Raises InputError where that cannot be done."""
-    subjects: dict[str, dict[str, Any]] = {}
+    subjects: dict[str, dict[str, BaselineEntryJson]] = {}
     for (subject, device), entry in baseline.entries.items():
-        more = {"code": entry.code, "compiler": entry.compiler, "timing": entry.timing}
-        subjects.setdefault(subject, {})[device] = {
-            "figures": {name: _plain(value) for name, value in entry.figures.items()},
-            **{name: value for name, value in more.items() if value},
-        }
-    document = {"schema": f"{_SCHEMA}{VERSION}", "subjects": subjects}
+        subjects.setdefault(subject, {})[device] = BaselineEntryJson(
+            figures={name: _plain(value) for name, value in entry.figures.items()},
+            code=entry.code or UNSET,
+            compiler=entry.compiler or UNSET,
+            timing=entry.timing or UNSET,
+        )
+    document = values(BaselineDocument(subjects=subjects))
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -107,8 +113,8 @@ def write(baseline: Baseline, path: Path) -> None:
 
 def _check_version(document: Any, path: Path) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
-    version = str(schema).removeprefix(_SCHEMA)
-    if not str(schema).startswith(_SCHEMA) or not version.isdigit():
+    name, _, version = str(schema).rpartition("/")
+    if name != _SCHEMA or not version.isdigit():
         raise InputError(f"{path} is no baseline of wavecast gate")
     if int(version) > VERSION:
         raise InputError(

@@ -1,0 +1,101 @@
+"""What every JSON document shares: the class of its objects, types of fields, and JSON text.
+
+Documents are deterministic: keys are in the order of the fields, there is no time stamp, and a
+number that is unknown, infinite or NaN is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Any, Self
+
+from msgspec import UNSET, Meta, Struct
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+NonNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Numbers = dict[str, float | None]
+"""Numbers by name."""
+Size3 = Annotated[list[Count], Meta(min_length=3, max_length=3)]
+"""x, y, z."""
+
+
+def doc(text: str) -> Meta:
+    """What a field means: `vgpr: Annotated[Count, doc("VGPRs per lane")]`."""
+    return Meta(description=text)
+
+
+class JsonObject(Struct, forbid_unknown_fields=True, frozen=True):
+    """An object of a document. Fields are keys, in this order; a field that is UNSET is left out.
+    The root of a document has its schema's name as tag (`tag_field="schema"`)."""
+
+    @classmethod
+    def of(cls, source: object, /, **fields: Any) -> Self:
+        """The object with `fields`, and every other field from the attribute of `source` of that
+        name. Raises AttributeError where `source` has none, TypeError for fields that are none."""
+        names = cls.__struct_fields__
+        taken = {name: getattr(source, name) for name in names if name not in fields}
+        return cls(**taken, **fields)
+
+
+def values(value: Any) -> Any:
+    """A `JsonObject`, container or scalar as dicts, lists, strings and numbers.
+
+    Raises TypeError for what has no JSON form; `plain` is for values of unknown type.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, JsonObject):
+        config = value.__struct_config__
+        found = {} if config.tag_field is None else {config.tag_field: config.tag}
+        for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+            field = getattr(value, name)
+            if field is not UNSET:
+                found[key] = values(field)
+        return found
+    if isinstance(value, Mapping):
+        return {str(key): values(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [values(item) for item in value]
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def plain(value: object) -> Any:
+    """Any value as JSON: containers are walked, foreign objects become their text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(str(item) for item in value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return values(value)
+    return str(value)
+
+
+def dumps(document: Any, *, indent: int | None = None) -> str:
+    """JSON text of a document or of its `values`, in UTF-8, without NaN and Infinity."""
+    return json.dumps(values(document), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+__all__ = [
+    "Count",
+    "JsonObject",
+    "NonNegative",
+    "Numbers",
+    "Positive",
+    "Share",
+    "Size3",
+    "doc",
+    "dumps",
+    "plain",
+    "values",
+]

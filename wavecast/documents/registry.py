@@ -1,0 +1,42 @@
+"""Every document with a schema, by the schema's name."""
+
+from __future__ import annotations
+
+from wavecast.documents.arch import ArchDocument
+from wavecast.documents.base import JsonObject
+from wavecast.documents.check import CheckDocument
+from wavecast.documents.compare import CompareDocument
+from wavecast.documents.diff import BisectDocument, DiffDocument
+from wavecast.documents.explain import ExplainDocument
+from wavecast.documents.gate import BaselineDocument, GateDocument
+from wavecast.documents.history import HistoryDocument
+from wavecast.documents.operation import OperationDocument
+from wavecast.documents.ops import OpsDocument
+from wavecast.documents.schema import name_of
+from wavecast.documents.trace import TraceDocument
+from wavecast.documents.tune import TuneDocument
+from wavecast.documents.validate import ValidateDocument
+
+
+def documents() -> dict[str, type[JsonObject]]:
+    """Documents by the name of their schema, `wavecast.explain/1`."""
+    known: tuple[type[JsonObject], ...] = (
+        ExplainDocument,
+        OperationDocument,
+        CheckDocument,
+        TraceDocument,
+        ValidateDocument,
+        CompareDocument,
+        HistoryDocument,
+        GateDocument,
+        BaselineDocument,
+        DiffDocument,
+        BisectDocument,
+        OpsDocument,
+        TuneDocument,
+        ArchDocument,
+    )
+    return {name_of(document): document for document in known}
+
+
+__all__ = ["documents"]
