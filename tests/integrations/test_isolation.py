@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -58,8 +59,8 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     made: list[int] = []
     original = isolation._fork
 
-    def fork() -> int:
-        child = original()
+    def fork(work: Callable[[], NoReturn]) -> int:
+        child = original(work)
         made.append(child)
         return child
 

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from tests.waiting import runs, until
 from wavecast.tune.pool import Died, Pool
 
 
@@ -30,6 +31,17 @@ def test_all_tasks_are_answered_whatever_happens_to_forks() -> None:
         assert isinstance(left, Died)
         assert left.reason == "ended early (exit code 3)"
         assert dict(pool.map(iter([5]))) == {5: 25}  # a pool goes on after its first tasks
+
+
+def test_a_fork_that_died_while_idle_is_replaced() -> None:
+    with Pool(1, lambda task: os.getpid(), limit=10.0) as pool:
+        ((_, first),) = pool.map(iter([1]))
+        assert isinstance(first, int)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: not runs(first))
+        ((_, second),) = pool.map(iter([1]))
+        assert isinstance(second, int)
+        assert second != first
 
 
 def test_tasks_are_taken_only_when_a_fork_is_free() -> None:

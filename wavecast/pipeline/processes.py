@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from typing import Final, TypeVar
 
-from wavecast.integrations.lifetime import end_with
+from wavecast import processes
 
 Call = TypeVar("Call")
 Result = TypeVar("Result")
@@ -23,8 +21,7 @@ def spread(
     function: Callable[[Call], Result], calls: Iterable[Call], jobs: int
 ) -> Iterator[tuple[Call, Result | None]]:
     """`function` of every call in `jobs` processes, as they end; None for a call whose process
-    died. What it raises is raised. Function, calls and results are pickled. The processes end with
-    this one, also when that is killed."""
+    died. An exception of `function` is raised here. Function, calls and results are pickled."""
     waiting = list(calls)
     while waiting:
         batch, waiting = waiting[: _PER_PROCESS * jobs], waiting[_PER_PROCESS * jobs :]
@@ -36,9 +33,7 @@ def _batch(
 ) -> Iterator[tuple[Call, Result | None]]:
     while waiting:
         unfinished: list[Call] = []
-        with ProcessPoolExecutor(
-            jobs, get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
-        ) as pool:
+        with processes.started(jobs) as pool:
             running: dict[Future[Result], Call] = {
                 pool.submit(function, call): call for call in waiting
             }

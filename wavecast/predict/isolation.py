@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import pickle
-import traceback
-import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
+from wavecast import processes
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import WavecastError
 
@@ -20,52 +19,51 @@ Result = TypeVar("Result")
 
 
 def isolated(work: Callable[[], Result]) -> Result:
-    """What `work` returns, run in a fork; an error it raises is raised here.
+    """What `work` returns, run in a fork; a WavecastError it raises is raised here.
 
     The fork has this thread only: `work` must not need others, or locks they may hold. Memory that
     processes share on purpose is not copied. Raises Unsupported where the system cannot fork or
     the fork dies.
     """
-    if not hasattr(os, "fork"):
+    if not processes.can_fork():
         raise Unsupported("executing a sample needs a system that can fork processes")
     reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of other threads
-        child = os.fork()
-    if child == 0:
-        _answer(work, reader, writer)
-    os.close(writer)
-    try:
-        with os.fdopen(reader, "rb") as pipe:
+    with os.fdopen(reader, "rb") as pipe:
+        try:
+            child = processes.fork(lambda: _answer(work, reader, writer))
+        finally:
+            os.close(writer)
+        try:
             content = pipe.read()
-    finally:
-        _, status = os.waitpid(child, 0)
+        except BaseException:
+            processes.kill(child)
+            processes.wait(child)
+            raise
+    ended = processes.wait(child)
     if not content:
-        raise Unsupported(f"the process that executed the sample died (status {status})")
+        raise Unsupported(f"the process that executed the sample died{_how(ended)}")
     failed, result = pickle.loads(content)
     if failed:
         raise result
     return result
 
 
+def _how(ended: processes.Ended | None) -> str:
+    if ended is None:
+        return ""
+    return f" ({ended.signal_name or f'exit code {ended.code}'})"
+
+
 def _answer(work: Callable[[], object], reader: int, writer: int) -> None:
-    """In the fork: send the result and end. What is no error of ours goes to standard error."""
-    status = 1
+    """In the fork: send the result or the error."""
+    os.close(reader)
     try:
-        os.close(reader)
-        try:
-            answer = False, work()
-        except WavecastError as error:
-            answer = True, error
-        content = pickle.dumps(answer, protocol=5)
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(content)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-        raise
-    finally:
-        os._exit(status)
+        answer = False, work()
+    except WavecastError as error:
+        answer = True, error
+    content = pickle.dumps(answer, protocol=5)
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(content)
 
 
 __all__ = ["isolated"]

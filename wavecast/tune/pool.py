@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import pickle
-import signal
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import IO, Generic, TypeVar
+
+from wavecast import processes
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -68,13 +69,21 @@ class Pool(Generic[Task, Answer]):
                 if task is None:
                     waiting = False
                     break
-                free = free or self._fork()
-                free.task, free.since = task, time.monotonic()
-                free.pipe.send(task)
+                self._give(free or self._fork(), task)
             busy = [child for child in self._children if child.task is not None]
             if not busy:
                 return
             yield from self._collect(busy)
+
+    def _give(self, child: _Child[Task], task: Task) -> None:
+        """Send a task, to a new fork where this one died while it was idle."""
+        try:
+            child.pipe.send(task)
+        except BrokenPipeError:
+            self._end(child)
+            child = self._fork()
+            child.pipe.send(task)
+        child.task, child.since = task, time.monotonic()
 
     def _collect(self, busy: list[_Child[Task]]) -> Iterator[tuple[Task, Answer | Died]]:
         ready = wait([child.pipe for child in busy], timeout=0.2)
@@ -89,52 +98,46 @@ class Pool(Generic[Task, Answer]):
                 child.task = None
                 yield task, answer
             elif time.monotonic() - child.since > self._limit:
-                os.kill(child.process, signal.SIGKILL)
+                processes.kill(child.process)
                 self._end(child)
                 yield task, Died(f"took longer than {self._limit:g} s")
 
     def _fork(self) -> _Child[Task]:
         ours, theirs = Pipe()
         log = tempfile.TemporaryFile()  # noqa: SIM115
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # threads
-            process = os.fork()
-        if process == 0:
-            self._serve(ours, theirs, log)
+        process = processes.fork(lambda: self._serve(ours, theirs, log))
         theirs.close()
         child: _Child[Task] = _Child(process, ours, log)
         self._children.append(child)
         return child
 
     def _serve(self, ours: Connection, theirs: Connection, log: IO[bytes]) -> None:
-        try:
-            faulthandler.disable()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            os.dup2(log.fileno(), 2)
-            ours.close()
-            for other in self._children:
-                other.pipe.close()
+        """In the fork: answer tasks until the pipe is closed."""
+        faulthandler.disable()
+        os.dup2(log.fileno(), 2)
+        ours.close()
+        for other in self._children:
+            other.pipe.close()
+        with contextlib.suppress(EOFError, OSError):
             while True:
                 task = theirs.recv()
                 log.seek(0)
                 log.truncate()
                 theirs.send(self._work(task))
-        except (EOFError, OSError):
-            os._exit(0)
-        finally:
-            os._exit(1)
 
     def _end(self, child: _Child[Task]) -> Died:
         """Let a fork go; how it ended."""
         self._children.remove(child)
         child.pipe.close()
-        _, status = os.waitpid(child.process, 0)
+        ended = processes.wait(child.process)
         child.log.seek(0)
         log = child.log.read().decode(errors="replace")
         child.log.close()
-        if os.WIFSIGNALED(status):
-            return Died(f"crashed ({signal.Signals(os.WTERMSIG(status)).name})", log)
-        return Died(f"ended early (exit code {os.WEXITSTATUS(status)})", log)
+        if ended is None:
+            return Died("ended early", log)
+        if ended.signal:
+            return Died(f"crashed ({ended.signal_name})", log)
+        return Died(f"ended early (exit code {ended.code})", log)
 
 
 __all__ = ["Died", "Pool"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
-from wavecast import arch
+from wavecast import arch, processes
 from wavecast.arch import Device
 from wavecast.bench.accuracy import baselines
 from wavecast.errors import WavecastError
@@ -40,8 +38,7 @@ def predict(problems: Sequence[tuple[Op, str]], jobs: int | None = None) -> list
         return _answers(problems)
     size = max(1, min(_CHUNK, len(problems) // (4 * jobs)))
     chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context) as pool:
+    with processes.started(jobs) as pool:
         return [answer for answers in pool.map(_answers, chunks) for answer in answers]
 
 

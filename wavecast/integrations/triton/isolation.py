@@ -19,15 +19,14 @@ import signal
 import sys
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from wavecast import processes
 from wavecast.compile.triton import target_name
 from wavecast.errors import CompileError
-from wavecast.integrations.lifetime import end_with
 from wavecast.integrations.patching import Patches
 
 _DIAGNOSTIC = re.compile(r"(?:fatal )?error: .*|.*LLVM ERROR: .*|.*Assertion .* failed.*")
@@ -210,9 +209,9 @@ def rehearse(call: Callable[[], object]) -> Rehearsed:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         reader, writer = os.pipe()
         try:
-            own = os.getpid()
-            status = _ended(lambda: _run(call, own, writer, out.fileno(), err.fileno()))
-            os.set_blocking(reader, False)  # forks of other threads hold the writer too
+            child = _fork(lambda: _run(call, writer, out.fileno(), err.fileno()))
+            ended = processes.wait(child)
+            os.set_blocking(reader, False)  # forks of other threads have the writer too
             os.close(writer)
             writer = -1
             told = _told(reader)
@@ -222,35 +221,15 @@ def rehearse(call: Callable[[], object]) -> Rehearsed:
                 os.close(writer)
         said = Rehearsed(told == _RAISED, _text(out), _text(err))
     if not told:
-        raise Crashed(_ending(status, said.err), log=said.err)
+        raise Crashed(_ending(ended, said.err), log=said.err)
     return said
 
 
-def _fork() -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads
-        try:
-            return os.fork()
-        except OSError as error:
-            raise Crashed(f"no process to compile in: {error.strerror}") from error
-
-
-def _ended(work: Callable[[], NoReturn]) -> int:
-    """How a fork for `work` ended (`os.waitpid`). It does not outlive an interrupted wait."""
-    child = 0
+def _fork(work: Callable[[], NoReturn]) -> int:
     try:
-        child = _fork()
-        if child == 0:
-            work()
-        return os.waitpid(child, 0)[1]
-    except ChildProcessError:  # the program ignores SIGCHLD, or waits for all its children
-        return 0
-    except BaseException:
-        if child:
-            os.kill(child, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(child, 0)
-        raise
+        return processes.fork(work)
+    except OSError as error:
+        raise Crashed(f"no process to compile in: {error.strerror}") from error
 
 
 def _told(reader: int) -> bytes:
@@ -267,25 +246,22 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-def _ending(status: int, log: str) -> str:
+def _ending(ended: processes.Ended | None, log: str) -> str:
     said = diagnostic(log)
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        how = f"the compiler crashed ({signal.Signals(number).name})"
-        if number == signal.SIGKILL and not said:
+    if ended is not None and ended.signal:
+        how = f"the compiler crashed ({ended.signal_name})"
+        if ended.signal == signal.SIGKILL and not said:
             said = "perhaps the system has no memory left"
     else:
         how = "the compiler ended its process"
     return f"{how}: {said}" if said else how
 
 
-def _run(call: Callable[[], object], parent: int, writer: int, out: int, err: int) -> NoReturn:
+def _run(call: Callable[[], object], writer: int, out: int, err: int) -> NoReturn:
     """In the fork: call, tell how that went, end."""
     try:
-        end_with(parent)
         gc.freeze()  # what there is would be copied only to be looked at
         faulthandler.disable()  # its stack would be taken for a crash of the program
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         _first_to_end()
         os.dup2(out, 1)
         os.dup2(err, 2)

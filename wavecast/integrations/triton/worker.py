@@ -16,14 +16,15 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from wavecast import processes
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
-from wavecast.integrations.lifetime import end_with
 from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
 from wavecast.integrations.triton.processes import fork_always
@@ -75,7 +76,8 @@ class _Children:
         self._running: dict[int, tuple[DeviceFacts, float]] = {}
         self._late: set[int] = set()
         self._parent = os.getppid()
-        signal.signal(signal.SIGTERM, self._stop)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
 
     def run(self) -> None:
         waiting = list(self._job.devices)
@@ -89,56 +91,43 @@ class _Children:
             time.sleep(_POLL_SECONDS)
 
     def _start(self, facts: DeviceFacts) -> None:
-        worker = os.getpid()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            end_with(worker)
-            os.setpgid(0, 0)
-            loud = not self._job.quiet and facts is self._job.devices[0]
-            _run_child(self._job, self._folder, facts, self._choosing, loud=loud)
+        loud = not self._job.quiet and facts is self._job.devices[0]
+        child = processes.fork(
+            lambda: _run_child(self._job, self._folder, facts, self._choosing, loud=loud),
+            own_group=True,
+        )
         self._running[child] = (facts, time.monotonic())
 
     def _collect(self) -> None:
         for child in list(self._running):
-            done, status = os.waitpid(child, os.WNOHANG)
-            if not done:
+            ended = processes.poll(child)
+            if ended is None:
                 continue
             facts, _ = self._running.pop(child)
-            signalled = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-            code = 0 if signalled else os.WEXITSTATUS(status)
             late = child in self._late
-            ended = {"target": facts.target, "signal": signalled, "code": code, "late": late}
-            self._status.write(ended)
-            _kill_group(child)  # what the script left running
+            self._status.write({"target": facts.target, **asdict(ended), "late": late})
+            processes.kill_group(child)  # what the script left running
 
     def _enforce_limit(self) -> None:
         limit = self._job.timeout
         for child, (_, started) in self._running.items():
             if limit is not None and time.monotonic() - started > limit:
                 self._late.add(child)
-                _kill_group(child)
+                processes.kill_group(child)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         for child in self._running:
-            _kill_group(child)
+            processes.kill_group(child)
         if os.getppid() != self._parent:  # nobody is left to remove it
             shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(1)
 
 
-def _kill_group(child: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-
-
 def _run_child(
     job: Job, folder: Path, facts: DeviceFacts, choosing: Choosing | None, *, loud: bool
 ) -> None:
-    """Run the script for one device and never return."""
+    """Run the script for one device; never returns."""
     frames = wire.FrameWriter(frames_file(folder, facts.target))
     try:
         _redirect(loud)

@@ -1,0 +1,147 @@
+"""Forks: how they end, signals, and the parent's death."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import runs, until
+from wavecast import processes
+from wavecast.processes import Ended
+
+
+@pytest.fixture
+def _handlers() -> Iterator[None]:
+    """A parent with handlers of its own, which must not run in a fork."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: os._exit(77)) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def _leave() -> None:
+    os._exit(3)
+
+
+def _abort() -> None:
+    faulthandler.disable()  # its stack would be a crash of the tests
+    os.abort()
+
+
+def _raise() -> None:
+    raise KeyError("bug")
+
+
+@pytest.mark.parametrize(
+    ("work", "ended"),
+    [
+        (lambda: None, Ended()),
+        (_leave, Ended(code=3)),
+        (_raise, Ended(code=1)),
+        (_abort, Ended(signal=signal.SIGABRT)),
+    ],
+)
+def test_how_a_fork_ended(
+    work: Callable[[], object], ended: Ended, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert processes.wait(processes.fork(work)) == ended
+    assert ("KeyError: 'bug'" in capfd.readouterr().err) is (work is _raise)
+    assert ended.signal_name == ("SIGABRT" if work is _abort else "")
+
+
+@pytest.mark.usefixtures("_handlers")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_fork_at_once(number: int, capfd: pytest.CaptureFixture[str]) -> None:
+    reader, writer = os.pipe()
+
+    def work() -> None:
+        os.write(writer, b"!")
+        time.sleep(60)
+
+    child = processes.fork(work)
+    os.read(reader, 1)
+    assert processes.poll(child) is None
+    os.kill(child, number)
+    assert processes.wait(child) == Ended(signal=number)
+    assert capfd.readouterr().err == ""
+    os.close(reader)
+    os.close(writer)
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_a_group_of_its_own_has_pythons_interrupts() -> None:
+    def work() -> None:
+        assert os.getpgid(0) == os.getpid()
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            os._exit(5)
+
+    assert processes.wait(processes.fork(work, own_group=True)) == Ended(code=5)
+
+
+def test_a_group_ends_with_what_it_started() -> None:
+    reader, writer = os.pipe()
+
+    def work() -> None:
+        started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        os.write(writer, str(started.pid).encode())
+        time.sleep(60)
+
+    child = processes.fork(work, own_group=True)
+    started = int(os.read(reader, 20))
+    processes.kill_group(child)
+    assert processes.wait(child) == Ended(signal=signal.SIGKILL)
+    until(lambda: not runs(started))
+    processes.kill_group(child)  # nothing is left
+    os.close(reader)
+    os.close(writer)
+
+
+def test_an_interrupted_wait_ends_the_fork() -> None:
+    def work() -> None:
+        time.sleep(0.3)  # the parent waits by then
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(60)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        child = processes.fork(work)
+        with pytest.raises(KeyboardInterrupt):
+            processes.wait(child)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not runs(child)
+    assert processes.wait(child) is None
+
+
+_PARENT = """
+import os, sys, time
+from pathlib import Path
+from wavecast import processes
+def work():
+    Path(sys.argv[1]).write_text(str(os.getpid()))
+    time.sleep(60)
+processes.wait(processes.fork(work))
+"""
+
+
+def test_a_fork_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    root = str(Path(__file__).parents[2])
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(started)], env={**os.environ, "PYTHONPATH": root}
+    ) as parent:
+        until(lambda: started.exists() and started.read_text() != "")
+        parent.kill()
+    until(lambda: not runs(int(started.read_text())))
