@@ -66,8 +66,8 @@ def test_a_closed_standard_output_is_said() -> None:
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code = (
-        "from wavecast.cli import streams\nfrom wavecast.compile.cache import Cache\n"
-        f"streams.prepare()\nCache({str(tmp_path / 'file')!r}).put('a-' + '0' * 64, 1)\n"
+        "from wavecast.cli import streams\nfrom wavecast.compile.cache import DiskCache\n"
+        f"streams.prepare()\nDiskCache({str(tmp_path / 'file')!r}).put('a-' + '0' * 64, 1)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stderr.startswith(b"wavecast: warning: cache ")

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.compile.cache import Cache, CacheWarning, default_root
+from wavecast.compile.cache import CacheWarning, DiskCache, default_root
 from wavecast.compile.digest import key
 
 KEY = key("hip", "source", "gfx942")
 
 
 def test_what_was_put_comes_back() -> None:
-    cache = Cache()
+    cache = DiskCache()
     assert cache.get(KEY) is None
     value = {"text": "v_add", "bytes": b"\0\1", "numbers": [1, 2.5, None], "none": None}
     assert cache.put(KEY, value)
-    assert Cache().get(KEY) == {**value, "numbers": (1, 2.5, None)}
+    assert DiskCache().get(KEY) == {**value, "numbers": (1, 2.5, None)}
 
 
 def test_the_folder_follows_the_environment(
@@ -38,7 +38,7 @@ def test_the_folder_follows_the_environment(
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "foreign"])
 def test_a_damaged_entry_counts_as_absent(damage: str) -> None:
-    cache = Cache()
+    cache = DiskCache()
     cache.put(KEY, {"text": "x" * 1000})
     (entry,) = cache.entries()
     content = bytearray(entry.path.read_bytes())
@@ -53,7 +53,7 @@ def test_a_damaged_entry_counts_as_absent(damage: str) -> None:
 def test_a_folder_that_cannot_be_written_warns_once(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    cache = Cache(blocked)
+    cache = DiskCache(blocked)
     with pytest.warns(CacheWarning, match="WAVECAST_CACHE_DIR"):
         assert not cache.put(KEY, 1)
     assert not cache.put(KEY, 1)
@@ -62,7 +62,7 @@ def test_a_folder_that_cannot_be_written_warns_once(tmp_path: Path) -> None:
 
 
 def test_clear_leaves_other_files_alone() -> None:
-    cache = Cache()
+    cache = DiskCache()
     cache.put(KEY, 1)
     cache.put(key("ptx", "x"), 2)
     folder = cache.root / "hip"
@@ -80,7 +80,7 @@ def test_clear_leaves_other_files_alone() -> None:
 
 
 def test_clear_by_age_counts_from_the_last_use() -> None:
-    cache = Cache()
+    cache = DiskCache()
     used, unused = key("hip", "used"), key("hip", "unused")
     for name in (used, unused):
         cache.put(name, 1)
@@ -93,7 +93,7 @@ def test_clear_by_age_counts_from_the_last_use() -> None:
 
 
 def test_a_temporary_file_of_a_killed_process_is_removed_later() -> None:
-    cache = Cache()
+    cache = DiskCache()
     cache.put(KEY, 1)
     fresh = cache.root / "hip" / ".wcc-fresh1.tmp"
     stale = cache.root / "hip" / ".wcc-stale1.tmp"
@@ -108,9 +108,9 @@ def test_a_temporary_file_of_a_killed_process_is_removed_later() -> None:
 
 _WRITER = """
 import sys
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.digest import key
-cache = Cache(sys.argv[1])
+cache = DiskCache(sys.argv[1])
 body = bytes(200_000)
 print("ready", flush=True)
 for turn in range(int(sys.argv[2])):
@@ -135,7 +135,7 @@ def test_processes_may_write_the_same_entries_at_once(tmp_path: Path) -> None:
     for writer in writers:
         _, errors = writer.communicate(timeout=120)
         assert writer.returncode == 0, errors
-    assert len(list(Cache(tmp_path).entries())) == 7
+    assert len(list(DiskCache(tmp_path).entries())) == 7
     assert not list(tmp_path.rglob("*.tmp"))
 
 
@@ -147,7 +147,7 @@ def test_a_killed_writer_leaves_only_whole_entries(tmp_path: Path) -> None:
         time.sleep(0.05)
         writer.send_signal(signal.SIGKILL)
         writer.communicate(timeout=60)
-    cache = Cache(tmp_path)
+    cache = DiskCache(tmp_path)
     for turn in range(7):
         value = cache.get(key("hip", turn))
         assert value is None or value == {"turn": turn, "body": bytes(200_000)}

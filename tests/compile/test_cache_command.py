@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from wavecast.cli.cache import command
-from wavecast.compile.cache import KINDS, Cache
+from wavecast.compile.cache import KINDS, DiskCache
 from wavecast.compile.digest import key
 
 
@@ -21,7 +21,7 @@ def test_an_empty_cache_says_so() -> None:
 
 
 def test_show_counts_by_kind() -> None:
-    cache = Cache()
+    cache = DiskCache()
     for number in range(3):
         cache.put(key("hip", number), "x" * 2000)
     cache.put(key("ptx", 0), "y")
@@ -35,7 +35,7 @@ def test_show_counts_by_kind() -> None:
 
 
 def test_clear_takes_a_kind_and_an_age() -> None:
-    cache = Cache()
+    cache = DiskCache()
     cache.put(key("hip", 0), 1)
     cache.put(key("ptx", 0), 1)
     assert "removed 0 entries" in _run("clear", "--older-than", "1")

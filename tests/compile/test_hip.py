@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.compile import Cache, hip, load, toolchain
+from wavecast.compile import DiskCache, hip, load, toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UnknownName, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import TARGETS
@@ -201,7 +201,7 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_the_same_source_gives_the_same_code(tmp_path: Path, hip_compiler) -> None:
     first, second = (
-        hip.compile_file(DATA / "saxpy.hip", "gfx942", cache=Cache(tmp_path / name))[0]
+        hip.compile_file(DATA / "saxpy.hip", "gfx942", cache=DiskCache(tmp_path / name))[0]
         for name in "ab"
     )
     assert first.digest == second.digest

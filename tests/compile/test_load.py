@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wavecast import compile as compiling
-from wavecast.compile import Kind, assembly, kind_of
+from wavecast.compile import FileKind, assembly, kind_of
 from wavecast.errors import InputError, UnknownName, UsageError, WavecastError
 
 
@@ -111,15 +111,15 @@ def test_options_are_for_hip_alone(saxpy: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "kind"),
     [
-        ("#include <hip/hip_runtime.h>\n", "k", Kind.HIP),
-        ("import os\n__global__ void k();", "k.hip", Kind.HIP),
-        ("int main() {}", "k.cpp", Kind.HIP),
-        (".version 8.7\n.target sm_90a\n.address_size 64\n", "k", Kind.PTX),
-        ("\t.target\tsm_90a\n        /*0000*/   LDC R1, c[0x0][0x28] ;\n", "k", Kind.SASS),
-        ("s_endpgm\n", "k.s", Kind.ASSEMBLY),
+        ("#include <hip/hip_runtime.h>\n", "k", FileKind.HIP),
+        ("import os\n__global__ void k();", "k.hip", FileKind.HIP),
+        ("int main() {}", "k.cpp", FileKind.HIP),
+        (".version 8.7\n.target sm_90a\n.address_size 64\n", "k", FileKind.PTX),
+        ("\t.target\tsm_90a\n        /*0000*/   LDC R1, c[0x0][0x28] ;\n", "k", FileKind.SASS),
+        ("s_endpgm\n", "k.s", FileKind.ASSEMBLY),
     ],
 )
-def test_the_kind_of_a_text(text: str, name: str, kind: Kind) -> None:
+def test_the_kind_of_a_text(text: str, name: str, kind: FileKind) -> None:
     assert kind_of(text.encode(), Path(name)) is kind
 
 

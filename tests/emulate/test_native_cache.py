@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.memory_support import assembly
 from wavecast.compile.assembly import load
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import native
@@ -26,9 +26,9 @@ BODY = """
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
-    return Cache()
+    return DiskCache()
 
 
 def _code(amount: int) -> CodeObject:
@@ -48,7 +48,7 @@ def _never(*_: object) -> None:
     raise AssertionError("compiled again")
 
 
-def test_code_is_compiled_once(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_compiled_once(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [lane + 5 for lane in range(64)]
     assert _result(_code(5)) == wanted
     assert len(list(cache.entries("emulate"))) == 1
@@ -57,19 +57,19 @@ def test_code_is_compiled_once(cache: Cache, monkeypatch: pytest.MonkeyPatch) ->
     assert _result(_code(5)) == wanted
 
 
-def test_other_code_is_another_entry(cache: Cache) -> None:
+def test_other_code_is_another_entry(cache: DiskCache) -> None:
     assert _result(_code(5)) != _result(_code(6))
     assert len(list(cache.entries("emulate"))) == 2
 
 
-def test_equal_instructions_of_another_code_object_are_another_entry(cache: Cache) -> None:
+def test_equal_instructions_of_another_code_object_are_another_entry(cache: DiskCache) -> None:
     """Its data or its descriptor may differ."""
     _result(_code(5))
     _result(replace(_code(5), digest="other"))
     assert len(list(cache.entries("emulate"))) == 2
 
 
-def test_recipes_are_forgotten_once_their_functions_are_there(cache: Cache) -> None:
+def test_recipes_are_forgotten_once_their_functions_are_there(cache: DiskCache) -> None:
     for amount in (8, 9):  # made, then at hand
         _result(_code(amount))
         made = native.compile_kernel(parse_kernel(_code(amount)), quick=True)
@@ -77,7 +77,7 @@ def test_recipes_are_forgotten_once_their_functions_are_there(cache: Cache) -> N
         assert not set(made.outlined) & set(runtime._recipes)
 
 
-def test_damaged_entries_are_made_again(cache: Cache) -> None:
+def test_damaged_entries_are_made_again(cache: DiskCache) -> None:
     wanted = _result(_code(7))
     for entry in list(cache.entries()):
         content = bytearray(entry.path.read_bytes())
@@ -102,7 +102,7 @@ def test_entries_come_back_as_they_were() -> None:
     assert again.descriptor == made.descriptor
 
 
-def test_errors_are_worded_from_cached_code(cache: Cache) -> None:
+def test_errors_are_worded_from_cached_code(cache: DiskCache) -> None:
     from wavecast.emulate.errors import ExecutionError
 
     (code,) = load(assembly("gfx942", "\tglobal_store_dword v1, v0, s[10:11]\n"), "gfx942")

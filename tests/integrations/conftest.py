@@ -8,9 +8,13 @@ import pytest
 
 from wavecast.integrations.devices import DeviceFacts
 
-GFX942 = DeviceFacts("gfx942", "AMD Instinct MI300X", 304, 64, 65536, 2048, 192 << 30, 32 << 20)
-GFX1100 = DeviceFacts("gfx1100", "AMD Radeon RX 7900 XTX", 48, 32, 65536, 2048, 24 << 30)
-SM_90 = DeviceFacts("sm_90", "NVIDIA H100", 132, 32, 232448, 2048, 80 << 30)
+GFX942 = DeviceFacts(
+    "gfx942", "amd", "AMD Instinct MI300X", 304, 64, 65536, 2048, 4, 512, 512, 192 << 30, 32 << 20
+)
+GFX1100 = DeviceFacts(
+    "gfx1100", "amd", "AMD Radeon RX 7900 XTX", 48, 32, 65536, 2048, 4, 256, 1536, 24 << 30
+)
+SM_90 = DeviceFacts("sm_90", "nvidia", "NVIDIA H100", 132, 32, 232448, 2048, 4, 255, 512, 80 << 30)
 
 ADD = """
 import torch

@@ -1,36 +1,8 @@
-"""Bounds read off TritonGPU IR."""
+"""Configurations that are refused before LLVM."""
 
 from __future__ import annotations
 
 import pytest
-
-from wavecast.integrations.triton.refusing import carried_registers
-
-LOOP = (
-    "    %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %p = %a, %k = %c, %t = %b)"
-    " -> ({carried})  : i32 {{\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("carried", "threads", "registers"),
-    [
-        ("tensor<128x128xf32, #mma>, tensor<128x32xi32, #blocked>, i32", 256, 64),
-        ("tensor<256x256xf32, #mma>", 128, 512),
-        ("tensor<256x64xbf16, #blocked>, tensor<256x64xf32, #mma>", 256, 32 + 64),
-        ("tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>, i32", 64, 2),
-        ("tensor<64x!tt.ptr<f32>, #blocked>, i32", 64, 0),
-    ],
-)
-def test_registers_of_tensors_carried_around_a_loop(carried, threads, registers) -> None:
-    assert carried_registers(LOOP.format(carried=carried), threads) == registers
-
-
-def test_the_loop_that_carries_most_counts() -> None:
-    one = LOOP.format(carried="tensor<128x128xf32, #mma>")
-    other = LOOP.format(carried="tensor<64x64xf32, #mma>")
-    assert carried_registers(one + "  }\n" + other, 256) == 64
-    assert carried_registers("tt.return", 256) == 0
 
 
 def test_configurations_are_refused_before_llvm(tmp_path, monkeypatch) -> None:
@@ -56,7 +28,7 @@ def test_configurations_are_refused_before_llvm(tmp_path, monkeypatch) -> None:
     a = torch.zeros(256, 256, dtype=torch.bfloat16)
     try:
         with capture(GFX942) as launches, in_this_process():
-            refuse_early(patches, 65536)
+            refuse_early(patches, GFX942)
             with pytest.raises(Refused, match=r"takes \d+,\d+ bytes of LDS, .* 65,536"):
                 kernels.greedy[(1,)](a, a, a, num_warps=8)
             assert not lowered

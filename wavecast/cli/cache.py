@@ -6,7 +6,7 @@ import time
 
 import click
 
-from wavecast.compile.cache import KINDS, Cache, Entry
+from wavecast.compile.cache import KINDS, CacheEntry, DiskCache
 from wavecast.report.units import size
 
 
@@ -24,7 +24,7 @@ def command(context: click.Context) -> None:
 @command.command()
 def show() -> None:
     """The folder, and per kind how many entries it holds and how large they are."""
-    cache = Cache()
+    cache = DiskCache()
     click.echo(f"cache: {cache.root}")
     entries = list(cache.entries())
     if not entries:
@@ -56,13 +56,13 @@ def show() -> None:
 )
 def clear(kind: str | None, days: float) -> None:
     """Delete entries. Files that wavecast did not write are never touched."""
-    removed = Cache().clear(kind or "", days)
+    removed = DiskCache().clear(kind or "", days)
     total = sum(entry.bytes for entry in removed)
     noun = "entry" if len(removed) == 1 else "entries"
     click.echo(f"removed {len(removed)} {noun}, {size(total)}")
 
 
-def _row(entries: list[Entry]) -> str:
+def _row(entries: list[CacheEntry]) -> str:
     used = [time.strftime("%Y-%m-%d", time.localtime(entry.used)) for entry in entries]
     span = min(used) if min(used) == max(used) else f"{min(used)} to {max(used)}"
     return f"{len(entries):>7}  {size(sum(entry.bytes for entry in entries)):>10}  {span}"

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
-from wavecast.compile.kinds import Kind, kind_of
+from wavecast.compile.kinds import FileKind, kind_of
 from wavecast.errors import InputError, UsageError
 
-__all__ = ["Cache", "CodeObject", "Kind", "kind_of", "load", "loads", "read"]
+__all__ = ["CodeObject", "DiskCache", "FileKind", "kind_of", "load", "loads", "read"]
 
 _MAX_BYTES: Final = 1 << 31
 
@@ -27,7 +27,7 @@ def load(
     options: Sequence[str] = (),
     *,
     hip_target: str = "",
-    cache: Cache | None = None,
+    cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """The kernels of a file, one code object each.
 
@@ -45,7 +45,7 @@ def loads(
     options: Sequence[str] = (),
     *,
     hip_target: str = "",
-    cache: Cache | None = None,
+    cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """The kernels of a file's content, as `load` gives those of a file."""
     if not data.strip(b"\0 \t\r\n"):
@@ -60,31 +60,31 @@ def _load(
     target: str,
     options: Sequence[str],
     hip_target: str,
-    cache: Cache | None,
+    cache: DiskCache | None,
 ) -> list[CodeObject]:
     """`path` is the file the data come from, None without one; `shown` names them in messages."""
     kind = kind_of(data, path or Path(shown))
     file = path or ""
-    if options and kind is not Kind.HIP:
+    if options and kind is not FileKind.HIP:
         raise UsageError(f"compiler options are for HIP source; {shown} is {kind.value}")
-    if kind is Kind.AMD_OBJECT:
+    if kind is FileKind.AMD_OBJECT:
         from wavecast.compile import elf
 
         return elf.load(data, target, file, cache=cache)
-    if kind is Kind.CUBIN:
+    if kind is FileKind.CUBIN:
         from wavecast.compile import nvidia
 
         return nvidia.load_cubin(data, target, file, cache=cache)
     text = data.decode("utf-8", "replace")
-    if kind is Kind.ASSEMBLY:
+    if kind is FileKind.ASSEMBLY:
         from wavecast.compile import assembly
 
         return assembly.load(text, target, file)
-    if kind is Kind.PTX:
+    if kind is FileKind.PTX:
         from wavecast.compile import nvidia
 
         return nvidia.load_ptx(text, target, file, cache=cache)
-    if kind is Kind.SASS:
+    if kind is FileKind.SASS:
         from wavecast.compile import nvidia
 
         return nvidia.load_sass(text, target, file)

@@ -43,7 +43,7 @@ class CacheWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """One entry on disk. `bytes` is its size, `used` the time of its last use (seconds, Unix)."""
 
     kind: str
@@ -62,7 +62,7 @@ def default_root() -> Path:
     return base / "wavecast"
 
 
-class Cache:
+class DiskCache:
     """The cache at `root` (`default_root()` when not given). Creating one touches no disk."""
 
     def __init__(self, root: Path | str | None = None) -> None:
@@ -118,7 +118,7 @@ class Cache:
             return False
         return True
 
-    def entries(self, kind: str = "") -> Iterator[Entry]:
+    def entries(self, kind: str = "") -> Iterator[CacheEntry]:
         """Every entry, of one kind or of all; files that are not entries are passed over."""
         for path in sorted(self.root.glob("*/*" + _SUFFIX)):
             match = _ENTRY.fullmatch(path.name)
@@ -126,9 +126,9 @@ class Cache:
                 continue
             found = _entry_status(path)
             if found is not None:
-                yield Entry(match[1], path, found.st_size, found.st_mtime)
+                yield CacheEntry(match[1], path, found.st_size, found.st_mtime)
 
-    def clear(self, kind: str = "", older_than_days: float = 0.0) -> tuple[Entry, ...]:
+    def clear(self, kind: str = "", older_than_days: float = 0.0) -> tuple[CacheEntry, ...]:
         """Delete entries (of `kind`, not used for that many days) and return them.
 
         Temporary files that killed processes left behind go as well.

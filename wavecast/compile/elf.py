@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wavecast.compile import bundle, disassemble
 from wavecast.compile.assembly import code_objects, resolve_target
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
 from wavecast.errors import InputError, WavecastError
@@ -25,7 +25,7 @@ _MACHINE_NAMES = {
 
 
 def load(
-    data: bytes, target: str = "", file: str | Path = "", *, cache: Cache | None = None
+    data: bytes, target: str = "", file: str | Path = "", *, cache: DiskCache | None = None
 ) -> list[CodeObject]:
     """Code objects of an hsaco, a bundle, or a host program with device code in it.
 
@@ -62,7 +62,7 @@ def _fat_members(image: elf.Elf) -> list[bundle.Member]:
 
 
 def _load_members(
-    members: list[bundle.Member], target: str, where: str, cache: Cache | None
+    members: list[bundle.Member], target: str, where: str, cache: DiskCache | None
 ) -> list[CodeObject]:
     held = list(dict.fromkeys(member.target for member in members))
     if not members:
@@ -95,11 +95,11 @@ def _same_isa(processor: str, asked: str) -> bool:
 
 
 def _load_code_object(
-    data: bytes, image: elf.Elf, target: str, where: str, cache: Cache | None
+    data: bytes, image: elf.Elf, target: str, where: str, cache: DiskCache | None
 ) -> list[CodeObject]:
     processor = resolve_target(elf.processor(image), target, where)
     descriptors = descriptors_from_elf(data)
-    cache = cache if cache is not None else Cache()
+    cache = cache if cache is not None else DiskCache()
     program = disassemble.objdump()
     entry = key("disassembly", _FORMAT, disassemble.version(program), processor, data)
     text = cache.get(entry)

@@ -12,10 +12,10 @@ from typing import Any
 
 from wavecast.compile import process, toolchain
 from wavecast.compile.assembly import code_objects
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
-from wavecast.compile.signature import Signature, signatures
+from wavecast.compile.signature import SourceSignature, signatures
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
@@ -32,7 +32,7 @@ a temporary folder in it: the same source gives the same code."""
 
 
 def compile_file(
-    path: str | Path, target: str, flags: Sequence[str] = (), *, cache: Cache | None = None
+    path: str | Path, target: str, flags: Sequence[str] = (), *, cache: DiskCache | None = None
 ) -> list[CodeObject]:
     """Compile the device code of a HIP file for one AMD target.
 
@@ -42,7 +42,7 @@ def compile_file(
     """
     source = Path(path)
     text = source.read_text(encoding="utf-8", errors="replace")
-    return _compile(text, target, tuple(flags), source, cache or Cache())
+    return _compile(text, target, tuple(flags), source, cache or DiskCache())
 
 
 def compile(
@@ -51,14 +51,14 @@ def compile(
     flags: Sequence[str] = (),
     *,
     name: str = "kernel.hip",
-    cache: Cache | None = None,
+    cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """Compile HIP source given as text; `name` stands for the file in lines and errors."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")
         try:
-            found = _compile(text, target, tuple(flags), source, cache or Cache(), named=name)
+            found = _compile(text, target, tuple(flags), source, cache or DiskCache(), named=name)
         except CompileError as error:
             shown = error.message.replace(f"{folder}/", "")
             log = error.log.replace(f"{folder}/", "")
@@ -71,7 +71,7 @@ def _compile(
     target: str,
     flags: tuple[str, ...],
     source: Path,
-    cache: Cache,
+    cache: DiskCache,
     named: str = "",
 ) -> list[CodeObject]:
     """Compile `source`; with `named`, it is a temporary file that stands for one of that name."""
@@ -190,7 +190,7 @@ def _file_digest(path: Path) -> str:
         return ""
 
 
-def _cached(cache: Cache, entry: str) -> dict[str, str | bytes] | None:
+def _cached(cache: DiskCache, entry: str) -> dict[str, str | bytes] | None:
     """The stages of an earlier compilation whose headers are all unchanged."""
     value: Any = cache.get(entry)
     if not isinstance(value, dict) or value.keys() != {"stages", "dependencies"}:
@@ -206,7 +206,7 @@ def _text(stage: str | bytes) -> str:
     return stage
 
 
-def _named(code: CodeObject, known: Mapping[str, Signature]) -> CodeObject:
+def _named(code: CodeObject, known: Mapping[str, SourceSignature]) -> CodeObject:
     """The code object with parameter names and types where the source shows them."""
     signature = next((s for s in known.values() if s.matches(code.kernel, code.parameters)), None)
     if signature is None:

@@ -13,7 +13,7 @@ from wavecast.errors import InputError
 from wavecast.isa import elf
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """The kinds `load` reads; the value names one in messages."""
 
     HIP = "HIP source"
@@ -44,16 +44,16 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
 )
 
 
-def kind_of(data: bytes, path: Path) -> Kind:
+def kind_of(data: bytes, path: Path) -> FileKind:
     """The kind of a file's content. Raises InputError, saying what it is instead."""
     if elf.is_elf(data):
         try:
             cuda = elf.machine(data) == elf.MACHINE_CUDA
         except InputError as error:
             raise InputError(f"{path}: {error.message}", hint=error.hint) from error
-        return Kind.CUBIN if cuda else Kind.AMD_OBJECT
+        return FileKind.CUBIN if cuda else FileKind.AMD_OBJECT
     if bundle.is_bundle(data):
-        return Kind.AMD_OBJECT
+        return FileKind.AMD_OBJECT
     for magic, name, advice in _FOREIGN:
         if data.startswith(magic):
             raise InputError(f"{path} is {name}", hint=advice)
@@ -68,22 +68,22 @@ _WHAT_IS_READ: Final = (
 )
 
 
-def _text_kind(text: str, path: Path) -> Kind:
+def _text_kind(text: str, path: Path) -> FileKind:
     suffix = path.suffix.lower()
     if looks_like_ptx(text):
-        return Kind.PTX
+        return FileKind.PTX
     if _ASSEMBLY.search(text):
-        return Kind.ASSEMBLY
+        return FileKind.ASSEMBLY
     if looks_like_sass(text):
-        return Kind.SASS
+        return FileKind.SASS
     if suffix == ".py" or (suffix not in _HIP_NAMES and _PYTHON.search(text)):
         raise InputError(f"{path} is a Python script", hint="wavecast explain runs it as one")
     if _LLVM_IR.search(text):
         raise InputError(f"{path} is LLVM IR", hint="compile it with llc -mcpu=… to assembly first")
     if _HIP.search(text) or suffix in _HIP_NAMES:
-        return Kind.HIP
+        return FileKind.HIP
     if suffix in _ASSEMBLY_NAMES:
-        return Kind.ASSEMBLY
+        return FileKind.ASSEMBLY
     if _MLIR.search(text):
         raise InputError(f"{path} is MLIR", hint="give the amdgcn stage, or the script itself")
     raise InputError(f"{path} is text of no known kind", hint=_WHAT_IS_READ)

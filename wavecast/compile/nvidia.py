@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from wavecast.compile import cubin, process
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject, Parameter
 from wavecast.compile.digest import digest, key
 from wavecast.errors import CompileError, InputError, MissingTool
@@ -87,24 +87,24 @@ def _version(program: str) -> str:
 
 
 def load_cubin(
-    data: bytes, target: str = "", file: str | Path = "", *, cache: Cache | None = None
+    data: bytes, target: str = "", file: str | Path = "", *, cache: DiskCache | None = None
 ) -> list[CodeObject]:
     """One code object per kernel of a cubin, with its SASS and resource usage.
 
     Raises InputError for a damaged file or one of another architecture, MissingTool where there
     is no disassembler.
     """
-    return _cubin_objects(data, target, str(file), cache or Cache(), {}, {})
+    return _cubin_objects(data, target, str(file), cache or DiskCache(), {}, {})
 
 
 def load_ptx(
-    text: str, target: str = "", file: str | Path = "", *, cache: Cache | None = None
+    text: str, target: str = "", file: str | Path = "", *, cache: DiskCache | None = None
 ) -> list[CodeObject]:
     """Assemble PTX for `target` (its own when "") and load the result.
 
     Raises CompileError with ptxas's message, InputError when the PTX cannot run on `target`.
     """
-    cache = cache or Cache()
+    cache = cache or DiskCache()
     gpu = ptx_gpu(text, target, str(file) or "the PTX")
     programs = [process.find_program((n,), folders=_folders()) for n in _ptxas_names(gpu)]
     programs = [program for program in programs if program]
@@ -185,7 +185,7 @@ def _cubin_objects(
     data: bytes,
     target: str,
     file: str,
-    cache: Cache,
+    cache: DiskCache,
     stages: Mapping[str, str | bytes],
     spills: Mapping[str, Mapping[str, int]],
 ) -> list[CodeObject]:
@@ -240,7 +240,7 @@ def _code_object(
     )
 
 
-def _disassemble(data: bytes, cache: Cache, file: str) -> tuple[str, str]:
+def _disassemble(data: bytes, cache: DiskCache, file: str) -> tuple[str, str]:
     """(SASS listing, resource usage), as the tools print them."""
     nvdisasm, cuobjdump = tool("nvdisasm"), tool("cuobjdump")
     entry = key("sass", _FORMAT, _version(nvdisasm), _version(cuobjdump), data)

@@ -26,7 +26,7 @@ _LONGEST_HEAD = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class SourceSignature:
     """One `__global__` function: name, (type, name) of each parameter, and its line (1-based)."""
 
     name: str
@@ -41,10 +41,10 @@ class Signature:
         return symbol == self.name or mangled
 
 
-def signatures(text: str) -> dict[str, Signature]:
+def signatures(text: str) -> dict[str, SourceSignature]:
     """Every `__global__` function of a source text, by name; the first of several with bodies."""
     plain = _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-    found: dict[str, Signature] = {}
+    found: dict[str, SourceSignature] = {}
     for match in _GLOBAL.finditer(plain):
         signature = _read(plain, match.end())
         if signature is not None:
@@ -52,7 +52,7 @@ def signatures(text: str) -> dict[str, Signature]:
     return found
 
 
-def _read(plain: str, start: int) -> Signature | None:
+def _read(plain: str, start: int) -> SourceSignature | None:
     head = _without_attributes(plain[start : start + _LONGEST_HEAD])
     match = _NAME_BEFORE_PARENTHESIS.search(head)
     if match is None:
@@ -67,7 +67,7 @@ def _read(plain: str, start: int) -> Signature | None:
             return None
         parameters.append((_type(declared["type"] + declared["array"]), declared["name"]))
     line = plain.count("\n", 0, start + match.start()) + 1
-    return Signature(match[1], tuple(parameters), line)
+    return SourceSignature(match[1], tuple(parameters), line)
 
 
 def _without_attributes(text: str) -> str:

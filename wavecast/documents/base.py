@@ -29,7 +29,7 @@ def doc(text: str) -> Meta:
     return Meta(description=text)
 
 
-class JsonObject(Struct, forbid_unknown_fields=True, frozen=True):
+class JsonObject(Struct, forbid_unknown_fields=True):
     """An object of a document. Fields are keys, in this order; a field that is UNSET is left out.
     The root of a document has its schema's name as tag (`tag_field="schema"`)."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import binding, ir
 
 from wavecast.compile import digest
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.lower import runtime
@@ -186,7 +186,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     def parse() -> Kernel:
         return parse_kernel(code, link=True)
 
-    store = Cache()
+    store = DiskCache()
     basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest)
     if mode is not None:
         return _watched(store, basis, parse, mode, code.target)
@@ -211,7 +211,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
 
 
 def _watched(
-    store: Cache,
+    store: DiskCache,
     basis: tuple[str, ...],
     parse: Callable[[], Kernel],
     mode: Mode,
@@ -231,7 +231,7 @@ def _watched(
     return made.load(lambda: kernel)
 
 
-def _stored(store: Cache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
+def _stored(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
     """The kernel of a cache entry, None where there is none or what it calls is missing."""
     known = Compiled.unpacked(store.get(key))
     if known is None:

@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import binding
 
 from wavecast.compile import digest
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault, initial
 from wavecast.emulate.errors import ExecutionError, Unsupported
@@ -249,7 +249,7 @@ def _alignment(instruction: Instruction) -> int:
 def _scheduler() -> tuple[Any, Any]:
     """The native loop over workgroups, and the engine that owns it."""
     key = digest.key("outlined", runtime.basis(), "scheduler")
-    engine = load_object(runtime.stored(key, _compiled_scheduler, Cache()))
+    engine = load_object(runtime.stored(key, _compiled_scheduler, DiskCache()))
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     return function(engine.get_function_address("work")), engine
 

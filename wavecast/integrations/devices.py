@@ -1,46 +1,63 @@
-"""What a captured program is told about the GPU it believes it runs on."""
+"""What a captured program learns when it asks for the properties of its GPU."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from wavecast.arch import capabilities
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
 
 
+_NUMBERS: Final = {
+    "amd": re.compile(r"gfx(?P<major>\d+)(?P<minor>[0-9a-f])[0-9a-f]"),
+    "nvidia": re.compile(r"sm_(?P<major>\d+)(?P<minor>\d)"),
+}
+"""The numbers in names of targets, by vendor."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
     """The answers to a program's device queries.
 
-    `target` is `gfx942` or `sm_90`; sizes are bytes; `shared_bytes` is the most one workgroup may
-    have; `resident_threads` is the most a multiprocessor holds; `memory_bytes` and `l2_bytes` are
-    None where no source gives them.
+    `target` is `gfx942` or `sm_90`, `vendor` `amd` or `nvidia`; sizes are bytes; `shared_bytes` is
+    the most one workgroup may have; `resident_threads` is the most a multiprocessor holds;
+    `lane_registers` are the 32-bit vector registers one lane can have, `simd_registers` those of a
+    SIMD per lane, for all its waves, AGPRs included in both. `memory_bytes` and `l2_bytes` are None
+    where no source gives them.
     """
 
     target: str
+    vendor: str
     name: str
     multiprocessors: int
     lanes: int
     shared_bytes: int
     resident_threads: int
+    simds: int
+    lane_registers: int
+    simd_registers: int
     memory_bytes: int | None = None
     l2_bytes: int | None = None
 
     @property
     def is_amd(self) -> bool:
-        return self.target.startswith("gfx")
+        return self.vendor == "amd"
 
     @property
     def capability(self) -> tuple[int, int]:
-        """CUDA compute capability; for AMD what ROCm derives from the target (gfx942: 9, 4)."""
-        if self.is_amd:
-            digits = self.target.removeprefix("gfx")
-            return int(digits[:-2]), int(digits[-2], 16)
-        major, minor = divmod(int(self.target.removeprefix("sm_")), 10)
-        return major, minor
+        """CUDA compute capability; for AMD what ROCm derives from the target (gfx942: 9, 4).
+
+        Raises UsageError for a target without one.
+        """
+        match = _NUMBERS[self.vendor].fullmatch(self.target)
+        if match is None:
+            raise UsageError(f"{self.name}: Triton does not compile for {self.target}")
+        return int(match["major"]), int(match["minor"], 16)
 
 
 def facts_of(device: Device) -> DeviceFacts:
@@ -49,21 +66,25 @@ def facts_of(device: Device) -> DeviceFacts:
     A multiprocessor is what the vendor's runtime calls one: a CU, a WGP on RDNA, an SM. Raises
     MissingFact where a number is not known, UsageError for a target Triton does not compile for.
     """
-    target = device.target
-    if not target.startswith(("gfx", "sm_")):
-        raise UsageError(f"{device.name}: Triton does not compile for {target}")
     limits = device.limits()
+    files = 2 if limits.separate_agpr else 1
 
     def size(field: str) -> int | None:
         return None if device.get(field) is None else device.facts.integer(field, "B")
 
-    return DeviceFacts(
-        target=target,
+    found = DeviceFacts(
+        target=device.target,
+        vendor=device.vendor,
         name=device.name,
         multiprocessors=limits.units or device.compute_units,
         lanes=device.wave_lanes,
         shared_bytes=limits.lds_max_per_workgroup,
         resident_threads=limits.simds * limits.max_waves_per_simd * limits.wave_lanes,
+        simds=limits.simds,
+        lane_registers=capabilities(device.target).registers_per_lane,
+        simd_registers=files * limits.vgpr_total,
         memory_bytes=size("mem_size"),
         l2_bytes=size("l2_size"),
     )
+    found.capability  # noqa: B018  raises for a target without one
+    return found

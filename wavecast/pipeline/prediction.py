@@ -8,6 +8,7 @@ from typing import Final
 
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
+from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.program import Kernel
@@ -17,7 +18,6 @@ from wavecast.model.launch import Launched, timing
 from wavecast.model.prediction import Prediction
 from wavecast.model.static import static_launch
 from wavecast.predict.packed import unpack
-from wavecast.rules import triton_ir
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ def _operations(code: CodeObject) -> dict[Place, list[str]]:
     """The operations of Triton's GPU IR by source place, where the code has it."""
     text = code.stages.get("ttgir")
     found: dict[Place, list[str]] = {}
-    for operation in triton_ir.parse(text).operations if isinstance(text, str) else ():
+    for operation in ttgir.parse(text).operations if isinstance(text, str) else ():
         if operation.location is not None:
             name = f"{operation.line}: {operation.name}"
             found.setdefault(place_of(operation.location), []).append(name)

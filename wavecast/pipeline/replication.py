@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 
+from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject
-from wavecast.rules import triton_ir
 
 _NUMBERS = r"\[(?P<numbers>[\d, ]+)\]"
 _WARPS = re.compile(r"warpsPerCTA = " + _NUMBERS)
@@ -31,10 +31,10 @@ def replication(code: CodeObject) -> float:
     text = code.stages.get("ttgir")
     if not code.is_amd or not isinstance(text, str):
         return 1.0
-    module = triton_ir.parse(text)
+    module = ttgir.parse(text)
     factors = []
-    for dot in module.named(*triton_ir.DOTS):
-        operands = triton_ir.dot_operands(dot)
+    for dot in module.named(*ttgir.DOTS):
+        operands = ttgir.dot_operands(dot)
         if operands is not None:
             result = operands[2]
             factors.append(_of_layout(module.layout(result), result.shape))

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from wavecast.bench.history.series import Change, Point, Series
 from wavecast.report import history as words
-from wavecast.report.svg import Frame, n, path
+from wavecast.report.svg import PlotFrame, n, path
 
 _LABELS: Final = 5
 _TICKS: Final = 4
@@ -19,7 +19,7 @@ _TICKS: Final = 4
 
 def plot(series: Series) -> Markup:
     """Runs from left to right, the figure upwards from not zero; a dot has its run as a title."""
-    frame = Frame(560, 190, 66, 14, 16, 30)
+    frame = PlotFrame(560, 190, 66, 14, 16, 30)
     low, high = _range(series.points)
     body = [_grid(frame, series, low, high), _runs(frame, series.points)]
     body += [_level(frame, series, first, last, low, high) for first, last in _levels(series)]
@@ -48,15 +48,15 @@ def _range(points: Sequence[Point]) -> tuple[float, float]:
     return (low - margin if low - margin > 0 or low < 0 else min(low, 0.0)), high + margin
 
 
-def _x(frame: Frame, index: float, count: int) -> float:
+def _x(frame: PlotFrame, index: float, count: int) -> float:
     return frame.x((index + 0.5) / count)
 
 
-def _y(frame: Frame, value: float, low: float, high: float) -> float:
+def _y(frame: PlotFrame, value: float, low: float, high: float) -> float:
     return frame.y(min(1.0, max(0.0, (value - low) / (high - low))))
 
 
-def _grid(frame: Frame, series: Series, low: float, high: float) -> Markup:
+def _grid(frame: PlotFrame, series: Series, low: float, high: float) -> Markup:
     parts = []
     step = 10 ** math.floor(math.log10((high - low) / _TICKS))
     step = next(step * by for by in (1, 2, 5, 10) if (high - low) / (step * by) <= _TICKS + 1)
@@ -74,7 +74,7 @@ def _grid(frame: Frame, series: Series, low: float, high: float) -> Markup:
     return Markup("").join(parts)
 
 
-def _runs(frame: Frame, points: Sequence[Point]) -> Markup:
+def _runs(frame: PlotFrame, points: Sequence[Point]) -> Markup:
     """Names below a few runs."""
     count = len(points)
     shown = sorted({round(i * (count - 1) / (_LABELS - 1)) for i in range(_LABELS)})
@@ -100,14 +100,16 @@ def _levels(series: Series) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _level(frame: Frame, series: Series, first: int, last: int, low: float, high: float) -> Markup:
+def _level(
+    frame: PlotFrame, series: Series, first: int, last: int, low: float, high: float
+) -> Markup:
     middle = words.level([point.value for point in series.points[first:last]])
     count, y = len(series.points), _y(frame, middle, low, high)
     ends = [(frame.x(first / count), y), (frame.x(last / count), y)]
     return Markup('<path class="level" d="{}"/>').format(path(ends))
 
 
-def _change(frame: Frame, series: Series, change: Change) -> Markup:
+def _change(frame: PlotFrame, series: Series, change: Change) -> Markup:
     x = frame.x(change.at / len(series.points))
     left = x > frame.x(0.8)
     return Markup(
@@ -126,7 +128,9 @@ def _change(frame: Frame, series: Series, change: Change) -> Markup:
     )
 
 
-def _dot(frame: Frame, series: Series, index: int, point: Point, low: float, high: float) -> Markup:
+def _dot(
+    frame: PlotFrame, series: Series, index: int, point: Point, low: float, high: float
+) -> Markup:
     x = _x(frame, index, len(series.points))
     return Markup(
         '<g class="run{}"><title>{}</title><path d="M{} {}V{}"/>'

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from wavecast.report import units, words
 from wavecast.report.pressure import Point, downsample
-from wavecast.report.svg import Frame, n, path
+from wavecast.report.svg import PlotFrame, n, path
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import Pressure
@@ -27,7 +27,7 @@ def plot(explanation: Explanation) -> Markup | None:
     curve = explanation.analysis.pressure
     if curve is None or not curve.vgpr:
         return None
-    frame = Frame(960, 190, 42, 10, 14, 26)
+    frame = PlotFrame(960, 190, 42, 10, 14, 26)
     registers = explanation.analysis.registers
     points = downsample(curve, _MOST_POINTS)
     top = max(registers.vgpr, *(max(v, a, s) for _, v, a, s in points), 8) * 1.06
@@ -52,7 +52,7 @@ def plot(explanation: Explanation) -> Markup | None:
     )
 
 
-def _pressure_axes(frame: Frame, top: float, total: int) -> Markup:
+def _pressure_axes(frame: PlotFrame, top: float, total: int) -> Markup:
     step = _tick(top, 4)
     parts = []
     value = 0
@@ -83,7 +83,7 @@ def _tick(top: float, about: int) -> int:
     raise AssertionError("unreachable: rough is below ten times its magnitude")
 
 
-def _allocated(frame: Frame, top: float, registers: int) -> Markup:
+def _allocated(frame: PlotFrame, top: float, registers: int) -> Markup:
     y = frame.y(registers / top)
     return Markup(
         '<path class="allocated" d="M{x} {y}H{end}">'
@@ -94,7 +94,7 @@ def _allocated(frame: Frame, top: float, registers: int) -> Markup:
 
 
 def _curve(
-    frame: Frame, points: Sequence[Point], column: int, total: int, top: float, name: str
+    frame: PlotFrame, points: Sequence[Point], column: int, total: int, top: float, name: str
 ) -> Markup:
     corners = []
     for position, point in enumerate(points):
@@ -109,7 +109,7 @@ def _curve(
     return Markup(f'{area}<path class="curve {name}" d="{line}"/>')  # numbers and fixed words only
 
 
-def _peak(frame: Frame, curve: Pressure, total: int, top: float) -> Markup:
+def _peak(frame: PlotFrame, curve: Pressure, total: int, top: float) -> Markup:
     x = frame.x((curve.peak_index + 0.5) / total)
     y = frame.y(curve.peak_vgpr / top)
     side = "end" if x > frame.x(0.7) else "start"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from wavecast.report import units, words
-from wavecast.report.svg import Frame, n, path
+from wavecast.report.svg import PlotFrame, n, path
 
 if TYPE_CHECKING:
     from wavecast.model.bounds import Ceiling
@@ -26,7 +26,7 @@ def plot(explanations: Sequence[Explanation]) -> Markup | None:
     roofs = [(i, e) for i, e in enumerate(explanations) if e.roofline.compute and e.roofline.memory]
     if not roofs:
         return None
-    frame = Frame(960, 350, 58, 14, 12, 38)
+    frame = PlotFrame(960, 350, 58, 14, 12, 38)
     axes = _Axes.around([e for _, e in roofs], frame)
     parts = [axes.grid()]
     for index, explanation in roofs:
@@ -40,14 +40,14 @@ def plot(explanations: Sequence[Explanation]) -> Markup | None:
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    frame: Frame
+    frame: PlotFrame
     x_low: float
     x_high: float
     y_low: float
     y_high: float
 
     @classmethod
-    def around(cls, explanations: Sequence[Explanation], frame: Frame) -> _Axes:
+    def around(cls, explanations: Sequence[Explanation], frame: PlotFrame) -> _Axes:
         """Decades that hold every ridge, every launch, and some room around them."""
         intensities, rates = [], []
         for explanation in explanations:

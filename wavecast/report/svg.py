@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotFrame:
     """A plot area: logarithmic or linear ranges mapped to pixels."""
 
     width: float

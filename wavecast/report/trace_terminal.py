@@ -69,7 +69,7 @@ def _table(trace: Trace) -> Table:
     return table
 
 
-def _cells(trace: Trace, line: traces.Line, size: int) -> Iterable[Text | str]:
+def _cells(trace: Trace, line: traces.TracedLine, size: int) -> Iterable[Text | str]:
     lanes = f"{line.lanes / line.vector:.1f}" if line.vector else units.UNKNOWN
     divergent = line.vector and line.lanes < line.vector * trace.lanes
     per_request, ways = line.lines_per_request(size), line.conflict_ways()

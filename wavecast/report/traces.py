@@ -28,7 +28,7 @@ _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 
 
 @dataclass(slots=True)
-class Line:
+class TracedLine:
     """What waves executed of one source line, at its call site in the kernel.
 
     `executions` are wave-instructions; `vector` those of them that run once per active lane, with
@@ -57,9 +57,9 @@ class Line:
         return sum(m.passes for m in self.memory) / groups if groups else None
 
 
-def by_line(trace: Trace) -> list[Line]:
+def by_line(trace: Trace) -> list[TracedLine]:
     """Source lines, the most executed first; code without a line is line 0 of ""."""
-    found: dict[tuple[str, int], Line] = {}
+    found: dict[tuple[str, int], TracedLine] = {}
     counts = trace.instruction_counts.tolist()
     active, partial, empty = (a.tolist() for a in (trace.active_lanes, trace.partial, trace.empty))
     for instruction, executions in zip(trace.program.instructions, counts, strict=True):
@@ -67,7 +67,7 @@ def by_line(trace: Trace) -> list[Line]:
             continue
         where = instruction.location.outermost if instruction.location else None
         key = (where.file, where.line) if where is not None else ("", 0)
-        line = found.setdefault(key, Line(*key))
+        line = found.setdefault(key, TracedLine(*key))
         line.executions += executions
         index = instruction.index
         if per_lane(instruction):
@@ -148,7 +148,7 @@ def _blocks(trace: Trace) -> list[BlockCountsJson]:
     ]
 
 
-def _line(line: Line) -> LineCountsJson:
+def _line(line: TracedLine) -> LineCountsJson:
     return LineCountsJson.of(line, active_lanes=line.lanes, conflict_ways=line.conflict_ways())
 
 
@@ -178,4 +178,4 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-__all__ = ["Line", "barriers", "by_line", "document", "dumps", "runs", "schema"]
+__all__ = ["TracedLine", "barriers", "by_line", "document", "dumps", "runs", "schema"]

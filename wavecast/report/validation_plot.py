@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from wavecast.model.intervals import COVERAGE, SIZES, size_class
 from wavecast.report import units
-from wavecast.report.svg import Frame, n, path
+from wavecast.report.svg import PlotFrame, n, path
 from wavecast.report.validation_words import share
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def colours(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 def scatter(outcomes: Sequence[Outcome]) -> Markup:
     """Predicted over measured time, both logarithmic, a dot per problem; a sample where many."""
-    frame = Frame(360, 300, 62, 20, 10, 36)
+    frame = PlotFrame(360, 300, 62, 20, 10, 36)
     times = [t for o in outcomes for t in (o.measured, o.prediction.seconds)]
     low, high = _decades(times)
     body = [_decade_grid(frame, low, high, both=True)]
@@ -58,7 +58,7 @@ def scatter(outcomes: Sequence[Outcome]) -> Markup:
 
 def errors(outcomes: Sequence[Outcome]) -> Markup:
     """Predicted / measured over measured time: dots, and the 10 %, 50 % and 90 % quantiles."""
-    frame = Frame(360, 300, 44, 20, 10, 36)
+    frame = PlotFrame(360, 300, 44, 20, 10, 36)
     low, high = _decades([outcome.measured for outcome in outcomes])
     body = [_decade_grid(frame, low, high, both=False), _ratio_grid(frame)]
     colour = colours(outcomes)
@@ -87,7 +87,7 @@ def coverage(outcomes: Sequence[Outcome]) -> Markup:
     for _, name in SIZES:
         groups[name] = [o.covered for o in outcomes if size_class(o.measured) == name]
     shown = {name: inside for name, inside in groups.items() if len(inside) >= _LEAST}
-    frame = Frame(360, max(110, 26 * len(shown) + 40), 92, 50, 10, 30)
+    frame = PlotFrame(360, max(110, 26 * len(shown) + 40), 92, 50, 10, 30)
     step = frame.inner_height / max(1, len(shown))
     body = [_share_grid(frame)]
     for index, (name, inside) in enumerate(shown.items()):
@@ -124,7 +124,7 @@ def _sample(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
 
 
 def _quantile_lines(
-    outcomes: Sequence[Outcome], frame: Frame, low: int, high: int
+    outcomes: Sequence[Outcome], frame: PlotFrame, low: int, high: int
 ) -> dict[float, list[tuple[float, float]]]:
     """Points of quantile lines over bins of a third of a decade."""
     bins: dict[int, list[float]] = defaultdict(list)
@@ -142,13 +142,13 @@ def _quantile_lines(
     return {quantile: points for quantile, points in lines.items() if len(points) > 1}
 
 
-def _ratio_y(frame: Frame, ratio: float) -> float:
+def _ratio_y(frame: PlotFrame, ratio: float) -> float:
     """Pixel of a ratio; what is out of reach lies on the border."""
     across = math.log(ratio) / math.log(_REACH)
     return frame.y(0.5 + 0.5 * max(-1.0, min(1.0, across)))
 
 
-def _ratio_grid(frame: Frame) -> Markup:
+def _ratio_grid(frame: PlotFrame) -> Markup:
     parts = []
     for ratio, text in (
         (1 / 3, "⅓"),
@@ -168,7 +168,7 @@ def _ratio_grid(frame: Frame) -> Markup:
     return Markup("".join(parts))  # numbers and fixed words only
 
 
-def _share_grid(frame: Frame) -> Markup:
+def _share_grid(frame: PlotFrame) -> Markup:
     parts = []
     for tick in (0, 20, 40, 60, 80, 100):
         x = n(frame.x(tick / 100))
@@ -188,7 +188,7 @@ def _place(seconds: float, low: int, high: int) -> float:
     return (math.log10(seconds) - low) / (high - low)
 
 
-def _decade_grid(frame: Frame, low: int, high: int, *, both: bool) -> Markup:
+def _decade_grid(frame: PlotFrame, low: int, high: int, *, both: bool) -> Markup:
     parts = []
     for decade in range(low, high + 1):
         share_, label = (decade - low) / (high - low), units.seconds(10.0**decade)
@@ -212,7 +212,7 @@ def _title(outcome: Outcome) -> str:
     )
 
 
-def _plot(frame: Frame, body: list[Markup], across: str, up: str, label: str) -> Markup:
+def _plot(frame: PlotFrame, body: list[Markup], across: str, up: str, label: str) -> Markup:
     axis = Markup(
         '<text class="axis" x="{}" y="{}" text-anchor="middle">{}</text>'
         '<text class="axis" transform="translate(10 {}) rotate(-90)" text-anchor="middle">{}</text>'
@@ -220,7 +220,7 @@ def _plot(frame: Frame, body: list[Markup], across: str, up: str, label: str) ->
     return _svg(frame, [*body, axis], label)
 
 
-def _svg(frame: Frame, body: list[Markup], label: str) -> Markup:
+def _svg(frame: PlotFrame, body: list[Markup], label: str) -> Markup:
     return Markup(
         '<svg class="plot residuals" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
     ).format(n(frame.width), n(frame.height), escape(label), Markup("").join(body))

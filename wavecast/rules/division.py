@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.compile.ttgir import Operation, tensors
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.triton_ir import Operation, tensors
 from wavecast.rules.triton_slice import Slices, uses
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, listed

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.compile.ttgir import IrModule, Operation
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.loops import GLOBAL_SPACES, matters
-from wavecast.rules.triton_ir import Module, Operation
 from wavecast.rules.triton_slice import FunctionArgument, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, listed
@@ -95,7 +95,7 @@ def _is_gather(subject: Subject, found: AccessGroup) -> bool:
     return any(item.name == "tt.load" for item in sliced.operations(address))
 
 
-def _candidates(parsed: Module, found: AccessGroup) -> list[Operation]:
+def _candidates(parsed: IrModule, found: AccessGroup) -> list[Operation]:
     """The loads or stores of TTIR on the line of a group."""
     place = found.location
     return [

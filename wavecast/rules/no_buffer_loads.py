@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.compile.ttgir import IrModule, Operation, tensors
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.table import rows
 from wavecast.isa.targets import isa_target
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.triton_ir import Module, Operation, tensors
 from wavecast.rules.triton_slice import FunctionArgument, Slices, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, size
@@ -52,14 +52,14 @@ def _moves_tile(operation: Operation) -> bool:
     return bool(tensors(operation.types))
 
 
-def _gains(found: Module, operation: Operation) -> bool:
+def _gains(found: IrModule, operation: Operation) -> bool:
     """Whether a buffer instruction would save a mask's branch or address arithmetic of a loop."""
     return bool(access(operation).mask) or found.loop_of(operation) is not None
 
 
 def _finding(
     subject: Subject,
-    found: Module,
+    found: IrModule,
     sliced: Slices,
     argument: FunctionArgument,
     operations: list[Operation],

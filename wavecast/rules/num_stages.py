@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from wavecast.compile.ttgir import IrModule, Operation, tensors
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.triton_ir import Module, Operation, tensors
 from wavecast.rules.triton_pipeline import LOADS, DotLoop, dot_loops
 from wavecast.rules.triton_slice import Slices, access
 from wavecast.rules.triton_stages import module, module_slices
@@ -40,7 +40,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _reason(found: Module, sliced: Slices, candidate: DotLoop) -> tuple[str, str]:
+def _reason(found: IrModule, sliced: Slices, candidate: DotLoop) -> tuple[str, str]:
     """Why the pipeliner left the loop alone, as far as TTGIR shows it, and what to change."""
     loads, loop = candidate.loads, candidate.loop
     narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]
@@ -74,7 +74,7 @@ def _reason(found: Module, sliced: Slices, candidate: DotLoop) -> tuple[str, str
     )
 
 
-def _bits_per_lane(found: Module, load: Operation) -> int:
+def _bits_per_lane(found: IrModule, load: Operation) -> int:
     """Width of one lane's access by the layout of the loaded tensor; wide when it has none."""
     tensor = tensors(load.types)[-1]
     match = _SIZE_PER_THREAD.search(found.layout(tensor))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavecast.rules.triton_ir import DOTS, Module, Operation, tensors
+from wavecast.compile.ttgir import DOTS, IrModule, Operation, tensors
 from wavecast.rules.triton_slice import uses
 
 LOADS = ("tt.load", "amdg.buffer_load")
@@ -22,7 +22,7 @@ class DotLoop:
     pipelined: bool
 
 
-def dot_loops(found: Module) -> list[DotLoop]:
+def dot_loops(found: IrModule) -> list[DotLoop]:
     """The loops whose own body (inner loops apart) holds a dot, in order."""
     result = []
     for loop in found.named("scf.for"):

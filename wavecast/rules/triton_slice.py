@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wavecast.rules.triton_ir import Module, Operation, parse
+from wavecast.compile.ttgir import IrModule, Operation, parse
 
 _ARGUMENT = re.compile(
     r"%(?P<name>\w+): (?P<type>!?[\w.]+(?:<[^{}]*?>)?)(?: \{(?P<attrs>[^}]*)\})?"
@@ -54,7 +54,7 @@ def function_arguments(header: str) -> dict[str, FunctionArgument]:
 class Slices:
     """Backward slices over one module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: IrModule) -> None:
         self._module = module
         self._defined: dict[str, Operation] = {}
         self._carried: dict[str, tuple[Operation, int]] = {}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavecast.isa.instruction import SourceLocation
-from wavecast.isa.table import rows
-from wavecast.isa.targets import isa_target
-from wavecast.rules.finding import Subject
-from wavecast.rules.triton_ir import (
+from wavecast.compile.ttgir import (
     DOTS,
-    Module,
+    IrModule,
     Operation,
     Tensor,
     dot_operands,
     parse,
 )
+from wavecast.isa.instruction import SourceLocation
+from wavecast.isa.table import rows
+from wavecast.isa.targets import isa_target
+from wavecast.rules.finding import Subject
 from wavecast.rules.triton_slice import Slices, slices
 
 MATRIX_LAYOUTS = ("#ttg.amd_mfma", "#ttg.amd_wmma", "#ttg.nvidia_mma", "#ttng.tensor_memory")
@@ -67,7 +67,7 @@ def stage(subject: Subject, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def module(subject: Subject, name: str) -> Module | None:
+def module(subject: Subject, name: str) -> IrModule | None:
     """A Triton stage (`ttir`, `ttgir`) parsed, None when the kernel has none."""
     text = stage(subject, name)
     return parse(text) if text else None
@@ -79,7 +79,7 @@ def module_slices(subject: Subject, name: str) -> Slices | None:
     return slices(text) if text else None
 
 
-def dots(found: Module | None) -> tuple[Dot, ...]:
+def dots(found: IrModule | None) -> tuple[Dot, ...]:
     """The matrix products of a module whose operand types are printed, in order."""
     if found is None:
         return ()

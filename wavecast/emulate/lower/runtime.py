@@ -18,7 +18,7 @@ import llvmlite
 from llvmlite import binding, ir
 
 from wavecast.compile import digest
-from wavecast.compile.cache import Cache
+from wavecast.compile.cache import DiskCache
 from wavecast.emulate.lower.access import PREFIX, Access, Outlined, function_type
 from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
@@ -89,7 +89,7 @@ def provide(names: Iterable[str]) -> None:
         if not missing:
             _forget(named)
             return
-        store = Cache()
+        store = DiskCache()
         objects = [_object(name, store) for name in missing]
         engine = binding.create_mcjit_compiler(
             binding.parse_assembly(""), processor().machine(_LEVEL)
@@ -134,14 +134,14 @@ def _sources(package: str) -> Iterator[tuple[str, bytes]]:
                 yield f"{path}/{item.name}", item.read_bytes()
 
 
-def _object(name: str, store: Cache) -> bytes:
+def _object(name: str, store: DiskCache) -> bytes:
     """The object code of a function, from the cache where it is there."""
     memory = name.startswith(f"{PREFIX}.")
     key = digest.key("memory" if memory else "outlined", basis(), name)
     return stored(key, lambda: _compiled(name), store)
 
 
-def stored(key: str, make: Callable[[], bytes], store: Cache) -> bytes:
+def stored(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes:
     """Bytes of the cache, made where they are not there."""
     known = store.get(key)
     if isinstance(known, bytes):

@@ -92,9 +92,9 @@ def _host_arguments(value: Any) -> Any:
     return value
 
 
-def unwritten(made: Callable[[], Callable[[], Any]]) -> str:
-    """What a function without a reference leaves unwritten in the tensors it returns, "" for
-    nothing: values that are NaN over memory full of NaN, and are not over zeros. `made` gives the
+def unwritten(made: Callable[[], Callable[[], Any]]) -> str | None:
+    """What a function without a reference leaves unwritten in the tensors it returns, None for
+    nothing: values that are NaN in memory full of NaN, but not in zeroed memory. `made` gives the
     same call, with the same inputs, each time."""
     results = []
     for byte in (0, POISON):
@@ -107,7 +107,7 @@ def unwritten(made: Callable[[], Callable[[], Any]]) -> str:
         count = int((ones.isnan() & ~zeros.isnan()).sum())
         if count:
             return f"{count} of {ones.numel()} values of result {number} are never written"
-    return ""
+    return None
 
 
 def _poison_freed(expected: Iterable[torch.Tensor], place: str) -> None:

@@ -28,7 +28,7 @@ _RAW = (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Union, ctypes.Arr
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArgumentSlot:
     """One argument of a kernel: its place in the segment, and its name and type where the source
     is known."""
 
@@ -44,18 +44,22 @@ class Place:
         return f"argument {self.number}" + (f" ({known})" if known.strip("*") else "")
 
 
-def places(slots: Sequence[KernelArgument], parameters: Sequence[Parameter]) -> tuple[Place, ...]:
+def places(
+    slots: Sequence[KernelArgument], parameters: Sequence[Parameter]
+) -> tuple[ArgumentSlot, ...]:
     """The visible arguments in order; Triton's code has some that its source has not."""
     visible = [slot for slot in slots if not slot.kind.startswith("hidden_")]
     known = {parameter.offset: parameter for parameter in parameters}
     return tuple(
-        Place(number, slot, known.get(slot.offset) or Parameter("", "", slot.offset, slot.size))
+        ArgumentSlot(
+            number, slot, known.get(slot.offset) or Parameter("", "", slot.offset, slot.size)
+        )
         for number, slot in enumerate(visible, 1)
     )
 
 
 def pack(
-    layout: Sequence[Place], segment: int, values: Sequence[Any], memory: Memory
+    layout: Sequence[ArgumentSlot], segment: int, values: Sequence[Any], memory: Memory
 ) -> tuple[bytes, tuple[Argument, ...]]:
     """The argument segment of `segment` bytes, and the arguments one by one.
 
@@ -93,7 +97,7 @@ def raw_bytes(value: Any) -> bytes | None:
     return value.tobytes() if isinstance(value, np.void) else None
 
 
-def _argument(place: Place, value: Any, memory: Memory) -> tuple[bytes, Argument]:
+def _argument(place: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
     name = place.parameter.name
     match place.slot.kind:
         case "global_buffer":
@@ -106,7 +110,7 @@ def _argument(place: Place, value: Any, memory: Memory) -> tuple[bytes, Argument
             raise Unsupported(f"{memory.kernel}: {place.shown} is of kind {kind}")
 
 
-def _pointer(place: Place, value: Any, memory: Memory) -> tuple[bytes, Argument]:
+def _pointer(place: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
     kind, name = place.parameter.type, place.parameter.name
     if value is None or _is_integer(value):
         address = int(value or 0)
@@ -122,7 +126,7 @@ def _pointer(place: Place, value: Any, memory: Memory) -> tuple[bytes, Argument]
     return struct.pack("<Q", region.address), region.argument(name)
 
 
-def _by_value(place: Place, value: Any, kernel: str) -> bytes:
+def _by_value(place: ArgumentSlot, value: Any, kernel: str) -> bytes:
     size = place.slot.size
     raw = raw_bytes(value)
     if raw is not None:

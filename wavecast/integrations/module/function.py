@@ -65,7 +65,7 @@ class Function:
         return self._device.limits().lds_max_per_workgroup
 
     @cached_property
-    def _places(self) -> tuple[arguments.Place, ...]:
+    def _places(self) -> tuple[arguments.ArgumentSlot, ...]:
         return arguments.places(self._descriptor.arguments, self.code.parameters)
 
     def __call__(

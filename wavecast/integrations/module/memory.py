@@ -20,7 +20,7 @@ ACCEPTED = "a numpy array, a PyTorch tensor, an address or None"
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class HostArray:
     """Host memory from `first` to before `end`, and the dtype, shape, and strides (in elements) of
     the array at `address` in it."""
 
@@ -50,7 +50,7 @@ class Memory:
     ranges: list[tuple[int, int]] = field(default_factory=list)
     _lent: dict[int, tuple[str, np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    def add(self, value: Any, what: str) -> Region:
+    def add(self, value: Any, what: str) -> HostArray:
         """Let the launch touch the memory of an array. `what` names it in errors.
 
         Raises LaunchError for anything that is not an array in this machine's memory.
@@ -78,7 +78,7 @@ class Memory:
                     hint="the array was left as it is; give one that can be written",
                 )
 
-    def _array(self, array: np.ndarray, what: str) -> Region:
+    def _array(self, array: np.ndarray, what: str) -> HostArray:
         dtype = array.dtype
         if dtype.hasobject:
             raise LaunchError(f"{self.kernel}: {what} is an array of Python objects")
@@ -93,7 +93,7 @@ class Memory:
             copied = self._lend(first, end, what)
             address, first, end = address + copied - first, copied, copied + end - first
         strides = tuple(step // max(1, dtype.itemsize) for step in array.strides)
-        return Region(address, first, end, dtype.name, array.shape, strides)
+        return HostArray(address, first, end, dtype.name, array.shape, strides)
 
     def _lend(self, first: int, end: int, what: str) -> int:
         """The address of the launch's copy of read-only memory; one copy per allocation."""
@@ -103,7 +103,7 @@ class Memory:
             known = self._lent[first] = (what, original, original.copy())
         return known[2].__array_interface__["data"][0]
 
-    def _tensor(self, torch: Any, tensor: Any, what: str) -> Region:
+    def _tensor(self, torch: Any, tensor: Any, what: str) -> HostArray:
         if tensor.device.type != "cpu":
             raise LaunchError(
                 f"{self.kernel}: {what} lies on {tensor.device}",
@@ -127,7 +127,7 @@ class Memory:
                 f"{self.kernel}: {what} was freed: its storage has {size:,} of {needed:,} bytes"
             )
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return Region(address, first, first + size, dtype, shape, strides)
+        return HostArray(address, first, first + size, dtype, shape, strides)
 
 
 def describe(value: Any) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wavecast.integrations.torch import huggingface_attention
 from wavecast.integrations.torch.huggingface_attention import NAME
 from wavecast.integrations.torch.replaced import Done, Left, Replaced
-from wavecast.integrations.torch.substitutes import lowered
+from wavecast.integrations.torch.substitutes import Reason, lowered
 
 ACTIVATIONS: Final = {
     "SiLUActivation": "silu",
@@ -62,16 +62,15 @@ def _experts(model: Any, account: Replaced) -> None:
         account.done.append(Done(path, type(module).__name__, "moe_experts"))
 
 
-def _no_experts(module: Any) -> str:
-    """Why experts stay transformers' own, "" if they need not."""
+def _no_experts(module: Any) -> Reason:
     if not module.has_gate:
         return "no gate"
     if getattr(module, "has_post_expert_norm", False) or module._is_expert_parallel:
         return "norms after experts, or experts on several devices"
     if hasattr(module, "limit") and hasattr(module, "alpha"):
-        return ""
+        return None
     name = type(getattr(module, "act_fn", None)).__name__
-    return "" if name in ACTIVATIONS else f"activation {name}"
+    return None if name in ACTIVATIONS else f"activation {name}"
 
 
 def experts(

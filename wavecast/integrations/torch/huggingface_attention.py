@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wavecast.integrations.torch.replaced import Done, Left, Replaced, note
-from wavecast.integrations.torch.substitutes import lowered, why_not
+from wavecast.integrations.torch.substitutes import Reason, lowered, why_not
 
 NAME: Final = "wavecast"
 MASKED: Final = "wavecast_masks"
@@ -214,7 +214,7 @@ def _window(module: Any, named: dict[str, Any]) -> int | None:
 
 def _left_why(
     query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, named: dict[str, Any]
-) -> str:
+) -> Reason:
     if named.get("position_bias") is not None:
         return "a bias of positions"
     if named.get("cache") is not None:

@@ -22,7 +22,7 @@ from wavecast.errors import UsageError
 from wavecast.integrations.torch import huggingface, library
 from wavecast.integrations.torch.huggingface import ACTIVATIONS
 from wavecast.integrations.torch.replaced import Done, Left, Replaced, follow, note
-from wavecast.integrations.torch.substitutes import SUBSTITUTES, floating, why_not
+from wavecast.integrations.torch.substitutes import SUBSTITUTES, Reason, floating, why_not
 
 _PROBE_ROWS: Final = 3
 _PROBE_ERROR: Final = 0.05
@@ -30,15 +30,21 @@ _PROBE_ERROR: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """A module of a class that a swap knows, with the reason against it if there is one."""
+
+    why_not: Reason = None
+
+
+@dataclass(frozen=True, slots=True)
 class Swap:
-    """How modules of one kind are replaced. `why_not(module)` is None for a module of another
-    kind, "" for one it can take, else the reason against; `refused(module, input)` is the reason
-    against one call, "" for none. With `probe`, which makes an input, the first of the `forwards`
-    is taken that computes what the module does."""
+    """How modules of one class are replaced. `match(module)` is None for another module;
+    `why_not(module, input)` is the reason against a call. With `probe`, which makes an input,
+    `replace` takes the first of the `forwards` that computes the same as the module."""
 
     operator: str
-    why_not: Callable[[nn.Module], str | None]
-    refused: Callable[[Any, Tensor], str]
+    match: Callable[[nn.Module], Match | None]
+    why_not: Callable[[Any, Tensor], Reason]
     forwards: tuple[Callable[..., Any], ...]
     probe: Callable[[nn.Module], Tensor] | None = None
 
@@ -59,20 +65,20 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
     follow(model, account)
     for path, module in model.named_modules():
         for swap in SWAPS:
-            reason = swap.why_not(module)
-            if reason is None:
+            match = swap.match(module)
+            if match is None:
                 continue
-            forward = swap.forwards[0]
-            if not reason and "forward" in module.__dict__:
+            reason, forward = match.why_not, swap.forwards[0]
+            if reason is None and "forward" in module.__dict__:
                 reason = "a forward of its own, not its class's"
-            if not reason and swap.probe is not None:
+            if reason is None and swap.probe is not None:
                 reason, forward = _probed(module, swap)
             name = type(module).__name__
-            if reason:
+            if reason is not None:
                 account.left.append(Left(path, name, reason))
             else:
                 module.forward = functools.partial(
-                    _answered, module, swap.operator, swap.refused, forward
+                    _answered, module, swap.operator, swap.why_not, forward
                 )
                 account.undoing.append(functools.partial(module.__dict__.pop, "forward", None))
                 account.done.append(Done(path, name, swap.operator))
@@ -96,20 +102,20 @@ def _unknown(model: nn.Module, account: Replaced) -> list[Left]:
 def _answered(
     module: nn.Module,
     operator: str,
-    refused: Callable[[Any, Tensor], str],
+    why_not: Callable[[Any, Tensor], Reason],
     forward: Callable[[Any, Tensor], Any],
     *args: Any,
     **named: Any,
 ) -> Any:
     """The forward of a replaced module."""
     usual = len(args) == 1 and not named and isinstance(args[0], Tensor)
-    reason = refused(module, args[0]) if usual else "arguments of another form"
+    reason = why_not(module, args[0]) if usual else "arguments of another form"
     note(module, operator, reason)
     return type(module).forward(module, *args, **named) if reason else forward(module, *args)
 
 
-def _probed(module: nn.Module, swap: Swap) -> tuple[str, Callable[..., Any]]:
-    """(why a module is not what it looks like, the forward that computes what it does)."""
+def _probed(module: nn.Module, swap: Swap) -> tuple[Reason, Callable[..., Any]]:
+    """(the reason against a module, the forward that computes the same)."""
     assert swap.probe is not None
     first = swap.forwards[0]
     try:
@@ -124,7 +130,7 @@ def _probed(module: nn.Module, swap: Swap) -> tuple[str, Callable[..., Any]]:
                 if before.shape == after.shape and bool(
                     (before.double() - after.double()).abs().mean() <= scale
                 ):
-                    return "", forward
+                    return None, forward
     except Exception as error:  # of any kind: the module is somebody else's
         return f"does not run on a small input: {type(error).__name__}", first
     return "computes something else", first
@@ -148,7 +154,7 @@ def _linear(self: Any, input: Tensor) -> Tensor:
     return SUBSTITUTES[F.linear].call(input, self.weight, self.bias)
 
 
-def _no_linear(self: Any, input: Tensor) -> str:
+def _no_linear(self: Any, input: Tensor) -> Reason:
     return why_not(F.linear, (input, self.weight, self.bias), {})
 
 
@@ -158,7 +164,7 @@ def _layer_norm(self: Any, input: Tensor) -> Tensor:
     )
 
 
-def _no_layer_norm(self: Any, input: Tensor) -> str:
+def _no_layer_norm(self: Any, input: Tensor) -> Reason:
     return why_not(F.layer_norm, (input, self.normalized_shape, self.weight, self.bias), {})
 
 
@@ -171,7 +177,7 @@ def _convolution(self: Any, input: Tensor) -> Tensor:
     return SUBSTITUTES[F.conv2d].call(input, *_convolved(self))
 
 
-def _no_convolution(self: Any, input: Tensor) -> str:
+def _no_convolution(self: Any, input: Tensor) -> Reason:
     return why_not(F.conv2d, (input, *_convolved(self)), {})
 
 
@@ -188,7 +194,7 @@ def _offset_rms_norm(self: Any, hidden_states: Tensor) -> Tensor:
     return torch.ops.wavecast.rms_norm(hidden_states, self.weight, eps, 1.0)
 
 
-def _no_rms_norm(self: Any, hidden_states: Tensor) -> str:
+def _no_rms_norm(self: Any, hidden_states: Tensor) -> Reason:
     return floating(hidden_states, self.weight)
 
 
@@ -219,7 +225,7 @@ def _activation(module: Any) -> Any:
     return getattr(module, "activation_fn", None) or getattr(module, "act_fn", None)
 
 
-def _no_gated(self: Any, x: Tensor) -> str:
+def _no_gated(self: Any, x: Tensor) -> Reason:
     del self
     return floating(x)
 
@@ -228,48 +234,51 @@ def _stored_transposed(self: Any, x: Tensor) -> Tensor:
     return SUBSTITUTES[F.linear].call(x, self.weight.t(), self.bias)
 
 
-def _no_transposed(self: Any, x: Tensor) -> str:
+def _no_transposed(self: Any, x: Tensor) -> Reason:
     return why_not(F.linear, (x, self.weight, self.bias), {})
 
 
-def _is(kind: type[nn.Module]) -> Callable[[nn.Module], str | None]:
-    def why(module: nn.Module) -> str | None:
+def _is(kind: type[nn.Module]) -> Callable[[nn.Module], Match | None]:
+    def why(module: nn.Module) -> Match | None:
         if type(module) is kind:
-            return ""
-        return f"a subclass of {kind.__name__}" if isinstance(module, kind) else None
+            return Match()
+        if isinstance(module, kind):
+            return Match(f"a subclass of {kind.__name__}")
+        return None
 
     return why
 
 
-def _other_layer_norm(module: nn.Module) -> str | None:
-    return "" if type(module) is nn.LayerNorm else None
+def _other_layer_norm(module: nn.Module) -> Match | None:
+    return Match() if type(module) is nn.LayerNorm else None
 
 
-def _extended_layer_norm(module: nn.Module) -> str | None:
+def _extended_layer_norm(module: nn.Module) -> Match | None:
     if not isinstance(module, nn.LayerNorm):
         return None
     fits = isinstance(module.weight, Tensor) and module.weight.dim() == 1
-    return "" if fits else "no vector of weights"
+    return Match(None if fits else "no vector of weights")
 
 
-def _other_norm(module: nn.Module) -> str | None:
+def _other_norm(module: nn.Module) -> Match | None:
     weight = getattr(module, "weight", None)
     if "RMSNorm" not in type(module).__name__:
         return None
-    return "" if isinstance(weight, Tensor) and weight.dim() == 1 else "no vector of weights"
+    fits = isinstance(weight, Tensor) and weight.dim() == 1
+    return Match(None if fits else "no vector of weights")
 
 
-def _other_convolution(module: nn.Module) -> str | None:
+def _other_convolution(module: nn.Module) -> Match | None:
     if type(module) not in (nn.Conv1d, nn.Conv2d, nn.Conv3d):
         return None
     conv: Any = module
     if conv.padding_mode != "zeros" or isinstance(conv.padding, str):
-        return f"padding {conv.padding_mode} {conv.padding}"
-    return ""
+        return Match(f"padding {conv.padding_mode} {conv.padding}")
+    return Match()
 
 
-def _other_gate(operator: str) -> Callable[[nn.Module], str | None]:
-    def why(module: nn.Module) -> str | None:
+def _other_gate(operator: str) -> Callable[[nn.Module], Match | None]:
+    def why(module: nn.Module) -> Match | None:
         parts: Any = module
         names = ("gate_proj", "up_proj", "down_proj", "act_fn")
         if not all(hasattr(module, name) for name in names):
@@ -279,8 +288,8 @@ def _other_gate(operator: str) -> Callable[[nn.Module], str | None]:
     return why
 
 
-def _other_fused_gate(operator: str) -> Callable[[nn.Module], str | None]:
-    def why(module: nn.Module) -> str | None:
+def _other_fused_gate(operator: str) -> Callable[[nn.Module], Match | None]:
+    def why(module: nn.Module) -> Match | None:
         names = ("gate_up_proj", "down_proj")
         if not all(isinstance(getattr(module, name, None), nn.Linear) for name in names):
             return None
@@ -289,21 +298,21 @@ def _other_fused_gate(operator: str) -> Callable[[nn.Module], str | None]:
     return why
 
 
-def _by_activation(module: nn.Module, operator: str) -> str | None:
-    """Whether an operator has the activation of a module; it counts against one that none has."""
+def _by_activation(module: nn.Module, operator: str) -> Match | None:
+    """A match where the operator has the activation; with a reason where no operator has it."""
     name = type(_activation(module)).__name__
     if name not in ACTIVATIONS:
-        return f"activation {name}"
-    return "" if operator == f"{ACTIVATIONS[name].removesuffix('_tanh')}_mul" else None
+        return Match(f"activation {name}")
+    return Match() if operator == f"{ACTIVATIONS[name].removesuffix('_tanh')}_mul" else None
 
 
-def _other_stored_transposed(module: nn.Module) -> str | None:
+def _other_stored_transposed(module: nn.Module) -> Match | None:
     """GPT-2's `Conv1D` is a linear layer whose weight is [in, out]."""
     if type(module).__name__ != "Conv1D":
         return None
     weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
     fits = isinstance(weight, Tensor) and weight.dim() == 2 and isinstance(bias, Tensor)
-    return "" if fits else "no matrix of weights with a bias"
+    return Match(None if fits else "no matrix of weights with a bias")
 
 
 def _row(module: Any) -> Tensor:
@@ -345,6 +354,6 @@ SWAPS: Final[Sequence[Swap]] = (
     ),
     Swap("matmul", _other_stored_transposed, _no_transposed, (_stored_transposed,), _row),
 )
-"""In this order; the first that knows a module decides."""
+"""In this order; the first that matches a module decides."""
 
-__all__ = ["SWAPS", "Swap", "replace"]
+__all__ = ["SWAPS", "Match", "Swap", "replace"]

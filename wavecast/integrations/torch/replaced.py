@@ -68,7 +68,7 @@ class Replaced:
 class _Followed:
     path: str
     account: weakref.ref[Replaced]
-    noted: set[str]
+    noted: set[str | None]
 
 
 _followed: Final[weakref.WeakKeyDictionary[nn.Module, _Followed]] = weakref.WeakKeyDictionary()
@@ -89,9 +89,9 @@ def follow(model: nn.Module, account: Replaced) -> None:
     account.undoing.append(back)
 
 
-def note(module: nn.Module, operator: str, reason: str) -> None:
-    """Enter a call of a module that `operator` answered, or, for a `reason`, did not: once for each
-    module and reason. Calls inside compiled graphs are not counted."""
+def note(module: nn.Module, operator: str, reason: str | None) -> None:
+    """Record a call of a module that `operator` replaced, or did not for `reason`: once per module
+    and reason. Calls in compiled graphs are not recorded."""
     if torch.compiler.is_compiling() or module not in _followed:
         return
     followed = _followed[module]
@@ -101,8 +101,9 @@ def note(module: nn.Module, operator: str, reason: str) -> None:
     followed.noted.add(reason)
     name = type(module).__name__
     account.pending = [one for one in account.pending if one.where != followed.path]
-    entries: list[Any] = account.left if reason else account.done
-    entry = Left(followed.path, name, reason) if reason else Done(followed.path, name, operator)
+    done = Done(followed.path, name, operator)
+    entry = done if reason is None else Left(followed.path, name, reason)
+    entries: list[Any] = account.done if reason is None else account.left
     if entry not in entries:
         entries.append(entry)
 

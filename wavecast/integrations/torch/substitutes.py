@@ -1,9 +1,9 @@
-"""PyTorch's functions answered by operators of the library: one table for modules, for graphs that
-are compiled, and for programs that run.
+"""Operators of the library that replace functions of PyTorch: one table for modules, compiled
+graphs and running programs.
 
-A substitute has the signature of the function it stands for and returns what that returns.
-`why_not` says, from arguments (or what stands for them in a graph), why a call cannot be answered.
-Under autocast operands are cast as for the function.
+A substitute has the signature of the function it replaces and returns the same. `why_not` gives the
+reason against a call, from its arguments or their fake tensors in a graph. Under autocast operands
+are cast as for the function.
 """
 
 from __future__ import annotations
@@ -17,30 +17,33 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+Reason = str | None
+"""Why an operator cannot replace a call; None when it can."""
+
 FLOATS: Final = (torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """`call` stands for a function of PyTorch; `operator` names what answers; `why_not(*args,
-    **named)` is "" for a call it can answer."""
+    """`call` replaces a function of PyTorch and runs `operator`; `why_not(*args, **named)` is the
+    reason against a call."""
 
     operator: str
     call: Callable[..., Any]
-    why_not: Callable[..., str]
+    why_not: Callable[..., Reason]
 
 
-def floating(*tensors: Any) -> str:
-    """Why operators do not take tensors (or None) of one floating dtype, "" if they do."""
+def floating(*tensors: Any) -> Reason:
+    """The reason against tensors (or None) as operands: operators take one floating dtype."""
     given = [one for one in tensors if one is not None]
     if not all(isinstance(one, Tensor) for one in given):
-        return "an argument is no tensor"
+        return "an argument is not a tensor"
     odd = [one.dtype for one in given if one.dtype not in FLOATS]
     if odd:
         return f"dtype {str(odd[0]).removeprefix('torch.')}"
     if len({one.dtype for one in given}) > 1:
         return "several dtypes"
-    return "a tensor is empty" if any(_is_empty(one) for one in given) else ""
+    return "a tensor is empty" if any(_is_empty(one) for one in given) else None
 
 
 def _is_empty(tensor: Tensor) -> bool:
@@ -72,9 +75,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.wavecast.matmul(input, weight.t(), bias)
 
 
-def _no_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> str:
+def _no_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Reason:
     wrong = floating(*lowered(input, weight, bias))
-    return wrong or ("" if weight.dim() == 2 else "weight is no matrix")
+    return wrong or (None if weight.dim() == 2 else "weight is not a matrix")
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -85,16 +88,16 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return torch.ops.wavecast.batched_matmul(input, other)
 
 
-def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> str:
+def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Reason:
     if out is not None:
         return "out="
     wrong = floating(*lowered(input, other))
     if wrong:
         return wrong
     if input.dim() >= 2 and other.dim() == 2:
-        return ""
+        return None
     same = input.dim() == other.dim() == 3 and input.shape[0] == other.shape[0]
-    return "" if same else f"operands of {input.dim()} and {other.dim()} dimensions"
+    return None if same else f"operands of {input.dim()} and {other.dim()} dimensions"
 
 
 def rms_norm(
@@ -114,7 +117,7 @@ def _no_rms_norm(
     normalized_shape: Sequence[int],
     weight: Tensor | None = None,
     eps: float | None = None,
-) -> str:
+) -> Reason:
     return floating(input) or floating(weight) or _last_only(normalized_shape)
 
 
@@ -135,12 +138,12 @@ def _no_layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> str:
+) -> Reason:
     return floating(input) or floating(weight, bias) or _last_only(normalized_shape)
 
 
-def _last_only(shape: Sequence[int]) -> str:
-    return "" if len(shape) == 1 else "more dimensions than the last"
+def _last_only(shape: Sequence[int]) -> Reason:
+    return None if len(shape) == 1 else "more dimensions than the last"
 
 
 def attention(
@@ -170,7 +173,7 @@ def _no_attention(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> str:
+) -> Reason:
     wrong = floating(*lowered(query, key, value))
     if wrong:
         return wrong
@@ -186,7 +189,7 @@ def _no_attention(
     if heads != shared and not enable_gqa:
         return "heads that broadcast"
     widths = (query.shape[3], value.shape[3])
-    return "" if max(widths) <= 256 else f"heads of {max(widths)}"
+    return None if max(widths) <= 256 else f"heads of {max(widths)}"
 
 
 def convolution(
@@ -220,11 +223,11 @@ def _no_convolution(
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
-) -> str:
+) -> Reason:
     if isinstance(padding, str):
         return f"padding={padding!r}"
     wrong = floating(*lowered(input, weight, bias))
-    return wrong or ("" if input.dim() == weight.dim() else "input without a batch")
+    return wrong or (None if input.dim() == weight.dim() else "input without a batch")
 
 
 def _each(value: Any, count: int) -> list[int]:
@@ -236,8 +239,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return torch.ops.wavecast.silu(input)
 
 
-def _no_silu(input: Tensor, inplace: bool = False) -> str:
-    return floating(input) or ("in place" if inplace else "")
+def _no_silu(input: Tensor, inplace: bool = False) -> Reason:
+    return floating(input) or ("in place" if inplace else None)
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
@@ -245,7 +248,7 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     return torch.ops.wavecast.gelu(input, approximate)
 
 
-def _no_gelu(input: Tensor, *, approximate: str = "none") -> str:
+def _no_gelu(input: Tensor, *, approximate: str = "none") -> Reason:
     return floating(input)
 
 
@@ -269,15 +272,15 @@ SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
     F.silu: Substitute("silu", silu, _no_silu),
     F.gelu: Substitute("gelu", gelu, _no_gelu),
 }
-"""Function of PyTorch -> what answers it."""
+"""Function of PyTorch -> its substitute."""
 
 
-def why_not(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> str:
-    """Why a call of a function in the table stays PyTorch's, "" when it need not."""
+def why_not(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Reason:
+    """The reason against a call of a function in the table."""
     try:
         return SUBSTITUTES[function].why_not(*args, **named)
     except TypeError:
         return "arguments of another form"
 
 
-__all__ = ["SUBSTITUTES", "Substitute", "floating", "lowered", "why_not"]
+__all__ = ["SUBSTITUTES", "Reason", "Substitute", "floating", "lowered", "why_not"]

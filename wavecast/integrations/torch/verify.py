@@ -21,7 +21,7 @@ FLOATING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifiedCall:
     """One call: `problems` in words (none: right), the configurations it ran in, and the largest
     `error` as a multiple of the tolerance (None for operators with a comparison of their own)."""
 
@@ -39,7 +39,7 @@ class Verdict:
 
 def verify(
     operator: Operator, sizes: Sizes, arch: str | None, *, check: bool = False, seed: int = 0
-) -> Verdict:
+) -> VerifiedCall:
     """Run an operator on an emulated device, or on the local GPU where `arch` is None, and compare
     with its reference in float64.
 
@@ -64,7 +64,7 @@ def verify(
         errors = [excess(got[name], expected[name], operator.tolerance) for name in got]
         error = max(errors, default=0.0)
     target = arch or "local GPU"
-    return Verdict(operator.name, sizes, target, tuple(problems), tuple(decisions), error)
+    return VerifiedCall(operator.name, sizes, target, tuple(problems), tuple(decisions), error)
 
 
 def _moved(value: Any, place: str) -> Any:
@@ -123,15 +123,16 @@ def compared(
     return found
 
 
-def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> str:
-    """How a result differs from what was expected by more than the tolerance, "" if it does not."""
+def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> str | None:
+    """How a result differs from the expected one by more than the tolerance; None when it does
+    not."""
     if tuple(got.shape) != tuple(expected.shape):
         return f"shape {tuple(got.shape)}, expected {tuple(expected.shape)}"
     if not got.numel():
-        return ""
+        return None
     if got.dtype not in FLOATING:
         wrong = int((got != expected.to(got.dtype)).sum())
-        return f"{wrong} of {got.numel()} differ" if wrong else ""
+        return f"{wrong} of {got.numel()} differ" if wrong else None
     right, found = expected.double(), got.double()
     odd = ~torch.isfinite(right)
     same = torch.where(right.isnan(), found.isnan(), found == right)
@@ -142,7 +143,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) 
     error = (found - right).abs()
     beyond = error > allowed
     if not bool(beyond.any()):
-        return ""
+        return None
     ratio = error / allowed.clamp_min(1e-300)
     worst = int(ratio.argmax())
     place = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), got.shape))
@@ -177,4 +178,4 @@ def _allowed(right: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> t
     return (tolerance.ulps * torch.finfo(dtype).eps + tolerance.accumulated) * scale
 
 
-__all__ = ["Verdict", "compared", "difference", "excess", "results", "verify", "widened"]
+__all__ = ["VerifiedCall", "compared", "difference", "excess", "results", "verify", "widened"]

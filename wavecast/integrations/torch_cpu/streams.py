@@ -10,7 +10,7 @@ from typing import Any
 from wavecast.errors import CaptureError
 
 
-class Event:
+class CpuEvent:
     """An event nothing is ever in flight before. Where launches are not executed there is no time:
     `elapsed_time` is not a number."""
 
@@ -36,7 +36,7 @@ class Event:
         return math.nan
 
 
-class TimedEvent(Event):
+class TimedEvent(CpuEvent):
     """An event between launches that are executed: times are those of this machine's clock."""
 
     def __init__(self, enable_timing: bool = False, *_: Any, **__: Any) -> None:
@@ -56,7 +56,7 @@ class TimedEvent(Event):
         return 1e3 * (end._recorded - self._recorded)
 
 
-class Stream:
+class CpuStream:
     """A stream on which everything has already happened; also its own context manager."""
 
     cuda_stream = native_handle = 0
@@ -95,7 +95,7 @@ class Stream:
     def synchronize(self) -> None:
         """Nothing is ever in flight."""
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> CpuStream:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -114,10 +114,10 @@ class NoGraph:
 
 def replacements(*, executing: bool) -> dict[str, Any]:
     """Names of `torch.cuda` and what they are meanwhile; `executing` when launches are executed."""
-    kinds = {name: type(name, (Stream,), {}) for name in ("Stream", "ExternalStream")}
+    kinds = {name: type(name, (CpuStream,), {}) for name in ("Stream", "ExternalStream")}
     stream = kinds["Stream"]()
     return {
-        "Event": TimedEvent if executing else Event,
+        "Event": TimedEvent if executing else CpuEvent,
         "current_stream": lambda *_, **__: stream,
         "default_stream": lambda *_, **__: stream,
         "get_stream_from_external": lambda *_, **__: stream,

@@ -109,7 +109,7 @@ def _ignored(note: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ScriptExit:
     """How a script ended: its exit code, how many launches were executed, and the traceback of what
     it raised ("" when it ended by itself)."""
 
@@ -123,7 +123,7 @@ def run_script(
     arguments: Sequence[str],
     arch: str,
     **options: Any,
-) -> Ended:
+) -> ScriptExit:
     """Run a script as `__main__` in this process with its launches executed; `options` are those of
     `device`.
 
@@ -133,7 +133,7 @@ def run_script(
         return _run(path, arguments, hooks)
 
 
-def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> Ended:
+def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> ScriptExit:
     try:
         run_as_main(path, arguments)
     except WavecastError:
@@ -141,12 +141,12 @@ def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> Ended:
     except SystemExit as error:
         return _exited(error, hooks.executed)
     except Exception as error:
-        return Ended(1, hooks.executed, own_traceback(error, path))
-    return Ended(0, hooks.executed)
+        return ScriptExit(1, hooks.executed, own_traceback(error, path))
+    return ScriptExit(0, hooks.executed)
 
 
-def _exited(error: SystemExit, executed: int) -> Ended:
+def _exited(error: SystemExit, executed: int) -> ScriptExit:
     """`sys.exit` takes a number, or something to print with exit code 1."""
     if error.code is None or isinstance(error.code, int):
-        return Ended(error.code or 0, executed)
-    return Ended(1, executed, f"{error.code}\n")
+        return ScriptExit(error.code or 0, executed)
+    return ScriptExit(1, executed, f"{error.code}\n")

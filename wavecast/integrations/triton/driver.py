@@ -38,7 +38,8 @@ def gpu_target(facts: DeviceFacts) -> GPUTarget:
     """Triton's name for the device."""
     if facts.is_amd:
         return GPUTarget("hip", facts.target, facts.lanes)
-    return GPUTarget("cuda", int(facts.target.removeprefix("sm_")), facts.lanes)
+    major, minor = facts.capability
+    return GPUTarget("cuda", 10 * major + minor, facts.lanes)
 
 
 class CaptureDriver(DriverBase):

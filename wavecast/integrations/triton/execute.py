@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedKernel:
     """What every launch of one compiled kernel needs. `kernel` is kept so that its id stays."""
 
     kernel: Any
@@ -79,7 +79,7 @@ class ExecutingHooks:
         self._device = device
         self._timers = PredictedTimers(device, self.notes.setdefault)
         self._patches = Patches()
-        self._loaded: dict[int, Loaded] = {}
+        self._loaded: dict[int, LoadedKernel] = {}
 
     def install(self) -> None:
         """Make the emulator Triton's device. Raises UsageError inside another capture or device."""
@@ -145,13 +145,13 @@ class ExecutingHooks:
         self.emulator.run(Launch(code, grid, block, (), data, code.dynamic_lds), ranges)
         self.executed += 1
 
-    def _load(self, kernel: Any) -> Loaded:
+    def _load(self, kernel: Any) -> LoadedKernel:
         found = self._loaded.get(id(kernel))
         if found is None:
             import triton
 
             code = code_object(kernel, triton.__version__)
-            found = Loaded(
+            found = LoadedKernel(
                 kernel,
                 code,
                 slots(kernel),
@@ -163,7 +163,7 @@ class ExecutingHooks:
         return found
 
     def _with_scratch(
-        self, kernel: Any, loaded: Loaded, data: bytes
+        self, kernel: Any, loaded: LoadedKernel, data: bytes
     ) -> tuple[bytes, list[AddressRange]]:
         """The argument segment with the address of global scratch where the kernel uses any."""
         size = int(getattr(kernel.metadata, "global_scratch_size", 0) or 0)

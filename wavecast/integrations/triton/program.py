@@ -44,11 +44,11 @@ def _source(path: Path) -> str:
         ) from None
 
 
-def ending(error: BaseException, path: Path) -> str:
-    """`AssertionError: not close (script.py:88)`; "" for an exit without complaint."""
+def ending(error: BaseException, path: Path) -> str | None:
+    """`AssertionError: not close (script.py:88)`; None for an exit with code 0."""
     if isinstance(error, SystemExit):
         if error.code in (None, 0):
-            return ""
+            return None
         return f"SystemExit: {error.code}"
     said = " ".join(str(error).split())
     if len(said) > _LONGEST:

@@ -134,7 +134,8 @@ class _Run:
     launches: list[Launch] = field(default_factory=list)
     failures: list[CaptureFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    ended: str | None = None
+    ended: bool = False
+    raised: str | None = None
     broke: str = ""
     filtered: int = 0
     status: dict[str, Any] = field(default_factory=dict)
@@ -166,7 +167,8 @@ class _Run:
         elif "internal" in frame:
             self.broke = frame["internal"]
         elif "end" in frame:
-            self.ended, self.filtered = frame["end"], frame["filtered"]
+            self.ended = True
+            self.raised, self.filtered = frame["end"], frame["filtered"]
             self.notes.extend(frame["notes"])
 
     def finished(self) -> tuple[Launch, ...]:
@@ -177,8 +179,8 @@ class _Run:
             for launch, place in zip(self.launches, self.places, strict=True)
         )
 
-    def complaint(self, script: Path, timeout: float | None) -> str:
-        """How the run ended, when it did not end well; "" when it did."""
+    def complaint(self, script: Path, timeout: float | None) -> str | None:
+        """How the run broke off; None for a run that ended well."""
         if self.status.get("late"):
             return f"stopped after {timeout:g} s"
         number = self.status.get("signal", 0)
@@ -190,9 +192,9 @@ class _Run:
             return f"the script's process died of {name}" + (f" ({where})" if where else "")
         if self.broke:
             return self.broke
-        if self.ended is None:
+        if not self.ended:
             return f"the script left through os._exit({self.status.get('code', '?')})"
-        return self.ended
+        return self.raised
 
 
 def _supervise(
@@ -261,9 +263,9 @@ def _conclude(
 
 
 def _nothing(
-    script: Path, runs: Mapping[str, _Run], kernels: str, complaints: Mapping[str, str]
+    script: Path, runs: Mapping[str, _Run], kernels: str, complaints: Mapping[str, str | None]
 ) -> CaptureError | NothingAnalysed:
-    complaint = next(filter(None, complaints.values()), "")
+    complaint = next(filter(None, complaints.values()), None)
     if any(run.filtered for run in runs.values()):
         ended = f" before it ended: {complaint}" if complaint else ""
         return NothingAnalysed(f"{script.name}: no launched kernel matches {kernels!r}{ended}")

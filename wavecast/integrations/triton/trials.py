@@ -28,7 +28,7 @@ _OWN = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AutotunedCall:
     """What an autotuned call is about, apart from its configuration.
 
     `key` are the values of the autotuner's key, `arguments` what the compiler specialises on by
@@ -51,7 +51,7 @@ class Trials:
         self._named = dict(named)
 
     @property
-    def call(self) -> Call:
+    def call(self) -> AutotunedCall:
         return described(self._tuner, self._args, self._named)
 
     def configurations(self) -> tuple[Settings, ...]:
@@ -80,7 +80,7 @@ class Trials:
             found.append((launch, tuple(ranges)))
 
         patches.attribute(self._hooks.driver, "on_launch", launched)
-        refuse_early(patches, self._hooks.driver.facts.shared_bytes)
+        refuse_early(patches, self._hooks.driver.facts)
         try:
             on_trial = self._hooks.autotuners.on_trial(self.chosen(settings))
             with isolation.in_this_process(), on_trial:
@@ -118,14 +118,14 @@ class Trials:
         self._tuner.nargs = dict(zip(self._tuner.arg_names, self._args, strict=False))
 
 
-def described(tuner: Any, args: tuple, named: Mapping[str, Any]) -> Call:
+def described(tuner: Any, args: tuple, named: Mapping[str, Any]) -> AutotunedCall:
     """What the call `tuner[grid](*args, **named)` is about."""
     function = jit_function(tuner)
     bound = dict(zip(tuner.arg_names, args, strict=False))
     bound |= {name: value for name, value in named.items() if name in tuner.arg_names}
     key = {name: plain(bound[name]) for name in tuner.keys if name in bound}
     classes = {name: _class(value) for name, value in bound.items()}
-    return Call(function.fn.__name__, key, classes, str(function.cache_key)[:16])
+    return AutotunedCall(function.fn.__name__, key, classes, str(function.cache_key)[:16])
 
 
 def configured(tuner: Any, settings: Settings) -> Any:

@@ -182,7 +182,7 @@ def _capture(
     path = Path(job.script)
     hooks.install()
     fork_always()
-    raised = ""
+    raised: str | None = None
     try:
         with emulated_cuda(facts, recorder.note, lambda: bool(recorder.launches)):
             run_as_main(path, job.arguments)

@@ -1,4 +1,4 @@
-"""Triton's intermediate representation (TTIR, TTGIR) as text, read as far as the rules need.
+"""Reads Triton's intermediate representation (TTIR, TTGIR), as far as rules and predictions need.
 
 The printed form has one operation per line; regions open with `{` at the end of a line. Types and
 layouts are kept as printed, source locations are resolved through the `#loc` aliases.
@@ -6,6 +6,7 @@ layouts are kept as printed, source locations are resolved through the `#loc` al
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ _OPERATION = re.compile(r'^(?:(?P<results>%[^=]*) = )?"?(?P<name>[a-z][\w]*\.[\w
 _LOCATION_TAIL = re.compile(r"\s*loc\((?P<body>.*)\)\s*$")
 _FILE_LOCATION = re.compile(r'"(?P<file>[^"]*)":(?P<line>\d+):(?P<column>\d+)')
 _VALUE = re.compile(r"%[\w.]+")
+_FLOAT_TENSOR = re.compile(r"tensor<([0-9x]+)xb?f(\d+)[ ,>]")
 _SHAPE = re.compile(r"(?P<shape>(?:\d+x)*)(?P<element>.+)", re.DOTALL)
 
 
@@ -63,7 +65,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class IrModule:
     """A parsed module. `layouts` maps an alias (`#mma`) to what it stands for."""
 
     operations: tuple[Operation, ...]
@@ -155,9 +157,24 @@ def dot_operands(operation: Operation) -> tuple[Tensor, Tensor, Tensor] | None:
     return a[0], b[0], d[0]
 
 
+def carried_registers(text: str, threads: int) -> int:
+    """32-bit registers per lane that the floating-point tensors carried around a loop need at
+    least, spread over `threads`: the most of any loop of a TTGIR module."""
+    most = 0
+    for line in text.splitlines():
+        if "scf.for" not in line or "iter_args" not in line:
+            continue
+        carried = line.rpartition("-> (")[2]
+        bits = 0
+        for shape, width in _FLOAT_TENSOR.findall(carried):
+            bits += math.prod(map(int, shape.split("x"))) * int(width)
+        most = max(most, bits // 32 // threads)
+    return most
+
+
 @lru_cache(maxsize=64)
-def parse(text: str) -> Module:
-    """Read a printed TTIR or TTGIR module. Lines that are no operation are passed over."""
+def parse(text: str) -> IrModule:
+    """Read a printed TTIR or TTGIR module. Lines without an operation are skipped."""
     lines = text.splitlines()
     aliases = {
         match["name"]: match["value"] for match in map(_ALIAS.match, lines) if match is not None
@@ -189,7 +206,7 @@ def parse(text: str) -> Module:
             open_regions.append(operations[-1].index)
         elif body.endswith("{"):
             open_regions.append(None)
-    return Module(tuple(operations), aliases)
+    return IrModule(tuple(operations), aliases)
 
 
 def _close(

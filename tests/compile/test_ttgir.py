@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from wavecast.rules.triton_ir import dot_operands, parse, tensors
+import pytest
+
+from wavecast.compile.ttgir import carried_registers, dot_operands, parse, tensors
 from wavecast.rules.triton_slice import Slices, access, function_arguments
 
 MODULE = """
@@ -113,3 +115,30 @@ def test_accesses_in_every_printed_form() -> None:
 def test_text_that_is_no_module_has_no_operations() -> None:
     assert parse("").operations == ()
     assert parse("not an operation {\n}\n").operations == ()
+
+
+LOOP = (
+    "    %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %p = %a, %k = %c, %t = %b)"
+    " -> ({carried})  : i32 {{\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("carried", "threads", "registers"),
+    [
+        ("tensor<128x128xf32, #mma>, tensor<128x32xi32, #blocked>, i32", 256, 64),
+        ("tensor<256x256xf32, #mma>", 128, 512),
+        ("tensor<256x64xbf16, #blocked>, tensor<256x64xf32, #mma>", 256, 32 + 64),
+        ("tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>, i32", 64, 2),
+        ("tensor<64x!tt.ptr<f32>, #blocked>, i32", 64, 0),
+    ],
+)
+def test_registers_of_tensors_carried_around_a_loop(carried, threads, registers) -> None:
+    assert carried_registers(LOOP.format(carried=carried), threads) == registers
+
+
+def test_the_loop_that_carries_most_counts() -> None:
+    one = LOOP.format(carried="tensor<128x128xf32, #mma>")
+    other = LOOP.format(carried="tensor<64x64xf32, #mma>")
+    assert carried_registers(one + "  }\n" + other, 256) == 64
+    assert carried_registers("tt.return", 256) == 0
