@@ -67,7 +67,8 @@ def explain(
     executed. `arch` names GPUs (`"gfx942,sm_90"` or a list); `arch_files` overlay device facts.
     `flops` and `bytes` state the launch's useful work instead of deriving it.
 
-    Raises WavecastError when nothing can be explained; single failures are in `Report.failures`.
+    Raises UsageError for a grid or arguments that do not fit `kernel`, and another WavecastError
+    when nothing can be explained; single failures are in `Report.failures`.
     """
     selectors = arch.split(",") if isinstance(arch, str) else list(arch)
     selection = select(selectors, arch_files)

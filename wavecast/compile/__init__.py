@@ -47,7 +47,8 @@ def loads(
     hip_target: str = "",
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """The kernels of a file's content, as `load` gives those of a file."""
+    """The kernels of a file's content; see `load`. Raises InputError for content that is not a
+    kernel, CompileError for source that does not compile."""
     if not data.strip(b"\0 \t\r\n"):
         raise InputError("the code is empty")
     return _load(data, None, "the code", target, options, hip_target, cache)

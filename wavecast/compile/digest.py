@@ -22,7 +22,8 @@ def digest(*parts: Part) -> str:
 
 
 def key(kind: str, *parts: Part) -> str:
-    """A cache key: the kind of entry, a dash, and the digest of what the entry depends on."""
+    """A cache key: the kind of entry, a dash, and the digest of what the entry depends on. Raises
+    ValueError for a kind that is not a lower-case identifier."""
     if not kind.isidentifier() or not kind.islower():
         raise ValueError(f"not a kind of cache entry: {kind!r}")
     return f"{kind}-{digest(kind, *parts)}"

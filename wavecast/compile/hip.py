@@ -53,7 +53,8 @@ def compile(
     name: str = "kernel.hip",
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """Compile HIP source given as text; `name` stands for the file in lines and errors."""
+    """Compile HIP source given as text; `name` is the file in source lines and errors. Raises
+    CompileError for source that does not compile, MissingTool without a compiler."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")

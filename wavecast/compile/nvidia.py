@@ -125,7 +125,8 @@ def load_ptx(
 
 
 def load_sass(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]:
-    """One code object per kernel of a SASS listing. Only what the listing prints is known."""
+    """One code object per kernel of a SASS listing, with the facts that the listing prints. Raises
+    InputError for a listing without a kernel, or for another target."""
     stated = _sass_target(text)
     _check_target(stated, target, str(file) or "the SASS listing")
     sections = _sass_sections(text)
@@ -140,7 +141,8 @@ def load_sass(text: str, target: str = "", file: str | Path = "") -> list[CodeOb
 def ptx_gpu(text: str, target: str, what: str = "the PTX") -> str:
     """The gpu-name for ptxas: `sm_90a` when PTX for sm_90a meets target sm_90.
 
-    PTX of a plain target also runs on later ones; PTX with an `a` or `f` suffix does not.
+    PTX of a plain target also runs on later ones; PTX with an `a` or `f` suffix does not. Raises
+    InputError for PTX without a target, or one that `target` does not run.
     """
     match = _PTX_TARGET.search(text)
     if match is None:

@@ -87,7 +87,8 @@ def target_name(target: Any) -> str:
 
 
 def slots(kernel: Any) -> tuple[Slot, ...]:
-    """Every argument the kernel takes, with its place in the kernel argument segment."""
+    """Every argument the kernel takes, with its offset in the kernel argument segment. Raises
+    CompileError where the compiled kernel takes fewer arguments than its signature."""
     wanted = list(_expected(kernel.src, kernel.metadata))
     places = _places(kernel)
     if len(places) < len(wanted):

@@ -21,7 +21,7 @@ _SYMBOL = re.compile(
 
 
 @dataclass
-class Function:
+class AssemblyFunction:
     """Instructions and labels (name -> instruction index) of one function of a text."""
 
     name: str
@@ -36,7 +36,9 @@ def symbol_of(text: str) -> tuple[str, str, int] | None:
     return (match[1], match[2], int(match[3] or 0)) if match is not None else None
 
 
-def linked(kernel: Function, functions: Mapping[str, Function]) -> tuple[Function, dict[str, int]]:
+def linked(
+    kernel: AssemblyFunction, functions: Mapping[str, AssemblyFunction]
+) -> tuple[AssemblyFunction, dict[str, int]]:
     """The kernel followed by what it reaches, and where each function begins."""
     order = [kernel]
     for function in order:
@@ -44,7 +46,7 @@ def linked(kernel: Function, functions: Mapping[str, Function]) -> tuple[Functio
             found = functions.get(name)
             if found is not None and found not in order:
                 order.append(found)
-    whole = Function(kernel.name)
+    whole = AssemblyFunction(kernel.name)
     entries: dict[str, int] = {}
     for function in order:
         start = len(whole.instructions)
@@ -58,7 +60,7 @@ def linked(kernel: Function, functions: Mapping[str, Function]) -> tuple[Functio
     return whole, entries
 
 
-def leaves(function: Function) -> bool:
+def leaves(function: AssemblyFunction) -> bool:
     """Whether a function calls another or takes the address of something."""
     return bool(_named(function)) or any(
         item.decoded.opcode.control is Control.CALL for item in function.instructions
@@ -76,7 +78,7 @@ def names_data(instructions: Iterable[Instruction], entries: Mapping[str, int]) 
     return any(found is not None and found[0] not in entries for found in expressions)
 
 
-def _named(function: Function) -> list[str]:
+def _named(function: AssemblyFunction) -> list[str]:
     names: dict[str, None] = {}
     for instruction in function.instructions:
         calls = instruction.decoded.opcode.control is Control.CALL
@@ -107,4 +109,4 @@ def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, in
     return None
 
 
-__all__ = ["Function", "called", "leaves", "linked", "names_data", "symbol_of"]
+__all__ = ["AssemblyFunction", "called", "leaves", "linked", "names_data", "symbol_of"]

@@ -16,7 +16,7 @@ from wavecast.isa.cfg import build_program
 from wavecast.isa.collector import no_collections
 from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.linking import Function, leaves, linked
+from wavecast.isa.linking import AssemblyFunction, leaves, linked
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.program import AssemblyModule, Kernel, Program
 from wavecast.isa.source import SourceTable
@@ -76,7 +76,9 @@ def parse(
     return AssemblyModule(target, kernels, rest)
 
 
-def _linked(functions: list[Function], kernel: str, target: str, file: str) -> dict[str, Program]:
+def _linked(
+    functions: list[AssemblyFunction], kernel: str, target: str, file: str
+) -> dict[str, Program]:
     """The kernel's program with the functions it reaches behind it."""
     known = {function.name: function for function in functions if function.instructions}
     if kernel not in known:
@@ -111,9 +113,9 @@ class _Reader:
         self.only = only
         self.decoder = _decoder(isa_target(target), wave_lanes)
         self.sources = SourceTable()
-        self.functions: list[Function] = []
+        self.functions: list[AssemblyFunction] = []
 
-    def read(self) -> list[Function]:
+    def read(self) -> list[AssemblyFunction]:
         in_text, location, current = True, None, None
         instructions: list[Instruction] = []
         decode = self.decoder.decode
@@ -177,10 +179,10 @@ class _Reader:
             raise ParseError(".section without a name", file=self.file, line=number)
         return words[1].startswith(".text")
 
-    def _start(self, name: str) -> Function | None:
+    def _start(self, name: str) -> AssemblyFunction | None:
         if self.only is not None and name != self.only:
             return None
-        function = Function(name)
+        function = AssemblyFunction(name)
         self.functions.append(function)
         return function
 

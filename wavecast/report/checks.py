@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from wavecast import __version__
 from wavecast.documents import base
 from wavecast.documents.check import (
     CheckDocument,
@@ -17,6 +16,7 @@ from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
 from wavecast.report import sarif, source
 from wavecast.report.locations import call_site
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console

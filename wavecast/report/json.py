@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wavecast import __version__
 from wavecast.documents import base
 from wavecast.documents.explain import (
     ConfigurationChoiceJson,
@@ -18,6 +17,7 @@ from wavecast.documents.explain import (
 from wavecast.documents.schema import json_schema
 from wavecast.report import summary
 from wavecast.report.entry import kernel_entry
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis

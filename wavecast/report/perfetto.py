@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from wavecast import __version__
 from wavecast.emulate.trace.result import Stream, Trace
 from wavecast.isa.waits import awaits
 from wavecast.report import source
+from wavecast.version import __version__
 
 AXIS = "1 µs on the axis is one instruction executed by the wave; it is not time"
 _MOST_EVENTS = 500_000
@@ -42,6 +42,7 @@ def document(traces: Sequence[Trace]) -> dict[str, Any]:
 
 
 def dumps(traces: Sequence[Trace]) -> str:
+    """The document as JSON text."""
     return json.dumps(document(traces), ensure_ascii=False, allow_nan=False)
 
 

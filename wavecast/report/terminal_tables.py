@@ -24,6 +24,7 @@ _MOST_ACCESSES = 12
 
 
 def loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
+    """The loops most time goes to; all with `full`."""
     loops = summary.loops_by_weight(explanation.analysis)
     shown = loops if full else loops[:_MOST_LOOPS]
     yield heading("Loops", "cycles per iteration of one SIMD with all its waves")
@@ -103,6 +104,7 @@ def plain_table(*columns: tuple[str, bool]) -> Table:
 
 
 def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
+    """Memory instructions, grouped; all with `full`."""
     groups = accesses.memory_groups(explanation.analysis)
     shown = groups if full else groups[:_MOST_ACCESSES]
     table = plain_table(
@@ -129,6 +131,7 @@ def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
 
 
 def source_lines(explanation: Explanation) -> Iterator[RenderableType]:
+    """Source lines, the most cycles first."""
     table = plain_table(
         ("line", True), ("instr.", True), ("cycles by pipe", False), ("source", False)
     )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wavecast import __version__
 from wavecast.documents import base
 from wavecast.documents.schema import json_schema
 from wavecast.documents.trace import (
@@ -23,6 +22,7 @@ from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.isa.opcode import Space
 from wavecast.isa.waits import awaits
 from wavecast.report.locations import call_site
+from wavecast.version import __version__
 
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from wavecast import __version__
 from wavecast.documents import base
 from wavecast.documents.schema import json_schema
 from wavecast.documents.validate import (
@@ -21,6 +20,7 @@ from wavecast.documents.validate import (
     ScoreJson,
     ValidateDocument,
 )
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.outcome import Outcome

@@ -59,7 +59,7 @@ class Table:
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON-ready values, schema `wavecast.tune/1`."""
-        from wavecast import __version__
+        from wavecast.version import __version__
 
         return values(
             TuneDocument(wavecast=__version__, entries=[_document(one) for one in self.entries])

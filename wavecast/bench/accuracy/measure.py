@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from wavecast import __version__, arch
+from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.datasets.base import device_of
 from wavecast.errors import UsageError, WavecastError
@@ -20,6 +20,7 @@ from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.model import ops
 from wavecast.model.prediction import Prediction
 from wavecast.pipeline import Options, explain_path, select
+from wavecast.version import __version__
 
 PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (
     *(

@@ -12,6 +12,7 @@ NAME = "wavecast-session"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the plugin."""
     group = parser.getgroup("wavecast", "AMD kernels executed on the CPU")
     group.addoption(
         "--wavecast",

@@ -103,7 +103,7 @@ class CpuStream:
 
 
 class NoGraph:
-    """CUDA graphs replay recorded work; there is none to replay."""
+    """A CUDA graph, which a GPU that is not there cannot capture. Raises CaptureError."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise CaptureError(

@@ -86,7 +86,8 @@ def value_at(values: Sequence[Any], path: Path) -> Any:
 
 def pack(kernel: str, layout: Sequence[Slot], segment: int, values: Sequence[Any]) -> bytes:
     """The kernel argument segment: host addresses for pointers, zeros where only a GPU's driver
-    knows the bytes (scratch pointers, hardware tensor descriptors)."""
+    knows the bytes (scratch pointers, hardware tensor descriptors). Raises LaunchError for a value
+    that its parameter cannot hold."""
     data = bytearray(segment)
     for slot in layout:
         if slot.part == "descriptor":

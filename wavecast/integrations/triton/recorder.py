@@ -89,7 +89,8 @@ class Recorder:
             self._trials.discard(place)
 
     def fail(self, kernel: str, stage: str, message: str, hint: str = "") -> None:
-        """Report a kernel that cannot be captured, once per message."""
+        """Report a kernel that cannot be captured, once per message. Raises CompileError with
+        `strict`."""
         failure = CaptureFailure(kernel, self.target, stage, message, hint)
         if failure in self.failures:
             return

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import wavecast
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.integrations.devices import DeviceFacts, facts_of
@@ -81,8 +80,9 @@ def capture_script(
     run, some times a second. With `sample` a sample of every new AMD launch is executed for each
     device, in the memory the script has made.
 
-    Raises CaptureError when the script ended before any launch, NothingAnalysed when it ran well
-    but launched nothing that `kernels` wants, MissingTool without PyTorch or Triton.
+    Raises InputError when there is no such script, CaptureError when it ended before any launch,
+    NothingAnalysed when it ran well but launched nothing that `kernels` wants, MissingTool without
+    PyTorch or Triton.
     """
     path = Path(path)
     if not path.is_file():
@@ -200,7 +200,7 @@ class _Run:
 def _supervise(
     root: Path, worker: str, runs: Mapping[str, _Run], on_poll: Callable[[], None] | None
 ) -> None:
-    package = str(Path(wavecast.__file__).parent.parent)
+    package = str(Path(__file__).parents[3])
     boot = _BOOT.format(root=package, worker=worker, folder=str(root))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     environment.pop("TRITON_INTERPRET", None)
