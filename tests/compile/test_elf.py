@@ -154,7 +154,7 @@ def test_a_bundle_gives_every_target_or_the_one_asked_for(tmp_path: Path) -> Non
     path.write_bytes(_two_targets())
     assert [code.target for code in load(path)] == ["gfx942", "gfx1100"]
     assert [code.target for code in load(path, "gfx1100")] == ["gfx1100"]
-    with pytest.raises(InputError, match=r"holds no code for gfx950.*gfx942, gfx1100"):
+    with pytest.raises(InputError, match=r"has no code for gfx950.*gfx942, gfx1100"):
         load(path, "gfx950")
 
 

@@ -1,4 +1,4 @@
-"""The data of a code object: what its loader puts in memory beside code.
+"""The data of a code object: what its loader puts in memory with the code.
 
 Read from the linked ELF. Each symbol also gets a word for its address, which takes the place of the
 global offset table: code compiled for symbols of other files reads addresses there.

@@ -64,7 +64,7 @@ def _fat_members(image: elf.Elf) -> list[bundle.Member]:
 def _load_members(
     members: list[bundle.Member], target: str, where: str, cache: DiskCache | None
 ) -> list[CodeObject]:
-    held = list(dict.fromkeys(member.target for member in members))
+    present = list(dict.fromkeys(member.target for member in members))
     if not members:
         raise InputError(f"{where}: no AMD code object in it")
     if target:
@@ -72,7 +72,7 @@ def _load_members(
         members = [m for m in members if _same_isa(m.target, asked)]
         if not members:
             raise InputError(
-                f"{where} holds no code for {target}", hint="it has " + ", ".join(held)
+                f"{where} has no code for {target}", hint="it has " + ", ".join(present)
             )
     found: list[CodeObject] = []
     problem: WavecastError | None = None

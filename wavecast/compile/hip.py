@@ -75,7 +75,7 @@ def _compile(
     cache: DiskCache,
     named: str = "",
 ) -> list[CodeObject]:
-    """Compile `source`; with `named`, it is a temporary file that stands for one of that name."""
+    """Compile `source`; with `named`, it is a temporary copy of a file of that name."""
     isa_target(target)
     for flag in flags:
         if flag.split("=", 1)[0] in _OURS_TO_SET:

@@ -1,7 +1,7 @@
 """Kernel symbols as a reader knows them: `_ZN3gpu9sumKernelIfEEvPKT_` is `gpu::sumKernel<…>`.
 
 Only the name of Itanium-mangled symbols is read, not parameters or template arguments: reports
-need a heading and programs a name to ask for; the symbol itself stands beside it.
+need a heading and programs a name to ask for; the symbol itself is printed next to it.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that stand outside brackets."""
+    """The parts between commas outside brackets."""
     parts, depth, start = [], 0, 0
     for position, sign in enumerate(text):
         if sign in "(<[{":

@@ -1,7 +1,7 @@
 """Which compiler turns HIP into AMDGCN here, and how it is called.
 
 In order: `$WAVECAST_HIPCC`, ROCm's hipcc, the clang of the `ziglang` package, a clang in PATH. With
-any but ROCm's, wavecast's own headers stand in for HIP's (`compile/include`, docs/hip.md).
+any but ROCm's, wavecast's own headers replace HIP's (`compile/include`, docs/hip.md).
 """
 
 from __future__ import annotations

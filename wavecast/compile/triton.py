@@ -20,7 +20,7 @@ from wavecast.errors import CompileError
 from wavecast.isa import elf, metadata
 
 Path = tuple[int, ...]
-"""Where a value stands in the arguments: parameter number, then positions inside tuples."""
+"""Position of a value in the arguments: parameter number, then positions inside tuples."""
 
 _SIZES = {
     **{f"{sign}{bits}": max(1, bits // 8) for sign in "iu" for bits in (1, 8, 16, 32, 64)},

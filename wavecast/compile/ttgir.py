@@ -66,7 +66,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class IrModule:
-    """A parsed module. `layouts` maps an alias (`#mma`) to what it stands for."""
+    """A parsed module. `layouts` maps an alias (`#mma`) to its layout."""
 
     operations: tuple[Operation, ...]
     layouts: Mapping[str, str]

@@ -189,7 +189,7 @@ def _in_short(reasons: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
-    """A Markdown table whose first `texts` columns stand to the left."""
+    """A Markdown table whose first `texts` columns are left-aligned."""
     rule = [":--" if index < texts else "--:" for index in range(len(head))]
     lines = [head, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -200,7 +200,7 @@ def row_words(region: Region) -> str:
 
 
 def hunks(rows: Sequence[Row], context: int) -> list[Row | int]:
-    """Changes with `context` rows around them; a number stands for that many rows left out."""
+    """Changes with `context` rows around them; a number is a count of rows left out."""
     near = [False] * len(rows)
     for index, row in enumerate(rows):
         if row.kind != "same":

@@ -92,7 +92,7 @@ def environment() -> jinja2.Environment:
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file beside the templates."""
+    """The text of a file in the folder of templates."""
     loaded = environment()
     assert loaded.loader is not None
     return loaded.loader.get_source(loaded, name)[0].strip()

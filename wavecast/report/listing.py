@@ -1,7 +1,7 @@
 """Source and assembly laid side by side: which instructions a source line became.
 
-Source lines of a launch are numbered over all its devices; an instruction names the lines it
-stands for, its own and, for inlined code, those of the calls around it.
+Source lines of a launch are numbered over all its devices; an instruction names its
+own line and, for inlined code, the lines of the calls around it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _locations(program: Program) -> Iterator[SourceLocation]:
 def _places(
     explanations: Sequence[Explanation], programs: Sequence[Program | None]
 ) -> set[tuple[str, int]]:
-    """Every file and line that code of the launch stands on."""
+    """Every file and line with code of the launch."""
     own = explanations[0].code.source
     places = set()
     for explanation, program in zip(explanations, programs, strict=True):
@@ -141,7 +141,7 @@ def _places(
 
 
 def _body(programs: Sequence[Program | None]) -> Counter[str]:
-    """Files by how many instructions stand in them, call sites for inlined code."""
+    """Files by number of instructions, call sites for inlined code."""
     counts: Counter[str] = Counter()
     for program in programs:
         for instruction in program.instructions if program is not None else ():

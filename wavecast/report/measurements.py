@@ -1,4 +1,4 @@
-"""What was measured on the local GPU, beside what was predicted, as terminal text."""
+"""Measured and predicted times on the local GPU as terminal text."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _MOST_POINTS = 512
 def plot(explanation: Explanation) -> Markup | None:
     """Live registers along the program, the peak marked; None where they are not known.
 
-    `data-total` is the number of instructions the width stands for, for the page's script.
+    `data-total` is the number of instructions along the width, for the page's script.
     """
     curve = explanation.analysis.pressure
     if curve is None or not curve.vgpr:

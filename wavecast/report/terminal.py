@@ -1,6 +1,6 @@
 """A report as terminal text: one comparison first, then every kernel on every device.
 
-Colours are the terminal's own sixteen, and nothing is said by colour alone, so the text reads the
+Colours are the terminal's own sixteen, and no information is in colour alone, so the text reads the
 same on dark and light screens, without colours, and in a pipe.
 """
 

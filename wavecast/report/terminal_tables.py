@@ -90,7 +90,7 @@ def _pipe_bars(loop: LoopAnalysis, most: float, width: int) -> Table:
 
 
 def plain_table(*columns: tuple[str, bool]) -> Table:
-    """A table with a line under its head; columns by title and whether they stand to the right."""
+    """A table with a line under its head; columns by title and whether they are right-aligned."""
     table = Table(
         box=box.SIMPLE_HEAD,
         header_style="dim",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-"""How a severity is coloured; its word stands beside it."""
+"""The colour of a severity; its name is always printed too."""
 
 
 def safe(text: str) -> str:

@@ -27,7 +27,7 @@ def render(found: Sequence[Trace], console: Console) -> None:
     """The launches with most instructions, the heaviest first.
 
     Columns: share of all wave-instructions, active lanes of those that run per lane, cache lines
-    per request, LDS turns over turns without conflicts.
+    per request, LDS passes over passes without conflicts.
     """
     heaviest = sorted(found, key=lambda trace: -trace.instructions)
     for trace in heaviest[:_MOST_LAUNCHES]:

@@ -1,4 +1,4 @@
-"""Numbers as people read them. None, which stands for unknown, prints as an en dash."""
+"""Numbers as people read them. None (unknown) prints as an en dash."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Words:
     resources: Mapping[str, str]
 
     def resource(self, limiter: str) -> str:
-        """Limiting resources in words; names without a wording stand as they are."""
+        """Limiting resources in words; names without a wording stay as they are."""
         names = [self.resources.get(name, name) for name in names_of(limiter)]
         return " and ".join(names) if len(names) < 3 else ", ".join(names)
 
