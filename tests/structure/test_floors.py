@@ -12,27 +12,25 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2] / "wavecast"
 
-FLOORS = {
-    "errors": 0,
-    "arch": 1,
-    "isa": 2,
-    "compile": 3,
-    "analyze": 4,
-    "model": 5,
-    "kernels": 6,
-    "rules": 6,
-    "emulate": 7,
-    "predict": 8,
-    "integrations": 9,
-    "pipeline": 10,
-    "tune": 11,
-    "bench": 12,
-    "report": 13,
-    "cli": 14,
-    "api": 14,
-    "ops": 14,
-    "testing": 14,
-}
+_FROM_THE_BOTTOM = (
+    ("errors",),
+    ("dtypes",),
+    ("arch",),
+    ("isa",),
+    ("compile",),
+    ("analyze",),
+    ("model",),
+    ("kernels", "rules"),
+    ("emulate",),
+    ("predict",),
+    ("integrations",),
+    ("pipeline",),
+    ("tune",),
+    ("bench",),
+    ("report",),
+    ("cli", "api", "ops", "testing"),
+)
+FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
