@@ -177,8 +177,10 @@ def lookup(name: str, source: Spelling | None = None) -> Dtype:
     return found
 
 
-def is_dtype(name: str) -> bool:
-    """Whether any source spells a dtype `name`."""
+def is_dtype(name: str, source: Spelling | None = None) -> bool:
+    """Whether `lookup` finds a dtype of this spelling."""
+    if source is not None:
+        return name in _by_source(source)
     return name in DTYPES or _plain(name) in _by_plain_name()
 
 
