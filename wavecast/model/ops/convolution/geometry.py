@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wavecast.dtypes import lookup
+
 if TYPE_CHECKING:
     from wavecast.model.ops.convolution.problem import Convolution
 
 Array = np.ndarray[Any, Any]
 
-BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1, "fp8": 1}
+BYTES = {name: lookup(name).bits // 8 for name in ("fp32", "fp16", "bf16", "int8", "fp8")}
 """Bytes of an element by dtype."""
 
 
