@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2] / "wavecast"
 
 _FROM_THE_BOTTOM = (
     ("errors",),
-    ("dtypes",),
+    ("dtypes", "package"),
     ("arch",),
     ("isa",),
     ("compile",),

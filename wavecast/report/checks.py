@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from wavecast import __version__
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
+from wavecast.package import __version__
 from wavecast.report import sarif, source
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 

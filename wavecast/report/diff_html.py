@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.bench.diff.result import Diff
+from wavecast.package import __version__
 from wavecast.report import diff_words, html, units
 
 

@@ -7,8 +7,8 @@ import hashlib
 
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.bench.history.series import History, Series
+from wavecast.package import __version__
 from wavecast.report import history, history_plot, html
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.model.prediction import FIDELITIES
+from wavecast.package import __version__
 from wavecast.report import (
     accesses,
     listing,

@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast import __version__
+from wavecast.package import __version__
 from wavecast.report import prediction, units, words
 from wavecast.report.entry_values import number, plain
 from wavecast.report.terminal_prediction import sections

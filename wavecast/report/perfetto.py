@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from wavecast import __version__
 from wavecast.emulate.trace.result import Stream, Trace
 from wavecast.isa.waits import awaits
+from wavecast.package import __version__
 from wavecast.report import source
 
 AXIS = "1 µs on the axis is one instruction executed by the wave; it is not time"

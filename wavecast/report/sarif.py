@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from wavecast import __version__
+from wavecast.package import __version__
 from wavecast.report import summary
 from wavecast.report.entry_values import number
 

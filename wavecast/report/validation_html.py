@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.bench.accuracy.scores import by_op
+from wavecast.package import __version__
 from wavecast.report import html, units, validation_plot, validation_words
 
 if TYPE_CHECKING:

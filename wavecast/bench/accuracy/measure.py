@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from wavecast import __version__, arch
+from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.datasets.base import device_of
 from wavecast.errors import UsageError, WavecastError
@@ -19,6 +19,7 @@ from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.model import ops
 from wavecast.model.prediction import Prediction
+from wavecast.package import __version__
 from wavecast.pipeline import Options, explain_path, select
 
 PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (

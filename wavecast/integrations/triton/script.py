@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import wavecast
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.integrations.devices import DeviceFacts, facts_of
@@ -22,6 +21,7 @@ from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
 from wavecast.integrations.triton.program import crash_line
 from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
+from wavecast.package import IMPORT_FOLDER
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -198,7 +198,7 @@ class _Run:
 def _supervise(
     root: Path, worker: str, runs: Mapping[str, _Run], on_poll: Callable[[], None] | None
 ) -> None:
-    package = str(Path(wavecast.__file__).parent.parent)
+    package = str(IMPORT_FOLDER)
     boot = _BOOT.format(root=package, worker=worker, folder=str(root))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     environment.pop("TRITON_INTERPRET", None)
