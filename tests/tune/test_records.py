@@ -11,9 +11,9 @@ import pytest
 from wavecast.errors import InputError
 from wavecast.kernels.configuration import Configuration
 from wavecast.tune import Table, load
-from wavecast.tune.records import Journal, Problem, Result, read
+from wavecast.tune.records import Journal, Result, TuningProblem, read
 
-PROBLEM = Problem(
+PROBLEM = TuningProblem(
     "matmul", {"M": 64, "dtype": "bf16"}, {"a": "bfloat16:16", "M": "int:16"}, "0123", "gfx942",
     "mi300x", "triton 3.9.0",
 )  # fmt: skip
@@ -50,7 +50,7 @@ def test_a_line_cut_off_by_the_end_of_a_process_is_dropped_and_written_over(tmp_
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_text('{"a": 1}\n')
-    with pytest.raises(InputError, match=r"journal:1: no journal of wavecast tune"):
+    with pytest.raises(InputError, match=r"journal:1: not a journal of wavecast tune"):
         list(read(path))
 
 
@@ -83,8 +83,8 @@ def test_a_table_survives_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no JSON"),
-        ('{"schema": "other/1"}', "no table of wavecast tune"),
+        ("{", "not JSON"),
+        ('{"schema": "other/1"}', "not a table of wavecast tune"),
         ('{"schema": "wavecast.tune/1", "entries": [{}]}', "damaged"),
     ],
 )

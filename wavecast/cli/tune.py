@@ -13,7 +13,7 @@ from wavecast.cli import streams
 from wavecast.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from wavecast.tune.run import Tuned
+    from wavecast.tune.run import TuneResult
 
 
 @click.command(
@@ -89,27 +89,28 @@ def command(
     """
     from wavecast.emulate.launch import available_processors
     from wavecast.pipeline import select
-    from wavecast.tune.budget import Budget
-    from wavecast.tune.run import Script, tune
-    from wavecast.tune.settings import Settings
+    from wavecast.tune.budget import SearchBudget
+    from wavecast.tune.run import tune
+    from wavecast.tune.script import TuneScript
+    from wavecast.tune.settings import TuneSettings
 
     if resume and output is None:
         raise UsageError("--resume goes on beside a file", hint="give --output")
     selection = select(arch.split(","), arch_file)
-    settings = Settings(
+    settings = TuneSettings(
         devices=(),
         device_files=tuple(str(file.absolute()) for file in arch_file),
         journal=str(output) + ".journal" if output else "",
         space=space,
         search=search_,
-        budget=Budget.parse(budget),
+        budget=SearchBudget.parse(budget),
         simulate=simulate,
         jobs=jobs or available_processors(),
         seed=seed,
     )
     if output is not None:
         _check_writable(output)
-    script = Script(path, script_args, kernels, quiet=not show_output)
+    script = TuneScript(path, script_args, kernels, quiet=not show_output)
     with streams.progress() as update:
         tuned = tune(script, selection, settings, update, resume=resume, ray=ray)
     document = json.dumps(tuned.table.to_json(), indent=1, ensure_ascii=False) + "\n"
@@ -133,7 +134,7 @@ def _check_writable(output: Path) -> None:
         raise InputError(f"cannot write {output}: permission denied")
 
 
-def _show(tuned: Tuned, document: str, format_: str, top: int) -> None:
+def _show(tuned: TuneResult, document: str, format_: str, top: int) -> None:
     if format_ == "json":
         streams.as_document(sys.stdout)
         sys.stdout.write(document)
