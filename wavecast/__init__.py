@@ -21,7 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from wavecast.package import __version__
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast import ops, testing

@@ -11,7 +11,7 @@ import click
 from wavecast.cli import streams
 from wavecast.cli.commands import COMMANDS
 from wavecast.errors import UnknownName, WavecastError
-from wavecast.package import __version__
+from wavecast.version import __version__
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
-from wavecast.package import __version__
 from wavecast.report import sarif, source
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console

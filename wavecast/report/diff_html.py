@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from wavecast.bench.diff.result import Diff
-from wavecast.package import __version__
 from wavecast.report import diff_words, html, units
+from wavecast.version import __version__
 
 
 def render(found: Diff) -> str:

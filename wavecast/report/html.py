@@ -16,7 +16,6 @@ import jinja2
 from markupsafe import Markup
 
 from wavecast.model.prediction import FIDELITIES
-from wavecast.package import __version__
 from wavecast.report import (
     accesses,
     listing,
@@ -27,6 +26,7 @@ from wavecast.report import (
     units,
     words,
 )
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.pipeline.result import Report

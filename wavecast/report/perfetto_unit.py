@@ -14,9 +14,9 @@ from typing import Any
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.program import Program
 from wavecast.model.launch import Timing
-from wavecast.package import __version__
 from wavecast.report import source
 from wavecast.report.perfetto import complete, named
+from wavecast.version import __version__
 
 EVENTS = 60_000
 """Instructions a timeline shows of each launch."""

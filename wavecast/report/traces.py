@@ -14,7 +14,7 @@ from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.opcode import Space
 from wavecast.isa.waits import awaits
-from wavecast.package import __version__
+from wavecast.version import __version__
 
 SCHEMA = "wavecast.trace/1"
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})

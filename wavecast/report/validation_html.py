@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from wavecast.bench.accuracy.scores import by_op
-from wavecast.package import __version__
 from wavecast.report import html, units, validation_plot, validation_words
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.result import Validation

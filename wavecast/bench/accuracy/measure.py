@@ -19,8 +19,8 @@ from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.model import ops
 from wavecast.model.prediction import Prediction
-from wavecast.package import __version__
 from wavecast.pipeline import Options, explain_path, select
+from wavecast.version import __version__
 
 PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (
     *(

@@ -19,7 +19,6 @@ from typing import Any, Final
 from wavecast import errors
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CaptureError, WavecastError
-from wavecast.package import IMPORT_FOLDER
 from wavecast.pipeline import Options, Selection, select
 from wavecast.pipeline.result import Failure
 
@@ -73,7 +72,7 @@ def captured(
     with tempfile.TemporaryDirectory(prefix="wavecast-capture-") as name:
         folder = Path(name)
         (folder / _JOB).write_text(json.dumps(job), encoding="utf-8")
-        root = str(IMPORT_FOLDER)
+        root = str(Path(__file__).parents[3])
         boot = _BOOT.format(root=root, folder=name)
         done = subprocess.run(
             [str(python or sys.executable), "-P", "-c", boot],

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wavecast.errors import InputError, MissingTool
-from wavecast.package import IMPORT_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,11 @@ class Checkout:
     def front(self) -> list[str]:
         """The folders of packages of the user's checkout, as they are in this one. Not the one
         wavecast itself runs from."""
+        own = Path(__file__).resolve().parents[3]
         found = []
         for entry in sys.path:
             folder = Path(entry).resolve()
-            if not entry or folder == IMPORT_FOLDER or not folder.is_relative_to(self.top):
+            if not entry or folder == own or not folder.is_relative_to(self.top):
                 continue
             if _has_code(folder):
                 place = self.root / folder.relative_to(self.top)

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from wavecast.arch import Device
 from wavecast.bench.records import Environment, Run
-from wavecast.package import __version__
+from wavecast.version import __version__
 
 
 def emulated_environment(device: Device, folder: Path | None = None) -> Environment:

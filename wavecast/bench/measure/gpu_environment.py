@@ -11,7 +11,7 @@ from wavecast.bench.measure.environment import checkout, version
 from wavecast.bench.measure.sensors import Sensors, sensors
 from wavecast.bench.records import Environment
 from wavecast.integrations.gpu import LocalGpu, local_gpu
-from wavecast.package import __version__
+from wavecast.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
 from wavecast.integrations.triton.program import crash_line
 from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
-from wavecast.package import IMPORT_FOLDER
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -198,7 +197,7 @@ class _Run:
 def _supervise(
     root: Path, worker: str, runs: Mapping[str, _Run], on_poll: Callable[[], None] | None
 ) -> None:
-    package = str(IMPORT_FOLDER)
+    package = str(Path(__file__).parents[3])
     boot = _BOOT.format(root=package, worker=worker, folder=str(root))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     environment.pop("TRITON_INTERPRET", None)
