@@ -50,7 +50,7 @@ def capabilities(target: str) -> Capabilities:
 @cache
 def table() -> Mapping[str, Mapping[str, Any]]:
     """The rows of `capabilities.toml` by capability. Raises ValueError for a row that is
-    incomplete, cites an unknown source, or is no field of `Capabilities`."""
+    incomplete, cites an unknown source, or is not a field of `Capabilities`."""
     rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     known = {field.name for field in fields(Capabilities)}
     if set(rows) != known:

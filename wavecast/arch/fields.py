@@ -1,6 +1,6 @@
 """The registry of fields a device may have: `fields.csv`, one row per field.
 
-A field belongs to a group (the table it stands in within a device file) and has a unit its values
+A field belongs to a group (its table in a device file) and has a unit its values
 convert to. Latencies are in clocks or in time, whichever was published.
 """
 

@@ -11,7 +11,7 @@
     [fields]
     cu = 320
 
-Facts may also stand in tables named as in the package's own device files. What a file sets has
+Facts may also be in tables with the names of the package's device files. What a file sets has
 status `override`, the file as source, and the value it replaces as alternative.
 """
 
