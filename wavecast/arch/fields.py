@@ -16,7 +16,7 @@ from wavecast.errors import UnknownName
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DeviceField:
     """What a field of a device means, the unit it is kept in, and the group it belongs to."""
 
     name: str
@@ -32,14 +32,14 @@ class Field:
 
 
 @cache
-def fields() -> dict[str, Field]:
+def fields() -> dict[str, DeviceField]:
     """Every field by name, in display order."""
     path = Path(__file__).with_name("fields.csv")
     with path.open(encoding="utf-8", newline="") as file:
-        return {row["name"]: Field(**row) for row in csv.DictReader(file)}
+        return {row["name"]: DeviceField(**row) for row in csv.DictReader(file)}
 
 
-def field(name: str) -> Field:
+def field(name: str) -> DeviceField:
     """The field called `name`. Raises UnknownName with the nearest known ones."""
     try:
         return fields()[name]

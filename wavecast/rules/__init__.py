@@ -87,7 +87,7 @@ def _run(entry: Rule, subject: Subject) -> list[Finding]:
                 severity="error",
                 message=f"the rule {entry.name} failed; its findings are missing",
                 evidence=f"{type(error).__name__}: {error}",
-                advice=f"Report this as a bug in wavecast; disable the rule {entry.name} until then.",
+                advice=f"Report this as a bug in wavecast and disable the rule {entry.name}.",
             )
         ]
 

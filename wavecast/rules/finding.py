@@ -28,8 +28,8 @@ class Finding:
     location: SourceLocation | None = None
     instruction: int | None = None
     gain: float | None = None
-    """The largest fraction of the predicted time that a fix can save, from a simulation of the launch
-    without the problem. None without a simulation."""
+    """The largest fraction of the predicted time that a fix can save, from a simulation of the
+    launch without the problem. None without a simulation."""
 
 
 @dataclass(frozen=True, slots=True)
