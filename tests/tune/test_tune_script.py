@@ -112,6 +112,8 @@ def test_programs_take_configurations_from_tables(script, tmp_path: Path) -> Non
         assert table.best_config(module.scaled, x, x, N // 2, 2.0) is None  # another key
         assert table.best_config(module.scaled, x.half(), x, N, 2.0) is None  # another dtype
         assert table.best_config(module.scaled, x, x, N, 2.0, device="mi355x") is None
+        with pytest.raises(UsageError, match=r"has scaled for mi300x, mi325x \(choose one with"):
+            table.find(module.scaled, x, x, N, 2.0, device="mi308x")
         table.tuned(module.scaled)
         y = torch.ones(N)
         assert torch.equal(module.scale(y), 2 * y)
@@ -193,6 +195,19 @@ def test_bad_input_is_one_line(script, arguments, code, message, capfd) -> None:
     assert ended.value.code == code
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_run_that_fails_keeps_the_table_before(script, tmp_path: Path, capfd) -> None:
+    from wavecast.cli.main import run
+
+    output = tmp_path / "table.json"
+    output.write_text("before")
+    path = str(script("x = torch.ones(4)"))
+    with pytest.raises(SystemExit) as ended:
+        run(["tune", path, "-o", str(output), "-j", "1"])
+    assert ended.value.code == 3
+    assert "without launching a Triton kernel" in capfd.readouterr().err
+    assert output.read_text() == "before"
 
 
 def test_an_existing_journal_is_kept(script, tmp_path: Path) -> None:
