@@ -16,9 +16,10 @@ from collections import Counter
 from pathlib import Path
 
 from wavecast.pipeline import select
-from wavecast.tune.budget import Budget
-from wavecast.tune.run import Script, tune
-from wavecast.tune.settings import Settings
+from wavecast.tune.budget import SearchBudget
+from wavecast.tune.run import tune
+from wavecast.tune.script import TuneScript
+from wavecast.tune.settings import TuneSettings
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPT = """
@@ -46,17 +47,17 @@ def main() -> None:
         os.environ["TRITON_CACHE_DIR"] = str(Path(folder) / "triton")
         script = Path(folder) / "product.py"
         script.write_text(SCRIPT.format(examples=str(EXAMPLES), size=given.size))
-        settings = Settings(
+        settings = TuneSettings(
             devices=(),
             journal="",
             space="wide",
             search=given.search,
-            budget=Budget(given.configurations),
+            budget=SearchBudget(given.configurations),
             simulate=given.simulate,
             jobs=given.jobs,
         )
         started = time.perf_counter()
-        tuned = tune(Script(script), select([given.arch]), settings)
+        tuned = tune(TuneScript(script), select([given.arch]), settings)
         wall = time.perf_counter() - started
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = used.ru_utime + used.ru_stime

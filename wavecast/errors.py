@@ -3,17 +3,17 @@
     WavecastError                 exit code 2; one line for the user, a hint about what to do
     ├── UsageError                an option, name or setting the user gave is wrong
     │   └── UnknownName           a name that is not in a registry; carries the nearest known ones
-    ├── InputError                a file that is missing, truncated or of a foreign kind
+    ├── InputError                a file that is missing, truncated or of another format
     │   └── ParseError            text that does not parse; carries file and line
     │       └── UnknownOpcode     a mnemonic the opcode table has no row for
     ├── MissingTool               a program or optional package that is not installed
     ├── CompileError              the compiler refused a kernel
     ├── CaptureError              a script could not be run far enough to capture a launch
-    ├── LaunchError               arguments that do not fit the kernel they are for
-    ├── MissingFact               a number about a device that nobody has published
-    ├── StoreError                measurements that cannot be kept or read: locked, full, damaged
-    ├── Unpredictable             a launch whose time depends on what is not known; says on what
-    └── NothingAnalysed           exit code 3; the run was fine but held nothing to analyse
+    ├── LaunchError               arguments that do not match the kernel
+    ├── MissingFact               a fact about a device without a published value
+    ├── StoreError                measurements that cannot be stored or read: locked, full, damaged
+    ├── Unpredictable             a launch whose time depends on unknown values, which it names
+    └── NothingAnalysed           exit code 3; the run succeeded, but there was nothing to analyse
 
 Anything else that reaches the user is a bug.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 
 
 class WavecastError(Exception):
-    """Base of the tree. `str(error)` is one line; `hint` says what to do about it."""
+    """Base of the tree. `str(error)` is one line; `hint` is what the user can do."""
 
     exit_code = 2
 
@@ -58,11 +58,11 @@ class UnknownName(UsageError):
 
 
 class InputError(WavecastError):
-    """A file is missing, truncated, or not of the kind it was taken for."""
+    """A file is missing, truncated, or of another format."""
 
 
 class ParseError(InputError):
-    """Text that does not parse. `file` and `line` (1-based) say where."""
+    """Text that does not parse, at `line` (1-based) of `file`."""
 
     def __init__(
         self,
@@ -75,20 +75,20 @@ class ParseError(InputError):
     ) -> None:
         self.file, self.line, self.kernel = str(file), line, kernel
         where = f"{file}:{line}: " if file and line else f"line {line}: " if line else ""
-        inside = f" (in kernel {kernel})" if kernel else ""
-        super().__init__(f"{where}{message}{inside}", hint=hint)
+        named = f" (in kernel {kernel})" if kernel else ""
+        super().__init__(f"{where}{message}{named}", hint=hint)
 
 
 class UnknownOpcode(ParseError):
-    """A mnemonic with no row in the opcode table for this target."""
+    """A mnemonic without a row in the opcode table for the target."""
 
 
 class MissingTool(WavecastError):
-    """A program or optional Python package is not installed; the hint says how to get it."""
+    """A program or optional Python package is not installed; the hint is how to install it."""
 
 
 class CompileError(WavecastError):
-    """The compiler refused a kernel. `log` is what it printed."""
+    """The compiler refused a kernel. `log` is its output."""
 
     def __init__(self, message: str, *, log: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -100,7 +100,7 @@ class CaptureError(WavecastError):
 
 
 class LaunchError(WavecastError):
-    """Arguments, grid, or block do not fit the kernel they are for."""
+    """Arguments, grid, or block do not match the kernel."""
 
 
 class MissingFact(WavecastError):
@@ -108,11 +108,11 @@ class MissingFact(WavecastError):
 
 
 class StoreError(WavecastError):
-    """A store of measurements is locked, full, damaged or of a newer version."""
+    """A store of measurements is locked, full, damaged, or of a newer version."""
 
 
 class Unpredictable(WavecastError):
-    """The time of a launch depends on something that is not known."""
+    """The time of a launch depends on an unknown value."""
 
 
 class NothingAnalysed(WavecastError):
@@ -122,7 +122,7 @@ class NothingAnalysed(WavecastError):
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 4) -> list[str]:
-    """The known names most like `name`, best first; case and punctuation do not matter."""
+    """The known names most similar to `name`, best first. Ignores case and punctuation."""
 
     def plain(text: str) -> str:
         return "".join(ch for ch in text.lower() if ch.isalnum())

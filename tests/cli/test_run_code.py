@@ -153,7 +153,7 @@ BAD = {
     "other target": (("SAXPY", "--arch", "gfx1100"), "for gfx942, not for gfx1100"),
     "no kernel": (("SAXPY", "--kernel", "saxby"), "no kernel is called 'saxby'"),
     "regex": (("SAXPY", "-k", "saxpy"), "--kernel NAME chooses a kernel"),
-    "script arguments": (("SAXPY", "--", "4"), "is no script, 4 is not for it"),
+    "script arguments": (("SAXPY", "--", "4"), "is not a script; 4 needs one"),
     "not named": (("SAXPY", "--arg", "4096"), "'4096' is not NAME=VALUE"),
     "missing": (("SAXPY", *LAUNCH), "saxpy: no value for y, n"),
     "unknown": (("SAXPY", *LAUNCH, *REST, "--arg", "m=1"), "unknown argument of saxpy: 'm'"),

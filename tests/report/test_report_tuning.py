@@ -11,21 +11,21 @@ from wavecast.kernels.configuration import Configuration
 from wavecast.pipeline.result import Choice
 from wavecast.report import tuning
 from wavecast.report.terminal_choices import choices
-from wavecast.tune.records import Problem, Result
-from wavecast.tune.run import Tuned
+from wavecast.tune.records import Result, TuningProblem
+from wavecast.tune.run import TuneResult
 from wavecast.tune.table import Table
 
-PROBLEM = Problem(
+PROBLEM = TuningProblem(
     "matmul", {"M": 64}, {"a": "bfloat16:16", "M": "int:16", "step": "int:1"}, "0123", "gfx942",
     "mi300x", "triton 3.9.0",
 )  # fmt: skip
 
 
-def _result(block: int, **known) -> tuple[Problem, Result]:
+def _result(block: int, **known) -> tuple[TuningProblem, Result]:
     return PROBLEM, Result(Configuration.of({"BLOCK": block, "num_warps": 4}), **known)
 
 
-def _text(tuned: Tuned, top: int = 10) -> str:
+def _text(tuned: TuneResult, top: int = 10) -> str:
     out = io.StringIO()
     tuning.render(tuned, Console(file=out, width=160), top=top)
     return out.getvalue()
@@ -42,7 +42,7 @@ def test_a_ranking_shows_times_resources_and_why_others_were_refused() -> None:
         ]
     )
     failure = CaptureFailure("other", "gfx942", "compile", "no such thing")
-    text = _text(Tuned(table, (failure,), ("took mi300x",)))
+    text = _text(TuneResult(table, (failure,), ("took mi300x",)))
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "note took mi300x" in lines
     assert "failed other for gfx942 (compile): no such thing" in lines
@@ -51,7 +51,7 @@ def test_a_ranking_shows_times_resources_and_why_others_were_refused() -> None:
     assert "1 20 µs 10 µs … 30 µs sample matrix 128 0 32 KiB 2 BLOCK=64, num_warps=4" in lines
     assert "2 40 µs 10 µs … 30 µs code matrix 128 0 16 KiB 4 BLOCK=32, num_warps=4" in lines
     assert "2 refused: takes … bytes of LDS, a workgroup can have …" in lines
-    assert "40 µs" not in _text(Tuned(table, (), ()), top=1)
+    assert "40 µs" not in _text(TuneResult(table, (), ()), top=1)
 
 
 def test_choices_mark_the_one_that_is_explained() -> None:

@@ -1,41 +1,35 @@
-"""Imports only go down the floors, function-level ones included, and optional libraries stay where
-they are needed."""
+"""Imports only go down the floors: at the top of a module, in functions, and under TYPE_CHECKING.
+Optional libraries are imported only by the parts that need them."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2] / "wavecast"
+from tests.structure.sources import ROOT, files, imports
 
-FLOORS = {
-    "errors": 0,
-    "documents": 0,
-    "processes": 0,
-    "version": 0,
-    "arch": 1,
-    "isa": 2,
-    "compile": 3,
-    "analyze": 4,
-    "model": 5,
-    "kernels": 6,
-    "rules": 6,
-    "emulate": 7,
-    "predict": 8,
-    "integrations": 9,
-    "pipeline": 10,
-    "tune": 11,
-    "bench": 12,
-    "report": 13,
-    "cli": 14,
-    "api": 14,
-    "ops": 14,
-    "testing": 14,
-}
+_FROM_THE_BOTTOM = (
+    ("errors",),
+    ("dtypes", "documents", "processes", "version", "package"),
+    ("arch",),
+    ("isa",),
+    ("compile",),
+    ("analyze",),
+    ("model",),
+    ("kernels", "rules"),
+    ("emulate",),
+    ("predict",),
+    ("integrations",),
+    ("pipeline",),
+    ("tune",),
+    ("bench",),
+    ("report",),
+    ("cli", "api", "ops", "testing"),
+)
+FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
@@ -56,83 +50,59 @@ OPTIONAL = {
 }
 
 
-def modules() -> list[Path]:
-    return sorted(ROOT.rglob("*.py"))
+def floor(path: Path, root: Path = ROOT) -> str:
+    """The part of the package that a file belongs to."""
+    return path.relative_to(root).parts[0].removesuffix(".py")
 
 
-def floor(path: Path) -> str:
-    relative = path.relative_to(ROOT)
-    return relative.parts[0].removesuffix(".py")
-
-
-def imports(path: Path) -> list[tuple[int, str]]:
-    """Line and dotted name of every import in a file, at any depth."""
+def violations(path: Path, root: Path = ROOT) -> list[str]:
+    """The imports of a file that do not go down, as messages."""
+    here = floor(path, root)
+    level = FLOORS.get(here, TOP.get(here))
+    if level is None:
+        return [f"{path}: no floor is named {here!r}"]
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            module = node.module or ""
-            if module == "wavecast":
-                found += [(node.lineno, f"wavecast.{alias.name}") for alias in node.names]
-            else:
-                found.append((node.lineno, module))
+    for imported in imports(path):
+        parts = imported.name.split(".")
+        if parts[0] != "wavecast":
+            continue
+        target = parts[1] if len(parts) > 1 else "__init__"
+        above = FLOORS.get(target, TOP["__init__"])  # a name of the package itself is above all
+        if target != here and above >= level:
+            found.append(f"{path}:{imported.line}: {here} imports {imported.name}")
     return found
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_only_go_down(path: Path) -> None:
-    here = floor(path)
-    level = FLOORS.get(here, TOP.get(here))
-    assert level is not None, f"{path}: no floor called {here!r}"
-    for line, name in imports(path):
-        parts = name.split(".")
-        if parts[0] != "wavecast" or len(parts) < 2:
-            continue
-        target = FLOORS.get(parts[1])
-        if target is None:
-            continue  # a name of the package itself, such as testing
-        assert target <= level, f"{path}:{line}: {here} imports {name}, which stands above it"
-        assert target < level or parts[1] == here, f"{path}:{line}: {here} imports {name}"
+    assert violations(path) == []
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from wavecast.cli import main",
+        "import wavecast.model.cu",
+        "def f():\n    from wavecast.tune.run import tune",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wavecast import kernels",
+        "from wavecast import __version__",
+        "import wavecast",
+    ],
+)
+def test_an_import_that_goes_up_is_found(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "analyze" / "planted.py"
+    path.parent.mkdir()
+    path.write_text(f"from wavecast.isa import program\nfrom wavecast import errors\n{text}\n")
+    (message,) = violations(path, tmp_path)
+    assert ": analyze imports wavecast" in message
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_optional_libraries_stay_on_their_floors(path: Path) -> None:
-    for line, name in imports(path):
-        allowed = OPTIONAL.get(name.split(".")[0])
+    for imported in imports(path):
+        allowed = OPTIONAL.get(imported.name.split(".")[0])
         if allowed is not None:
-            assert floor(path) in allowed, f"{path}:{line}: imports {name}"
-
-
-def test_no_circular_imports_within_a_floor() -> None:
-    graph: dict[str, set[str]] = {}
-    names = {
-        ".".join(("wavecast", *p.relative_to(ROOT).with_suffix("").parts)).removesuffix(
-            ".__init__"
-        ): p
-        for p in modules()
-    }
-    for name, path in names.items():
-        graph[name] = set()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    submodule = f"{node.module}.{alias.name}"
-                    graph[name].add(submodule if submodule in names else node.module or "")
-    state: dict[str, int] = {}
-
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert state.get(name) != 1, " -> ".join((*trail, name))
-        if state.get(name) == 2:
-            return
-        state[name] = 1
-        for following in graph.get(name, ()):
-            visit(following, (*trail, name))
-        state[name] = 2
-
-    for name in graph:
-        visit(name, ())
+            assert floor(path) in allowed, f"{path}:{imported.line}: imports {imported.name}"
 
 
 @pytest.mark.parametrize(

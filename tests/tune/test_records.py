@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +16,9 @@ from tests.documents.support import validated
 from wavecast.errors import InputError
 from wavecast.kernels.configuration import Configuration
 from wavecast.tune import Table, load
-from wavecast.tune.records import Journal, Problem, Result, read
+from wavecast.tune.records import Journal, Result, TuningProblem, read
 
-PROBLEM = Problem(
+PROBLEM = TuningProblem(
     "matmul", {"M": 64, "dtype": "bf16"}, {"a": "bfloat16:16", "M": "int:16"}, "0123", "gfx942",
     "mi300x", "triton 3.9.0",
 )  # fmt: skip
@@ -51,7 +55,7 @@ def test_a_line_cut_off_by_the_end_of_a_process_is_dropped_and_written_over(tmp_
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_text('{"a": 1}\n')
-    with pytest.raises(InputError, match=r"journal:1: no journal of wavecast tune"):
+    with pytest.raises(InputError, match=r"journal:1: not a journal of wavecast tune"):
         list(read(path))
 
 
@@ -84,8 +88,8 @@ def test_a_table_survives_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no JSON"),
-        ('{"schema": "other/1"}', "no table of wavecast tune"),
+        ("{", "not JSON"),
+        ('{"schema": "other/1"}', "not a table of wavecast tune"),
         ('{"schema": "wavecast.tune/1", "entries": [{}]}', "damaged"),
     ],
 )
@@ -94,6 +98,54 @@ def test_what_is_no_table_is_refused(tmp_path: Path, text: str, message: str) ->
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         load(path)
+
+
+def _append_forever(path: Path, added: int) -> None:
+    """Append results in a child process, and write a byte to the pipe `added` after each."""
+    journal = Journal(path)
+    for number in itertools.count():
+        journal.add(PROBLEM, _result(16, float(number), reason="x" * 5000))
+        os.write(added, b".")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.05])
+def test_every_result_that_was_added_survives_a_kill(tmp_path: Path, seconds: float) -> None:
+    path = tmp_path / "journal"
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read_end)
+        _append_forever(path, write_end)
+    os.close(write_end)
+    first = os.read(read_end, 1)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with os.fdopen(read_end, "rb") as pipe:
+        added = len(first + pipe.read())
+    found = [result.seconds for _, result in read(path)]
+    assert found == [float(number) for number in range(len(found))]
+    assert added <= len(found) <= added + 1  # the last one may be written but not yet told
+    again = Journal(path)
+    again.add(PROBLEM, _result(64, 1.0))
+    again.close()
+    assert [result for _, result in read(path)][-1] == _result(64, 1.0)
+    assert len(list(read(path))) == len(found) + 1
+
+
+def test_of_one_configuration_the_last_result_counts(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    journal.add(PROBLEM, _result(64, 1.0, fidelity="static"))
+    journal.add(PROBLEM, _result(64, 1.5, fidelity="executed"))
+    journal.close()
+    (entry,) = Table.of(read(path)).entries
+    assert [result.seconds for result in entry.results] == [1.5]
+
+
+def test_a_journal_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        Journal(tmp_path / "nowhere" / "journal")
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:

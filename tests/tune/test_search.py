@@ -7,11 +7,12 @@ from random import Random
 
 import pytest
 
+from wavecast.arch import capabilities
 from wavecast.errors import UnknownName, UsageError
 from wavecast.kernels.configuration import Configuration
-from wavecast.tune.budget import Budget
-from wavecast.tune.search import SEARCHES, search
-from wavecast.tune.space import Space, wide
+from wavecast.tune.budget import SearchBudget
+from wavecast.tune.search import STRATEGIES, strategy
+from wavecast.tune.space import SearchSpace, wide
 
 OWN = (
     Configuration.of({"BLOCK_M": 32, "BLOCK_N": 64, "GROUP": 8, "num_warps": 4, "num_stages": 2}),
@@ -27,8 +28,8 @@ def test_configurations_are_equal_in_any_order() -> None:
     assert one.with_("A", 3).settings["A"] == 3 != one.settings["A"]
 
 
-def test_shards_part_all_configurations() -> None:
-    space = wide(OWN, "gfx942", matrix=True)
+def test_shards_cover_all_configurations() -> None:
+    space = wide(OWN, capabilities("gfx942"), matrix=True)
     counts = [0, 0, 0]
     for configuration in space.combinations():
         counts[configuration.shard(3)] += 1
@@ -37,15 +38,15 @@ def test_shards_part_all_configurations() -> None:
 
 
 def test_a_wide_space_has_neighbours_of_blocks_and_the_target_s_options() -> None:
-    axes = wide(OWN, "gfx942", matrix=True).axes
+    axes = wide(OWN, capabilities("gfx942"), matrix=True).axes
     assert axes["BLOCK_M"] == axes["BLOCK_N"] == (16, 32, 64, 128)
     assert axes["GROUP"] == (8, 4)  # no block: values as they appear
     assert axes["num_warps"] == (2, 4, 8)
     assert axes["matrix_instr_nonkdim"] == (16, 32)
     assert axes["kpack"] == (1, 2)
-    assert "kpack" not in wide(OWN, "gfx950", matrix=True).axes
-    assert "matrix_instr_nonkdim" not in wide(OWN, "gfx942", matrix=False).axes
-    assert "matrix_instr_nonkdim" not in wide(OWN, "gfx1100", matrix=True).axes
+    assert "kpack" not in wide(OWN, capabilities("gfx950"), matrix=True).axes
+    assert "matrix_instr_nonkdim" not in wide(OWN, capabilities("gfx942"), matrix=False).axes
+    assert "matrix_instr_nonkdim" not in wide(OWN, capabilities("gfx1100"), matrix=True).axes
 
 
 def _seconds(configuration: Configuration) -> float:
@@ -58,9 +59,9 @@ def _seconds(configuration: Configuration) -> float:
     return 1.0 + far + abs(values["num_stages"] - 3)
 
 
-def _run(name: str, space: Space, most: int, seed: int = 0) -> dict[Configuration, float]:
+def _run(name: str, space: SearchSpace, most: int, seed: int = 0) -> dict[Configuration, float]:
     scores: dict[Configuration, float] = {}
-    for batch in search(name)(space, scores, Random(seed)):
+    for batch in strategy(name)(space, scores, Random(seed)):
         for configuration in batch:
             assert configuration not in scores
             if len(scores) == most:
@@ -70,29 +71,29 @@ def _run(name: str, space: Space, most: int, seed: int = 0) -> dict[Configuratio
 
 
 def test_an_exhaustive_search_tries_all_once() -> None:
-    space = wide(OWN, "gfx1100", matrix=False)
+    space = wide(OWN, capabilities("gfx1100"), matrix=False)
     assert set(OWN) <= set(scores := _run("exhaustive", space, 10**6))
     assert len([c for c in scores if c not in OWN]) == space.size
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_evolution_finds_the_best_in_a_part_of_the_space(seed: int) -> None:
-    space = wide(OWN, "gfx942", matrix=True)
+    space = wide(OWN, capabilities("gfx942"), matrix=True)
     assert space.size > 2000
     scores = _run("evolution", space, 250, seed)
     assert min(scores.values()) == 1.0
     assert list(scores)[: len(OWN)] == list(OWN)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_equal_seeds_try_equal_configurations(name: str) -> None:
-    space = wide(OWN, "gfx942", matrix=True)
+    space = wide(OWN, capabilities("gfx942"), matrix=True)
     assert list(_run(name, space, 80, 3)) == list(_run(name, space, 80, 3))
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_ends_when_all_is_known(name: str) -> None:
-    space = Space(
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_search_ends_when_every_configuration_is_known(name: str) -> None:
+    space = SearchSpace(
         OWN, {"BLOCK_M": (32, 64), "BLOCK_N": (64,), "num_warps": (4,), "num_stages": (2,)}
     )
     assert len(_run(name, space, 100)) == len(OWN) + space.size
@@ -100,23 +101,27 @@ def test_a_search_ends_when_all_is_known(name: str) -> None:
 
 def test_an_unknown_search_is_named() -> None:
     with pytest.raises(UnknownName, match="nearest known: evolution"):
-        search("evolutoin")
+        strategy("evolutoin")
 
 
 @pytest.mark.parametrize(
     ("text", "budget"),
-    [("300", Budget(300)), ("90s", Budget(seconds=90.0)), ("10m", Budget(seconds=600.0))],
+    [
+        ("300", SearchBudget(300)),
+        ("90s", SearchBudget(seconds=90.0)),
+        ("10m", SearchBudget(seconds=600.0)),
+    ],
 )
-def test_budgets(text: str, budget: Budget) -> None:
-    assert Budget.parse(text) == budget
+def test_budgets(text: str, budget: SearchBudget) -> None:
+    assert SearchBudget.parse(text) == budget
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "10 minutes", "1.5h", "m"])
-def test_what_is_no_budget_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no budget"):
-        Budget.parse(text)
+def test_an_invalid_budget_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="invalid budget"):
+        SearchBudget.parse(text)
 
 
-def test_shares_of_a_budget_cover_it() -> None:
-    assert Budget(10).part(3) == Budget(4)
-    assert Budget(seconds=5.0).part(3) == Budget(seconds=5.0)
+def test_parts_of_a_budget_cover_it() -> None:
+    assert SearchBudget(10).part(3) == SearchBudget(4)
+    assert SearchBudget(seconds=5.0).part(3) == SearchBudget(seconds=5.0)

@@ -21,19 +21,20 @@ import wavecast  # noqa: E402
 from wavecast.errors import InputError, NothingAnalysed, UsageError  # noqa: E402
 from wavecast.pipeline import select  # noqa: E402
 from wavecast.tune import Table, load  # noqa: E402
-from wavecast.tune.budget import Budget  # noqa: E402
+from wavecast.tune.budget import SearchBudget  # noqa: E402
 from wavecast.tune.records import read  # noqa: E402
-from wavecast.tune.run import Script, Tuned, tune  # noqa: E402
-from wavecast.tune.settings import Settings  # noqa: E402
+from wavecast.tune.run import TuneResult, tune  # noqa: E402
+from wavecast.tune.script import TuneScript  # noqa: E402
+from wavecast.tune.settings import TuneSettings  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 N = 1 << 22
 
 
-def _tune(path: Path, arch: str = "mi300x", *, resume: bool = False, **settings) -> Tuned:
+def _tune(path: Path, arch: str = "mi300x", *, resume: bool = False, **settings) -> TuneResult:
     given = {"devices": (), "journal": "", "simulate": 1, **settings}
-    return tune(Script(path), select(arch.split(",")), Settings(**given), resume=resume)
+    return tune(TuneScript(path), select(arch.split(",")), TuneSettings(**given), resume=resume)
 
 
 def _module(path: Path):
@@ -65,7 +66,7 @@ def test_each_problem_and_device_has_its_ranking(script) -> None:
 
 def test_a_wide_space_stays_within_its_budget(script) -> None:
     path = script(f'scale(torch.ones({N}, device="cuda"))')
-    tuned = _tune(path, space="wide", budget=Budget(12), simulate=0, jobs=2)
+    tuned = _tune(path, space="wide", budget=SearchBudget(12), simulate=0, jobs=2)
     (entry,) = tuned.table.entries
     assert len(entry.results) + len(entry.refused) == 12
     assert any("waves_per_eu" in r.configuration.settings for r in entry.results)
@@ -111,6 +112,8 @@ def test_programs_take_configurations_from_tables(script, tmp_path: Path) -> Non
         assert table.best_config(module.scaled, x, x, N // 2, 2.0) is None  # another key
         assert table.best_config(module.scaled, x.half(), x, N, 2.0) is None  # another dtype
         assert table.best_config(module.scaled, x, x, N, 2.0, device="mi355x") is None
+        with pytest.raises(UsageError, match=r"has scaled for mi300x, mi325x \(choose one with"):
+            table.find(module.scaled, x, x, N, 2.0, device="mi308x")
         table.tuned(module.scaled)
         y = torch.ones(N)
         assert torch.equal(module.scale(y), 2 * y)
@@ -157,7 +160,7 @@ scale(torch.ones({N}, device="cuda"))
     assert [r.configuration.settings["BLOCK"] for _, r in read(journal)] == [64]
     again = subprocess.run(_command(*options), cwd=ROOT, capture_output=True, text=True)
     assert again.returncode == 2
-    assert "--resume goes on" in again.stderr
+    assert "continue it with --resume" in again.stderr
     count.unlink()
     done = subprocess.run(
         _command(*options, "--resume", "--", tmp_path), cwd=ROOT, capture_output=True, text=True
@@ -174,7 +177,7 @@ scale(torch.ones({N}, device="cuda"))
     [
         (["missing.py"], 2, "no such script"),
         (["{script}", "-a", "mi999"], 2, "unknown"),
-        (["{script}", "--budget", "soon"], 2, "no budget"),
+        (["{script}", "--budget", "soon"], 2, "invalid budget"),
         (["{script}", "--search", "luck", "--budget", "1"], 2, "unknown search"),
         (["{script}", "-o", "/proc/table.json"], 2, "cannot write"),
         (["{script}", "-o", "nowhere/table.json"], 2, "there is no folder"),
@@ -194,6 +197,19 @@ def test_bad_input_is_one_line(script, arguments, code, message, capfd) -> None:
     assert error.count("\n") == 1
 
 
+def test_a_run_that_fails_keeps_the_table_before(script, tmp_path: Path, capfd) -> None:
+    from wavecast.cli.main import run
+
+    output = tmp_path / "table.json"
+    output.write_text("before")
+    path = str(script("x = torch.ones(4)"))
+    with pytest.raises(SystemExit) as ended:
+        run(["tune", path, "-o", str(output), "-j", "1"])
+    assert ended.value.code == 3
+    assert "without launching a Triton kernel" in capfd.readouterr().err
+    assert output.read_text() == "before"
+
+
 def test_an_existing_journal_is_kept(script, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     journal.write_text("{}\n")
@@ -208,9 +224,10 @@ def test_a_ray_cluster_shares_the_work(script, tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from wavecast.pipeline import select
-from wavecast.tune.run import Script, tune
-from wavecast.tune.settings import Settings
-tuned = tune(Script(Path({str(path)!r})), select(["mi300x"]), Settings((), "", simulate=0),
+from wavecast.tune.run import tune
+from wavecast.tune.script import TuneScript
+from wavecast.tune.settings import TuneSettings
+tuned = tune(TuneScript(Path({str(path)!r})), select(["mi300x"]), TuneSettings((), "", simulate=0),
              ray="local")
 (entry,) = tuned.table.entries
 print(sorted(r.configuration.settings["BLOCK"] for r in entry.results), len(entry.refused))

@@ -6,7 +6,6 @@ new target is a pattern in the table.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
@@ -50,7 +49,9 @@ def capabilities(target: str) -> Capabilities:
 @cache
 def table() -> Mapping[str, Mapping[str, Any]]:
     """The rows of `capabilities.toml` by capability. Raises ValueError for a row that is
-    incomplete, cites an unknown source, or is no field of `Capabilities`."""
+    incomplete, cites an unknown source, or is not a field of `Capabilities`."""
+    import tomllib
+
     rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     known = {field.name for field in fields(Capabilities)}
     if set(rows) != known:

@@ -15,6 +15,7 @@ from typing import Any
 from wavecast.arch.facts import Facts
 from wavecast.arch.quantity import Quantity
 from wavecast.arch.reader import ROOT, Identity
+from wavecast.dtypes import Family, is_dtype, lookup
 from wavecast.errors import MissingFact, UnknownName, UsageError
 
 COST_CLASSES = (
@@ -33,12 +34,8 @@ PIPES = ("matrix", "valu", "trans", "salu", "smem", "lds", "vmem", "branch", "is
 _PER_LANE_PIPES = frozenset({"valu", "trans", "lds", "vmem"})
 """Pipes that take a wave wider than native in several passes."""
 
-_FORMATS = {
-    **dict.fromkeys(("", "f8", "fp8", "bf8", "e4m3", "e5m2"), "f8"),
-    **dict.fromkeys(("f6", "fp6", "bf6", "e2m3", "e3m2"), "f6"),
-    **dict.fromkeys(("f4", "fp4", "e2m1"), "f4"),
-}
-"""Operand formats of `f8f6f4` instructions by width; the format of an absent modifier is FP8."""
+_FORMATS = {Family.FP8: "f8", Family.FP6: "f6", Family.FP4: "f4"}
+"""Operand formats of `f8f6f4` instructions, as `matrix.csv` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +155,20 @@ def matrix_row(target: str, mnemonic: str, a_format: str, b_format: str, lanes: 
     rows = matrix_table().get(target, {})
     row = rows.get((mnemonic, lanes, "", ""))
     if row is None:
-        for text in (a_format, b_format):
-            if text.lower() not in _FORMATS:
-                raise UnknownName("operand format", text, filter(None, _FORMATS))
-        formats = _FORMATS[a_format.lower()], _FORMATS[b_format.lower()]
-        row = rows.get((mnemonic, lanes, *formats))
+        row = rows.get((mnemonic, lanes, _operand_format(a_format), _operand_format(b_format)))
     if row is None:
         known = {name for name, wave, _, _ in rows if wave == lanes}
         raise UnknownName(f"{target} wave{lanes} matrix instruction", mnemonic, known)
     return row
+
+
+def _operand_format(name: str) -> str:
+    """The format of a modifier, FP8 where there is none. Raises UnknownName."""
+    if not name:
+        return _FORMATS[Family.FP8]
+    if not is_dtype(name) or lookup(name).family not in _FORMATS:
+        raise UnknownName("operand format", name, ("fp8", "bf8", "fp6", "bf6", "fp4"))
+    return _FORMATS[lookup(name).family]
 
 
 def matrix_cost(

@@ -133,7 +133,7 @@ class Device:
     def cost(self, cost_class: str, wave_lanes: int | None = None) -> Cost:
         """What an instruction of a class costs a wave of `wave_lanes` (native by default).
 
-        Matrix instructions have costs of their own (`matrix_cost`). Raises UnknownName for an
+        Matrix instructions have separate costs (`matrix_cost`). Raises UnknownName for an
         unknown class, MissingFact for a generation without a cost table (NVIDIA).
         """
         return _class_cost(self, cost_class, wave_lanes)

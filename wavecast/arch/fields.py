@@ -1,6 +1,6 @@
 """The registry of fields a device may have: `fields.csv`, one row per field.
 
-A field belongs to a group (the table it stands in within a device file) and has a unit its values
+A field belongs to a group (its table in a device file) and has a unit its values
 convert to. Latencies are in clocks or in time, whichever was published.
 """
 
@@ -16,7 +16,7 @@ from wavecast.errors import UnknownName
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DeviceField:
     """What a field of a device means, the unit it is kept in, and the group it belongs to."""
 
     name: str
@@ -32,14 +32,14 @@ class Field:
 
 
 @cache
-def fields() -> dict[str, Field]:
+def fields() -> dict[str, DeviceField]:
     """Every field by name, in display order."""
     path = Path(__file__).with_name("fields.csv")
     with path.open(encoding="utf-8", newline="") as file:
-        return {row["name"]: Field(**row) for row in csv.DictReader(file)}
+        return {row["name"]: DeviceField(**row) for row in csv.DictReader(file)}
 
 
-def field(name: str) -> Field:
+def field(name: str) -> DeviceField:
     """The field called `name`. Raises UnknownName with the nearest known ones."""
     try:
         return fields()[name]

@@ -11,7 +11,7 @@
     [fields]
     cu = 320
 
-Facts may also stand in tables named as in the package's own device files. What a file sets has
+Facts may also be in tables with the names of the package's device files. What a file sets has
 status `override`, the file as source, and the value it replaces as alternative.
 """
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wavecast.arch.fields import Field, fields
+from wavecast.arch.fields import DeviceField, fields
 from wavecast.arch.quantity import STATUSES, Alternative, Quantity, Value
 from wavecast.arch.reader import Identity, catalog
 from wavecast.arch.units import alternatives as units_like
@@ -145,7 +145,7 @@ def _unknown(path: Path, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"{path}: unknown field {name!r}", hint=hint)
 
 
-def _fact(path: Path, field: Field, raw: object) -> Quantity:
+def _fact(path: Path, field: DeviceField, raw: object) -> Quantity:
     entry: dict[str, object] = raw if isinstance(raw, dict) else {"value": raw}
     for key in entry:
         if key not in _FACT_KEYS:
@@ -174,7 +174,7 @@ def _fact(path: Path, field: Field, raw: object) -> Quantity:
     return Quantity(value, unit, "override", sources, note)
 
 
-def _value(path: Path, field: Field, value: object) -> Value:
+def _value(path: Path, field: DeviceField, value: object) -> Value:
     if field.unit == "text" and isinstance(value, str):
         return value
     if field.unit == "flag" and isinstance(value, bool):

@@ -10,32 +10,14 @@ from dataclasses import replace
 
 from wavecast.arch.facts import Facts
 from wavecast.arch.quantity import Alternative, Quantity
+from wavecast.dtypes import is_dtype, lookup
 from wavecast.errors import UnknownName
 
-_SAME_RATE = {
-    "fp64": ("f64", "double", "float64"),
-    "fp32": ("f32", "float", "float32"),
-    "xf32": ("tf32",),
-    "fp16": ("f16", "half", "float16"),
-    "bf16": ("bfloat16",),
-    "fp8": (
-        *("bf8", "f8", "e4m3", "e5m2", "e4m3fn", "e4m3fnuz", "e5m2fnuz", "e4m3b8", "e5m2b16"),
-        *("fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz", "fp8e4nv", "fp8e4b8", "fp8e5"),
-        *("fp8e5b16", "fp8fnuz", "fp8ocp", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2"),
-        *("float8e5m2fnuz",),
-    ),
-    "fp6": ("bf6", "f6", "e2m3", "e3m2"),
-    "fp4": ("f4", "e2m1", "mxfp4"),
-    "int8": ("i8", "u8", "iu8", "uint8"),
-    "int4": ("i4", "u4", "iu4", "uint4"),
-}
-DTYPES = tuple(_SAME_RATE)
-"""Data types of matrix operations. Every FP8 format runs at one rate where the chip has it."""
+DTYPES = ("fp64", "fp32", "xf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
+"""Dtypes of matrix operations. Every 8-bit float runs at one rate where the chip has it."""
 
 VECTOR_DTYPES = ("vector_fp64", "vector_fp32", "vector_fp32_packed", "vector_fp16")
-"""Data types of vector operations."""
-
-_CANONICAL = {alias: name for name, aliases in _SAME_RATE.items() for alias in (name, *aliases)}
+"""Dtypes of vector operations."""
 
 _SUSTAINED = {
     "bf16": ("maf_bf16", "meas_gemm_bf16_8192", "meas_gemm_bf16_4096", "meas_mfma_bf16"),
@@ -62,11 +44,10 @@ def canonical_dtype(dtype: str) -> str:
     """The member of `DTYPES` or `VECTOR_DTYPES` whose rate `dtype` has. Raises UnknownName."""
     if dtype in VECTOR_DTYPES:
         return dtype
-    plain = "".join(char for char in dtype.lower() if char.isalnum())
-    try:
-        return _CANONICAL[plain]
-    except KeyError:
-        raise UnknownName("data type", dtype, (*_CANONICAL, *VECTOR_DTYPES)) from None
+    rate = lookup(dtype).rate if is_dtype(dtype) else ""
+    if rate not in DTYPES:
+        raise UnknownName("dtype of matrix operations", dtype, (*DTYPES, *VECTOR_DTYPES))
+    return rate
 
 
 def _rate_fields(dtype: str) -> tuple[tuple[str, ...], str]:

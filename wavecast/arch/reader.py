@@ -4,7 +4,7 @@ A device file has the identity of the device at its head (`id`, `name`, `vendor`
 `generation`, and optionally `family`, `aliases`, `default_for_target`, `stands_in_for`) and one
 table per group of fields. A fact is a table of `value`, `unit`, `status`, `source` (one citation
 key or a list), and optionally `note` and `alternatives`; one of status `missing` has no `value`.
-What all devices of a family share stands once, in `families/<family>.toml`.
+Facts that all devices of a family share are in `families/<family>.toml`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Identity:
     """Which device a file is about, and the names that select it.
 
     `target` is what LLVM calls the processor (`gfx942`), or `sm_90` on NVIDIA. `stands_in_for`
-    names targets without a device of their own that have the same instructions and registers.
+    names targets without a device file that have the same instructions and registers.
     """
 
     id: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MARKS = {"conflict": "≠", "derived": "=", "guessed": "?", "secondary": "°", "override": "!"}
-"""What stands behind a value that is not simply published or measured, by status."""
+"""The mark of a value that is neither published nor measured, by status."""
 
 MISSING = "—"
 PIPED_WIDTH = 100

@@ -42,9 +42,9 @@ class _WithScriptArguments(click.Command):
     """What follows `--` is a script's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        place = args.index("--") if "--" in args else len(args)
-        ctx.meta[_AFTER] = tuple(args[place + 1 :])
-        return super().parse_args(ctx, args[:place])
+        separator = args.index("--") if "--" in args else len(args)
+        ctx.meta[_AFTER] = tuple(args[separator + 1 :])
+        return super().parse_args(ctx, args[:separator])
 
 
 @click.command(
@@ -197,7 +197,7 @@ def _check(
             raise UsageError(f"{', '.join(wrong)}: {why}")
 
     if scripts and len(scripts) < len(names):
-        raise UsageError("scripts are measured in a run of their own, without other subjects")
+        raise UsageError("a script must be the only subject of a run")
     if scripts:
         if axes:
             raise UsageError("a script has no axes", hint="arguments for it follow --")

@@ -23,10 +23,10 @@ FORMATS = ("text", "json", "sarif", "github")
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """What was asked for: where reports gather (None: nothing is checked), and how they are shown.
+    """The requested checks: where reports are collected (None without checks), and their format.
 
-    Text goes to standard error, beside the output of a script; the other formats to `output`, or
-    to standard output.
+    Text goes to standard error, separate from the output of a script; other formats go to `output`
+    or to standard output.
     """
 
     reports: Reports | None

@@ -1,53 +1,56 @@
-"""The verbs: name -> (module that defines `command`, one line of help)."""
+"""The commands: name -> (module that defines `command`, one line of help)."""
 
 from __future__ import annotations
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "explain": (
         "wavecast.cli.explain",
-        "What the compiler made of a kernel on each GPU, how long it takes, and why.",
+        "Show the code of a kernel on each GPU, its predicted time, and what limits it.",
     ),
     "run": (
         "wavecast.cli.run",
-        "Run a script with its Triton kernels executed on this machine's processor.",
+        "Run a script and execute its Triton kernels on the CPU.",
     ),
     "tune": (
         "wavecast.cli.tune",
-        "Search configurations of a script's autotuned kernels with no GPU.",
+        "Tune the autotuned kernels of a script without a GPU.",
     ),
     "bench": (
         "wavecast.cli.bench",
-        "Measure operators and functions over axes, on a GPU or without one.",
+        "Measure operators and functions over axes, with or without a GPU.",
     ),
-    "store": ("wavecast.cli.store", "Measurements on disk: list, export, import, check."),
-    "compare": ("wavecast.cli.compare", "What changed between runs, and how sure that is."),
+    "store": ("wavecast.cli.store", "List, export, import and check stored measurements."),
+    "compare": ("wavecast.cli.compare", "Compare runs: what changed, and how certain that is."),
     "gate": (
         "wavecast.cli.gate",
-        "Kernels under guard against their committed baseline; red when one became worse.",
+        "Check kernels against a committed baseline; fail if one is worse.",
     ),
     "diff": (
         "wavecast.cli.diff",
-        "Two versions of a kernel, two commits or two compilers: what changed, and where.",
+        "Compare two versions of a kernel, two commits or two compilers.",
     ),
-    "history": ("wavecast.cli.history", "Figures over commits, and where they changed."),
+    "history": (
+        "wavecast.cli.history",
+        "Show figures over commits, and the commits that changed them.",
+    ),
     "validate": (
         "wavecast.cli.validate",
         "Score predictions against measurements.",
     ),
     "ops": (
         "wavecast.cli.ops",
-        "The kernel library: its operators, and what they become on each GPU.",
+        "Show the operators of the kernel library and their code on each GPU.",
     ),
-    "arch": ("wavecast.cli.arch", "What is known about a GPU, with sources; compare GPUs."),
-    "rules": ("wavecast.cli.rules", "The findings wavecast looks for, and what to do about them."),
+    "arch": ("wavecast.cli.arch", "Show the facts about a GPU with their sources; compare GPUs."),
+    "rules": ("wavecast.cli.rules", "List the rules behind findings, and what to do about each."),
     "coefficients": (
         "wavecast.cli.coefficients",
-        "The numbers predictions rest on: values by chip, status, source.",
+        "List the coefficients of predictions: values by chip, status, source.",
     ),
     "schema": ("wavecast.cli.schema", "JSON Schemas of the documents wavecast writes."),
     "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),
     "doctor": (
         "wavecast.cli.doctor",
-        "What works on this machine and what to install for the rest.",
+        "Show what works on this machine, and what to install for the rest.",
     ),
 }

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from wavecast.cli import streams
-from wavecast.cli.types import Dimensions, Quantity
+from wavecast.cli.types import Dimensions, QuantityParam
 from wavecast.errors import NothingAnalysed, UsageError
 
 FORMATS = ("text", "json", "html", "sarif")
@@ -59,10 +59,13 @@ OF_OPERATIONS = (
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option(
-    "--flops", type=Quantity(), help="Useful FLOPs of a launch, instead of deriving them."
+    "--flops", type=QuantityParam(), help="Useful FLOPs of a launch, instead of deriving them."
 )
 @click.option(
-    "--bytes", "bytes_", type=Quantity(), help="Least bytes of a launch, instead of deriving them."
+    "--bytes",
+    "bytes_",
+    type=QuantityParam(),
+    help="Least bytes of a launch, instead of deriving them.",
 )
 @click.option("--dtype", default="",
               help="Dtype of an operation, or the one the given FLOPs are counted in.")  # fmt: skip

@@ -38,8 +38,8 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
 @click.argument("subjects", nargs=-1, metavar="[SUBJECT]...")
 @click.option("--arch", default="", metavar="GPU[,GPU…]", help="Only these of the GPUs.")
 @click.option("--baseline", type=OUTPUT, help="The committed figures.  "
-              "[default: wavecast-baseline.json beside pyproject.toml]")  # fmt: skip
-@click.option("--update", is_flag=True, help="Write the baseline anew, from what was measured.")
+              "[default: wavecast-baseline.json next to pyproject.toml]")  # fmt: skip
+@click.option("--update", is_flag=True, help="Overwrite the baseline with these measurements.")
 @click.option("--strict", is_flag=True, help="What the baseline does not have is an error, too.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
               help="Processes; by default as many as pay.")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The command group: finds verbs lazily, turns errors into one line and an exit code."""
+"""The command group: imports verbs lazily and prints errors as one line with an exit code."""
 
 from __future__ import annotations
 

@@ -95,10 +95,10 @@ def command(
     if stored is not None:
         found = library.surveyed(_json(stored))
     else:
-        place = {json.dumps(call): number for number, call in enumerate(calls)}
+        order = {json.dumps(call): number for number, call in enumerate(calls)}
         found = sorted(
             survey(calls, jobs=jobs),
-            key=lambda one: place[json.dumps((one.operator, one.sizes, one.device))],
+            key=lambda one: order[json.dumps((one.operator, one.sizes, one.device))],
         )
     if pages is not None:
         pages.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def _calls(chosen: Sequence[Operator], arch: str, small: bool, shapes: int | Non
 
 
 def _tune(calls: Sequence[Call], candidates: int, jobs: int, folder: Path | None) -> None:
-    """Tables are written again after every call, so that an interruption loses nothing."""
+    """Writes the tables after every call, so that an interruption loses nothing."""
     from wavecast.kernels import tables
     from wavecast.kernels.tables import Entry
     from wavecast.tune.library import tune
@@ -164,8 +164,8 @@ def _tune(calls: Sequence[Call], candidates: int, jobs: int, folder: Path | None
         sizes = " ".join(f"{name}={value}" for name, value in found.sizes.items())
         told = found.failure
         for entry in found.entries:
-            gain = f" (formula {entry.formula_seconds:.3g} s)" if entry.formula_seconds else ""
-            told += f"\n    {entry.kernel}: {entry.configuration} {entry.seconds:.3g} s{gain}"
+            formula = f" (formula {entry.formula_seconds:.3g} s)" if entry.formula_seconds else ""
+            told += f"\n    {entry.kernel}: {entry.configuration} {entry.seconds:.3g} s{formula}"
         call = f"{found.device} {found.operator} {sizes}"
         click.echo(f"{number}/{len(calls)} {call} {told}", err=True)
         if found.entries:

@@ -117,7 +117,7 @@ def command(
             return checking.code(_run_script(path, script_args, kernels, options))
     if script_args or kernels:
         raise UsageError(
-            f"{path} is no script, {' '.join(script_args) or '-k'} is not for it",
+            f"{path} is not a script; {' '.join(script_args) or '-k'} needs one",
             hint="--kernel NAME chooses a kernel, --arg NAME=VALUE gives an argument",
         )
     plan = _plan(stated, plan_file, arguments, expect, rtol, atol, save)

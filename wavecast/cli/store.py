@@ -151,7 +151,9 @@ def check_store(path: Path) -> None:
     records = units.plural(found.records, "record")
     click.echo(f"{units.plural(found.runs, 'run')}, {records} that can be read")
     if found.interrupted:
-        click.echo(f"interrupted, kept as far as they came: {', '.join(found.interrupted)}")
+        click.echo(
+            f"interrupted, with the samples taken until then: {', '.join(found.interrupted)}"
+        )
     for problem in found.problems:
         click.echo(f"damaged: {problem}")
     if found.problems:

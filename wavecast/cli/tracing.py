@@ -34,10 +34,12 @@ class Workgroups(click.ParamType):
         for part in str(value).split(","):
             first, dash, last = part.strip().partition("-")
             if not first.isdecimal() or (dash and not last.isdecimal()):
-                self.fail(f"{value!r} is no list of workgroups such as 0,5,8-15", param, ctx)
+                self.fail(f"{value!r} is not a list of workgroups such as 0,5,8-15", param, ctx)
             end = int(last or first)
             if not int(first) <= end < int(first) + (1 << 20):
-                self.fail(f"{part.strip()!r} is no range of up to a million workgroups", param, ctx)
+                self.fail(
+                    f"{part.strip()!r} is not a range of up to a million workgroups", param, ctx
+                )
             found += range(int(first), end + 1)
         return tuple(found)
 

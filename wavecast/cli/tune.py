@@ -13,7 +13,7 @@ from wavecast.cli import streams
 from wavecast.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from wavecast.tune.run import Tuned
+    from wavecast.tune.run import TuneResult
 
 
 @click.command(
@@ -35,33 +35,33 @@ if TYPE_CHECKING:
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
 @click.option(
-    "-k", "--kernels", default="", metavar="REGEX", help="Only kernels whose name matches."
+    "-k", "--kernels", default="", metavar="REGEX", help="Tune only kernels whose name matches."
 )
 @click.option("--space", type=click.Choice(["own", "wide"]), default="own", show_default=True,
-              help="The autotuner's own configurations, or their neighbours too.")  # fmt: skip
+              help="own: the autotuner's configurations; wide: also their neighbours.")  # fmt: skip
 @click.option("--budget", default="300", show_default=True, metavar="N|TIME",
-              help="Configurations, or time (90s, 10m, 1h), per call and target.")  # fmt: skip
+              help="Configurations or time (90s, 10m, 1h) per call and target.")  # fmt: skip
 @click.option("--search", "search_", default="evolution", show_default=True, metavar="NAME",
-              help="How a wide space is searched: exhaustive, random or evolution.")  # fmt: skip
+              help="Strategy for a wide space: exhaustive, random or evolution.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
-              help="Of the search; equal seeds try equal configurations.")  # fmt: skip
+              help="Seed of the search. Equal seeds try equal configurations.")  # fmt: skip
 @click.option("--simulate", type=click.IntRange(min=0), default=6, show_default=True, metavar="N",
               help="Simulate the best N from executed samples.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
-              help="Processes; by default one per processor.")  # fmt: skip
+              help="Number of processes. [default: one per processor]")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write the table there, as JSON that programs load.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on with what an interrupted run left beside it.")
+              help="Write the table to this file, as JSON that programs load.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Continue an interrupted run from its journal.")
 @click.option("--ray", default="", metavar="ADDRESS",
-              help="Spread over a Ray cluster: an address, or local.")  # fmt: skip
+              help="Run on a Ray cluster at this address, or local.")  # fmt: skip
 @click.option(
     "-f", "--format", "format_", type=click.Choice(["text", "json"]), default="text",
     show_default=True,
 )  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, metavar="N",
-              help="Configurations shown per kernel.")  # fmt: skip
+              help="Number of configurations to show per kernel.")  # fmt: skip
 @click.option("--show-output", is_flag=True,
-              help="Show on stderr what the script prints; its numbers mean nothing.")  # fmt: skip
+              help="Print the script's output to stderr. Its numbers are wrong.")  # fmt: skip
 def command(
     path: Path,
     script_args: tuple[str, ...],
@@ -81,35 +81,38 @@ def command(
     top: int,
     show_output: bool,
 ) -> int:
-    """Find good configurations for the autotuned kernels that the script PATH launches.
+    """Tune the autotuned kernels of the script PATH without a GPU.
 
-    The script is run, on CPU tensors; every configuration is compiled and its time predicted, the
-    best ones from executed samples. docs/tune.md says how programs use the table. Arguments after
-    -- go to the script.
+    The script runs on CPU tensors. Every configuration is compiled and its time predicted; the best
+    ones are simulated from executed samples. docs/tune.md describes how programs use the table.
+    Arguments after -- go to the script.
     """
     from wavecast.emulate.launch import available_processors
     from wavecast.pipeline import select
-    from wavecast.tune.budget import Budget
-    from wavecast.tune.run import Script, tune
-    from wavecast.tune.settings import Settings
+    from wavecast.tune.budget import SearchBudget
+    from wavecast.tune.run import tune
+    from wavecast.tune.script import TuneScript
+    from wavecast.tune.settings import TuneSettings
 
     if resume and output is None:
-        raise UsageError("--resume goes on beside a file", hint="give --output")
+        raise UsageError(
+            "--resume needs the output file of the interrupted run", hint="give --output"
+        )
     selection = select(arch.split(","), arch_file)
-    settings = Settings(
+    settings = TuneSettings(
         devices=(),
         device_files=tuple(str(file.absolute()) for file in arch_file),
         journal=str(output) + ".journal" if output else "",
         space=space,
         search=search_,
-        budget=Budget.parse(budget),
+        budget=SearchBudget.parse(budget),
         simulate=simulate,
         jobs=jobs or available_processors(),
         seed=seed,
     )
     if output is not None:
         _check_writable(output)
-    script = Script(path, script_args, kernels, quiet=not show_output)
+    script = TuneScript(path, script_args, kernels, quiet=not show_output)
     with streams.progress() as update:
         tuned = tune(script, selection, settings, update, resume=resume, ray=ray)
     document = json.dumps(tuned.table.to_json(), indent=1, ensure_ascii=False) + "\n"
@@ -121,7 +124,7 @@ def command(
 
 
 def _check_writable(output: Path) -> None:
-    """Before hours of work. Raises InputError."""
+    """Check before the search, which may take hours. Raises InputError."""
     import os
 
     if output.is_dir():
@@ -133,7 +136,7 @@ def _check_writable(output: Path) -> None:
         raise InputError(f"cannot write {output}: permission denied")
 
 
-def _show(tuned: Tuned, document: str, format_: str, top: int) -> None:
+def _show(tuned: TuneResult, document: str, format_: str, top: int) -> None:
     if format_ == "json":
         streams.as_document(sys.stdout)
         sys.stdout.write(document)

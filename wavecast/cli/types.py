@@ -27,7 +27,7 @@ class Dimensions(click.ParamType):
         return x, y, z
 
 
-class Quantity(click.ParamType):
+class QuantityParam(click.ParamType):
     """A positive number with an optional K, M, G, T, P suffix (powers of 1000)."""
 
     name = "NUMBER[K|M|G|T|P]"

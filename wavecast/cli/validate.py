@@ -1,4 +1,4 @@
-"""`wavecast validate`: predictions beside measurements."""
+"""`wavecast validate`: predictions compared with measurements."""
 
 from __future__ import annotations
 

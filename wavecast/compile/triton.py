@@ -16,20 +16,13 @@ from typing import Any
 from wavecast.compile import cubin
 from wavecast.compile.codeobject import CodeObject, Parameter
 from wavecast.compile.digest import digest
+from wavecast.dtypes import Spelling, element_bytes, is_dtype
 from wavecast.errors import CompileError
 from wavecast.isa import elf, metadata
 
 Path = tuple[int, ...]
 """Position of a value in the arguments: parameter number, then positions inside tuples."""
 
-_SIZES = {
-    **{f"{sign}{bits}": max(1, bits // 8) for sign in "iu" for bits in (1, 8, 16, 32, 64)},
-    "fp16": 2,
-    "bf16": 2,
-    "fp32": 4,
-    "f32": 4,
-    "fp64": 8,
-}
 _DESCRIPTOR = re.compile(r"tensordesc(?:_im2col)?<([^\[>]*)\[([^\]]*)\]")
 _INPUT_RANK = re.compile(r",input_rank=(\d+)")
 _NOT_OPTIONS = frozenset(
@@ -98,13 +91,20 @@ def slots(kernel: Any) -> tuple[Slot, ...]:
         )
     found = []
     for (path, part, kind), (offset, size) in zip(wanted, places, strict=False):
-        expected = 8 if kind.startswith("*") else _SIZES.get(kind, size)
+        expected = _bytes(kind) or size
         if expected != size:
             raise CompileError(
                 f"{kernel.name}: argument {len(found)} ({kind}) has {size} bytes, not {expected}"
             )
         found.append(Slot(path, part, kind, offset, size))
     return tuple(found)
+
+
+def _bytes(kind: str) -> int:
+    """Bytes of an argument of a type of Triton's signature, 0 where the type does not say."""
+    if kind.startswith("*"):
+        return 8
+    return int(element_bytes(kind)) if is_dtype(kind, Spelling.TRITON) else 0
 
 
 def segment_bytes(kernel: Any) -> int:

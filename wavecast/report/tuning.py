@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from wavecast.integrations.triton import CaptureFailure
     from wavecast.tune.records import Result
-    from wavecast.tune.run import Tuned
-    from wavecast.tune.table import Entry
+    from wavecast.tune.run import TuneResult
+    from wavecast.tune.table import TableEntry
 
 _MOST_REASONS = 6
 
 
-def render(tuned: Tuned, console: Console, *, top: int = 10) -> None:
+def render(tuned: TuneResult, console: Console, *, top: int = 10) -> None:
     """The `top` configurations per kernel, arguments and device, and why others were refused."""
     for note in tuned.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
@@ -43,7 +43,7 @@ def _failure(failure: CaptureFailure) -> Text:
     return line.append(safe(f" ({failure.stage}): {failure.message}"))
 
 
-def _entry(entry: Entry, top: int) -> Iterator[RenderableType]:
+def _entry(entry: TableEntry, top: int) -> Iterator[RenderableType]:
     problem = entry.problem
     key = ", ".join(f"{name}={value}" for name, value in problem.key.items())
     dtypes = {text.partition(":")[0] for text in problem.arguments.values()}

@@ -62,11 +62,11 @@ def all_rules() -> tuple[Rule, ...]:
 def check(
     subject: Subject, only: Collection[str] | None = None, disabled: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """What the rules find, the most severe first, then by source line.
+    """The findings of the rules, the most severe first, then by source line.
 
-    `only` names the rules to run (all by default), `disabled` rules to leave out. A rule that
-    raises becomes an `error` finding of its own name and never hides the findings of others.
-    Raises UnknownName for a name that is no rule.
+    `only` names the rules to run (all by default), `disabled` the rules to skip. A rule that raises
+    an exception becomes an `error` finding with its name; the other rules still run. Raises
+    UnknownName for an unknown rule.
     """
     for name in (*(only or ()), *disabled):
         rule(name)
@@ -87,7 +87,7 @@ def _run(entry: Rule, subject: Subject) -> list[Finding]:
                 severity="error",
                 message=f"the rule {entry.name} failed; its findings are missing",
                 evidence=f"{type(error).__name__}: {error}",
-                advice=f"Report this as a bug in wavecast; disable the rule {entry.name} to go on.",
+                advice=f"Report this as a bug in wavecast and disable the rule {entry.name}.",
             )
         ]
 

@@ -54,7 +54,7 @@ def group(
     for item in instructions:
         if not wanted(item):
             continue
-        place = item.location
-        line = (place.file, place.line) if place is not None else None
+        location = item.location
+        line = (location.file, location.line) if location is not None else None
         groups.setdefault((line, item.kind, item.argument, item.loop), []).append(item)
     return [AccessGroup(tuple(items)) for items in groups.values()]

@@ -70,7 +70,7 @@ def _finding(
         "constexpr EVEN_K), peel the last iteration off, or let the accesses become buffer "
         "instructions, which need no branch (see no-buffer-loads)."
         if masked
-        else "Turn per-lane conditions into selects (tl.where, a ternary), hoist those that do not "
+        else "Make per-lane conditions selects (tl.where, a ternary), hoist those that do not "
         "change in the loop, or split the loop where the condition changes."
     )
     return Finding(

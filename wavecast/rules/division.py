@@ -38,7 +38,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         "tile; GPUs have no integer divider: each becomes dozens of "
         "vector instructions, more for 64 bits",
         advice=f"Make {names} a tl.constexpr (a constant divisor becomes a multiply), or step "
-        "quotient and remainder along with the loop instead of dividing anew.",
+        "quotient and remainder with the loop instead of dividing again.",
         location=divisions[0].location,
     )
 

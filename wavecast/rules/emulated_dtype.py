@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.dtypes import Spelling, lookup
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.rates import peak_flops
 from wavecast.rules.triton_stages import Dot, dots, element_name, matrix_elements, module
 
 NAME = "emulated-dtype"
 
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 _SCALED = {"e2m1": "mxfp4", "e4m3": "mxfp8 (e4m3)", "e5m2": "mxfp8 (e5m2)"}
 
 
@@ -42,7 +42,7 @@ def _widened(dot: Dot, after: Dot) -> bool:
     if dot.operation.name == "tt.dot_scaled":
         return after.operation.name != "tt.dot_scaled"
     return any(
-        _BYTES.get(new.element, 1) > _BYTES.get(old.element, 1)
+        lookup(new.element, Spelling.MLIR).bits > lookup(old.element, Spelling.MLIR).bits
         for old, new in ((dot.a, after.a), (dot.b, after.b))
     )
 

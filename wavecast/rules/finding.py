@@ -18,7 +18,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found. `evidence` states the measured facts, `advice` what to change."""
+    """A finding of a rule: `evidence` has the facts, `advice` what to change."""
 
     rule: str
     severity: Severity
@@ -28,13 +28,13 @@ class Finding:
     location: SourceLocation | None = None
     instruction: int | None = None
     gain: float | None = None
-    """Part of the predicted time that would go at most if this were put right, from simulating the
-    launch without it; None where no simulation says."""
+    """The largest fraction of the predicted time that a fix can save, from a simulation of the
+    launch without the problem. None without a simulation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a rule may look at. `program` is None for NVIDIA targets, `launch` without one."""
+    """The input of a rule. `program` is None for NVIDIA targets, `launch` without a launch."""
 
     code: CodeObject
     device: Device
@@ -45,7 +45,7 @@ class Subject:
 
     @property
     def kernel_location(self) -> SourceLocation | None:
-        """Where the kernel begins, for findings about the kernel as a whole."""
+        """The first line of the kernel, for findings about the whole kernel."""
         if not self.code.source:
             return None
         return SourceLocation(self.code.source, self.code.source_line)

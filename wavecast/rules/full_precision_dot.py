@@ -10,7 +10,7 @@ from wavecast.rules.triton_stages import dots, matrix_elements, module
 
 NAME = "full-precision-dot"
 
-WORTHWHILE_GAIN = 2.0
+LEAST_SPEEDUP = 2.0
 """The alternative's peak rate must be at least this factor higher."""
 
 
@@ -18,8 +18,8 @@ def _check(subject: Subject) -> Iterator[Finding]:
     alternative = _alternative(subject)
     if alternative is None:
         return
-    advice, gain, evidence = alternative
-    if gain < WORTHWHILE_GAIN:
+    advice, speedup, evidence = alternative
+    if speedup < LEAST_SPEEDUP:
         return
     seen = set()
     for dot in dots(module(subject, "ttgir")):
@@ -38,7 +38,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
 
 
 def _alternative(subject: Subject) -> tuple[str, float, str] | None:
-    """What to use instead, its gain over fp32 and the rates that say so."""
+    """Advice, the speedup over fp32, and the rates it follows from."""
     if not subject.code.is_amd:
         return None
     full = peak_flops(subject.device, "fp32")
@@ -77,6 +77,6 @@ fp32 matrix instructions run at a fraction of the 16-bit rate. Triton's default 
 gfx942 has xf32 instructions, gfx950 dropped them and is best served by three bf16 products.
 
 Fires for fp32 dots on the matrix unit when the alternative's peak is at least
-{WORTHWHILE_GAIN:g} times higher. Whether its accuracy is enough is for you to decide.""",
+{LEAST_SPEEDUP:g} times higher. Whether its accuracy is enough is for you to decide.""",
     check=_check,
 )

@@ -56,7 +56,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_slow(subject: Subject, loop: LoopAnalysis, hidden: float) -> bool:
-    """Whether waves stand still for memory although memory is not busy.
+    """Whether waves wait for memory although memory is not busy.
 
     Tiles of a matrix product are shared by workgroups and come from L2, mostly. A loop without
     matrix instructions streams from main memory; the memory is busy when the resident waves have
@@ -180,11 +180,11 @@ def _pipeline_advice(subject: Subject) -> str:
     if not any(loop.pipelined for loop in loops):
         return f"num_stages is {stages} but took no effect: see num-stages-no-effect."
     peak = subject.analysis.pressure.peak_vgpr if subject.analysis.pressure is not None else 0
-    held = f" (the pressure peaks at {peak} VGPRs)" if peak else ""
+    pressure = f" (the pressure peaks at {peak} VGPRs)" if peak else ""
     return (
         "Triton issues the loads ahead, but the compiler moved them down to where they are used, "
-        f"as it does to save registers{held}: use a smaller tile or more warps, so that a tile in "
-        "flight fits beside the accumulator, or a second resident workgroup."
+        f"as it does to save registers{pressure}: use a smaller tile or more warps, so that a tile "
+        "in flight fits in registers with the accumulator, or a second resident workgroup."
     )
 
 
@@ -194,8 +194,8 @@ RULE = Rule(
     title="Full wait on fresh loads in a loop",
     explanation="""\
 `s_waitcnt vmcnt(0)` waits for every outstanding load. When the youngest was issued just before
-it, nothing is prefetched: each iteration stands still for a trip to memory, unless other waves
-fill the gap.
+it, nothing is prefetched: each iteration waits for the full memory latency, unless other waves
+hide it.
 
 Fires when the work between the youngest load and the wait, plus what the other resident waves
 have to do meanwhile (only those of other workgroups when the loop has a barrier), does not

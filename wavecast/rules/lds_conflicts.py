@@ -13,10 +13,10 @@ from wavecast.rules.loops import hot_loops, pipe_share
 
 NAME = "lds-bank-conflicts"
 
-KNOWN_WAYS = 2.0
+KNOWN_SLOWDOWN = 2.0
 """Slow-down from which on the rule speaks where it is known which lanes are served together."""
 
-DERIVED_WAYS = 4.0
+DERIVED_SLOWDOWN = 4.0
 """The same where that is derived, not measured or documented."""
 
 RELEVANT = 0.25
@@ -50,7 +50,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
 def _conflicts(subject: Subject, item: MemoryInstruction) -> bool:
     if item.space != "lds" or item.conflict_ways is None or item.loop is None:
         return False
-    least = DERIVED_WAYS if _status(subject, item) == "derived" else KNOWN_WAYS
+    least = DERIVED_SLOWDOWN if _status(subject, item) == "derived" else KNOWN_SLOWDOWN
     return item.conflict_ways >= least
 
 
@@ -96,8 +96,8 @@ of one bank at the same time wait for each other. Which lanes are served togethe
 instruction's width and the chip; it is measured or documented for wide reads of CDNA and derived
 elsewhere.
 
-Fires in innermost loops when an access takes at least {KNOWN_WAYS:g} times as long as without
-conflicts ({DERIVED_WAYS:g} times where the groups are derived) and the LDS pipe needs at least
+Fires in innermost loops when an access takes at least {KNOWN_SLOWDOWN:g} times as long as without
+conflicts ({DERIVED_SLOWDOWN:g} times where the groups are derived) and the LDS pipe needs at least
 a quarter of the cycles of the busiest pipe; `warning` from half, where the groups are known.""",
     check=_check,
 )

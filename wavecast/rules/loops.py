@@ -1,4 +1,4 @@
-"""Which loops of a program matter to the rules, and what stands in them."""
+"""Which loops of a program matter to the rules, and their instructions."""
 
 from __future__ import annotations
 

@@ -75,9 +75,9 @@ RULE = Rule(
     severity="warning",
     title="Another pipe binds a matrix loop",
     explanation=f"""\
-Matrix instructions run beside vector, LDS and memory instructions of the same and other waves,
-so a loop takes at least as long as its busiest pipe. When that is not the matrix pipe, matrix
-peak is out of reach whatever the occupancy.
+Matrix instructions run in parallel with vector, LDS and memory instructions of the same and other
+waves, so a loop takes at least as long as its busiest pipe. If that is not the matrix pipe, no
+occupancy reaches the matrix peak.
 
 Fires when the matrix cycles of an innermost loop are below {BUSY:.0%} of those of the binding
 pipe.""",

@@ -24,13 +24,13 @@ RULE = Rule(
     severity="error",
     title="A register used before its load has arrived",
     explanation="""\
-Memory instructions run on while the wave goes on; a counter per kind says how many are not done,
-and only a wait (`s_waitcnt`, `s_wait_loadcnt` …) makes the wave stand still until few enough are.
-Without it the register holds the old value or the new one, as timing has it. Compilers insert
-these waits; assembly written or changed by hand, and inline assembly, must have its own.
+Memory instructions are asynchronous: the wave continues, and a counter per kind of operation has
+the number of outstanding ones. Only a wait (`s_waitcnt`, `s_wait_loadcnt` …) blocks the wave until
+the counter is low enough. Without it the register has the old or the new value, depending on
+timing. Compilers insert these waits; handwritten and inline assembly must do so too.
 
 Fires when on some path an instruction reads or overwrites a register that an outstanding load
-still writes. Operations of one kind complete in order, so a wait may leave the later ones open;
+still writes. Operations of one kind complete in order, so a wait may leave later ones outstanding;
 scalar loads, and flat accesses on CDNA, complete in any order and need a wait for zero.""",
     check=_check,
 )

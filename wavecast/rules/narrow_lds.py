@@ -69,12 +69,12 @@ def _is_computed(subject: Subject, found: AccessGroup) -> bool:
 
 def _has(subject: Subject, stage: str, found: AccessGroup, *names: str) -> bool:
     """Whether a stage has one of these operations on the group's line."""
-    parsed, place = module(subject, stage), found.location
-    if parsed is None or place is None:
+    parsed, location = module(subject, stage), found.location
+    if parsed is None or location is None:
         return False
     return any(
         operation.location is not None
-        and (operation.location.file, operation.location.line) == (place.file, place.line)
+        and (operation.location.file, operation.location.line) == (location.file, location.line)
         for operation in parsed.named(*names)
     )
 
@@ -99,8 +99,8 @@ def _advice(subject: Subject, found: AccessGroup) -> str:
     if _is_computed(subject, found):
         return (
             "A computed tile changes its layout between two products. Order the products so that "
-            "the first result is the second's left operand as it stands (compute the transposed "
-            "product where that avoids a tl.trans)."
+            "the first result is the second's left operand without a layout change (compute the "
+            "transposed product where that avoids a tl.trans)."
         )
     if found.first.kind == "store":
         return (

@@ -30,7 +30,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     copies = (_ASYNC_COPY,) if _copies_through_buffers(subject.code.target) else ()
     for operation in found.named(*_ACCESSES, *copies):
         pointers = [arg for arg in sliced.of(access(operation).address) if arg.is_pointer]
-        if len(pointers) == 1 and _moves_tile(operation) and _gains(found, operation):
+        if len(pointers) == 1 and _moves_tile(operation) and _saves_work(found, operation):
             by_argument.setdefault(pointers[0].name, []).append(operation)
     for name, operations in by_argument.items():
         yield _finding(subject, found, sliced, sliced.arguments[name], operations)
@@ -52,7 +52,7 @@ def _moves_tile(operation: Operation) -> bool:
     return bool(tensors(operation.types))
 
 
-def _gains(found: IrModule, operation: Operation) -> bool:
+def _saves_work(found: IrModule, operation: Operation) -> bool:
     """Whether a buffer instruction would save a mask's branch or address arithmetic of a loop."""
     return bool(access(operation).mask) or found.loop_of(operation) is not None
 

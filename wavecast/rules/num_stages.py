@@ -41,7 +41,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
 
 
 def _reason(found: IrModule, sliced: Slices, candidate: DotLoop) -> tuple[str, str]:
-    """Why the pipeliner left the loop alone, as far as TTGIR shows it, and what to change."""
+    """Why the pipeliner did not change the loop, where TTGIR shows it, and what to change."""
     loads, loop = candidate.loads, candidate.loop
     narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]
     if narrow:

@@ -16,7 +16,7 @@ NAME = "occupancy-one-step-away"
 SMALL_SHARE = 0.10
 """The saving counts as small up to this share of what is used now."""
 
-WORTHWHILE_GAIN = 1.25
+LEAST_INCREASE = 1.25
 """The step must give at least this factor more waves: 4 to 5, but not 5 to 6."""
 
 
@@ -28,7 +28,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     steps = (step, *step.also)
     if any(item.delta > SMALL_SHARE * (item.target + item.delta) for item in steps):
         return
-    if step.waves_per_simd < WORTHWHILE_GAIN * occupancy.waves_per_simd:
+    if step.waves_per_simd < LEAST_INCREASE * occupancy.waves_per_simd:
         return
     if _saturated(subject) or _starved(subject):
         return
@@ -73,12 +73,12 @@ def _saturated(subject: Subject) -> bool:
 
 
 def _starved(subject: Subject) -> bool:
-    """Whether the launch has too few workgroups to fill the places there are now."""
+    """Whether the launch has too few workgroups to fill the present workgroup slots."""
     if subject.launch is None:
         return False
     units = placement(subject).units
-    places = subject.analysis.occupancy.workgroups
-    return units is not None and math.prod(subject.launch.grid) <= units * places
+    slots = subject.analysis.occupancy.workgroups
+    return units is not None and math.prod(subject.launch.grid) <= units * slots
 
 
 def _amount(step: NextStep) -> str:
@@ -118,8 +118,8 @@ few registers too many loses a whole wave on every SIMD, and with it a share of 
 hardware can hide.
 
 Fires when the limiting resource must fall by at most {SMALL_SHARE:.0%} for at least
-{WORTHWHILE_GAIN - 1:.0%} more waves. Silent when every hot loop is bound by the matrix pipe
+{LEAST_INCREASE - 1:.0%} more waves. Silent when every hot loop is bound by the matrix pipe
 that the resident waves already keep busy, when registers are spilled already, and when the
-launch has no workgroups to fill the new places.""",
+launch has no workgroups to fill the new slots.""",
     check=_check,
 )

@@ -11,7 +11,7 @@ from wavecast.rules.triton_stages import Dot, dots, element_name, module
 NAME = "old-tensor-core-path"
 
 _NATIVE = {"hopper": (3, "wgmma"), "blackwell": (5, "tcgen05.mma")}
-"""Generation -> (major version of its own layout in TTGIR, PTX instruction)."""
+"""Generation -> (major version of its layout in TTGIR, PTX instruction)."""
 
 SMALLEST_M = 64
 """Rows of the smallest wgmma and tcgen05.mma tile (PTX ISA)."""

@@ -22,21 +22,21 @@ def _check(subject: Subject) -> Iterator[Finding]:
     if not any(loop.matrix_density > 0 for loop in subject.analysis.loops):
         return
     workgroups = math.prod(subject.launch.grid)
-    places = limits.units * occupancy.workgroups
-    rounds = workgroups / places
+    slots = limits.units * occupancy.workgroups
+    rounds = workgroups / slots
     efficiency = rounds / math.ceil(rounds)
     if rounds <= 1 or efficiency >= EFFICIENT:
         return
-    last = workgroups - math.floor(rounds) * places
+    last = workgroups - math.floor(rounds) * slots
     yield Finding(
         rule=NAME,
         severity="note",
-        message=f"the last round of workgroups uses {100 * last / places:.0f} % of the device",
-        evidence=f"{workgroups:,} workgroups on {places:,} places ({limits.units} {limits.unit}s x "
+        message=f"the last round of workgroups uses {100 * last / slots:.0f} % of the device",
+        evidence=f"{workgroups:,} workgroups on {slots:,} slots ({limits.units} {limits.unit}s x "
         f"{occupancy.workgroups}): {count(math.ceil(rounds), 'round')}, of which "
         f"{rounds:.2f} hold work, {100 * efficiency:.0f} %",
-        advice=f"Choose tiles so that the grid is just below a multiple of {places:,}, or make the "
-        "kernel persistent: launch one workgroup per place and loop over tiles, with split-K for "
+        advice=f"Choose tiles so that the grid is just below a multiple of {slots:,}, or make the "
+        "kernel persistent: launch one workgroup per slot and loop over tiles, with split-K for "
         "the remainder.",
         location=subject.kernel_location,
     )
@@ -51,7 +51,7 @@ Workgroups run in rounds of as many as fit the device. When all take about the s
 round that is nearly empty costs as much as a full one.
 
 Fires for kernels with matrix instructions in a loop when less than {EFFICIENT:.0%} of the
-places of all rounds hold work. Other kernels are bound by memory, which a half-empty round can
+slots of all rounds hold work. Other kernels are bound by memory, which a half-empty round can
 still saturate.""",
     check=_check,
 )

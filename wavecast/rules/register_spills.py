@@ -101,8 +101,8 @@ def _evidence(
     registers = subject.analysis.registers
     facts = [f"{registers.scratch_bytes:,} bytes of scratch per lane"]
     if in_loop:
-        places = lines(item.location for item in in_loop)
-        where = f" ({places})" if places else ""
+        where = lines(item.location for item in in_loop)
+        where = f" ({where})" if where else ""
         facts.append(f"{count(len(in_loop), 'scratch instruction')} in loops{where}")
     facts.append(f"{len(scratch) - len(in_loop)} outside of loops")
     pressure = subject.analysis.pressure
@@ -152,7 +152,7 @@ def _caps_registers(subject: Subject, waves: int) -> bool:
 
 
 def _workgroup_fills_file(subject: Subject) -> bool:
-    """Whether a wave already has all registers that the waves of its own workgroup leave it."""
+    """Whether a wave has every register that the other waves of its workgroup leave free."""
     limits = placement(subject)
     together = -(-subject.analysis.occupancy.waves_per_workgroup // limits.simds)
     registers = subject.analysis.registers

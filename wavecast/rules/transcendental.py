@@ -43,8 +43,8 @@ RULE = Rule(
     title="Transcendental instructions bind a loop",
     explanation=f"""\
 exp2, log2, reciprocal, square root and sine run at a quarter of the vector rate or less. On CDNA
-they hold the vector pipe meanwhile, on RDNA they have one of their own. Softmax-like loops can
-be bound by them while every other pipe has room.
+they occupy the vector pipe, on RDNA a separate pipe. They can bound softmax-like loops while every
+other pipe is partly idle.
 
 Fires for AMD targets when the vector or transcendental pipe binds an innermost loop and
 transcendental instructions take at least {SHARE:.0%} of its cycles.""",

@@ -12,6 +12,7 @@ from wavecast.compile.ttgir import (
     dot_operands,
     parse,
 )
+from wavecast.dtypes import Spelling, is_dtype, lookup
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.table import rows
 from wavecast.isa.targets import isa_target
@@ -20,18 +21,6 @@ from wavecast.rules.triton_slice import Slices, slices
 
 MATRIX_LAYOUTS = ("#ttg.amd_mfma", "#ttg.amd_wmma", "#ttg.nvidia_mma", "#ttng.tensor_memory")
 """Layouts of results that matrix instructions produce."""
-
-ELEMENTS = {
-    "f64": "fp64",
-    "f32": "fp32",
-    "f16": "fp16",
-    "i8": "int8",
-    "f8E4M3FN": "OCP fp8 (e4m3)",
-    "f8E5M2": "OCP bf8 (e5m2)",
-    "f8E4M3FNUZ": "FNUZ fp8 (e4m3)",
-    "f8E5M2FNUZ": "FNUZ bf8 (e5m2)",
-}
-"""MLIR element types as the findings print them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +83,14 @@ def dots(found: IrModule | None) -> tuple[Dot, ...]:
 
 
 def element_name(element: str) -> str:
-    """An element type as a reader knows it."""
-    return ELEMENTS.get(element, element)
+    """An MLIR element type as findings print it: `bf16`, `OCP fp8 (e4m3)`."""
+    if not is_dtype(element, Spelling.MLIR):
+        return element
+    found = lookup(element, Spelling.MLIR)
+    if found.variant is None or found.encoding is None:
+        return found.short
+    layout = f"e{found.encoding.exponent}m{found.encoding.mantissa}"
+    return f"{found.variant.value.upper()} {found.generic} ({layout})"
 
 
 def matrix_elements(target: str) -> frozenset[str]:

@@ -37,14 +37,14 @@ def findings(
                 f"; {count(more, 'more instruction')} without a wait are not listed" if more else ""
             ),
             advice=f"Put `{violation.remedy}` {advice}.",
-            location=_place(subject, instruction),
+            location=_location(subject, instruction),
             instruction=instruction.index,
         )
         if number == _MOST:
             return
 
 
-def _place(subject: Subject, instruction: Instruction) -> SourceLocation | None:
+def _location(subject: Subject, instruction: Instruction) -> SourceLocation | None:
     if instruction.location is None and subject.code.origin == "assembly" and subject.code.source:
         return SourceLocation(subject.code.source, instruction.line)
     return instruction.location

@@ -1,4 +1,4 @@
-"""Searching configurations of autotuned kernels with no GPU, and using what was found.
+"""Tuning of autotuned kernels without a GPU, and tables of the result.
 
 table = wavecast.tune.load("table.json")
 

@@ -1,4 +1,4 @@
-"""How much a search may try."""
+"""The budget of a search."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """Configurations or seconds per autotuned call and target; None is without limit."""
+class SearchBudget:
+    """The most configurations or seconds per autotuned call and target; None is no limit."""
 
     configurations: int | None = None
     seconds: float | None = None
 
     @staticmethod
-    def parse(text: str) -> Budget:
+    def parse(text: str) -> SearchBudget:
         """`300` configurations, or `90s`, `10m`, `1h`. Raises UsageError."""
         match = re.fullmatch(r"(\d+)([smh]?)", text.strip())
         if match is None or int(match[1]) == 0:
             raise UsageError(
-                f"{text!r} is no budget",
+                f"invalid budget {text!r}",
                 hint="a number of configurations, or a time: 300, 90s, 10m",
             )
         if match[2]:
-            return Budget(seconds=int(match[1]) * _SECONDS[match[2]])
-        return Budget(configurations=int(match[1]))
+            return SearchBudget(seconds=int(match[1]) * _SECONDS[match[2]])
+        return SearchBudget(configurations=int(match[1]))
 
-    def part(self, count: int) -> Budget:
-        """What one of `count` searches at once may try of it."""
+    def part(self, count: int) -> SearchBudget:
+        """The budget of each of `count` searches that run at once."""
         if self.configurations is None:
             return self
-        return Budget(configurations=-(-self.configurations // count))
+        return SearchBudget(configurations=-(-self.configurations // count))
 
 
-__all__ = ["Budget"]
+__all__ = ["SearchBudget"]

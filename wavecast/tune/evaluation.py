@@ -1,4 +1,4 @@
-"""One configuration: compiled, estimated, or simulated from an executed sample."""
+"""Evaluation of one configuration: compiled and estimated, or simulated from a sample."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What to find out about a configuration: its resources and time from its code, or, given what
-    is known by device (`before`), its time from an executed sample."""
+class EvaluationTask:
+    """A configuration to evaluate: by its code, or, with the results of that per device
+    (`estimated`), by an executed sample."""
 
     configuration: Configuration
-    before: tuple[Result, ...] = ()
+    estimated: tuple[Result, ...] = ()
 
 
-def evaluate(trials: Trials, devices: Sequence[Device], task: Task) -> tuple[Result, ...]:
-    """The result per device. What the compiler refuses, or nothing can predict, has its reason."""
+def evaluate(trials: Trials, devices: Sequence[Device], task: EvaluationTask) -> tuple[Result, ...]:
+    """The result per device, with a reason where the compiler refuses the configuration or its time
+    cannot be predicted."""
     configuration = task.configuration
     try:
         launch, ranges = trials.launch(configuration.settings)
@@ -36,13 +37,13 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: Task) -> tuple[Res
         return tuple(Result(configuration, reason=str(error)) for _ in devices)
     except WavecastError as error:
         return tuple(Result(configuration, reason=error.message) for _ in devices)
-    except Exception as error:  # the program's own: its hooks, its grid
+    except Exception as error:  # of the script: its hooks, its grid
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return tuple(Result(configuration, reason=reason) for _ in devices)
-    if task.before:
+    if task.estimated:
         return tuple(
-            _simulated(before, simulate(launch, ranges, device))
-            for before, device in zip(task.before, devices, strict=True)
+            _simulated(estimated, simulate(launch, ranges, device))
+            for estimated, device in zip(task.estimated, devices, strict=True)
         )
     found = []
     for device in devices:
@@ -61,10 +62,10 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: Task) -> tuple[Res
     return tuple(found)
 
 
-def _simulated(before: Result, found: Prediction | str) -> Result:
+def _simulated(estimated: Result, found: Prediction | str) -> Result:
     if isinstance(found, str):
-        return replace(before, reason=f"not simulated: {found}")
-    return _timed(before, found)
+        return replace(estimated, reason=f"not simulated: {found}")
+    return _timed(estimated, found)
 
 
 def _timed(result: Result, prediction: Prediction | None) -> Result:
@@ -81,4 +82,4 @@ def _timed(result: Result, prediction: Prediction | None) -> Result:
     )
 
 
-__all__ = ["Task", "evaluate"]
+__all__ = ["EvaluationTask", "evaluate"]

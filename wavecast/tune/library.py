@@ -1,8 +1,8 @@
-"""Configurations of the kernel library by prediction of the compiled code, for shipped tables.
+"""Tuning of the kernel library by prediction of the compiled code, for the shipped tables.
 
-The formula of a kernel's `Space` ranks its candidates; here the first of them are compiled inside
-the whole operator, and the operator's predicted time decides: a split of K also pays for the kernel
-that adds up.
+A formula ranks the candidates of a kernel. The first of them are compiled as part of the whole
+operator, and the predicted time of the operator decides: a split of K also pays for the kernel that
+sums the parts.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from wavecast.pipeline.library import launched
 from wavecast.pipeline.processes import spread
 
 CANDIDATES = 8
-"""Configurations of one kernel that are compiled for one problem."""
+"""Compiled configurations per kernel and problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An operator in one configuration per kernel: predicted seconds of all its launches, `inf`
-    where that is not known, and the most registers one of them spills."""
+    """An operator with one configuration per kernel: predicted seconds of all launches, `inf` if
+    unknown, and the most registers that one of them spills."""
 
     configurations: Mapping[str, Configuration]
     seconds: float
@@ -41,13 +41,13 @@ class Trial:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """What spills comes last."""
+        """Sort key: configurations that spill come last."""
         return self.spills > 0, self.seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
-    """What was found for one call on one device; `failure` says why nothing was."""
+class TunedCall:
+    """The table entries of one call on one device, or the reason (`failure`) why there are none."""
 
     operator: str
     sizes: Sizes
@@ -58,22 +58,22 @@ class Tuned:
 
 def tune(
     calls: Iterable[tuple[str, Sizes, str]], *, candidates: int = CANDIDATES, jobs: int = 1
-) -> Iterator[Tuned]:
-    """Tune calls (operator, sizes, device) in processes of their own, as they end.
+) -> Iterator[TunedCall]:
+    """Tune calls (operator, sizes, device), each in its own process, in the order they finish.
 
-    A call whose process the compiler takes down is a failure; the others go on.
+    A crash of the compiler fails only its own call.
     """
     given = [(name, dict(sizes), device, candidates) for name, sizes, device in calls]
     for (name, sizes, device, _), found in spread(_tune, given, jobs):
-        yield found or Tuned(name, sizes, device, failure="its process died")
+        yield found or TunedCall(name, sizes, device, failure="its process died")
 
 
 def tuned(
     operator: Operator, sizes: Sizes, device: Device, candidates: int = CANDIDATES
 ) -> tuple[Entry, ...]:
-    """The best configurations of one call's kernels, one kernel after the other.
+    """The best configurations of the kernels of one call, found one kernel after the other.
 
-    Raises WavecastError when the call does not compile at all.
+    Raises WavecastError if the call does not compile with the first configurations.
     """
     first = trial(operator, sizes, device, {})
     best = first
@@ -106,9 +106,9 @@ def tuned(
 def trial(
     operator: Operator, sizes: Sizes, device: Device, forced: Mapping[str, Configuration]
 ) -> Trial:
-    """Compile a call for a device, its kernels in the configurations given, and predict it.
+    """Compile a call for a device with the `forced` configurations by kernel, and predict it.
 
-    Raises WavecastError when a kernel does not compile.
+    Raises WavecastError if a kernel does not compile.
     """
     with contextlib.ExitStack() as stack:
         for kernel, configuration in forced.items():
@@ -127,15 +127,15 @@ def trial(
     return Trial(chosen, seconds, spills, tuple(decisions))
 
 
-def _tune(call: tuple[str, dict[str, Any], str, int]) -> Tuned:
-    """In a process of its own."""
+def _tune(call: tuple[str, dict[str, Any], str, int]) -> TunedCall:
+    """Tune one call. Runs in its own process."""
     name, sizes, device, candidates = call
     try:
         entries = tuned(registry.operator(name), sizes, arch.load(device), candidates)
     except WavecastError as error:
-        return Tuned(name, sizes, device, failure=str(error))
+        return TunedCall(name, sizes, device, failure=str(error))
     failure = "" if entries else "no configuration has a predicted time"
-    return Tuned(name, sizes, device, entries, failure)
+    return TunedCall(name, sizes, device, entries, failure)
 
 
 def _distinct(decisions: Iterable[choice.Decision]) -> list[choice.Decision]:
@@ -145,4 +145,4 @@ def _distinct(decisions: Iterable[choice.Decision]) -> list[choice.Decision]:
     return list(found.values())
 
 
-__all__ = ["CANDIDATES", "Trial", "Tuned", "trial", "tune", "tuned"]
+__all__ = ["CANDIDATES", "Trial", "TunedCall", "trial", "tune", "tuned"]

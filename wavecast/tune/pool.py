@@ -1,4 +1,4 @@
-"""Work spread over forks of this process, any of which may crash or hang."""
+"""A pool of forks of this process. A fork may crash or hang without harm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A process ended at its task. `log` is what it had printed on stderr."""
+    """The end of a process during its task. `log` is its output on stderr."""
 
     reason: str
     log: str = ""
@@ -37,10 +37,10 @@ class _Child(Generic[Task]):
 
 
 class Pool(Generic[Task, Answer]):
-    """At most `jobs` forks that call `work` on tasks, each for at most `limit` seconds a task.
+    """At most `jobs` forks that call `work` on tasks, each task for at most `limit` seconds.
 
-    The forks share the state of this process as it is when they are made, at the first task and
-    after a death. `work` must not raise.
+    A fork has the state of this process at the time of the fork: at the first task, and after a
+    crash. `work` must not raise.
     """
 
     def __init__(self, jobs: int, work: Callable[[Task], Answer], *, limit: float) -> None:
@@ -57,8 +57,8 @@ class Pool(Generic[Task, Answer]):
             self._end(child)
 
     def map(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, Answer | Died]]:
-        """Answers as they come. A task is taken from the iterator when a fork is free for it, so
-        the iterator may end early."""
+        """Tasks and answers in the order they finish. Takes a task from the iterator only when a
+        fork is free for it, so the iterator may depend on earlier answers."""
         waiting = True
         while True:
             while waiting:
@@ -126,7 +126,7 @@ class Pool(Generic[Task, Answer]):
                 theirs.send(self._work(task))
 
     def _end(self, child: _Child[Task]) -> Died:
-        """Let a fork go; how it ended."""
+        """Close the pipe of a fork and wait for its end; how it ended."""
         self._children.remove(child)
         child.pipe.close()
         ended = processes.wait(child.process)

@@ -1,5 +1,4 @@
-"""A tuning spread over a Ray cluster: every task runs the script on its node for a part of all
-configurations.
+"""Tuning on a Ray cluster: every task runs the script on its node for a part of the configurations.
 
 Nodes need this package, PyTorch, Triton, and the script at the same path.
 """
@@ -16,33 +15,35 @@ from wavecast.errors import InputError, MissingTool, WavecastError
 from wavecast.integrations.triton import CaptureFailure
 from wavecast.pipeline.selection import Selection, select
 from wavecast.tune import records
-from wavecast.tune.records import Journal, Problem, Result
-from wavecast.tune.run import Script, capture
-from wavecast.tune.settings import Settings
+from wavecast.tune.records import Journal, Result, TuningProblem
+from wavecast.tune.script import TuneScript, capture
+from wavecast.tune.settings import TuneSettings
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 _SHARDS_PER_SLOT = 2
-"""Parts per place where one can run: they differ in time, and finished ones are on disk."""
+"""Parts per slot of the cluster: parts differ in time, and finished ones are in the journal."""
 
 Answer = tuple[
-    list[tuple[Problem, Result]], tuple[CaptureFailure, ...], tuple[str, ...], WavecastError | None
+    list[tuple[TuningProblem, Result]],
+    tuple[CaptureFailure, ...],
+    tuple[str, ...],
+    WavecastError | None,
 ]
 
 
 def spread(
     address: str,
-    script: Script,
+    script: TuneScript,
     selection: Selection,
-    settings: Settings,
+    settings: TuneSettings,
     progress: Callable[[str], None],
 ) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
-    """Tune on the cluster at `address` (`local` starts one here): failures and notes. Results go
-    to the journal as parts finish.
+    """Tune on the cluster at `address` (`local` starts one here); returns failures and notes.
 
-    Raises MissingTool without Ray, InputError where there is no cluster, and what the capture
-    raises where every part raised it.
+    Results go to the journal when a part finishes. Raises MissingTool without Ray, InputError if
+    there is no cluster, and the error of the first part if every part failed.
     """
     ray = _ray()
     try:
@@ -58,9 +59,9 @@ def spread(
 
 def _gathered(
     ray: ModuleType,
-    script: Script,
+    script: TuneScript,
     selection: Selection,
-    settings: Settings,
+    settings: TuneSettings,
     progress: Callable[[str], None],
 ) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
     jobs = max(1, min(settings.jobs, int(max(n["Resources"].get("CPU", 0) for n in ray.nodes()))))
@@ -81,14 +82,14 @@ def _gathered(
     while waiting:
         done, waiting = ray.wait(waiting)
         try:
-            found, failed, said, error = ray.get(done[0])
+            found, failed, told, error = ray.get(done[0])
         except ray.exceptions.RayError as lost:
             notes.setdefault(f"a part was lost: {str(lost).partition(chr(10))[0]}")
             continue
         for problem, result in found:
             journal.add(problem, result)
         failures |= dict.fromkeys(failed)
-        notes |= dict.fromkeys(said)
+        notes |= dict.fromkeys(told)
         errors += [error] if error else []
         progress(f"{shards - len(waiting)} of {shards} parts")
     journal.close()
@@ -98,12 +99,12 @@ def _gathered(
 
 
 def _shard(
-    script: Script,
+    script: TuneScript,
     names: tuple[str, ...],
-    settings: Settings,
-    before: list[tuple[Problem, Result]],
+    settings: TuneSettings,
+    before: list[tuple[TuningProblem, Result]],
 ) -> Answer:
-    """Runs on a node: the new results of one part."""
+    """The new results of one part. Runs on a node of the cluster."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         path = Path(folder) / "journal"
         journal = Journal(path)

@@ -1,4 +1,4 @@
-"""Finished results, and the journal they are kept in: one JSON line each, on disk when written."""
+"""Results, and the journal of results: one JSON line each, on disk as soon as it is written."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wavecast.kernels.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TuningProblem:
     """One autotuned kernel for one class of arguments on one device.
 
-    `key` are the values of the autotuner's key by name, `arguments` what the compiler specialises
-    on, `source` names the kernel's text, `compiler` is as `triton 3.9.0`.
+    `key` is the autotuner's key (name -> value), `arguments` what the compiler specialises on,
+    `source` a digest of the kernel's text, `compiler` its name and version (`triton 3.9.0`).
     """
 
     kernel: str
@@ -31,15 +31,18 @@ class Problem:
 
     @property
     def identity(self) -> str:
-        """Equal for equal problems."""
+        """A string that is equal for equal problems."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one configuration gives. Times in seconds, None where `reason` says why; `low` and
-    `high` as in `Prediction`; `registers` and `spills` per lane, `lds_bytes` per workgroup, `waves`
-    resident per SIMD, None for code that was not made."""
+    """The result of one configuration.
+
+    Times are in seconds, None with a `reason`; `low` and `high` are as in `Prediction`. `registers`
+    and `spills` are per lane, `lds_bytes` per workgroup, `waves` resident per SIMD; they are None
+    where there is no code.
+    """
 
     configuration: Configuration
     seconds: float | None = None
@@ -56,29 +59,31 @@ class Result:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Order of results: what was simulated before what is only estimated, then by time."""
+        """Sort key: simulated results before estimated ones, then by time."""
         return self.fidelity != "executed", self.seconds or float("inf")
 
     def to_json(self) -> dict[str, Any]:
+        """The result as JSON values."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "configuration"}
         return {"configuration": self.configuration.settings, **found}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Result:
+        """The result that `to_json` was called on. Raises KeyError, TypeError."""
         rest = {name: value for name, value in document.items() if name != "configuration"}
         return Result(Configuration.of(document["configuration"]), **rest)
 
 
 class Journal:
-    """Appends results to a file. What `add` has returned from survives any end of the process."""
+    """Appends results to a file. A result is on disk when `add` returns, and survives a kill."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._repair()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
-    def add(self, problem: Problem, result: Result) -> None:
-        """Write one result."""
+    def add(self, problem: TuningProblem, result: Result) -> None:
+        """Append one result. Raises OSError when the disk is full."""
         line = json.dumps({"problem": asdict(problem), "result": result.to_json()}) + "\n"
         data = line.encode()
         while data:
@@ -86,10 +91,11 @@ class Journal:
         os.fsync(self._file)
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._file)
 
     def _repair(self) -> None:
-        """Cut off a line that was not finished, or the next one would continue it."""
+        """Cut off an unfinished last line, which the next one would continue."""
         if not self.path.exists():
             return
         content = self.path.read_bytes()
@@ -98,17 +104,17 @@ class Journal:
             os.truncate(self.path, whole)
 
 
-def read(path: Path) -> Iterator[tuple[Problem, Result]]:
-    """The results in a journal, in order; a last line that was not finished is passed over.
+def read(path: Path) -> Iterator[tuple[TuningProblem, Result]]:
+    """The results of a journal, in order, without an unfinished last line.
 
-    Raises InputError for a file that is no journal.
+    Raises InputError for a file that is not a journal.
     """
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
         try:
             document = json.loads(line)
-            yield Problem(**document["problem"]), Result.from_json(document["result"])
+            yield TuningProblem(**document["problem"]), Result.from_json(document["result"])
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}:{number}: no journal of wavecast tune ({error})") from None
+            raise InputError(f"{path}:{number}: not a journal of wavecast tune ({error})") from None
 
 
-__all__ = ["Journal", "Problem", "Result", "read"]
+__all__ = ["Journal", "Result", "TuningProblem", "read"]

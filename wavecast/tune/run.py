@@ -1,4 +1,4 @@
-"""Tuning the autotuned kernels of a script."""
+"""Tuning of the autotuned kernels of a script."""
 
 from __future__ import annotations
 
@@ -8,62 +8,50 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wavecast.errors import InputError, NothingAnalysed, UsageError
-from wavecast.integrations.triton import CaptureFailure, capture_script
-from wavecast.integrations.triton.script import NOT_COMPUTED
+from wavecast.integrations.triton import CaptureFailure
 from wavecast.pipeline.selection import Selection
 from wavecast.tune import records
-from wavecast.tune.search import search
-from wavecast.tune.settings import SPACES, Settings
+from wavecast.tune.script import TuneScript, capture
+from wavecast.tune.search import strategy
+from wavecast.tune.settings import SPACES, TuneSettings
 from wavecast.tune.table import Table
 
 Progress = Callable[[str], None]
 
-WORKER = "wavecast.tune.worker"
-
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
-    """The table, kernels and targets that failed, and lines the user must see once."""
+class TuneResult:
+    """The table, the kernels and targets that failed, and notes for the user."""
 
     table: Table
     failures: tuple[CaptureFailure, ...]
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What is tuned: a script, its arguments, the kernels that count (a regular expression), and
-    whether what it prints is shown."""
-
-    path: Path
-    arguments: tuple[str, ...] = ()
-    kernels: str = ""
-    quiet: bool = True
-
-
 def tune(
-    script: Script,
+    script: TuneScript,
     selection: Selection,
-    settings: Settings,
+    settings: TuneSettings,
     progress: Progress = lambda _: None,
     *,
     resume: bool = False,
     ray: str = "",
-) -> Tuned:
+) -> TuneResult:
     """Run a script for each target and search the configurations of its autotuned calls.
 
-    Results go to the journal `settings.journal` as they are found; `resume` goes on with what is
-    there, and the journal is removed at the end. Without a path it is a temporary file. `ray` is
-    the address of a Ray cluster that shares the work. Raises NothingAnalysed for a script without
-    autotuned launches, UsageError for a name that is not known or an NVIDIA GPU, InputError for a
-    journal that cannot be written or that an interrupted run left, MissingTool without PyTorch or
-    Triton.
+    Every result goes to the journal `settings.journal` when it is found. With `resume` the search
+    continues from the results there. The journal is deleted at the end; without a path it is a
+    temporary file. `ray` is the address of a Ray cluster that shares the work.
+
+    Raises NothingAnalysed for a script without autotuned launches, UsageError for an unknown name
+    or an NVIDIA GPU, InputError for a journal that cannot be written or that an interrupted run
+    left, MissingTool without PyTorch or Triton.
     """
-    search(settings.search)
+    strategy(settings.search)
     if settings.space not in SPACES:
         raise UsageError(f"unknown space {settings.space!r}", hint=f"one of {', '.join(SPACES)}")
     for device in selection.devices:
-        if not device.target.startswith("gfx"):
+        if device.vendor != "amd":
             raise UsageError(f"{device.name}: only AMD code is predicted")
     settings = replace(settings, devices=tuple(d.id for d in selection.devices))
     if not settings.journal:
@@ -83,8 +71,8 @@ def tune(
 def _prepare(journal: Path, *, resume: bool) -> None:
     if not resume and journal.exists() and journal.stat().st_size:
         raise InputError(
-            f"{journal} holds results of a run that was interrupted",
-            hint="--resume goes on with them; remove the file to start anew",
+            f"{journal} has results of an interrupted run",
+            hint="continue it with --resume, or delete the file to start again",
         )
     try:
         journal.open("a").close()
@@ -93,15 +81,15 @@ def _prepare(journal: Path, *, resume: bool) -> None:
 
 
 def _tuned(
-    script: Script, selection: Selection, settings: Settings, progress: Progress, ray: str
-) -> Tuned:
+    script: TuneScript, selection: Selection, settings: TuneSettings, progress: Progress, ray: str
+) -> TuneResult:
     journal = Path(settings.journal)
     if ray:
         from wavecast.tune.ray import spread
 
         failures, notes = spread(ray, script, selection, settings, progress)
     else:
-        failures, notes = capture(script, selection, settings, _watched(journal, progress))
+        failures, notes = capture(script, selection, settings, _reporting(journal, progress))
     table = Table.of(records.read(journal))
     if not table.entries and not failures:
         matching = f" that matches {script.kernels!r}" if script.kernels else ""
@@ -109,32 +97,11 @@ def _tuned(
             f"{script.path.name} launches no autotuned kernel{matching}",
             hint="decorate the kernel with @triton.autotune, or use wavecast explain",
         )
-    return Tuned(table, failures, (*selection.notes, *notes))
+    return TuneResult(table, failures, (*selection.notes, *notes))
 
 
-def capture(
-    script: Script,
-    selection: Selection,
-    settings: Settings,
-    on_poll: Callable[[], None] | None = None,
-) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
-    """Run the script, one target after the other, tuning as `settings` say: failures, notes."""
-    found = capture_script(
-        script.path,
-        script.arguments,
-        selection.devices,
-        kernels=script.kernels,
-        quiet=script.quiet,
-        worker=WORKER,
-        settings=settings.to_json(),
-        at_once=1,
-        on_poll=on_poll,
-    )
-    return found.failures, tuple(note for note in found.notes if note != NOT_COMPUTED)
-
-
-def _watched(journal: Path, progress: Progress) -> Callable[[], None]:
-    """Tells how many results there are whenever that changes."""
+def _reporting(journal: Path, progress: Progress) -> Callable[[], None]:
+    """A function that reports the number of results whenever it has changed."""
     seen = 0
 
     def poll() -> None:
@@ -148,4 +115,4 @@ def _watched(journal: Path, progress: Progress) -> Callable[[], None]:
     return poll
 
 
-__all__ = ["WORKER", "Script", "Tuned", "capture", "tune"]
+__all__ = ["TuneResult", "tune"]

@@ -1,4 +1,4 @@
-"""Ways to go through a space: which configurations to try next, given the scores so far."""
+"""Search strategies: which configurations to try next, given the scores so far."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from typing import Final
 
 from wavecast.errors import UnknownName
 from wavecast.kernels.configuration import Configuration
-from wavecast.tune.space import Space
+from wavecast.tune.space import SearchSpace
 
 BATCH: Final = 16
 _ELITE: Final = 8
 _SEEDS: Final = 3
-"""Batches of random configurations an evolution begins with."""
+"""Batches of random configurations that an evolution starts with."""
 _ATTEMPTS: Final = 400
-"""Proposals in a row that were all known before a search gives up."""
+"""Proposals for one batch before the search ends because all of them are known."""
 
 Scores = Mapping[Configuration, float]
-"""Seconds of what was tried, `inf` for what cannot run; grows between batches."""
+"""Seconds by tried configuration, `inf` for one that cannot run. Grows between batches."""
 
-Search = Callable[[Space, Scores, Random], Iterator[Sequence[Configuration]]]
-"""Yields batches to try. The scores of a batch are known when the next one is asked for."""
+Strategy = Callable[[SearchSpace, Scores, Random], Iterator[Sequence[Configuration]]]
+"""Yields batches to try. The scores of a batch are known before the next one is requested."""
 
 
-def exhaustive(space: Space, scores: Scores, random: Random) -> Iterator[Sequence[Configuration]]:
-    """All of a space in order, the autotuner's own configurations first."""
+def exhaustive(
+    space: SearchSpace, scores: Scores, random: Random
+) -> Iterator[Sequence[Configuration]]:
+    """The autotuner's own configurations, then the whole space in order."""
     del random
     yield [configuration for configuration in space.own if configuration not in scores]
     batch = []
@@ -40,52 +42,55 @@ def exhaustive(space: Space, scores: Scores, random: Random) -> Iterator[Sequenc
     yield batch
 
 
-def sampled(space: Space, scores: Scores, random: Random) -> Iterator[Sequence[Configuration]]:
-    """The autotuner's own configurations, then random ones of the space."""
+def sampled(
+    space: SearchSpace, scores: Scores, random: Random
+) -> Iterator[Sequence[Configuration]]:
+    """The autotuner's own configurations, then random configurations of the space."""
     yield [configuration for configuration in space.own if configuration not in scores]
-    yield from _batches(space, scores, lambda: _anywhere(space, random))
+    yield from _batches(space, scores, lambda: _random(space, random))
 
 
-def evolution(space: Space, scores: Scores, random: Random) -> Iterator[Sequence[Configuration]]:
-    """The autotuner's own configurations and a few of everywhere, then changes of the best ones so
-    far: mostly one axis by one step, sometimes what two of them have between them, seldom anything.
-    """
+def evolution(
+    space: SearchSpace, scores: Scores, random: Random
+) -> Iterator[Sequence[Configuration]]:
+    """The autotuner's own configurations and some random ones, then mutations of the best so far:
+    mostly one axis by one step, sometimes a crossover of two, rarely a random configuration."""
     yield [configuration for configuration in space.own if configuration not in scores]
-    yield from islice(_batches(space, scores, lambda: _anywhere(space, random)), _SEEDS)
+    yield from islice(_batches(space, scores, lambda: _random(space, random)), _SEEDS)
 
     def proposal() -> Configuration:
         elite = sorted((c for c in scores if math.isfinite(scores[c])), key=lambda c: scores[c])
-        kind = random.random()
-        if not elite or kind < 0.1:
-            return _anywhere(space, random)
-        # The better ones are taken more often.
+        draw = random.random()
+        if not elite or draw < 0.1:
+            return _random(space, random)
+        # Better configurations are parents more often.
         best = elite[: min(_ELITE, len(elite))]
         parent = best[min(int(random.expovariate(0.5)), len(best) - 1)]
-        if kind < 0.3:
-            return _mixed(space, parent, random.choice(best), random)
-        return _stepped(space, parent, random)
+        if draw < 0.3:
+            return _crossed(space, parent, random.choice(best), random)
+        return _mutated(space, parent, random)
 
     yield from _batches(space, scores, proposal)
 
 
-SEARCHES: Final[Mapping[str, Search]] = {
+STRATEGIES: Final[Mapping[str, Strategy]] = {
     "exhaustive": exhaustive,
     "random": sampled,
     "evolution": evolution,
 }
 
 
-def search(name: str) -> Search:
-    """A search by name. Raises UnknownName."""
-    if name not in SEARCHES:
-        raise UnknownName("search", name, SEARCHES)
-    return SEARCHES[name]
+def strategy(name: str) -> Strategy:
+    """A strategy by name. Raises UnknownName."""
+    if name not in STRATEGIES:
+        raise UnknownName("search", name, STRATEGIES)
+    return STRATEGIES[name]
 
 
 def _batches(
-    space: Space, scores: Scores, proposal: Callable[[], Configuration]
+    space: SearchSpace, scores: Scores, proposal: Callable[[], Configuration]
 ) -> Iterator[Sequence[Configuration]]:
-    """Batches of proposals that are new, until hardly any are."""
+    """Batches of new proposals, until almost every proposal is known."""
     if not space.axes:
         return
     while True:
@@ -101,12 +106,13 @@ def _batches(
         yield list(batch)
 
 
-def _anywhere(space: Space, random: Random) -> Configuration:
+def _random(space: SearchSpace, random: Random) -> Configuration:
     return Configuration.of((name, random.choice(values)) for name, values in space.axes.items())
 
 
-def _stepped(space: Space, parent: Configuration, random: Random) -> Configuration:
-    """One axis one step up or down, sometimes two axes; what `parent` leaves open is filled in."""
+def _mutated(space: SearchSpace, parent: Configuration, random: Random) -> Configuration:
+    """`parent` with one axis, sometimes two, one step up or down. Axes that `parent` lacks get
+    their first value."""
     settings = parent.settings
     for name, values in space.axes.items():
         if settings.get(name) not in values:
@@ -121,8 +127,10 @@ def _stepped(space: Space, parent: Configuration, random: Random) -> Configurati
     return Configuration.of((name, settings[name]) for name in space.axes)
 
 
-def _mixed(space: Space, one: Configuration, other: Configuration, random: Random) -> Configuration:
-    """Each axis from one of two."""
+def _crossed(
+    space: SearchSpace, one: Configuration, other: Configuration, random: Random
+) -> Configuration:
+    """Each axis from one of two parents."""
     parents = one.settings, other.settings
     chosen = {}
     for name, values in space.axes.items():
@@ -131,4 +139,4 @@ def _mixed(space: Space, one: Configuration, other: Configuration, random: Rando
     return Configuration.of(chosen)
 
 
-__all__ = ["SEARCHES", "Scores", "Search", "search"]
+__all__ = ["STRATEGIES", "Scores", "Strategy", "strategy"]

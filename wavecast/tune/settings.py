@@ -1,4 +1,4 @@
-"""What a tuning is asked to do, on its way to the capturing process."""
+"""The settings of a tuning, as JSON on their way to the capturing process."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from wavecast.tune.budget import Budget
+from wavecast.tune.budget import SearchBudget
 
 SPACES = ("own", "wide")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """`devices` are ids, `device_files` their overlays. `space` is `own` (the autotuner's own
-    configurations) or `wide` (their neighbours too), `search` a name of `SEARCHES`; `simulate` is
-    how many of the best are simulated from executed samples, `jobs` processes at once, `limit` the
-    seconds one configuration may take. `journal` is the file results go to. Of all configurations
-    those in part `shard` of `shards` are tried."""
+class TuneSettings:
+    """Settings of a tuning.
+
+    `devices` are ids, `device_files` their overlays. `space` is `own` (the configurations of the
+    autotuner) or `wide` (also their neighbours), `search` a name of `STRATEGIES`. The best
+    `simulate` configurations are simulated from executed samples. `jobs` processes run at once;
+    one configuration may take `limit` seconds. Results go to the file `journal`. Of all
+    configurations, those of part `shard` of `shards` are tried.
+    """
 
     devices: tuple[str, ...]
     journal: str
     device_files: tuple[str, ...] = ()
     space: str = "own"
     search: str = "evolution"
-    budget: Budget = field(default_factory=Budget)
+    budget: SearchBudget = field(default_factory=SearchBudget)
     simulate: int = 6
     jobs: int = 1
     seed: int = 0
@@ -33,18 +36,20 @@ class Settings:
     shards: int = 1
 
     def to_json(self) -> dict[str, Any]:
+        """The settings as JSON values."""
         return asdict(self)
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Settings:
-        return Settings(
+    def from_json(document: Mapping[str, Any]) -> TuneSettings:
+        """The settings that `to_json` was called on."""
+        return TuneSettings(
             **{
                 **document,
                 "devices": tuple(document["devices"]),
                 "device_files": tuple(document["device_files"]),
-                "budget": Budget(**document["budget"]),
+                "budget": SearchBudget(**document["budget"]),
             }
         )
 
 
-__all__ = ["SPACES", "Settings"]
+__all__ = ["SPACES", "TuneSettings"]

@@ -1,4 +1,4 @@
-"""Which configurations a search may try."""
+"""The configurations that a search may try."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
 
+from wavecast.arch import Capabilities
 from wavecast.kernels.configuration import Configuration
 
 LARGEST_BLOCK: Final = 1024
@@ -15,15 +16,15 @@ SMALLEST_BLOCK: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
-    """`own` configurations, and all combinations of `axes` (name -> values, in order)."""
+class SearchSpace:
+    """The autotuner's `own` configurations, and all combinations of `axes` (name -> values)."""
 
     own: tuple[Configuration, ...]
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
-        """Combinations of the axes; 0 without any."""
+        """Number of combinations of the axes, 0 without axes."""
         if not self.axes:
             return 0
         total = 1
@@ -38,27 +39,31 @@ class Space:
                 yield Configuration.of(zip(self.axes, values, strict=True))
 
 
-def wide(own: Sequence[Configuration], target: str, *, matrix: bool) -> Space:
-    """The neighbours of `own`: block sizes that are powers of two up to twice the largest and down
-    to half the smallest, the other constants as they appear, and compiler options of `target`;
-    those of matrix instructions where the kernel has some (`matrix`)."""
+def wide(own: Sequence[Configuration], capabilities: Capabilities, *, matrix: bool) -> SearchSpace:
+    """The neighbours of `own`: block sizes that are powers of two from half the smallest to twice
+    the largest, the other constants as they appear, and the options of Triton's AMD compiler.
+    Options of matrix instructions are axes only for a kernel that has such instructions (`matrix`)
+    on a target whose compiler takes them (`capabilities`)."""
     axes: dict[str, tuple[Any, ...]] = {}
     for name in dict(pair for configuration in own for pair in configuration.items):
         values: list[Any] = [configuration.settings.get(name) for configuration in own]
         axes[name] = _block_sizes(values) if _is_block(values) else _distinct(values)
-    axes["num_warps"] = _joined(axes.get("num_warps", ()), (2, 4, 8))
-    axes["num_stages"] = _joined(axes.get("num_stages", ()), (1, 2, 3))
-    if target.startswith("gfx"):
-        axes["waves_per_eu"] = _joined(axes.get("waves_per_eu", ()), (0, 2))
-        if matrix and target.startswith("gfx9"):
-            axes["matrix_instr_nonkdim"] = _joined(axes.get("matrix_instr_nonkdim", ()), (16, 32))
-            if target in ("gfx90a", "gfx942"):  # Triton takes 1 from gfx950 on
-                axes["kpack"] = _joined(axes.get("kpack", ()), (1, 2))
-    return Space(tuple(own), axes)
+    options: dict[str, tuple[int, ...]] = {
+        "num_warps": (2, 4, 8),
+        "num_stages": (1, 2, 3),
+        "waves_per_eu": (0, 2),
+    }
+    if matrix and capabilities.matrix_unit == "mfma":
+        options["matrix_instr_nonkdim"] = (16, 32)
+        if capabilities.matrix_half_k:
+            options["kpack"] = (1, 2)
+    for name, usual in options.items():
+        axes[name] = _joined(axes.get(name, ()), usual)
+    return SearchSpace(tuple(own), axes)
 
 
 def _is_block(values: Sequence[Any]) -> bool:
-    """Whether all values are powers of two no tile is shorter than."""
+    """Whether all values are powers of two from `SMALLEST_BLOCK` up."""
     return all(
         isinstance(value, int) and value >= SMALLEST_BLOCK and value & (value - 1) == 0
         for value in values
@@ -84,4 +89,4 @@ def _joined(own: Sequence[Any], more: Sequence[int]) -> tuple[Any, ...]:
     return tuple(sorted({*known, *more}))
 
 
-__all__ = ["Space", "wide"]
+__all__ = ["SearchSpace", "wide"]

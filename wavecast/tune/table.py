@@ -1,4 +1,4 @@
-"""Tables of tuned configurations, and how programs use them."""
+"""Tables of tuned configurations, and their use in programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wavecast.documents.tune import (
     TunedProblemJson,
 )
 from wavecast.errors import InputError, UsageError
-from wavecast.tune.records import Problem, Result
+from wavecast.tune.records import Result, TuningProblem
 
 if TYPE_CHECKING:
     from wavecast.kernels.configuration import Configuration
@@ -26,10 +26,10 @@ SCHEMA = name_of(TuneDocument)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One problem: its results, the best first, and what was refused."""
+class TableEntry:
+    """One problem: its results, the best first, and the refused configurations."""
 
-    problem: Problem
+    problem: TuningProblem
     results: tuple[Result, ...]
     refused: tuple[Result, ...]
 
@@ -43,12 +43,12 @@ class Entry:
 class Table:
     """Entries in order of first appearance."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TableEntry, ...]
 
     @staticmethod
-    def of(found: Iterable[tuple[Problem, Result]]) -> Table:
-        """From results as they came; of one configuration the last counts."""
-        problems: dict[str, Problem] = {}
+    def of(found: Iterable[tuple[TuningProblem, Result]]) -> Table:
+        """A table of results, in order; the last result of a configuration counts."""
+        problems: dict[str, TuningProblem] = {}
         results: dict[str, dict[Configuration, Result]] = {}
         for problem, result in found:
             problems.setdefault(problem.identity, problem)
@@ -58,7 +58,7 @@ class Table:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The table as JSON-ready values, schema `wavecast.tune/1`."""
+        """The table as JSON values, schema `wavecast.tune/1`."""
         from wavecast.version import __version__
 
         return values(
@@ -67,7 +67,7 @@ class Table:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Table:
-        """The table that `to_json` was given. Raises KeyError, TypeError for what is none."""
+        """The table that `to_json` was called on. Raises KeyError, TypeError."""
         entries = []
         for item in document["entries"]:
             rest = dict(item)
@@ -76,15 +76,15 @@ class Table:
                 for one in rest.pop("configurations")
             ]
             refused = [Result.from_json(one) for one in rest.pop("refused")]
-            entries.append(Entry(Problem(**rest), tuple(ranked), tuple(refused)))
+            entries.append(TableEntry(TuningProblem(**rest), tuple(ranked), tuple(refused)))
         return Table(tuple(entries))
 
-    def find(self, kernel: Any, *args: Any, device: str = "", **named: Any) -> Entry | None:
-        """The entry of the call `kernel[grid](*args, **named)`, None where the table has none.
+    def find(self, kernel: Any, *args: Any, device: str = "", **named: Any) -> TableEntry | None:
+        """The entry of the call `kernel[grid](*args, **named)`, None if the table has none.
 
-        It must be of the same kernel text, key, classes of arguments, target and Triton version.
-        `device` names the GPU (default: the one Triton runs on). Raises UsageError where the table
-        has several devices of the target and none is named.
+        The kernel's text, key, argument classes, target and Triton version must match. `device`
+        names the GPU (default: the one Triton runs on). Raises UsageError if the table has several
+        devices of the target and no `device` is given, UnknownName for an unknown device.
         """
         from wavecast.integrations.triton import compat
         from wavecast.integrations.triton.trials import described
@@ -104,13 +104,15 @@ class Table:
         if len(found) > 1:
             raise UsageError(
                 f"the table has {kernel.base_fn.__name__} for {', '.join(found)}",
-                hint="say which with device=",
+                hint="choose one with device=",
             )
         return next(iter(found.values()), None) if not device else None
 
     def best_config(self, kernel: Any, *args: Any, device: str = "", **named: Any) -> Any:
-        """The best `triton.Config` of an autotuned kernel for a call, None where the table has
-        none. See `find`."""
+        """The best `triton.Config` of an autotuned kernel for a call, None if the table has none.
+
+        Raises the errors of `find`.
+        """
         from wavecast.integrations.triton.trials import configured
 
         entry = self.find(kernel, *args, device=device, **named)
@@ -119,10 +121,13 @@ class Table:
         return configured(kernel, entry.best.configuration.settings)
 
     def tuned(self, kernel: Any, *, device: str = "") -> Any:
-        """Have an autotuned kernel take its configurations from this table: a decorator to stand
-        above `@triton.autotune`. Calls that the table has no entry for are tuned as before."""
+        """A decorator above `@triton.autotune`: configurations come from this table.
+
+        Calls without an entry are autotuned. Raises UsageError for a kernel without
+        `@triton.autotune`.
+        """
         if not hasattr(kernel, "prune_configs"):
-            raise UsageError("tuned() is for kernels with @triton.autotune")
+            raise UsageError("tuned() needs a kernel with @triton.autotune")
         before = kernel.early_config_prune
 
         def from_table(configs: list, arguments: Mapping[str, Any], **named: Any) -> list:
@@ -138,29 +143,29 @@ class Table:
 
 
 def load(path: str | Path) -> Table:
-    """A table that `wavecast tune --output` wrote. Raises InputError."""
+    """The table in a file of `wavecast tune --output`. Raises InputError."""
     path = Path(path)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
-        raise InputError(f"{path} is no JSON ({error})") from None
+        raise InputError(f"{path} is not JSON ({error})") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise InputError(f"{path} is no table of wavecast tune ({SCHEMA})")
+        raise InputError(f"{path} is not a table of wavecast tune ({SCHEMA})")
     try:
         return Table.from_json(document)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is a damaged table ({error!r})") from None
 
 
-def _entry(problem: Problem, results: Iterable[Result]) -> Entry:
+def _entry(problem: TuningProblem, results: Iterable[Result]) -> TableEntry:
     known = list(results)
     timed = sorted((r for r in known if r.seconds is not None), key=lambda r: r.rank)
-    return Entry(problem, tuple(timed), tuple(r for r in known if r.seconds is None))
+    return TableEntry(problem, tuple(timed), tuple(r for r in known if r.seconds is None))
 
 
-def _document(entry: Entry) -> TunedProblemJson:
+def _document(entry: TableEntry) -> TunedProblemJson:
     return TunedProblemJson.of(
         entry.problem,
         configurations=[
@@ -177,8 +182,8 @@ def _document(entry: Entry) -> TunedProblemJson:
 
 
 def _here(device: str) -> tuple[str, str]:
-    """(target, device) of a name, or of the GPU Triton runs on, whose device "" where its name is
-    not known."""
+    """The target and id of a device by name, or of the GPU that Triton runs on; the id is "" for a
+    GPU that is not in the device files."""
     from wavecast import arch
     from wavecast.errors import UnknownName
 
@@ -194,4 +199,4 @@ def _here(device: str) -> tuple[str, str]:
         return target, ""
 
 
-__all__ = ["SCHEMA", "Entry", "Table", "load"]
+__all__ = ["SCHEMA", "Table", "TableEntry", "load"]

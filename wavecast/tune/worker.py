@@ -1,4 +1,4 @@
-"""The capturing process of a tuning: the usual one, whose autotuned kernels a `Tuner` chooses."""
+"""The capturing process of a tuning: a `Tuner` chooses the configurations of autotuned kernels."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
+from wavecast.analyze.dtypes import dtype_of
 from wavecast.isa.opcode import Control, MatrixShape, MemoryEffect, MemoryKind, Opcode, Role, Space
 
 UNKNOWN_COST: Final = "unknown"
@@ -134,13 +135,9 @@ def bytes_per_lane(mnemonic: str, cost_class: str) -> int:
     return 4
 
 
-def _elements() -> dict[str, str]:
-    names = {"BF16": "bf16", "TF32": "tf32", "E4M3": "fp8", "E5M2": "fp8", "S8": "int8"}
-    names |= {"U8": "int8", "S4": "int4", "U4": "int4", "E2M3": "fp6", "E3M2": "fp6"}
-    return names | {"E2M1": "fp4", "B1": "b1"}
-
-
-_ELEMENTS = _elements()
+_OPERANDS = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8", "S4", "U4", "E2M3", "E3M2", "E2M1")
+_ELEMENTS = {name: dtype_of(name) for name in _OPERANDS} | {"B1": "b1"}
+"""Modifiers that name the type of A and B. `B1`, single bits, is no dtype."""
 _DEFAULT_ELEMENT = {"H": "fp16", "D": "fp64", "I": "int8", "Q": "fp8", "B": "b1", "O": "fp4"}
 _PACKED_SHAPES = {
     "884": (8, 8, 4),

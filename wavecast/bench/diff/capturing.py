@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import wavecast
 from wavecast import errors
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CaptureError, WavecastError
@@ -73,7 +72,7 @@ def captured(
     with tempfile.TemporaryDirectory(prefix="wavecast-capture-") as name:
         folder = Path(name)
         (folder / _JOB).write_text(json.dumps(job), encoding="utf-8")
-        root = str(Path(wavecast.__file__).parent.parent)
+        root = str(Path(__file__).parents[3])
         boot = _BOOT.format(root=root, folder=name)
         done = subprocess.run(
             [str(python or sys.executable), "-P", "-c", boot],

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import wavecast
 from wavecast.errors import InputError, MissingTool
 
 
@@ -37,11 +36,13 @@ class Checkout:
     def front(self) -> list[str]:
         """The folders of packages of the user's checkout, as they are in this one. Not the one
         wavecast itself runs from."""
-        own = Path(wavecast.__file__).resolve().parent.parent
+        own = Path(__file__).resolve().parents[3]
         found = []
         for entry in sys.path:
             folder = Path(entry).resolve()
-            if entry and folder != own and folder.is_relative_to(self.top) and _has_code(folder):
+            if not entry or folder == own or not folder.is_relative_to(self.top):
+                continue
+            if _has_code(folder):
                 place = self.root / folder.relative_to(self.top)
                 if place.is_dir():
                     found.append(str(place))

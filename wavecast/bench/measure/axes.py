@@ -9,19 +9,12 @@ from itertools import product
 from typing import Final
 
 from wavecast.bench.records import Scalar
+from wavecast.dtypes import Spelling, Variant, is_dtype, lookup
 from wavecast.errors import UsageError
 
 _RANGE: Final = re.compile(r"(-?\d+):(-?\d+)(?::(\d+))?")
 _POWERS: Final = re.compile(r"(\d+)\^(\d+)\.\.(?:(\d+)\^)?(\d+)")
 _MOST: Final = 10_000
-_DTYPES: Final = {
-    "bf16": "bfloat16",
-    "fp16": "float16",
-    "fp32": "float32",
-    "fp64": "float64",
-    "fp8": "float8_e4m3fn",
-}
-"""Short names of dtypes, of axes whose name has `dtype` in it."""
 
 
 def parse(texts: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
@@ -76,7 +69,14 @@ def _scalar(axis: str, text: str) -> Scalar:
             return kind(text)
         except ValueError:
             continue
-    return _DTYPES.get(text, text) if "dtype" in axis else text
+    return _torch_name(text) if "dtype" in axis and is_dtype(text) else text
+
+
+def _torch_name(text: str) -> str:
+    """PyTorch's name of a dtype, the OCP one for `fp8`; `text` where PyTorch has no such dtype."""
+    found = lookup(text)
+    found = found if found.variant else found.in_variant(Variant.OCP)
+    return found.spelling(Spelling.TORCH) if found.spellings[Spelling.TORCH] else text
 
 
 __all__ = ["parse", "points"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from wavecast.dtypes import lookup
 from wavecast.emulate.matrix import layouts
 from wavecast.emulate.matrix.formats import F8F6F4, Format, Integer, element_format
 from wavecast.errors import WavecastError
@@ -21,7 +22,7 @@ from wavecast.isa.targets import TARGET_SETS, isa_target
 _VECTORS: Final = frozenset({OperandClass.VGPR, OperandClass.AGPR})
 _TYPE = re.compile(r"(?P<name>[a-z]+\d+(?:f\d+)?)(?:x(?P<count>\d+))?")
 _NUMBER = re.compile(r"-?\d+")
-_ELEMENT_BITS: Final = {"f64": 64, "f32": 32, "i32": 32, "f16": 16, "bf16": 16}
+_ELEMENT_BITS: Final = {name: lookup(name).bits for name in ("f64", "f32", "i32", "f16", "bf16")}
 
 _UNROUNDED: Final = frozenset({"f64", "f32", "i32"})
 """Types of D that hold an accumulator without loss."""

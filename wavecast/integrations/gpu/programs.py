@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from wavecast.dtypes import lookup
 from wavecast.errors import UnknownName, UsageError
 from wavecast.model.ops import Op
 
 Program = Callable[[], object]
-_FLOATS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
+_FLOATS = ("bf16", "fp16", "fp32", "fp64")
 
 
 def program(op: Op, device: str = "cuda") -> Program:
@@ -110,7 +111,7 @@ def _dtype(name: str) -> Any:
 
     if name not in _FLOATS:
         raise UsageError(f"{name} is not measured through PyTorch", hint=", ".join(_FLOATS))
-    return getattr(torch, _FLOATS[name])
+    return getattr(torch, lookup(name).name)
 
 
 def _random(shape: tuple[int, ...], dtype: Any, device: str) -> Any:

@@ -11,17 +11,16 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast.compile.codeobject import Argument, Parameter
+from wavecast.dtypes import DTYPES, lookup
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import LaunchError
 from wavecast.integrations.module.memory import Memory, describe
 from wavecast.integrations.module.types import element_dtype, fits, itemsize, scalar_dtype
 from wavecast.isa.program import KernelArgument
 
-_FLOATS: Final = {"float16": "<e", "float32": "<f", "float64": "<d"}
+_FLOATS: Final = {name: "<" + lookup(name).struct for name in ("float16", "float32", "float64")}
 _INTEGERS: Final = {
-    f"{sign}int{8 * size}": "<" + (letter.upper() if sign else letter)
-    for size, letter in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))
-    for sign in ("", "u")
+    one.name: "<" + one.struct for one in DTYPES.values() if one.is_integer and one.struct
 }
 _FLOAT_OF_SIZE: Final = {4: "<f", 8: "<d"}
 _RAW = (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Union, ctypes.Array)

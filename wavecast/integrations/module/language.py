@@ -19,23 +19,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.dtypes import Spelling, lookup
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
 
-_NUMPY: Final = {
-    "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool",
-    **{f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}"
-       for sign in "iu" for bits in (8, 16, 32, 64)},
-}  # fmt: skip
-_TORCH: Final = {
-    "bf16": "bfloat16",
-    "fp8e4m3": "float8_e4m3fn",
-    "fp8e5m2": "float8_e5m2",
-    "fp8e4m3fnuz": "float8_e4m3fnuz",
-    "fp8e5m2fnuz": "float8_e5m2fnuz",
+_DTYPES: Final = {
+    name: lookup(name)
+    for name in (
+        *("f16", "f32", "f64", "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+        *("bf16", "fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz"),
+    )
 }
-"""Types numpy has none for: their arrays are tensors of PyTorch."""
+"""Arrays of a dtype that numpy lacks are tensors of PyTorch."""
 
-_DTYPES: Final = {**_NUMPY, **_TORCH}
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?::(?P<content>.*))?", re.DOTALL)
 _TYPED = re.compile(r"(?P<dtype>[a-z]\w*):(?P<number>[^:]+)")
 _CALL = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>.*)\))?", re.DOTALL)
@@ -106,16 +101,18 @@ def _array(dtype: str, shape: str, content: str) -> Any:
 
 def _made(dtype: str, shape: tuple[int, ...], content: str) -> Any:
     """An array with its content."""
-    name = _DTYPES.get(dtype)
-    if name is None:
+    known = _DTYPES.get(dtype)
+    if known is None:
         raise UnknownName("dtype", dtype, _DTYPES)
-    if dtype in _NUMPY:
-        return _filled(np.dtype(name), shape, content)
+    if known.spellings[Spelling.NUMPY]:
+        return _filled(np.dtype(known.name), shape, content)
     try:
         import torch
     except ImportError:
         raise MissingTool(f"{dtype} needs PyTorch", hint="pip install torch") from None
-    return torch.from_numpy(_filled(np.dtype("float32"), shape, content)).to(getattr(torch, name))
+    return torch.from_numpy(_filled(np.dtype("float32"), shape, content)).to(
+        getattr(torch, known.name)
+    )
 
 
 def _filled(dtype: np.dtype, shape: tuple[int, ...], content: str) -> np.ndarray:

@@ -8,37 +8,10 @@ from typing import Any
 
 from wavecast.compile.codeobject import Argument, CodeObject, Launch
 from wavecast.compile.triton import Path, Slot, leaves, plain
+from wavecast.dtypes import Spelling, is_dtype, lookup
 from wavecast.errors import LaunchError
 
 Grid = tuple[int, int, int]
-
-_FORMATS = {
-    "i1": "?",
-    "u1": "?",
-    "i8": "b",
-    "u8": "B",
-    "i16": "h",
-    "u16": "H",
-    "i32": "i",
-    "u32": "I",
-    "i64": "q",
-    "u64": "Q",
-    "fp16": "e",
-    "fp32": "f",
-    "f32": "f",
-    "fp64": "d",
-}
-_TRITON_DTYPES = {
-    "fp8e4nv": "float8_e4m3fn",
-    "fp8e5": "float8_e5m2",
-    "fp8e4b8": "float8_e4m3fnuz",
-    "fp8e5b16": "float8_e5m2fnuz",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp32": "float32",
-    "fp64": "float64",
-    "int1": "bool",
-}
 
 
 def build_launch(
@@ -167,7 +140,7 @@ def _tensor(name: str, tensor: Any, shape: tuple, strides: tuple) -> Argument:
 
 def _dtype(tensor: Any) -> str:
     name = str(tensor.dtype).removeprefix("torch.")
-    return _TRITON_DTYPES.get(name, name)
+    return lookup(name, Spelling.TRITON).name if is_dtype(name, Spelling.TRITON) else name
 
 
 def _part(value: Any, part: str) -> Any:
@@ -194,7 +167,7 @@ def _packed(kind: str, value: Any) -> bytes:
         return struct.pack("<Q", address)
     if kind == "bf16":
         return struct.pack("<f", float(value))[2:]
-    return struct.pack("<" + _FORMATS[kind], value)
+    return struct.pack("<" + lookup(kind, Spelling.TRITON).struct, value)
 
 
 def _numbers(arguments: Sequence[Argument]) -> Iterator[tuple[str, int | float]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4}
+from wavecast.dtypes import lookup
+
+BITS = {name: lookup(name).bits for name in ("fp32", "bf16", "fp16", "fp8", "int8", "fp4")}
 """Bits of one element by dtype."""
 LINE = 128
 """Bytes of a cache line of the L2 (CDNA3 white paper)."""

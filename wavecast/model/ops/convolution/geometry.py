@@ -9,17 +9,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from wavecast.model.ops.convolution.problem import Convolution
+from wavecast.dtypes import lookup
 
 Array = np.ndarray[Any, Any]
 
-BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1, "fp8": 1}
+BYTES = {name: lookup(name).bits // 8 for name in ("fp32", "fp16", "bf16", "int8", "fp8")}
 """Bytes of an element by dtype."""
+
+
+class ConvolutionSizes(Protocol):
+    """What a geometry takes from a convolution: sizes of the forward pass."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def c(self) -> int: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def groups(self) -> int: ...
+    @property
+    def image(self) -> tuple[int, ...]: ...
+    @property
+    def filter(self) -> tuple[int, ...]: ...
+    @property
+    def output(self) -> tuple[int, ...]: ...
+    @property
+    def stride(self) -> tuple[int, ...]: ...
+    @property
+    def padding(self) -> tuple[int, ...]: ...
+    @property
+    def dilation(self) -> tuple[int, ...]: ...
+    @property
+    def direction(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +91,7 @@ class Geometry:
     pointwise: Array
 
     @staticmethod
-    def of(problems: Sequence[Convolution]) -> Geometry:
+    def of(problems: Sequence[ConvolutionSizes]) -> Geometry:
         """The geometry of problems that share direction, dtype, layout and rank."""
         first = problems[0]
         table = np.array([_row(problem) for problem in problems], float)
@@ -124,7 +154,7 @@ class Geometry:
         return self.c, self.n * dense, self.k * np.ceil(self.taps / self.phases), self.phases
 
 
-def _row(problem: Convolution) -> tuple[float, ...]:
+def _row(problem: ConvolutionSizes) -> tuple[float, ...]:
     image, filter_, stride = problem.image, problem.filter, problem.stride
     output = problem.output
     pairs = list(zip(filter_, stride, strict=True))
@@ -153,4 +183,4 @@ def _row(problem: Convolution) -> tuple[float, ...]:
     )
 
 
-__all__ = ["BYTES", "Array", "Geometry"]
+__all__ = ["BYTES", "Array", "ConvolutionSizes", "Geometry"]

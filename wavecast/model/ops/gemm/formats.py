@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from wavecast import dtypes
 from wavecast.errors import UnknownName, UsageError
 
 SCALINGS = ("none", "token", "block", "mx")
@@ -22,66 +23,32 @@ class Format:
     narrow_reads: bool = False
 
 
+def _format(name: str, *, narrow_reads: bool = False) -> Format:
+    found = dtypes.lookup(name)
+    return Format(found.bytes, found.rate, found.scale_bytes, narrow_reads)
+
+
 FORMATS = {
-    "fp64": Format(8.0, "fp64"),
-    "fp32": Format(4.0, "fp32"),
-    "xf32": Format(4.0, "xf32"),
-    "fp16": Format(2.0, "fp16"),
-    "bf16": Format(2.0, "bf16"),
-    "fp8": Format(1.0, "fp8"),
-    "int8": Format(1.0, "int8"),
-    "mxfp8": Format(1.0, "fp8", 1 / 32),
-    "mxfp6": Format(0.75, "fp6", 1 / 32, narrow_reads=True),
-    "mxfp4": Format(0.5, "fp4", 1 / 32),
+    **{name: _format(name) for name in ("fp64", "fp32", "xf32", "fp16", "bf16", "fp8", "int8")},
+    "mxfp8": _format("mxfp8"),
+    "mxfp6": _format("mxfp6", narrow_reads=True),
+    "mxfp4": _format("mxfp4"),
 }
-WEIGHTS = {"int4": Format(0.5, ""), "nvfp4": Format(0.5, "", 1 / 16)}
+WEIGHTS = {name: replace(_format(name), multiplied="") for name in ("int4", "nvfp4")}
 """Formats only weights have: the vector pipes widen them to the activations' format."""
 
 OUTPUTS = {
-    "fp64": 8.0,
-    "fp32": 4.0,
-    "int32": 4.0,
-    "fp16": 2.0,
-    "bf16": 2.0,
-    "fp8": 1.0,
-    "int8": 1.0,
+    name: dtypes.element_bytes(name)
+    for name in ("fp64", "fp32", "int32", "fp16", "bf16", "fp8", "int8")
 }
 
-_ALIASES = {
-    "f64": "fp64",
-    "double": "fp64",
-    "float64": "fp64",
-    "f32": "fp32",
-    "float32": "fp32",
-    "tf32": "xf32",
-    "f16": "fp16",
-    "half": "fp16",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "f8": "fp8",
-    "bf8": "fp8",
-    "fp8_e4m3": "fp8",
-    "fp8_e4m3fn": "fp8",
-    "fp8_e4m3fnuz": "fp8",
-    "fp8_e5m2": "fp8",
-    "fp8_e5m2fnuz": "fp8",
-    "e4m3": "fp8",
-    "e5m2": "fp8",
-    "i8": "int8",
-    "float8_e4m3fn": "fp8",
-    "float8_e4m3fnuz": "fp8",
-    "mxfp8_e4m3": "mxfp8",
-    "bf8fp8": "fp8",
-    "fp8bf8": "fp8",
-    "fp4": "mxfp4",
-    "fp6": "mxfp6",
-    "i4": "int4",
-}
+_ALIASES = {"tf32": "xf32", "bf8fp8": "fp8", "fp8bf8": "fp8", "fp4": "mxfp4", "fp6": "mxfp6"}
+"""Names with a meaning of their own here: libraries multiply fp4 and fp6 only with block scales."""
 
 
 def canonical(dtype: str) -> str:
-    """The name of a format here."""
-    name = dtype.lower()
+    """The name of a format here; a name that is no dtype in lower case."""
+    name = dtypes.lookup(dtype).short if dtypes.is_dtype(dtype) else dtype.lower()
     return _ALIASES.get(name, name)
 
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wavecast.dtypes import lookup
 from wavecast.errors import UnknownName, UsageError
 
 WIDTHS = {
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "int8": 1.0,
-    "mxfp8": 1.0 + 1 / 32,
-    "mxfp4": 0.5 + 1 / 32,
-    "nvfp4": 0.5 + 1 / 16,
-    "int4": 0.5,
+    name: lookup(name).bytes + lookup(name).scale_bytes
+    for name in ("bf16", "fp16", "fp8", "int8", "mxfp8", "mxfp4", "nvfp4", "int4")
 }
 """Bytes per element, block scales included (OCP Microscaling: one byte per 32; NVFP4: per 16)."""
 
-ACTIVATIONS = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "mxfp8": "fp8"}
+ACTIVATIONS = {name: lookup(name).rate for name in ("bf16", "fp16", "fp8", "int8", "mxfp8")}
 """Formats of activations -> dtype of the matrix products; mxfp4 is in `FORMATS` by its weights."""
 
 SCALINGS = ("none", "tensor", "token", "block", "mx")

@@ -1,0 +1,127 @@
+"""The modules of a package, and everything each of them imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2] / "wavecast"
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import at `line`: of a module, or of a name from one (`wavecast.isa.Program`)."""
+
+    line: int
+    name: str
+
+
+def files(root: Path = ROOT) -> list[Path]:
+    """Every Python file of a package."""
+    return sorted(root.rglob("*.py"))
+
+
+def module_names(root: Path = ROOT) -> dict[str, Path]:
+    """Dotted name -> file of every module; a package has the name of its folder."""
+    found = {}
+    for path in files(root):
+        parts = (root.name, *path.relative_to(root).with_suffix("").parts)
+        found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
+    """Every import of a file: at the top, in functions, and under TYPE_CHECKING."""
+    found = []
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found += [Import(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            found += [Import(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Call) and _imports_a_module(node):
+            found.append(Import(node.lineno, node.args[0].value))  # pyright: ignore
+    return tuple(found)
+
+
+def _imports_a_module(node: ast.Call) -> bool:
+    """Whether a call is `import_module` with a literal name."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name == "import_module" and bool(node.args) and isinstance(node.args[0], ast.Constant)
+
+
+def import_graph(root: Path = ROOT) -> dict[str, dict[str, int]]:
+    """Module -> the modules it depends on -> line of the import.
+
+    `from package import name` depends on the module `package.name`, else on the package, whose
+    `__init__` re-exports the name. An import from another package also runs that package's
+    `__init__`, so the module depends on it; an import within a package does not.
+    """
+    names = module_names(root)
+    graph: dict[str, dict[str, int]] = {name: {} for name in names}
+    for name, path in names.items():
+        for found in imports(path):
+            target = found.name
+            while target and target not in names:
+                target = target.rpartition(".")[0]
+            for dependency in (target, *_packages(target)):
+                own = name == dependency or name.startswith(dependency + ".")
+                if dependency and (dependency == target or not own):
+                    graph[name].setdefault(dependency, found.line)
+        graph[name].pop(name, None)
+    return graph
+
+
+def _packages(module: str) -> Iterator[str]:
+    """The packages above a module, without the outermost."""
+    parts = module.split(".")
+    for count in range(2, len(parts)):
+        yield ".".join(parts[:count])
+
+
+def circles(graph: Mapping[str, Mapping[str, int]]) -> set[frozenset[str]]:
+    """The strongly connected components of more than one module (Tarjan's algorithm)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: set[frozenset[str]] = set()
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        stack.append(name)
+        for following in graph.get(name, ()):
+            if following not in number:
+                visit(following)
+                lowest[name] = min(lowest[name], lowest[following])
+            elif following in stack:
+                lowest[name] = min(lowest[name], number[following])
+        if lowest[name] == number[name]:
+            component = frozenset(stack[stack.index(name) :])
+            del stack[stack.index(name) :]
+            if len(component) > 1:
+                found.add(component)
+
+    for name in graph:
+        if name not in number:
+            visit(name)
+    return found
+
+
+def described(circle: frozenset[str], graph: Mapping[str, Mapping[str, int]]) -> str:
+    """The imports of a circle, one a line."""
+    return "\n".join(
+        f"{name}:{line} imports {target}"
+        for name in sorted(circle)
+        for target, line in graph[name].items()
+        if target in circle
+    )
