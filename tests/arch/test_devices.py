@@ -69,7 +69,8 @@ def test_the_head_read_alone_is_the_head(device_id: str) -> None:
 def test_every_field_and_source_is_used() -> None:
     facts = [read_device(device_id)[1] for device_id in IDS]
     assert {name for device in facts for name in device} == fields().keys()
-    costs = "".join(path.read_text() for path in (ROOT / "costs").glob("*.toml"))
+    tables = (*(ROOT / "costs").glob("*.toml"), ROOT / "capabilities.toml")
+    costs = "".join(path.read_text() for path in tables)
     used = {
         key
         for device in facts
