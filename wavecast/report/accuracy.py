@@ -18,7 +18,7 @@ from wavecast.report.validation_words import (
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.result import Validation
-    from wavecast.bench.accuracy.scores import Row
+    from wavecast.bench.accuracy.scores import ScoreRow
 
 _HEAD = """\
 # How accurate predictions are
@@ -51,24 +51,24 @@ def document(validation: Validation) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _labels(rows: Sequence[Row]) -> list[str]:
+def _labels(rows: Sequence[ScoreRow]) -> list[str]:
     """The labels that have rows, the usual ones first."""
     found = dict.fromkeys(row.by for row in rows if row.by)
     return [*(by for by in _SHOWN if by in found), *(by for by in found if by not in _SHOWN)]
 
 
-def _of(rows: Sequence[Row], by: str) -> list[Row]:
+def _of(rows: Sequence[ScoreRow], by: str) -> list[ScoreRow]:
     return [row for row in rows if row.by == by and row.score.error.n >= _LEAST]
 
 
-def _scores(rows: Sequence[Row], by: str = "") -> str:
+def _scores(rows: Sequence[ScoreRow], by: str = "") -> str:
     others = baseline_names(rows)
     head = ["op", *([by] if by else []), "problems", "median", "p90", "WMAPE", "bias"]
     head += ["log2 spread", "in interval", *(BASELINES.get(name, name) for name in others)]
     return _table(head, (_row(row, others) for row in rows), texts=2 if by else 1)
 
 
-def _row(row: Row, others: Sequence[str]) -> list[str]:
+def _row(row: ScoreRow, others: Sequence[str]) -> list[str]:
     error, known = row.score.error, row.score.baselines
     return [
         row.op,
@@ -78,7 +78,7 @@ def _row(row: Row, others: Sequence[str]) -> list[str]:
         share(error.p90),
         share(error.wmape),
         log_percent(error.bias),
-        f"{error.spread:.2f}",
+        f"{error.log2_sigma:.2f}",
         share(row.score.coverage),
         *(share(known[name].median) if name in known else units.UNKNOWN for name in others),
     ]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from wavecast import __version__
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import Outcome
-    from wavecast.bench.accuracy.result import Validation
-    from wavecast.bench.accuracy.scores import Row
+    from wavecast.bench.accuracy.outcome import ScoredProblem
+    from wavecast.bench.accuracy.result import FigureScore, Validation
+    from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
 
 SCHEMA = "wavecast.validate/1"
 
@@ -30,7 +30,7 @@ def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:
         "rankings": [asdict(row) for row in validation.rankings],
         "choices": [asdict(row) for row in validation.choices],
         "coverage": [asdict(row) for row in validation.coverage],
-        "figures": [asdict(row) for row in validation.figure_scores],
+        "figures": [_figure(row) for row in validation.figure_scores],
         "worst": {op: [_case(o) for o in outcomes] for op, outcomes in validation.worst.items()},
     }
     if cases:
@@ -51,18 +51,28 @@ def schema() -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _score(row: Row) -> dict[str, Any]:
+def _score(row: ScoreRow) -> dict[str, Any]:
     return {
         "op": row.op,
         "by": row.by,
         "value": row.value,
-        **asdict(row.score.error),
+        **_error(row.score.error),
         "coverage": row.score.coverage,
-        "baselines": {name: asdict(error) for name, error in row.score.baselines.items()},
+        "baselines": {name: _error(error) for name, error in row.score.baselines.items()},
     }
 
 
-def _case(outcome: Outcome) -> dict[str, Any]:
+def _figure(row: FigureScore) -> dict[str, Any]:
+    return {**asdict(row), "error": None if row.error is None else _error(row.error)}
+
+
+def _error(error: ErrorScore) -> dict[str, Any]:
+    found = asdict(error)
+    found["spread"] = found.pop("log2_sigma")
+    return found
+
+
+def _case(outcome: ScoredProblem) -> dict[str, Any]:
     prediction, case = outcome.prediction, outcome.case
     return {
         "dataset": outcome.dataset,

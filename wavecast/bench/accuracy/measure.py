@@ -13,7 +13,7 @@ from typing import Any
 
 from wavecast import __version__, arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.datasets.base import device_of
+from wavecast.bench.accuracy.cases import device_of
 from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu

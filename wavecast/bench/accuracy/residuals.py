@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from wavecast import arch
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.errors import InputError
 from wavecast.model import intervals
 from wavecast.model.intervals import Key, Residuals
@@ -59,7 +59,7 @@ class LeftOut:
     log: float
 
 
-def fit(known: Sequence[Outcome], left_out: Sequence[LeftOut] = ()) -> dict[Key, Residuals]:
+def fit(known: Sequence[ScoredProblem], left_out: Sequence[LeftOut] = ()) -> dict[Key, Residuals]:
     """The rows of `residuals.toml`."""
     rows: dict[Key, Residuals] = {}
     logs: dict[str, np.ndarray] = {}
@@ -74,7 +74,7 @@ def fit(known: Sequence[Outcome], left_out: Sequence[LeftOut] = ()) -> dict[Key,
     return rows
 
 
-def coverage(outcomes: Sequence[Outcome]) -> tuple[Coverage, ...]:
+def coverage(outcomes: Sequence[ScoredProblem]) -> tuple[Coverage, ...]:
     """Coverage by op."""
     return tuple(_coverage(op, members) for op, members in _by_op(outcomes).items())
 
@@ -103,14 +103,14 @@ def document(rows: Mapping[Key, Residuals]) -> str:
     return "\n".join([*lines, "]"]) + "\n"
 
 
-def _by_op(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = defaultdict(list)
+def _by_op(outcomes: Sequence[ScoredProblem]) -> dict[str, list[ScoredProblem]]:
+    found: dict[str, list[ScoredProblem]] = defaultdict(list)
     for outcome in outcomes:
         found[outcome.op_class].append(outcome)
     return dict(sorted(found.items()))
 
 
-def _keys(outcome: Outcome) -> tuple[Key, ...]:
+def _keys(outcome: ScoredProblem) -> tuple[Key, ...]:
     """The rows of a measured target an outcome belongs to, the narrowest first."""
     prediction = outcome.prediction
     return intervals.keys(
@@ -127,7 +127,7 @@ def _target(device: str) -> str:
     return arch.load(device).target
 
 
-def _cells(outcomes: Sequence[Outcome]) -> dict[Key, np.ndarray]:
+def _cells(outcomes: Sequence[ScoredProblem]) -> dict[Key, np.ndarray]:
     """log(measured / predicted) of every row that has enough problems."""
     cells: dict[Key, list[float]] = defaultdict(list)
     for outcome in outcomes:
@@ -188,7 +188,7 @@ def _pooled(by_op: Mapping[str, Sequence[float] | np.ndarray]) -> Residuals:
     )
 
 
-def _coverage(op: str, outcomes: Sequence[Outcome]) -> Coverage:
+def _coverage(op: str, outcomes: Sequence[ScoredProblem]) -> Coverage:
     level = _level(outcomes)
     held = _held_back(outcomes, _problem, (level,)).get(level)
     by_group = _held_back(outcomes, _group, (level,)).get(level)
@@ -204,7 +204,7 @@ def _coverage(op: str, outcomes: Sequence[Outcome]) -> Coverage:
     )
 
 
-def _level(outcomes: Sequence[Outcome]) -> float:
+def _level(outcomes: Sequence[ScoredProblem]) -> float:
     """The least of `LEVELS` whose intervals hold 80 % of held-back groups and of problems."""
     found = [held for unit in (_group, _problem) if (held := _held_back(outcomes, unit, LEVELS))]
     enough = (
@@ -214,13 +214,13 @@ def _level(outcomes: Sequence[Outcome]) -> float:
 
 
 def _held_back(
-    outcomes: Sequence[Outcome], unit: Callable[[Outcome], str], levels: Sequence[float]
+    outcomes: Sequence[ScoredProblem], unit: Callable[[ScoredProblem], str], levels: Sequence[float]
 ) -> dict[float, tuple[float, float]]:
     """By level: share of outcomes inside intervals fitted on the other folds, and the median width.
 
     Empty with fewer units than folds.
     """
-    folds: dict[int, list[Outcome]] = defaultdict(list)
+    folds: dict[int, list[ScoredProblem]] = defaultdict(list)
     for outcome in outcomes:
         folds[_fold(unit(outcome))].append(outcome)
     if len({unit(outcome) for outcome in outcomes}) < FOLDS or len(folds) < 2:
@@ -247,7 +247,7 @@ def _held_back(
 
 
 def _logs_by_row(
-    outcomes: Sequence[Outcome], rows: Collection[Key]
+    outcomes: Sequence[ScoredProblem], rows: Collection[Key]
 ) -> dict[Key | None, np.ndarray]:
     """log(measured / predicted) by the row that holds for it, None where none does."""
     found: dict[Key | None, list[float]] = defaultdict(list)
@@ -257,11 +257,11 @@ def _logs_by_row(
     return {key: np.array(logs) for key, logs in found.items()}
 
 
-def _group(outcome: Outcome) -> str:
+def _group(outcome: ScoredProblem) -> str:
     return outcome.case.group
 
 
-def _problem(outcome: Outcome) -> str:
+def _problem(outcome: ScoredProblem) -> str:
     return outcome.case.problem or str(outcome.case.op)
 
 

@@ -1,12 +1,13 @@
-"""Mixture-of-experts kernels of AITER timed beside hardware counters."""
+"""Mixture-of-experts kernels of AITER with times and hardware counters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of, rows
-from wavecast.bench.accuracy.datasets.moe_tuned import PARTS, format_of, sizes_and_formats, tile_of
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each, rows
+from wavecast.bench.accuracy.importers.moe_tuned import PARTS, format_of, sizes_and_formats, tile_of
 from wavecast.errors import WavecastError
 from wavecast.model.ops.moe import FusedMoe
 
@@ -17,21 +18,22 @@ _NAMES = {"token": "tokens", "expert": "experts", "q_dtype_a": "dtype_a", "q_dty
 """Columns that differ from the tuner's table."""
 
 
-class MoeCounters(Dataset):
+class MoeCounters(Importer):
     """One row per kernel of a problem, with its tile in the name."""
 
     name: ClassVar[str] = "moe_counters"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("token", "model_dim", "inter_dim", "expert", "topk", "q_dtype_a", "q_dtype_w"),
-            *("q_type", "stage", "block_m", "kernel_name", "bench_time_us"),
-        }
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {
+                *("token", "model_dim", "inter_dim", "expert", "topk", "q_dtype_a", "q_dtype_w"),
+                *("q_type", "stage", "block_m", "kernel_name", "bench_time_us"),
+            }
+        ),
     )
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        del given
-        yield from map(_case, rows(frame))
+        yield from each(rows(frame), _case)
 
 
 def _case(row: Mapping[str, Any]) -> Case:

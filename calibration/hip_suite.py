@@ -1,10 +1,10 @@
 """The HIP benchmarks of the MGPUSim validation suite as sequences of launches and copies.
 
-The programs are not part of this package: their kernels are compiled from a checkout of
-`sarchlab/mgpusim` (folder `gpu_perf_scripts`), which `wavecast validate --sources` names. Written
-down here is what their host code does inside the timed region: which kernels with which grids and
-arguments, which copies, and when the host waits. A time runs from an event recorded before the
-first step to one after the last.
+The programs are not part of the project: their kernels are compiled from a checkout of
+`sarchlab/mgpusim` (folder `gpu_perf_scripts`), the argument of `calibration.validate --sources`.
+This module states what their host code does inside the timed region: which kernels it launches
+with which grids and arguments, which copies it makes, and when it waits. A time is the difference
+of an event recorded before the first step and one after the last.
 
 Inputs have the sizes and the distributions the programs give them. Large arrays are reserved, not
 filled, where nothing depends on their values.

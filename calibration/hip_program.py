@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Self
 
+from calibration import hip_suite
 from wavecast.arch import Device
-from wavecast.bench.accuracy import hip_suite
 from wavecast.errors import InputError, MissingFact, UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module, load

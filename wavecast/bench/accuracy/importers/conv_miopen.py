@@ -1,16 +1,19 @@
 """Convolutions of MIOpen's find-db: one row per problem and solver that was measured.
 
 The rows of a problem make one case: the time of its fastest solver, and that solver's algorithm.
-MIOpen keeps a handful of the fastest solvers per problem; its times are those of the kernels, but a
-BLAS library's include what lies between its launches.
+MIOpen keeps a few of the fastest solvers per problem. Its times are kernel times; those of a BLAS
+library include the gaps between its launches.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of
+from wavecast.bench.accuracy.cases import NO_TIME, Case, device_of
+from wavecast.bench.accuracy.importers import miopen
+from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.errors import UsageError
 from wavecast.model.ops.convolution import Convolution
 
@@ -21,7 +24,7 @@ PROBLEM = (
     *("arch", "cu_count", "device", "direction", "dtype", "layout"),
     *("N", "C", "D", "H", "W", "K", "Z", "R", "S", "pad", "stride", "dilation", "groups"),
 )
-"""Columns that tell problems and devices apart; a file need not name the device."""
+"""Columns that identify problem and device; `device` is optional."""
 
 DIRECTIONS = {"F": "forward", "B": "data", "W": "weights"}
 ALGORITHMS = {
@@ -33,21 +36,29 @@ ALGORITHMS = {
 }
 
 
-class ConvMiopen(Dataset):
-    """The columns of `conv_miopen.parquet`."""
+class ConvMiopen(Importer):
+    """Solvers of convolution problems, and find databases of MIOpen."""
 
     name: ClassVar[str] = "conv_miopen"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {*PROBLEM, "solver", "algo", "time_us"} - {"device"}
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset({*PROBLEM, "solver", "algo", "time_us"} - {"device"}),
     )
+    readers: ClassVar = {".fdb.txt": miopen.find_db, ".ufdb.txt": miopen.find_db}
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
-        """One case per problem and device, in the order of their first rows."""
-        del given
-        keys = [name for name in PROBLEM if name in frame]
-        for _, rows in frame.groupby(keys, sort=False, observed=True, dropna=False):
-            best = rows.loc[rows["time_us"].idxmin()].to_dict()
-            yield _case({str(name): value for name, value in best.items()})
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """One case per problem and device, in the order of their first rows; one more for every
+        row whose time is no positive number."""
+        import pandas as pd
+
+        frame = frame.reset_index(drop=True)
+        times = pd.to_numeric(frame["time_us"], errors="coerce").astype(float)
+        timed = times.between(0, math.inf, inclusive="neither")
+        keys = [frame[name][timed] for name in PROBLEM if name in frame]
+        fastest = times[timed].groupby(keys, sort=False, observed=True, dropna=False).idxmin()
+        best = frame.loc[fastest].to_dict("records") if timed.any() else []
+        yield from each(best, _case)
+        for _ in range(int((~timed).sum())):
+            yield Case(kind=Convolution.kind, op=None, device="", seconds=math.nan, reason=NO_TIME)
 
 
 def problem_of(row: dict[str, Any]) -> Convolution:

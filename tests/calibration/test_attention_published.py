@@ -1,13 +1,13 @@
-"""The adapter of published attention times."""
+"""The importer of published attention times."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wavecast.bench.accuracy.datasets import Case, Given, recognise
+from tests.calibration.support import importer
+from wavecast.bench.accuracy.cases import Case
 from wavecast.model.ops.attention import Attention
 
 pd = pytest.importorskip("pandas")
@@ -48,9 +48,9 @@ LATENT: dict[str, Any] = {
 
 def case(**fields: Any) -> Case:
     frame = pd.DataFrame([{**ROW, **fields}])
-    data = recognise(frame.columns, Path("attention.parquet"))
+    data = importer(frame.columns)
     assert data.name == "attention_published"
-    (found,) = data.cases(frame, Given())
+    (found,) = data.cases(frame)
     assert isinstance(found, Case)
     return found
 

@@ -1,4 +1,4 @@
-"""The adapters of AITER's tables of mixture-of-experts times."""
+"""The importer of AITER's tables of mixture-of-experts times."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from wavecast.bench.accuracy.datasets import Case, Given, recognise
-from wavecast.bench.accuracy.datasets.moe_tuned import SUPERSEDED, tile_of
+from wavecast.bench.accuracy import importers
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers.moe_tuned import SUPERSEDED, tile_of
 from wavecast.model.ops.moe import FusedMoe
 from wavecast.model.ops.moe.formats import Format
 
@@ -40,29 +41,12 @@ CANDIDATE = {
     "kind": "candidate",
     "kernel": "moe_ck2stages_gemm2_256x32x128x128_1x4_TypeCast_v1_F8_F8_B16",
 }
-COUNTERS: dict[str, Any] = {
-    "arch": "gfx950",
-    "device": "MI350-class gfx950",
-    "token": 16,
-    "model_dim": 4096,
-    "inter_dim": 384,
-    "expert": 128,
-    "topk": 8,
-    "q_dtype_a": "torch.float8_e4m3fn",
-    "q_dtype_w": "torch.float8_e4m3fn",
-    "q_type": "QuantType.per_1x128",
-    "use_g1u1": 1,
-    "stage": "asm_1stage",
-    "block_m": 32,
-    "kernel_name": "_ZN5aiter47fmoe_bf16_blockscaleFp8_g1u1_vs_silu_1tg_32x256E",
-    "bench_time_us": 60.0,
-}
 
 
 def cases(*rows: dict[str, Any]) -> list[Case]:
     frame = pd.DataFrame(rows)
-    found = recognise(frame.columns, Path("a.parquet")).cases(frame, Given())
-    return [case for case in found if isinstance(case, Case)]
+    importer = importers.by_columns(importers.registered(), frame.columns, Path("a.parquet"))
+    return [case for case in importer.cases(frame) if isinstance(case, Case)]
 
 
 def test_a_winner_is_the_layer_with_no_tile() -> None:
@@ -80,7 +64,7 @@ def test_of_winners_of_one_problem_the_fastest_counts() -> None:
     assert not fast.reason
 
 
-def test_kernels_tried_are_alternatives_with_tiles() -> None:
+def test_candidate_kernels_are_alternatives_with_tiles() -> None:
     other = CANDIDATE | {"kernel": "moe_ck2stages_gemm2_256x32x64x128_1x4_v1", "time_us": 90.0}
     first, second = cases(WINNER | CANDIDATE, WINNER | other)
     assert first.op == FusedMoe(
@@ -133,18 +117,3 @@ def test_rows_that_cannot_be_predicted_say_why(change: dict[str, Any], reason: s
 )
 def test_kernel_names_tell_the_tile(kernel: str, tile: tuple[int, int]) -> None:
     assert tile_of(kernel) == tile
-
-
-def test_rows_with_counters_are_kernels_with_tiles() -> None:
-    (case,) = cases(COUNTERS)
-    assert case.op == FusedMoe(
-        *(16, 4096, 384, 128, 8),
-        dtype="fp8",
-        weights="fp8",
-        scaling="block",
-        part="one-kernel",
-        block_m=32,
-        tile_n=256,
-    )
-    assert case.device == "mi355x"
-    assert case.seconds == pytest.approx(60e-6)

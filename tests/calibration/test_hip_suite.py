@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from wavecast.bench.accuracy import hip_suite
-from wavecast.bench.accuracy.datasets import recognise
-from wavecast.bench.accuracy.datasets.base import Case, Given
-from wavecast.bench.accuracy.hip_suite import Kernel
+from calibration import hip_suite
+from calibration.hip_suite import Kernel
+from tests.calibration.support import importer
+from wavecast.bench.accuracy.cases import Case
 from wavecast.errors import UnknownName, UsageError
 from wavecast.model.queue import Copy, Wait
 
@@ -89,12 +89,11 @@ def test_rows_become_cases(tmp_path: Path) -> None:
             "device": "MI300A",
         }
     )
-    adapter = recognise(frame.columns, tmp_path)
-    without = list(adapter.cases(frame, Given()))
+    without = list(importer(frame.columns).cases(frame))
     assert ["sources" in case.reason for case in without if isinstance(case, Case)] == [
         True, False, False, True,
     ]  # fmt: skip
-    cases = list(adapter.cases(frame, Given(sources=tmp_path)))
+    cases = list(importer(frame.columns, tmp_path).cases(frame))
     assert [bool(case.op) for case in cases if isinstance(case, Case)] == [True, True, False, False]
     assert cases[0].device == "mi300a"
     assert isinstance(cases[1], Case)
@@ -114,11 +113,11 @@ def test_other_programs_of_microbenchmarks_become_cases(tmp_path: Path) -> None:
             "unit": "us (min)",
         }
     )  # fmt: skip
-    adapter = recognise(frame.columns, tmp_path)
-    cases = [c for c in adapter.cases(frame, Given(sources=tmp_path)) if isinstance(c, Case)]
+    found = importer(frame.columns, tmp_path).cases(frame)
+    cases = [case for case in found if isinstance(case, Case)]
     assert [str(case.op) if case.op else case.reason for case in cases] == [
         "nw length=64", "a part of a device", "nw has no problem size '64x64'",
     ]  # fmt: skip
     assert cases[0].seconds == pytest.approx(47.8e-6)
-    without = list(adapter.cases(frame, Given()))
+    without = list(importer(frame.columns).cases(frame))
     assert all(isinstance(case, Case) and case.op is None for case in without)

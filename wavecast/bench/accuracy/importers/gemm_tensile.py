@@ -1,4 +1,4 @@
-"""Tensile logic: the kernel a BLAS library takes per size, and its speed."""
+"""Tensile logic: the kernel a BLAS library launches for each size, and its speed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of, rows
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers import tensile
+from wavecast.bench.accuracy.importers.base import Importer, each, rows
 from wavecast.errors import WavecastError
 from wavecast.model.ops.gemm import Gemm
 from wavecast.model.ops.gemm.formats import activation, canonical
@@ -18,21 +20,23 @@ _TILE = re.compile(r"_MT(\d+)x(\d+)x(\d+)")
 _SPLITS = re.compile(r"_GSU(\d+)")
 
 
-class GemmTensile(Dataset):
+class GemmTensile(Importer):
     """One row per size, with the kernel whose name says its tile."""
 
     name: ClassVar[str] = "gemm_tensile"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("arch", "cu_count", "dtype_a", "dtype_out", "transA", "transB"),
-            *("M", "N", "K", "batch", "kernel", "sol_index", "time_us"),
-        }
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {
+                *("arch", "cu_count", "dtype_a", "dtype_out", "transA", "transB"),
+                *("M", "N", "K", "batch", "kernel", "sol_index", "time_us"),
+            }
+        ),
     )
+    readers: ClassVar = {".yaml": tensile.logic, ".yml": tensile.logic}
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        del given
-        yield from map(_case, rows(frame.astype(object)))
+        yield from each(rows(frame.astype(object)), _case)
 
 
 def _case(row: Mapping[str, Any]) -> Case:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from wavecast.bench.accuracy.datasets import recognise
-from wavecast.bench.accuracy.datasets.base import Case, Figure, Given
-from wavecast.bench.accuracy.datasets.collectives import Collectives
-from wavecast.bench.accuracy.datasets.elementwise_norm import ElementwiseNorm
-from wavecast.bench.accuracy.datasets.microbench import Microbench
+from calibration.datasets.collectives import Collectives
+from calibration.datasets.elementwise_norm import ElementwiseNorm
+from calibration.datasets.microbench import Microbench
+from tests.calibration.support import importer
+from wavecast.bench.accuracy.cases import Case, MeasuredFigure
 from wavecast.model.ops.collectives import Collective
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.norm import Norm
@@ -38,7 +36,7 @@ def streaming(op: str, dtype: object, shape: object, **more: object) -> Case:
         "bytes_min": 1.0,
         **more,
     }
-    (case,) = ElementwiseNorm().cases(pd.DataFrame([row]), Given())
+    (case,) = ElementwiseNorm().cases(pd.DataFrame([row]))
     assert isinstance(case, Case)
     assert case.device == "mi300x"
     assert case.seconds == pytest.approx(1e-5)
@@ -46,8 +44,8 @@ def streaming(op: str, dtype: object, shape: object, **more: object) -> Case:
 
 
 def test_formats_are_recognised_by_their_columns():
-    for adapter in (ElementwiseNorm, Collectives, Microbench):
-        assert isinstance(recognise(adapter.columns, Path("x.parquet")), adapter)
+    for known in (ElementwiseNorm, Collectives, Microbench):
+        assert isinstance(importer(known.columns[0]), known)
 
 
 @pytest.mark.parametrize(
@@ -198,14 +196,14 @@ def test_collectives(note: str, channels: str | None, expected: Collective):
         "note": note,
         "busbw_gbps": 1.0,
     }
-    (case,) = Collectives().cases(pd.DataFrame([row]), Given())
+    (case,) = Collectives().cases(pd.DataFrame([row]))
     assert isinstance(case, Case)
     assert (case.op, case.device) == (expected, "mi300x")
 
 
-def micro(**more: object) -> Case | Figure:
+def micro(**more: object) -> Case | MeasuredFigure:
     row = {"arch": "gfx942", "device": "MI300A", "param": "", "unit": "GB/s", **more}
-    (found,) = Microbench().cases(pd.DataFrame([row]), Given())
+    (found,) = Microbench().cases(pd.DataFrame([row]))
     return found
 
 
@@ -225,7 +223,7 @@ def test_latencies_are_figures():
         unit="cycles",
         device="AMD Instinct MI300X VF",
     )
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, MeasuredFigure)
     assert figure.device == "mi300x"
     assert figure.expected == pytest.approx(287.5)
 

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Figure, Given, device_of
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.elementwise import Elementwise, Operand
 from wavecast.model.ops.norm import Norm
@@ -90,17 +91,19 @@ CHANNELS: Final = re.compile(r"reduce_kernel<\d+, [24],")
 FUSED: Final = re.compile(r"B(\d+) N(\d+) D(\d+)")
 
 
-class ElementwiseNorm(Dataset):
+class ElementwiseNorm(Importer):
     """Measurements of `elementwise_norm.parquet`."""
 
     name = "elementwise_norm"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {"op", "dtype", "shape", "library", "kernel", "grid", "block", "time_us", "bytes_min"}
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {"op", "dtype", "shape", "library", "kernel", "grid", "block", "time_us", "bytes_min"}
+        ),
     )
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case | Figure]:  # noqa: ARG002
-        for row in frame.to_dict("records"):
-            yield case(row)
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """One case per row."""
+        yield from each(frame.to_dict("records"), case)
 
 
 def case(row: dict[str, Any]) -> Case:

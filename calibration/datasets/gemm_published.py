@@ -1,4 +1,4 @@
-"""Matrix products published beside papers and kernels, with the library that ran."""
+"""Matrix products published with papers and kernels, with the library that ran."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of, rows
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each, rows
 from wavecast.errors import WavecastError
 from wavecast.model.ops.gemm import Gemm
 from wavecast.model.ops.gemm.formats import activation, canonical
@@ -26,25 +27,26 @@ LIBRARIES = (
     ("asm", "asm"),
     ("aiter", "asm"),
 )
-"""Words in the name of a library, the first that occurs decides, and what the op calls it."""
+"""Words in the name of a library and the op's name of it; the first word that occurs decides."""
 
 
 _TILE = re.compile(r"(\d+)x(\d+)x(\d+) GM\d+ warps(\d+)")
 """Tile (elements) and waves in the name of a swept configuration."""
 
 
-class GemmPublished(Dataset):
+class GemmPublished(Importer):
     """One row per time; rows of one problem by different libraries are alternatives."""
 
     name: ClassVar[str] = "gemm_published"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {"arch", "device", "dtype_a", "M", "N", "K", "library", "kernel", "cus_used", "time_us"}
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {"arch", "device", "dtype_a", "M", "N", "K", "library", "kernel", "cus_used", "time_us"}
+        ),
     )
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        del given
-        yield from map(_case, rows(frame))
+        yield from each(rows(frame), _case)
 
 
 def _case(row: Mapping[str, Any]) -> Case:

@@ -1,4 +1,4 @@
-"""The adapters of tuned, published and Tensile matrix products."""
+"""The importers of tuned and Tensile matrix products."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from wavecast.bench.accuracy.datasets import Case, Given, recognise
+from wavecast.bench.accuracy import importers
+from wavecast.bench.accuracy.cases import Case
 from wavecast.model.ops.gemm import Gemm
 
 pd = pytest.importorskip("pandas")
@@ -30,20 +31,6 @@ TUNED: dict[str, Any] = {
     "split_k": "0",
     "time_us": 12.5,
 }
-PUBLISHED: dict[str, Any] = {
-    "source_path": "results.json",
-    "arch": "gfx942",
-    "device": "MI325X",
-    "dtype_a": "bf16",
-    "M": 4096,
-    "N": 4096,
-    "K": 4096,
-    "batch": 1,
-    "library": "torch(hipBLASLt)",
-    "kernel": "torch",
-    "cus_used": float("nan"),
-    "time_us": 180.0,
-}
 TENSILE: dict[str, Any] = {
     "source_path": "navi31.yaml",
     "arch": "gfx1100",
@@ -64,9 +51,9 @@ TENSILE: dict[str, Any] = {
 
 def case(row: dict[str, Any], name: str, **fields: Any) -> Case:
     frame = pd.DataFrame([{**row, **fields}])
-    data = recognise(frame.columns, Path("file.parquet"))
+    data = importers.by_columns(importers.registered(), frame.columns, Path("file.parquet"))
     assert data.name == name
-    (found,) = data.cases(frame, Given())
+    (found,) = data.cases(frame)
     assert isinstance(found, Case)
     return found
 
@@ -85,7 +72,7 @@ def test_tuned():
     assert (op.scaling, op.layout, op.library, op.tile) == ("block", "preshuffled", "", None)
 
 
-def test_the_library_that_won_is_shown_and_not_told():
+def test_the_library_that_won_is_a_label_only():
     first, second = case(TUNED, "gemm_tuned"), case(TUNED, "gemm_tuned", library="asm")
     assert first.op == second.op
     assert second.labels["library"] == "asm"
@@ -95,34 +82,6 @@ def test_a_tuned_row_without_compute_units_is_not_predicted():
     found = case(TUNED, "gemm_tuned", cu_count=float("nan"), arch="gfx942")
     assert found.device == ""
     assert "not stated" in found.reason
-
-
-def test_published():
-    found = case(PUBLISHED, "gemm_published")
-    assert found.device == "mi325x"
-    assert product(found).library == "blas"
-    assert product(case(PUBLISHED, "gemm_published", cus_used=152.0)).units == 152
-    scaled = case(
-        PUBLISHED,
-        "gemm_published",
-        library="ck",
-        kernel="blockscale preshuffle=False",
-        dtype_a="fp8",
-    )
-    assert product(scaled).scaling == "block"
-
-
-def test_names_of_swept_configurations_say_tile_and_waves():
-    kernel = "all_results 256x128x64 GM4 warps8 wpe1 kpack1 mfma32 cachenone"
-    op = product(case(PUBLISHED, "gemm_published", library="tritonBLAS", kernel=kernel))
-    assert (op.library, op.tile, op.waves) == ("triton", (256, 128, 128), 8)
-
-
-def test_rows_of_one_published_problem_are_alternatives():
-    first = case(PUBLISHED, "gemm_published")
-    second = case(PUBLISHED, "gemm_published", library="hipkittens")
-    assert first.problem == second.problem
-    assert first.op != second.op
 
 
 def test_tensile_names_say_the_tile():

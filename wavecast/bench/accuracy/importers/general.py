@@ -1,17 +1,17 @@
 """The general format: any op, one row per measurement (docs/validate.md).
 
-`op` and `shape` mean what `wavecast explain OP --shape SHAPE` means, and every column that is not
-named here is an option of the op (`dtype`, `causal` …); empty cells are left out.
+`op` and `shape` are those of `wavecast explain OP --shape SHAPE`. Columns that are not
+listed here are options of the op (`dtype`, `causal` …); empty cells are ignored.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.errors import WavecastError
 from wavecast.model import ops
 
@@ -43,24 +43,23 @@ OWN = {
 """Columns of the format itself, with their meaning; the last nine are those of `--measure`."""
 
 
-class General(Dataset):
-    """Rows that say op, shape and time."""
+class General(Importer):
+    """Rows with op, shape, time (two spellings) and device (two spellings)."""
 
     name: ClassVar[str] = "general"
-    columns: ClassVar[frozenset[str]] = frozenset({"op", "shape"})
+    columns: ClassVar[tuple[frozenset[str], ...]] = tuple(
+        frozenset({"op", "shape", time, device})
+        for time in ("time_us", "seconds")
+        for device in ("device", "arch")
+    )
 
-    def recognise(self, columns: Collection[str], path: Path) -> bool:
-        """Rows need a time and a device too, either of which has two spellings."""
-        has = set(columns)
-        return super().recognise(columns, path) and bool(
-            has & {"time_us", "seconds"} and has & {"device", "arch"}
-        )
-
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        del given
-        for row in frame.to_dict("records"):
-            yield _case({str(name): value for name, value in row.items() if _present(value)})
+        yield from each(map(_filled, frame.to_dict("records")), _case)
+
+
+def _filled(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in row.items() if _present(value)}
 
 
 def _case(row: Mapping[str, Any]) -> Case:

@@ -1,21 +1,23 @@
-"""Microbenchmarks: streaming kernels as times, figures of the hierarchy beside the tables'.
+"""Microbenchmarks: streaming kernels as times, figures of the memory hierarchy as figures.
 
 A stream of known size is an element-wise operation (copy, add, triad) and becomes a case;
 latencies, bandwidths and sizes of levels become figures. Other programs of the HIP suite are
 predicted where their sources are given. Rows of parts of a device (one die, fewer compute units)
-and of kernels no op stands for say so.
+and of kernels without an op have no op and a reason.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from calibration import hip_suite
+from calibration.hip_program import HipProgram
 from wavecast import arch
-from wavecast.bench.accuracy import hip_suite
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Figure, Given, device_of
-from wavecast.bench.accuracy.hip_program import HipProgram
+from wavecast.bench.accuracy.cases import Case, MeasuredFigure, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.model.chip import Chip
 from wavecast.model.memory import hbm_bandwidth, mall_bandwidth
@@ -40,22 +42,28 @@ LEVELS: Final = {
 """Metric of mt4g -> level of `Chip.latency`."""
 
 
-class Microbench(Dataset):
+class Microbench(Importer):
     """Measurements of `microbench.parquet`."""
 
     name = "microbench"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {"arch", "device", "bench", "metric", "param", "value", "unit"}
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset({"arch", "device", "bench", "metric", "param", "value", "unit"}),
     )
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case | Figure]:
-        sources = str(given.sources) if given.sources is not None else ""
-        for row in frame.to_dict("records"):
-            yield _program(row, sources) or _row(row)
+    def __init__(self, sources: Path | None = None) -> None:
+        """`sources` is a checkout of the HIP suite; without it its rows have no op."""
+        self.sources = "" if sources is None else str(sources)
+
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case | MeasuredFigure]:
+        """One case or figure per row."""
+        yield from each(frame.to_dict("records"), self._item)
+
+    def _item(self, row: dict[str, Any]) -> Case | MeasuredFigure:
+        return _program(row, self.sources) or _row(row)
 
 
 def _program(row: dict[str, Any], sources: str) -> Case | None:
-    """A row of the HIP suite, where its sources are given and no element-wise op stands for it."""
+    """A row of the HIP suite, where its sources are given and no element-wise op represents it."""
     program = str(row["metric"])
     size = re.search(r"problem_size=(.*?),iterations=", str(row["param"]))
     if not sources or size is None or program in KERNELS or program not in hip_suite.PROGRAMS:
@@ -77,7 +85,7 @@ def _program(row: dict[str, Any], sources: str) -> Case | None:
     )
 
 
-def _row(row: dict[str, Any]) -> Case | Figure:
+def _row(row: dict[str, Any]) -> Case | MeasuredFigure:
     bench, metric, param = str(row["bench"]), str(row["metric"]), str(row["param"])
     value, unit = float(row["value"]), str(row["unit"])
     device, reason = _device(str(row["arch"]), str(row["device"]))
@@ -95,7 +103,7 @@ def _row(row: dict[str, Any]) -> Case | Figure:
             reason=why or reason,
         )
     expected, missing = _expected(metric, device) if device else (None, reason)
-    return Figure(
+    return MeasuredFigure(
         kind=bench,
         name=f"{metric} {param}".strip(),
         device=device,

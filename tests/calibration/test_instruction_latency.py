@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.bench.accuracy.datasets import Given, adapter
+from tests.calibration.support import importer
+from wavecast.bench.accuracy.cases import MeasuredFigure
 
 pd = pytest.importorskip("pandas")
 
@@ -20,7 +21,9 @@ def test_rows_of_a_trace() -> None:
         ],
         columns=["arch", "instruction", "hitcount", "latency_cycles_total"],
     )
-    label, add, wait, never, exp = adapter("instruction_latency").cases(frame, Given())
+    cases = importer(frame.columns).cases(frame)
+    figures = [case for case in cases if isinstance(case, MeasuredFigure)]
+    label, add, wait, never, exp = figures
     assert (label.expected, label.reason) == (None, "the row is no instruction")
     assert (add.kind, add.measured, add.expected, add.device) == ("issue valu", 4.5, 4, "mi300x")
     assert (wait.expected, never.expected) == (None, None)

@@ -1,28 +1,29 @@
-"""Collectives: one row per measured size, with the channels and what ran beside it."""
+"""Collectives: one row per measured size, with the channels and what ran at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Figure, Given, device_of
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.model.ops.collectives import FUNCTIONS, Collective
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Collectives(Dataset):
+class Collectives(Importer):
     """Measurements of `collectives.parquet`."""
 
     name = "collectives"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {"op", "gpus", "bytes", "nccl_channels", "time_us", "note", "busbw_gbps"}
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset({"op", "gpus", "bytes", "nccl_channels", "time_us", "note", "busbw_gbps"}),
     )
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case | Figure]:  # noqa: ARG002
-        for row in frame.to_dict("records"):
-            yield case(row)
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """One case per row."""
+        yield from each(frame.to_dict("records"), case)
 
 
 def case(row: dict[str, Any]) -> Case:
@@ -58,7 +59,7 @@ def case(row: dict[str, Any]) -> Case:
 
 
 def _timing(note: str) -> str:
-    """nccl-tests says how it launched; the rest are calls of torch.distributed."""
+    """The note of nccl-tests states how it launched; other rows are calls of torch.distributed."""
     if "graph" in note:
         return "kernel"
     return "launch" if "launch" in note else "torch"

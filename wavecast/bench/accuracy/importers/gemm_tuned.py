@@ -1,11 +1,13 @@
-"""Tuned matrix products: per shape the fastest of a tuner's kernels (ROCm/aiter)."""
+"""Tuned matrix products: the fastest of a tuner's kernels for each shape (ROCm/aiter)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of, rows
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers import aiter
+from wavecast.bench.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
 from wavecast.model.ops.gemm import Gemm
 from wavecast.model.ops.gemm.formats import canonical
@@ -14,21 +16,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class GemmTuned(Dataset):
-    """One row per tuned problem. Which library won is shown, not told to the prediction."""
+class GemmTuned(Importer):
+    """One row per tuned problem. The library that won is a label, which no prediction uses."""
 
     name: ClassVar[str] = "gemm_tuned"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("arch", "cu_count", "dtype_a", "dtype_out", "scaling", "b_preshuffled", "bias"),
-            *("M", "N", "K", "batch", "library", "kernel", "split_k", "time_us"),
-        }
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {
+                *("arch", "cu_count", "dtype_a", "dtype_out", "scaling", "b_preshuffled", "bias"),
+                *("M", "N", "K", "batch", "library", "kernel", "split_k", "time_us"),
+            }
+        ),
     )
+    conversions: ClassVar = {aiter.GEMM: aiter.gemm}
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        del given
-        yield from map(_case, rows(frame))
+        yield from each(rows(frame), _case)
 
 
 def _case(row: Mapping[str, Any]) -> Case:
@@ -63,13 +67,13 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
         dtype=dtype,
         out=str(row.get("dtype_out", "")),
         scaling=scaling(row),
-        layout="preshuffled" if row["b_preshuffled"] else "plain",
+        layout="preshuffled" if truth(row["b_preshuffled"]) else "plain",
         bias=str(row.get("bias", "")).lower() == "true",
     )
 
 
 def scaling(row: Mapping[str, Any]) -> str:
-    """The kind of scales a row describes in words."""
+    """The op's name of the scales that a row describes in words."""
     text = str(row.get("scaling", ""))
     if "e8m0" in text or "mx" in text:
         return "mx"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each, truth
 from wavecast.errors import WavecastError
 from wavecast.model.ops.attention import Attention
 
@@ -22,33 +23,37 @@ LIBRARIES = (
     ("aiter", "asm"),
     ("asm", "asm"),
 )
-"""Words in the name of a library, the first that occurs decides, and what the op calls it."""
+"""Words in the name of a library and the op's name of it; the first word that occurs decides."""
 
 _SPLITS = re.compile(r"num_kv_splits=(\d+)")
 _LENGTHS = re.compile(r"n_ctx=\[([\d, ]+)\]")
 _CALLED = ("fwd", "bwd")
-"""Directions timed around a call from Python, but for CK's, which a C++ program times."""
+"""Directions timed around a call from Python, except those of CK, which a C++ program times."""
 _LATENT_BOARD = "gfx950"
-"""Board of the latent decode rows that state none: their times step at every 256 workgroups, the
-CUs of gfx950 boards (gfx942 boards have 304, 228 or 80), and their bytes exceed gfx942's memory."""
+"""Board of the latent decode rows that state none: their times rise every 256 workgroups, the CUs
+of gfx950 boards (gfx942 boards have 304, 228 or 80), and their bytes exceed gfx942's memory."""
 
 
-class AttentionPublished(Dataset):
-    """One row per time, with sizes, mask, library and what is known of the kernel."""
+class AttentionPublished(Importer):
+    """One row per time, with sizes, mask, library and the known properties of the kernel."""
 
     name: ClassVar[str] = "attention_published"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("direction", "dtype", "batch", "heads_q", "heads_kv", "seq_q", "seq_k"),
-            *("head_dim", "head_dim_v", "causal", "library", "time_us"),
-        }
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {
+                *("direction", "dtype", "batch", "heads_q", "heads_kv", "seq_q", "seq_k"),
+                *("head_dim", "head_dim_v", "causal", "library", "time_us"),
+            }
+        ),
     )
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        del given
-        for row in frame.to_dict("records"):
-            yield _case({str(name): value for name, value in row.items() if _present(value)})
+        yield from each(map(_filled, frame.to_dict("records")), _case)
+
+
+def _filled(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in row.items() if _present(value)}
 
 
 def _case(row: Mapping[str, Any]) -> Case:
@@ -103,7 +108,7 @@ def _op(row: Mapping[str, Any], direction: str, library: str) -> Attention:
         head_v=int(row["head_dim_v"]),
         dtype=dtype.split(" ")[0].rstrip("?"),
         kv_dtype="fp8" if "fp8 kv" in dtype else "",
-        causal=bool(row["causal"]),
+        causal=truth(row["causal"]),
         backward=direction == "bwd",
         latent=direction == "mla_decode",
         library=_library(library),
@@ -114,7 +119,7 @@ def _op(row: Mapping[str, Any], direction: str, library: str) -> Attention:
 
 
 def _library(name: str) -> str:
-    """What the op calls a library; one it does not know counts as the best."""
+    """The op's name of a library; an unknown one counts as the best."""
     return next((known for word, known in LIBRARIES if word in name.lower()), "")
 
 

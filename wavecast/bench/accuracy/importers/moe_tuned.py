@@ -1,7 +1,8 @@
-"""Fused mixture-of-experts times of AITER's tuner: winners, and every kernel tried.
+"""Fused mixture-of-experts times of AITER's tuner: winners, and all candidate kernels.
 
-The tuner adds the device time of a stage's kernels; routing is random, caches are cold, sorting and
-the quantisation of the input are left out (csrc/ck_gemm_moe_2stages_codegen/gemm_moe_tune.py).
+The tuner adds the device times of a stage's kernels. Routing is random, caches are cold; sorting
+and the quantisation of the input are not timed
+(csrc/ck_gemm_moe_2stages_codegen/gemm_moe_tune.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given, device_of, rows
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers import aiter
+from wavecast.bench.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
 from wavecast.model.ops.gemm.formats import canonical
 from wavecast.model.ops.moe import FusedMoe
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARTS = {"both": "layer", "stage1": "gate-up", "stage2": "down", "asm_1stage": "one-kernel"}
-"""What the tuner calls a stage, and what the op calls it."""
+"""Name of a stage in the tuner, and in the op."""
 SCALINGS = {
     "per_1x32": "mx",
     "per_1x128": "block",
@@ -42,21 +45,24 @@ _TILES = (
 """Rows and columns of a tile in the names of CK, FlyDSL and assembly kernels."""
 
 
-class MoeTuned(Dataset):
+class MoeTuned(Importer):
     """One row per kernel or pair of kernels of a problem."""
 
     name: ClassVar[str] = "moe_tuned"
-    columns: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("tokens", "model_dim", "inter_dim", "experts", "topk", "dtype_a", "dtype_w"),
-            *("quant", "stage", "block_m", "kernel", "kernel1", "kind", "time_us"),
-        }
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {
+                *("tokens", "model_dim", "inter_dim", "experts", "topk", "dtype_a", "dtype_w"),
+                *("quant", "stage", "block_m", "kernel", "kernel1", "kind", "time_us"),
+            }
+        ),
     )
+    conversions: ClassVar = {aiter.MOE: aiter.moe}
 
-    def cases(self, frame: pd.DataFrame, given: Given) -> Iterator[Case]:
-        """One case per row. Of the winners of a problem the fastest is what a library reaches."""
-        del given
-        cases = [_case(row) for row in rows(frame)]
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """One case per row. Of the winners of one problem only the fastest has an op: the time a
+        library reaches."""
+        cases = list(each(rows(frame), _case))
         best: dict[tuple[object, str], Case] = {}
         for case in cases:
             if not case.reason and case.labels["part"] == "layer":
@@ -65,7 +71,7 @@ class MoeTuned(Dataset):
                     best[key] = case
         for case in cases:
             chosen = best.get((case.op, case.device), case)
-            if case.labels["part"] == "layer" and chosen is not case:
+            if case.labels.get("part") == "layer" and chosen is not case:
                 case = replace(case, op=None, reason=SUPERSEDED)
             yield case
 
@@ -80,7 +86,7 @@ def sizes_and_formats(row: Mapping[str, Any]) -> dict[str, Any]:
         "inter": int(row["inter_dim"]),
         "experts": int(row["experts"]),
         "topk": int(row["topk"]),
-        "gated": bool(row.get("gated", 1)),
+        "gated": truth(row.get("gated", 1)),
         "dtype": dtype,
         "weights": weights,
         "scaling": scaling,
