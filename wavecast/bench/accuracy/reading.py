@@ -68,10 +68,13 @@ def _table(path: Path, name: str) -> MeasurementTable:
     if name.endswith(".parquet"):
         return MeasurementTable(pd.read_parquet(path))
     if name.endswith(".jsonl"):
+        lines = list(filter(str.strip, _text(path).splitlines()))
+        if not all(line.lstrip().startswith("{") for line in lines):
+            return _good_documents(lines)
         try:
             return MeasurementTable(pd.read_json(path, lines=True))
         except (AttributeError, TypeError, ValueError):
-            return _good_documents(path)
+            return _good_documents(lines)
     try:
         frame = pd.read_csv(path, low_memory=False)
     except (pd.errors.ParserError, UnicodeDecodeError):
@@ -105,15 +108,15 @@ def _good_lines(path: Path) -> MeasurementTable:
     return MeasurementTable(pd.read_csv(good, low_memory=False), rejected)
 
 
-def _good_documents(path: Path) -> MeasurementTable:
-    """A file of JSON lines without the lines that are not JSON objects.
+def _good_documents(lines: Sequence[str]) -> MeasurementTable:
+    """JSON lines without those that are not JSON objects.
 
     Raises ValueError where no line is left.
     """
     import pandas as pd
 
     good, rejected = [], Counter[str]()
-    for line in filter(str.strip, _text(path).splitlines()):
+    for line in lines:
         if isinstance(_document(line), dict):
             good.append(line)
         else:
