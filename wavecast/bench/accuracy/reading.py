@@ -68,7 +68,7 @@ def _table(path: Path, name: str) -> MeasurementTable:
     if name.endswith(".parquet"):
         return MeasurementTable(pd.read_parquet(path))
     if name.endswith(".jsonl"):
-        lines = list(filter(str.strip, _text(path).splitlines()))
+        lines = list(filter(str.strip, _text(path).split("\n")))
         if not all(line.lstrip().startswith("{") for line in lines):
             return _good_documents(lines)
         try:
