@@ -7,7 +7,7 @@ from typing import Any
 
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.bench.diff.bisect import Found, Probe
-from wavecast.bench.diff.result import Delta, Diff, KernelDiff, Line, Region, Row
+from wavecast.bench.diff.result import Delta, Diff, DiffLine, DiffRegion, DiffRow, KernelDiff
 from wavecast.pipeline.result import Failure
 from wavecast.report.entry_values import number
 from wavecast.rules.finding import Finding
@@ -84,7 +84,7 @@ def _delta(delta: Delta) -> dict[str, Any]:
     return {"before": number(delta.before), "after": number(delta.after)}
 
 
-def _region(region: Region) -> dict[str, Any]:
+def _region(region: DiffRegion) -> dict[str, Any]:
     return {
         "loop": region.loop,
         "line_before": region.lines[0] or None,
@@ -112,11 +112,11 @@ def _loop(loop: LoopAnalysis | None) -> dict[str, Any] | None:
     }
 
 
-def _row(row: Row) -> list[Any]:
+def _row(row: DiffRow) -> list[Any]:
     return [row.kind, row.before, row.after, row.before_text, row.after_text]
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: DiffLine) -> dict[str, Any]:
     return {
         "file": line.file,
         "line_before": line.before or None,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from wavecast.bench.gate.verdict import Judged, Status, Verdict
+from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
 from wavecast.report import sarif
 from wavecast.report.gate import headline, line
@@ -23,7 +23,7 @@ _MEANINGS: Final = {
 }
 
 
-def document(verdict: Verdict) -> dict[str, Any]:
+def document(verdict: GateVerdict) -> dict[str, Any]:
     """The verdict as JSON-ready values: what breaks the gate, what is new, what is better, and how
     many figures were the same."""
     return {
@@ -40,7 +40,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def junit(verdict: Verdict) -> str:
+def junit(verdict: GateVerdict) -> str:
     """One test case per figure and per subject that has none, a suite per device. The format is the
     one Jenkins, GitLab and GitHub's reporters read: testsuites, testsuite, testcase, failure."""
     root = ElementTree.Element("testsuites", name="wavecast gate")
@@ -75,7 +75,7 @@ def junit(verdict: Verdict) -> str:
     )
 
 
-def sarif_log(verdict: Verdict) -> dict[str, Any]:
+def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
     """What breaks the gate as results of one run; the rule is the KPI, or the status where no
     figure is at fault."""
     broken = verdict.broken
@@ -106,7 +106,7 @@ def sarif_log(verdict: Verdict) -> dict[str, Any]:
     return sarif.run(rules, results)
 
 
-def workflow_commands(verdict: Verdict) -> list[str]:
+def workflow_commands(verdict: GateVerdict) -> list[str]:
     """Workflow commands that show what broke at its line in a pull request. Properties and text
     are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
     found = []

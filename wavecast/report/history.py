@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.history.series import Change, History, Point, Series
+from wavecast.bench.history.series import History, LevelChange, Point, Series
 from wavecast.bench.records import Figure
 from wavecast.report.bench import figure
 from wavecast.report.terminal_text import safe
@@ -45,7 +45,7 @@ def render(found: History, console: Console, *, everything: bool = False) -> Non
                 str(len(series.changes) or ""),
             )
         console.print(table)
-    by_run: dict[str, list[tuple[Series, Change]]] = {}
+    by_run: dict[str, list[tuple[Series, LevelChange]]] = {}
     for series in shown:
         for change in series.changes:
             by_run.setdefault(series.points[change.at].run.id, []).append((series, change))
@@ -127,7 +127,7 @@ def point_title(series: Series, point: Point) -> str:
     return "\n".join([*parts, point.run.started[:19].replace("T", " ") + " UTC"])
 
 
-def line(series: Series, change: Change) -> str:
+def line(series: Series, change: LevelChange) -> str:
     """A change in one line, without the subject."""
     before, after = (shown_value(series, value) for value in (change.before, change.after))
     kind = " ".join(filter(None, (percent(change), word(series, change))))
@@ -135,12 +135,12 @@ def line(series: Series, change: Change) -> str:
     return f"{name}: {before} → {after}, {kind}; {told(series, change)}"
 
 
-def percent(change: Change) -> str:
+def percent(change: LevelChange) -> str:
     """`+5.1%`, "" from or to zero."""
     return "" if change.ratio is None else f"{change.ratio - 1:+.1%}"
 
 
-def told(series: Series, change: Change) -> str:
+def told(series: Series, change: LevelChange) -> str:
     """What is known of a change, without its values: `4 commits since 1a2b3c4d, triton 3.8.0 …`."""
     last = f"since {run_name(series.points[change.at - 1])}"
     if change.commits:
@@ -151,7 +151,7 @@ def told(series: Series, change: Change) -> str:
     return ", ".join(parts)
 
 
-def word(series: Series, change: Change) -> str:
+def word(series: Series, change: LevelChange) -> str:
     """`slower`, `faster`, `worse`, `better`."""
     if series.kpi.unit == "s":
         return "slower" if change.worse else "faster"
@@ -208,7 +208,7 @@ def document(found: History) -> dict[str, Any]:
     }
 
 
-def _line(series: Series, change: Change) -> Text:
+def _line(series: Series, change: LevelChange) -> Text:
     before, after = (shown_value(series, value) for value in (change.before, change.after))
     style = "red" if change.worse else "green"
     kind = " ".join(filter(None, (percent(change), word(series, change))))

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from wavecast.bench.diff.figures import counts, deltas, figures, resources
-from wavecast.bench.diff.places import Place, Places
+from wavecast.bench.diff.places import LineMatcher, LinePair
 from wavecast.bench.diff.regions import Weights, regions, responsible
-from wavecast.bench.diff.result import Delta, Diff, KernelDiff, Line
+from wavecast.bench.diff.result import Delta, Diff, DiffLine, KernelDiff
 from wavecast.bench.diff.sides import Side
 from wavecast.bench.diff.spent import basis_of, spent
 from wavecast.pipeline.result import Explanation
@@ -115,7 +115,7 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
     if before is None or after is None:
         return entry
     basis = basis_of(before, after)
-    places = Places(before.code, after.code, roots)
+    places = LineMatcher(before.code, after.code, roots)
     weights = spent(before, basis), spent(after, basis)
     parts = regions(before, after, weights, places)
     gone, new = _findings(before, after, places)
@@ -133,15 +133,15 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
 
 
 def _lines(
-    before: Explanation, after: Explanation, weights: Weights, places: Places
-) -> tuple[Line, ...]:
+    before: Explanation, after: Explanation, weights: Weights, places: LineMatcher
+) -> tuple[DiffLine, ...]:
     """Source lines by how much they changed, the largest change first."""
     if not all(weights):
         return ()
-    totals: tuple[dict[Place, float], dict[Place, float]] = ({}, {})
+    totals: tuple[dict[LinePair, float], dict[LinePair, float]] = ({}, {})
     for side, one in enumerate((before, after)):
         assert one.program is not None
-        known: dict[int, Place | None] = {}
+        known: dict[int, LinePair | None] = {}
         for instruction in one.program.instructions:
             key = id(instruction.location)
             if key not in known:
@@ -149,7 +149,7 @@ def _lines(
             place = known[key] or ("", 0, 0)
             totals[side][place] = totals[side].get(place, 0.0) + weights[side][instruction.index]
     found = [
-        Line(*place, places.text(place), Delta("line", totals[0].get(place, 0.0),
+        DiffLine(*place, places.text(place), Delta("line", totals[0].get(place, 0.0),
                                                totals[1].get(place, 0.0)))
         for place in dict.fromkeys([*totals[0], *totals[1]])
     ]  # fmt: skip
@@ -157,7 +157,7 @@ def _lines(
 
 
 def _findings(
-    before: Explanation, after: Explanation, places: Places
+    before: Explanation, after: Explanation, places: LineMatcher
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Findings gone and new: those of one rule are the same on the same line, then in order."""
     gone, new = list(before.findings), list(after.findings)
@@ -171,7 +171,7 @@ def _findings(
     return tuple(gone), tuple(new)
 
 
-def _finding(finding: Finding, places: Places, side: int, by_line: bool) -> tuple:
+def _finding(finding: Finding, places: LineMatcher, side: int, by_line: bool) -> tuple:
     place = places.of(finding.location, side) if by_line else None
     return finding.rule, finding.severity, place
 

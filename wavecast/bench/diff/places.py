@@ -8,11 +8,11 @@ from pathlib import Path, PurePath
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.instruction import SourceLocation
 
-Place = tuple[str, int, int]
+LinePair = tuple[str, int, int]
 """A line of a file in both versions: file, number before, number after; 0 where it is not there."""
 
 
-class Places:
+class LineMatcher:
     """Says of a location of either version which line of both it is.
 
     Lines of the kernel's own file are matched by text, as far as the compiler kept it; lines of
@@ -33,7 +33,7 @@ class Places:
                 self._forth[first[start + offset][0]] = second[other + offset][0]
         self._back = {after: before for before, after in self._forth.items()}
 
-    def of(self, location: SourceLocation | None, side: int) -> Place | None:
+    def of(self, location: SourceLocation | None, side: int) -> LinePair | None:
         """The line of a location of a version (0 before, 1 after), at its outermost call site."""
         if location is None:
             return None
@@ -46,7 +46,7 @@ class Places:
         before, after = (line, other) if side == 0 else (other, line)
         return PurePath(self._codes[1].source).name, before, after
 
-    def text(self, place: Place) -> str:
+    def text(self, place: LinePair) -> str:
         """The text of a line, the later version's first; "" where no compiler kept it."""
         name, before, after = place
         if name != PurePath(self._codes[1].source).name:
@@ -79,4 +79,4 @@ def _same_file(one: str, other: str) -> bool:
     return bool(one) and bool(other) and first.name == second.name
 
 
-__all__ = ["Place", "Places"]
+__all__ = ["LineMatcher", "LinePair"]

@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.bench.diff.assembly import side_by_side
-from wavecast.bench.diff.places import Place, Places
-from wavecast.bench.diff.result import Delta, Region
+from wavecast.bench.diff.places import LineMatcher, LinePair
+from wavecast.bench.diff.result import Delta, DiffRegion
 from wavecast.isa.instruction import Instruction
 from wavecast.pipeline.result import Explanation
 
@@ -22,12 +22,12 @@ class _Loops:
 
     analyses: dict[int, LoopAnalysis]
     children: dict[int | None, list[int]]
-    places: dict[int, Place | None]
+    places: dict[int, LinePair | None]
 
 
 def regions(
-    before: Explanation, after: Explanation, weights: Weights, places: Places
-) -> tuple[Region, ...]:
+    before: Explanation, after: Explanation, weights: Weights, places: LineMatcher
+) -> tuple[DiffRegion, ...]:
     """The code outside of loops, then every loop of either version, outer before inner."""
     sides = (before, after)
     loops = tuple(_loops(one, places, side) for side, one in enumerate(sides))
@@ -36,7 +36,7 @@ def regions(
     return tuple(found)
 
 
-def responsible(found: Sequence[Region]) -> Region | None:
+def responsible(found: Sequence[DiffRegion]) -> DiffRegion | None:
     """The region where most of the change of the whole takes place; where the whole takes as long
     as before, the one that changed most; None where none did."""
     changes = [region.spent.difference for region in found]
@@ -54,7 +54,7 @@ def responsible(found: Sequence[Region]) -> Region | None:
     return found[max(range(len(found)), key=lambda i: sign * changes[i])]
 
 
-def _loops(one: Explanation, places: Places, side: int) -> _Loops:
+def _loops(one: Explanation, places: LineMatcher, side: int) -> _Loops:
     analyses = {loop.index: loop for loop in one.analysis.loops}
     children: dict[int | None, list[int]] = {}
     if one.program is not None:
@@ -79,8 +79,8 @@ def _matched(
     """Pairs of loops at one depth, in matched parents: first those on one source line, then, where
     as many are left between two that match, in order."""
     first, second = before.children.get(parents[0], []), after.children.get(parents[1], [])
-    mine: list[Place | int] = [before.places[i] or i for i in first]
-    its: list[Place | int] = [after.places[i] or i for i in second]
+    mine: list[LinePair | int] = [before.places[i] or i for i in first]
+    its: list[LinePair | int] = [after.places[i] or i for i in second]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, mine, its, autojunk=False).get_opcodes():
         paired = min(i2 - i1, j2 - j1) if tag in ("equal", "replace") else 0
         for offset in range(paired):
@@ -104,8 +104,8 @@ def _region(
     weights: Weights,
     pair: tuple[int | None, int | None],
     loops: tuple[_Loops, ...],
-    places: Places,
-) -> Region:
+    places: LineMatcher,
+) -> DiffRegion:
     outside = pair == (None, None)
     code: list[list[Instruction]] = []
     lines: list[int] = []
@@ -122,7 +122,7 @@ def _region(
         sum(weight[i.index] for i in mine) if weight else _slowest(loop)
         for mine, weight, loop in zip(code, weights, analyses, strict=True)
     ]
-    return Region(
+    return DiffRegion(
         loop=not outside,
         before=analyses[0],
         after=analyses[1],

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.bench.gate.baseline import Baseline, Entry, Key
+from wavecast.bench.gate.baseline import Baseline, BaselineEntry, Key
 from wavecast.bench.gate.guards import NOWHERE, Guard, family
 from wavecast.bench.gate.measuring import Taken
 from wavecast.bench.gate.thresholds import passes, worse
-from wavecast.bench.gate.verdict import BREAKING, Judged, Status, Verdict
+from wavecast.bench.gate.verdict import BREAKING, GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.bench.measure.sampling import half_width
-from wavecast.bench.records import Figure, Record
+from wavecast.bench.records import BenchRecord, Figure
 
 Scope = Callable[[Key], bool]
 """Whether an entry of the baseline was to be measured."""
@@ -27,7 +27,7 @@ class _New:
     """A record the baseline has no entry of."""
 
     key: Key
-    entry: Entry
+    entry: BaselineEntry
 
 
 def everything(_: Key) -> bool:
@@ -52,7 +52,7 @@ def judge(
     scope: Scope = everything,
     *,
     strict: bool = False,
-) -> Verdict:
+) -> GateVerdict:
     """What is worse, wrong, gone, new or better than the baseline."""
     found: list[Judged] = []
     new: list[_New] = []
@@ -64,7 +64,7 @@ def judge(
             measured.add(key)
             before = baseline.entries.get(key)
             if before is None and not record.refused:
-                new.append(_New(key, Entry.of(record, one.codes.get(key[0], ""))))
+                new.append(_New(key, BaselineEntry.of(record, one.codes.get(key[0], ""))))
             found += _record(before, record, one)
         if one.failed:
             shown = f"{one.guard.kind} {one.guard.shown}"
@@ -76,14 +76,14 @@ def judge(
         if (family(kind, name), key[1]) not in failed:  # that it failed is said already
             found.append(Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new)))
     found.sort(key=lambda one: _ORDER.index(one.status))
-    return Verdict(tuple(found), strict, _notes(baseline, taken))
+    return GateVerdict(tuple(found), strict, _notes(baseline, taken))
 
 
 def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everything) -> Baseline:
     """The baseline with what was measured. Entries of what failed, or is wrong, stay as they were;
     others of the scope that were not measured are dropped."""
     keep = {(family(one.guard.kind, one.guard.name), one.device) for one in taken if one.failed}
-    found: dict[Key, Entry] = {}
+    found: dict[Key, BaselineEntry] = {}
     wrong = {
         (record.subject.key, one.device)
         for one in taken
@@ -98,11 +98,11 @@ def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everythin
         for record in one.records:
             if not record.refused:
                 subject = record.subject.key
-                found[subject, one.device] = Entry.of(record, one.codes.get(subject, ""))
+                found[subject, one.device] = BaselineEntry.of(record, one.codes.get(subject, ""))
     return Baseline(found)
 
 
-def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judged]:
+def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> Iterator[Judged]:
     subject, device = record.subject.key, taken.device
     place, code = taken.places.get(subject, NOWHERE), taken.codes.get(subject, "")
     if record.refused:
@@ -158,8 +158,8 @@ def _why(
     old: float | None,
     value: float,
     limit: float | None,
-    record: Record,
-    before: Entry | None,
+    record: BenchRecord,
+    before: BaselineEntry | None,
     code: str,
 ) -> str:
     """One line: what the figure is, by how much it changed, and what else is known of why."""
@@ -193,7 +193,7 @@ def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
 
 
 def _notes(baseline: Baseline, taken: Sequence[Taken]) -> tuple[str, ...]:
-    records: Mapping[Key, Record] = {
+    records: Mapping[Key, BenchRecord] = {
         (record.subject.key, one.device): record for one in taken for record in one.records
     }
     changed = {

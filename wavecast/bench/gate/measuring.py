@@ -12,11 +12,11 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.gate.codes import code_of
-from wavecast.bench.gate.guards import NOWHERE, Guard, Place
+from wavecast.bench.gate.guards import NOWHERE, Guard, SourceLine
 from wavecast.bench.gate.scripts import EnvironmentOf, script_records
 from wavecast.bench.measure import offline
 from wavecast.bench.measure.workload import Workload, workload
-from wavecast.bench.records import Environment, Figure, Record
+from wavecast.bench.records import BenchRecord, Environment, Figure
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.errors import CaptureError, NothingAnalysed, WavecastError
@@ -31,9 +31,9 @@ class Taken:
 
     guard: Guard
     device: str
-    records: tuple[Record, ...] = ()
+    records: tuple[BenchRecord, ...] = ()
     failed: str = ""
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, SourceLine] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -98,7 +98,7 @@ def _records(
     launches: Sequence[Launch],
     device: Device,
     environment: Environment,
-) -> list[Record]:
+) -> list[BenchRecord]:
     work = made.work()
     if not (guard.execute or guard.checks):
         return offline.of_launches(made.subject, launches, device, environment, work=work)
@@ -208,7 +208,7 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= 200 else text[:200] + " …"
 
 
-def place_of(launch: Launch, root: Path) -> Place:
+def place_of(launch: Launch, root: Path) -> SourceLine:
     """Where a kernel is written, below the project's folder where it lies there."""
     code = launch.code
     if not code.source:
@@ -216,7 +216,7 @@ def place_of(launch: Launch, root: Path) -> Place:
     path = Path(code.source)
     with contextlib.suppress(ValueError):
         path = path.resolve().relative_to(root.resolve())
-    return Place(path.as_posix(), code.source_line)
+    return SourceLine(path.as_posix(), code.source_line)
 
 
 __all__ = ["Taken", "explained", "measure", "one_line", "place_of", "tensors"]

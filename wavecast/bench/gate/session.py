@@ -14,7 +14,7 @@ from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.measuring import Taken, measure
 from wavecast.bench.gate.scripts import EnvironmentOf
 from wavecast.bench.measure.environment import emulated_environment, now
-from wavecast.bench.records import Environment, Run
+from wavecast.bench.records import BenchRun, Environment
 from wavecast.bench.store.sqlite import open_store
 from wavecast.pipeline.processes import spread
 
@@ -28,7 +28,7 @@ _ROUNDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class GuardBatch:
     """Guards measured one after another in one process. `folders` go first into `sys.path`."""
 
     guards: tuple[Guard, ...]
@@ -52,7 +52,7 @@ def session(
     folders: Sequence[Path],
     *,
     jobs: int | None = None,
-    run: Run | None = None,
+    run: BenchRun | None = None,
     store: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> Session:
@@ -65,7 +65,7 @@ def session(
     if run is not None and store is not None:
         with open_store(store) as opened:
             opened.begin(run)
-    place = Batch(
+    place = GuardBatch(
         guards=(),
         root=str(root),
         folders=tuple(map(str, folders)),
@@ -85,7 +85,7 @@ def session(
 
 
 def _measured(
-    place: Batch, single: Sequence[Guard], jobs: int, found: Session, progress: Progress
+    place: GuardBatch, single: Sequence[Guard], jobs: int, found: Session, progress: Progress
 ) -> None:
     done = 0
     if jobs == 1:
@@ -98,7 +98,7 @@ def _measured(
     batches = [replace(place, guards=tuple(single[start::count])) for start in range(count)]
     progress(f"0/{len(single)}")
     while batches:
-        alone: list[Batch] = []
+        alone: list[GuardBatch] = []
         for batch, taken in spread(measured, batches, jobs):
             if taken is None and len(batch.guards) > 1:  # one of them took the process down
                 alone += [replace(batch, guards=(guard,)) for guard in batch.guards]
@@ -115,7 +115,7 @@ def _measured(
         batches = alone
 
 
-def measured(batch: Batch) -> list[Taken]:
+def measured(batch: GuardBatch) -> list[Taken]:
     """The guards of a batch, in this process."""
     root = Path(batch.root)
     environment_of = _environments(root)
@@ -167,4 +167,4 @@ def _complete(single: Sequence[Guard], found: Session) -> None:
     ]
 
 
-__all__ = ["Batch", "Session", "measured", "session"]
+__all__ = ["GuardBatch", "Session", "measured", "session"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wavecast.bench.gate.guards import NOWHERE, Place
+from wavecast.bench.gate.guards import NOWHERE, SourceLine
 
 
 class Status(StrEnum):
@@ -44,11 +44,11 @@ class Judged:
     after: float | None = None
     limit: float | None = None
     reason: str = ""
-    place: Place = NOWHERE
+    place: SourceLine = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """Everything a gate judged, what breaks it first. `notes` are lines for the reader."""
 
     judged: tuple[Judged, ...]
@@ -69,4 +69,4 @@ class Verdict:
         return tuple(one for one in self.judged if one.status is status)
 
 
-__all__ = ["BREAKING", "Judged", "Status", "Verdict"]
+__all__ = ["BREAKING", "GateVerdict", "Judged", "Status"]

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from wavecast.bench.records import Run
+from wavecast.bench.records import BenchRun
 
 _SECONDS: Final = 60
 
 
-def ordered(runs: Sequence[Run], folder: Path) -> tuple[list[Run], int]:
+def ordered(runs: Sequence[BenchRun], folder: Path) -> tuple[list[BenchRun], int]:
     """(runs in the order in which the checkout around `folder` has their commits, parents first and
     clean before changed; how many of them have commits it does not have). Those stand where they
     were measured: after all that were measured before them."""
@@ -21,7 +21,7 @@ def ordered(runs: Sequence[Run], folder: Path) -> tuple[list[Run], int]:
     by_time = sorted(runs, key=lambda run: run.started)
     known = [run for run in by_time if run.commit in places]
     known.sort(key=lambda run: (places[run.commit], run.dirty, run.started))
-    found: list[Run] = list(known)
+    found: list[BenchRun] = list(known)
     strangers = [run for run in by_time if run.commit not in places]
     for run in strangers:
         earlier = [at for at, other in enumerate(found) if other.started <= run.started]

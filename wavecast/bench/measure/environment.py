@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from wavecast import __version__
 from wavecast.arch import Device
-from wavecast.bench.records import Environment, Run
+from wavecast.bench.records import BenchRun, Environment
 
 
 def emulated_environment(device: Device, folder: Path | None = None) -> Environment:
@@ -55,11 +55,11 @@ def checkout(folder: Path | None = None) -> tuple[str, bool]:
     return commit, bool(_git(place, "status", "--porcelain", "--untracked-files=no"))
 
 
-def new_run(label: str = "", command: str = "") -> Run:
+def new_run(label: str = "", command: str = "") -> BenchRun:
     """A run that begins now, in the current checkout."""
     commit, dirty = checkout()
     shown = command or " ".join(["wavecast", *sys.argv[1:]])
-    return Run(uuid4().hex[:12], now(), label, shown, commit, dirty)
+    return BenchRun(uuid4().hex[:12], now(), label, shown, commit, dirty)
 
 
 def now() -> str:

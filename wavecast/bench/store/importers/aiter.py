@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wavecast.bench.accuracy.importers import aiter
-from wavecast.bench.records import Scalar, Subject
-from wavecast.bench.store.importers.source import Given, Imported, Source
-from wavecast.bench.store.importers.timings import About, Timing, grouped, imported
+from wavecast.bench.records import BenchSubject, Scalar
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.bench.store.importers.timings import About, ImportedTiming, grouped, imported
 from wavecast.errors import MissingTool
 
 _AXES: Final = (
@@ -25,12 +25,12 @@ _AXES: Final = (
 )
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A CSV file with the columns of its tuners."""
     return aiter.conversion(source.columns) is not None
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Every row with a time. Raises MissingTool without pandas, ValueError where no row can be
     read."""
     try:
@@ -55,15 +55,15 @@ def read(source: Source, given: Given) -> Imported:
     return imported(source, "aiter", grouped(times), given, About(notes=tuple(notes)))
 
 
-def _timing(row: Mapping[Any, Any]) -> Timing:
+def _timing(row: Mapping[Any, Any]) -> ImportedTiming:
     axes: dict[str, Scalar] = {
         name: row[name] for name in _AXES if name in row and row[name] not in ("", None)
     }
     kernel = str(row["kernel"])
     candidate = row.get("kind") == "candidate"
     units = row["cu_count"]
-    return Timing(
-        Subject("operator", f"aiter {row['op']}", axes, kernel if candidate else ""),
+    return ImportedTiming(
+        BenchSubject("operator", f"aiter {row['op']}", axes, kernel if candidate else ""),
         target=row["arch"],
         more={"compute_units": int(units)} if units == units else {},
         notes=(f"kernel {kernel}",) if kernel and not candidate else (),
