@@ -30,6 +30,7 @@ class GoldenFile:
         values = self.read()
         if self.update:
             values[key] = found
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False)
             self.path.write_text(text + "\n", encoding="utf-8")
             return

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2] / "wavecast"
 
 FLOORS = {
     "errors": 0,
+    "version": 0,
     "arch": 1,
     "isa": 2,
     "compile": 3,

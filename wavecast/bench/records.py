@@ -25,7 +25,7 @@ class BenchSubject:
 
     `kind` is `kernel` (a launch of a script or file), `operator` (of the library) or `callable`
     (a Python function); `name` the kernel's, operator's or `module:function`; `axes` the values it
-    was measured at (`{"rows": 8192, "dtype": "bfloat16"}`); `part` a kernel inside an operator or
+    was measured at (`{"rows": 8192, "dtype": "bfloat16"}`); `part` a kernel of an operator or
     callable, "" for all of it. Runs are compared subject by subject: two are the same when their
     `key` is.
     """
@@ -60,7 +60,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a run took place. Unknown entries are "".
+    """Where a run was measured. Unknown entries are "".
 
     `device` is the id of a device of `wavecast.arch` ("" for one that is not known), `board` the
     name its driver gives, `target` `gfx942` or `sm_90`; `emulated` says that no GPU was used.

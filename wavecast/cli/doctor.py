@@ -16,8 +16,8 @@ from wavecast.cli import streams
               show_default=True)  # fmt: skip
 def command(format_: str) -> None:
     """Show which inputs and targets work on this machine, and what to install for the others."""
-    from wavecast import __version__
     from wavecast.pipeline.capabilities import examine
+    from wavecast.version import __version__
 
     capabilities = examine()
     if format_ == "json":
@@ -36,7 +36,7 @@ def command(format_: str) -> None:
 def _show(capabilities: Any) -> None:
     from rich.table import Table
 
-    from wavecast import __version__
+    from wavecast.version import __version__
 
     console = streams.console()
     console.print(

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import click
 
-from wavecast import __version__
 from wavecast.cli import streams
 from wavecast.cli.commands import COMMANDS
 from wavecast.errors import UnknownName, WavecastError
+from wavecast.version import __version__
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from wavecast import __version__
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
 from wavecast.report import sarif, source
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.bench.diff.result import Diff
 from wavecast.report import diff_words, html, units
+from wavecast.version import __version__
 
 
 def render(found: Diff) -> str:

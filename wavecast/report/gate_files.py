@@ -58,9 +58,9 @@ def junit(verdict: GateVerdict) -> str:
                 suite, "testcase", classname=_clean(f"{device}.{one.subject}"),
                 name=one.kpi or str(one.status),
             )  # fmt: skip
-            if one.place.file:
-                case.set("file", _clean(one.place.file))
-                case.set("line", str(one.place.line))
+            if one.location.file:
+                case.set("file", _clean(one.location.file))
+                case.set("line", str(one.location.line))
             if verdict.breaks(one):
                 text = _clean(line(one))
                 failure = ElementTree.SubElement(case, "failure", message=text, type=one.status)
@@ -112,10 +112,10 @@ def workflow_commands(verdict: GateVerdict) -> list[str]:
     found = []
     for one in verdict.broken:
         properties = {"title": f"wavecast gate: {one.kpi or one.status}"}
-        if one.place.file and not one.place.file.startswith("/"):
-            properties = {"file": one.place.file, **properties}
-            if one.place.line:
-                properties["line"] = str(one.place.line)
+        if one.location.file and not one.location.file.startswith("/"):
+            properties = {"file": one.location.file, **properties}
+            if one.location.line:
+                properties["line"] = str(one.location.line)
         shown = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
         found.append(f"::error {shown}::{_data(line(one))}")
     return found
@@ -127,7 +127,7 @@ def _rule(one: Judged) -> str:
 
 def _location(one: Judged) -> dict[str, Any]:
     logical = {"name": one.subject, "kind": "function"}
-    return {**sarif.place(one.place.file, one.place.line, 0), "logicalLocations": [logical]}
+    return {**sarif.place(one.location.file, one.location.line, 0), "logicalLocations": [logical]}
 
 
 def _clean(text: str) -> str:

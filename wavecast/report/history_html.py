@@ -7,9 +7,9 @@ import hashlib
 
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.bench.history.series import History, Series
 from wavecast.report import history, history_plot, html
+from wavecast.version import __version__
 
 
 def render(found: History) -> str:

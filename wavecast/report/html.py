@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.model.prediction import FIDELITIES
 from wavecast.report import (
     accesses,
@@ -27,6 +26,7 @@ from wavecast.report import (
     units,
     words,
 )
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.pipeline.result import Report

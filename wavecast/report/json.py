@@ -12,10 +12,10 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from wavecast import __version__
 from wavecast.report import summary
 from wavecast.report.entry import kernel_entry
 from wavecast.report.entry_values import number
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.pipeline.result import Explanation, Report

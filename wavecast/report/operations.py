@@ -10,11 +10,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast import __version__
 from wavecast.report import prediction, units, words
 from wavecast.report.entry_values import number, plain
 from wavecast.report.terminal_prediction import sections
 from wavecast.report.terminal_text import safe
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.pipeline.operations import OperationReport, Outlook

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from wavecast import __version__
 from wavecast.emulate.trace.result import Stream, Trace
 from wavecast.isa.waits import awaits
 from wavecast.report import source
+from wavecast.version import __version__
 
 AXIS = "1 µs on the axis is one instruction executed by the wave; it is not time"
 _MOST_EVENTS = 500_000

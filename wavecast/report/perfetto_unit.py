@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wavecast import __version__
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.program import Program
 from wavecast.model.launch import Timing
 from wavecast.report import source
 from wavecast.report.perfetto import complete, named
+from wavecast.version import __version__
 
 EVENTS = 60_000
 """Instructions a timeline shows of each launch."""

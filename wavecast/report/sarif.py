@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from wavecast import __version__
 from wavecast.report import summary
 from wavecast.report.entry_values import number
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation

@@ -9,12 +9,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from wavecast import __version__
 from wavecast.emulate.trace.layout import per_lane
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.opcode import Space
 from wavecast.isa.waits import awaits
+from wavecast.version import __version__
 
 SCHEMA = "wavecast.trace/1"
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from wavecast import __version__
 from wavecast.bench.accuracy.scores import by_op
 from wavecast.report import html, units, validation_plot, validation_words
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.result import Validation

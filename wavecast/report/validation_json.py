@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from wavecast import __version__
+from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.bench.accuracy.outcome import ScoredProblem

@@ -1,9 +1,9 @@
-"""Quantiles of residuals for intervals, and how well such intervals hold what they have not seen.
+"""Quantiles of residuals for intervals, and the coverage of such intervals on left-out problems.
 
 An interval's ends are quantiles of log(measured / predicted) over problems. To be judged they are
 fitted on four fifths of the problems and tried on the rest (five folds), and again with whole
-groups (models, papers, files) held back. What is new differs from what was fitted more than one
-problem from the next: the quantiles are those that hold 80 % of held-back groups and problems.
+groups (models, papers, files) left out. New problems differ from the fitted ones more than fitted
+problems differ from each other: the quantiles contain 80 % of left-out groups and problems.
 """
 
 from __future__ import annotations
@@ -190,30 +190,32 @@ def _pooled(by_op: Mapping[str, Sequence[float] | np.ndarray]) -> Residuals:
 
 def _coverage(op: str, outcomes: Sequence[ScoredProblem]) -> Coverage:
     level = _level(outcomes)
-    held = _held_back(outcomes, _problem, (level,)).get(level)
-    by_group = _held_back(outcomes, _group, (level,)).get(level)
+    tried = _left_out_folds(outcomes, _problem, (level,)).get(level)
+    by_group = _left_out_folds(outcomes, _group, (level,)).get(level)
     return Coverage(
         op=op,
         n=len(outcomes),
         packaged=float(np.mean([outcome.covered for outcome in outcomes])),
-        by_problem=held[0] if held else None,
+        by_problem=tried[0] if tried else None,
         by_group=by_group[0] if by_group else None,
         groups=len({outcome.case.group for outcome in outcomes}),
         level=level,
-        width=held[1] if held else float("nan"),
+        width=tried[1] if tried else float("nan"),
     )
 
 
 def _level(outcomes: Sequence[ScoredProblem]) -> float:
-    """The least of `LEVELS` whose intervals hold 80 % of held-back groups and of problems."""
-    found = [held for unit in (_group, _problem) if (held := _held_back(outcomes, unit, LEVELS))]
+    """The least of `LEVELS` whose intervals contain 80 % of left-out groups and of problems."""
+    found = [
+        tried for unit in (_group, _problem) if (tried := _left_out_folds(outcomes, unit, LEVELS))
+    ]
     enough = (
-        level for level in LEVELS if all(held[level][0] >= intervals.COVERAGE for held in found)
+        level for level in LEVELS if all(tried[level][0] >= intervals.COVERAGE for tried in found)
     )
     return next(enough, LEVELS[-1])
 
 
-def _held_back(
+def _left_out_folds(
     outcomes: Sequence[ScoredProblem], unit: Callable[[ScoredProblem], str], levels: Sequence[float]
 ) -> dict[float, tuple[float, float]]:
     """By level: share of outcomes inside intervals fitted on the other folds, and the median width.
@@ -225,7 +227,7 @@ def _held_back(
         folds[_fold(unit(outcome))].append(outcome)
     if len({unit(outcome) for outcome in outcomes}) < FOLDS or len(folds) < 2:
         return {}
-    inside: dict[float, list[np.ndarray]] = defaultdict(list)
+    covered: dict[float, list[np.ndarray]] = defaultdict(list)
     widths: dict[float, list[np.ndarray]] = defaultdict(list)
     for fold, members in folds.items():
         rest = [o for other, known in folds.items() if other != fold for o in known]
@@ -235,11 +237,11 @@ def _held_back(
             for level in levels:
                 row = _quantiles(everything if key is None else cells[key], level)
                 low, high = min(0.0, row.low), max(0.0, row.high)
-                inside[level].append((low <= logs) & (logs <= high))
+                covered[level].append((low <= logs) & (logs <= high))
                 widths[level].append(np.full(len(logs), np.exp(high - low)))
     return {
         level: (
-            float(np.mean(np.concatenate(inside[level]))),
+            float(np.mean(np.concatenate(covered[level]))),
             float(np.median(np.concatenate(widths[level]))),
         )
         for level in levels

@@ -74,8 +74,8 @@ def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> RunCo
             if measured is not None:
                 noisy.append((len(found), measured))
             found.append(one)
-    for (place, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
-        found[place] = _judged(found[place], measured, p, across, criteria)
+    for (index, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
+        found[index] = _judged(found[index], measured, p, across, criteria)
     return RunComparison(
         tuple(before), tuple(after), tuple(found), across, _notes(before, after, across)
     )
@@ -108,14 +108,14 @@ def _alone(
     old: Mapping[Key, Mapping[str, BenchRecord]],
     new: Mapping[Key, Mapping[str, BenchRecord]],
 ) -> Compared:
-    """A subject of one side; if the other has the same one at other axes, that is said."""
+    """A subject of one side; where the other has the same one at other axes, a reason names it."""
     mine, other = (old, new) if key in old else (new, old)
     record = next(iter(mine[key].values()))
     subject = record.subject
     similar = [
         next(iter(records.values())).subject
-        for place, records in other.items()
-        if place not in mine and place[1] == key[1]
+        for other_key, records in other.items()
+        if other_key not in mine and other_key[1] == key[1]
     ]
     renamed = [s for s in similar if (s.kind, s.name, s.part) == (subject.kind, subject.name, subject.part)]  # noqa: E501  # fmt: skip
     verdict = FigureVerdict.GONE if key in old else FigureVerdict.NEW
@@ -290,7 +290,7 @@ def _judged(
 
 
 def _notes(before: Runs, after: Runs, across: bool) -> tuple[str, ...]:
-    """What differs between the places of both sides, for the reader to judge."""
+    """Differences between the environments of both sides, for the reader to judge."""
     found = []
     if across:
         found.append(

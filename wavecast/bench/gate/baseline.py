@@ -96,12 +96,12 @@ def write(baseline: Baseline, path: Path) -> None:
         }
     document = {"schema": f"{_SCHEMA}{VERSION}", "subjects": subjects}
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 

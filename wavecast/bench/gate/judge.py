@@ -39,11 +39,11 @@ def scope_of(guards: Sequence[Guard]) -> Scope:
     """The scope of a gate over some guards only: entries of their families on their devices."""
     wanted = {(family(guard.kind, guard.name), device) for guard in guards for device in guard.devices}  # noqa: E501  # fmt: skip
 
-    def inside(key: Key) -> bool:
+    def judges(key: Key) -> bool:
         kind, name = key[0].split(" ")[:2]
         return (family(kind, name), key[1]) in wanted
 
-    return inside
+    return judges
 
 
 def judge(
@@ -73,7 +73,7 @@ def judge(
     gone = [key for key in baseline.entries if scope(key) and key not in measured]
     for key in gone:
         kind, name = key[0].split(" ")[:2]
-        if (family(kind, name), key[1]) not in failed:  # that it failed is said already
+        if (family(kind, name), key[1]) not in failed:  # its failure is judged already
             found.append(Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new)))
     found.sort(key=lambda one: _ORDER.index(one.status))
     return GateVerdict(tuple(found), strict, _notes(baseline, taken))
@@ -104,19 +104,19 @@ def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everythin
 
 def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> Iterator[Judged]:
     subject, device = record.subject.key, taken.device
-    place, code = taken.places.get(subject, NOWHERE), taken.codes.get(subject, "")
+    location, code = taken.locations.get(subject, NOWHERE), taken.codes.get(subject, "")
     if record.refused:
-        yield Judged(subject, device, "", Status.WRONG, reason=record.refused, place=place)
+        yield Judged(subject, device, "", Status.WRONG, reason=record.refused, location=location)
         return
     if before is None:
         reason = "not in the baseline"
-        yield Judged(subject, device, "", Status.NEW, reason=reason, place=place)
+        yield Judged(subject, device, "", Status.NEW, reason=reason, location=location)
     after = {name: figure.value for name, figure in record.figures.items()}
     comparable = before is None or before.timing == record.conditions.timing
     if not comparable:
         assert before is not None
         timing = f"times are {record.conditions.timing}, the baseline's {before.timing}"
-        yield Judged(subject, device, "", Status.WRONG, reason=timing, place=place)
+        yield Judged(subject, device, "", Status.WRONG, reason=timing, location=location)
     for name, kpi in KPIS.items():
         threshold = taken.guard.thresholds.of(name)
         if threshold is None or (kpi.unit == "s" and not comparable):
@@ -126,7 +126,7 @@ def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> 
         if value is None:
             if old is not None:
                 why = f"no longer had: {'; '.join(record.notes) or 'nobody says why'}"
-                yield Judged(subject, device, name, Status.LOST, old, None, None, why, place)
+                yield Judged(subject, device, name, Status.LOST, old, None, None, why, location)
             continue
         limit = threshold.allowed(kpi, old)
         status = Status.SAME
@@ -135,17 +135,17 @@ def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> 
             status = Status.WORSE
             reason = _why(kpi, old, value, threshold.limit, record, before, code)
         elif before is None:
-            continue  # the subject is new, which is said
+            continue  # the subject is new and judged as such
         elif old is None:
             status = Status.NEW
             reason = "the baseline does not have the figure"
         elif worse(kpi, old, value) < 0:
             status = Status.BETTER
-        yield Judged(subject, device, name, status, old, value, limit, reason, place)
+        yield Judged(subject, device, name, status, old, value, limit, reason, location)
 
 
 def _surely(kpi: Kpi, figure: Figure) -> float:
-    """The value that is held against a limit: of a noisy figure the lower end of the 95 % interval
+    """The value that is compared with a limit: of a noisy figure the lower end of the 95 % interval
     of its median, so that noise alone does not break a gate."""
     if not kpi.noisy:
         return figure.value
@@ -163,19 +163,19 @@ def _why(
     code: str,
 ) -> str:
     """One line: what the figure is, by how much it changed, and what else is known of why."""
-    said = [kpi.meaning]
+    parts = [kpi.meaning]
     if limit is not None and not passes(kpi, value, limit):
-        said.append("beyond the limit of its own")
+        parts.append("beyond the limit of its own")
     elif old:
-        said.append(f"{value / old - 1:+.1%}")
+        parts.append(f"{value / old - 1:+.1%}")
     compiler = f"Triton {record.environment.triton}"
     if before is not None and before.compiler and before.compiler != compiler:
-        said.append(f"compiled with {compiler}, the baseline with {before.compiler}")
+        parts.append(f"compiled with {compiler}, the baseline with {before.compiler}")
     elif before is not None and before.code and before.code == code:
-        said.append("the machine code is that of the baseline")
+        parts.append("the machine code is that of the baseline")
     if kpi.name == "check_reports":
-        said += [note for note in record.notes if note.startswith("check: ")][:2]
-    return "; ".join(said)
+        parts += [note for note in record.notes if note.startswith("check: ")][:2]
+    return "; ".join(parts)
 
 
 def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
@@ -184,7 +184,7 @@ def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
     here = [one for one in new if one.key[1] == key[1]]
     same_code = [one for one in here if old.code and one.entry.code == old.code]
     same_figures = [one for one in here if dict(one.entry.figures) == dict(old.figures)]
-    hint = "if that is meant: --update"
+    hint = "if the change is intended: --update"
     if same_code:
         return f"renamed? {same_code[0].key[0]} has the same machine code; {hint}"
     if same_figures:

@@ -54,8 +54,8 @@ class GateSettings:
         found: dict[int, Guard] = {}
         for name in names:
             mine = {
-                place: guard
-                for place, guard in enumerate(self.guards)
+                index: guard
+                for index, guard in enumerate(self.guards)
                 if fnmatchcase(guard.name, name)
             }
             if not mine:
@@ -63,7 +63,7 @@ class GateSettings:
                     f"subject of {TABLE}", name, [guard.name for guard in self.guards]
                 )
             found |= mine
-        return tuple(found[place] for place in sorted(found))
+        return tuple(found[index] for index in sorted(found))
 
 
 def read(start: Path) -> GateSettings:

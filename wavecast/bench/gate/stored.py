@@ -17,9 +17,7 @@ def taken_from(guards: Sequence[Guard], records: Iterable[BenchRecord]) -> list[
     for guard in guards:
         for device in guard.devices:
             mine = tuple(
-                record
-                for (_, place), record in last.items()
-                if place == device and _is_of(record, guard)
+                record for (_, on), record in last.items() if on == device and _is_of(record, guard)
             )
             failed = "" if mine else "the run holds no record of it"
             found.append(Taken(guard, device, mine, failed))

@@ -34,7 +34,7 @@ BREAKING = (Status.WORSE, Status.WRONG, Status.FAILED, Status.GONE, Status.LOST)
 @dataclass(frozen=True, slots=True)
 class Judged:
     """One figure of a subject on a device, or the subject as a whole (`kpi` is ""). `limit` is the
-    worst value that would have passed, `place` where the kernel is written, `reason` one line."""
+    worst value that passes, `location` where the kernel is written, `reason` one line."""
 
     subject: str
     device: str
@@ -44,7 +44,7 @@ class Judged:
     after: float | None = None
     limit: float | None = None
     reason: str = ""
-    place: SourceLine = NOWHERE
+    location: SourceLine = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

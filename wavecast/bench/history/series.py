@@ -241,9 +241,9 @@ def _notes(
     if refused:
         found.append(f"{refused} refused records are left out: their times cannot be true")
     if strangers:
-        found.append(f"{strangers} runs of commits this checkout does not have stand by their time")
+        found.append(f"{strangers} runs of commits that this checkout lacks are sorted by date")
     elif order and not any(run.commit for run in order):
-        found.append("no run names a commit: runs stand by their time")
+        found.append("no run names a commit: sorted by date")
     if strange:
         found.append(f"unknown figures are left out: {', '.join(sorted(strange))}")
     return tuple(found)

@@ -11,9 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from uuid import uuid4
 
-from wavecast import __version__
 from wavecast.arch import Device
 from wavecast.bench.records import BenchRun, Environment
+from wavecast.version import __version__
 
 
 def emulated_environment(device: Device, folder: Path | None = None) -> Environment:

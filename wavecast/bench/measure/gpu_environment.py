@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wavecast import __version__, arch
+from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import device_of
 from wavecast.bench.measure.environment import checkout, version
 from wavecast.bench.measure.sensors import Sensors, sensors
 from wavecast.bench.records import Environment
 from wavecast.integrations.gpu import LocalGpu, local_gpu
+from wavecast.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

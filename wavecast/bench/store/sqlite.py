@@ -2,7 +2,7 @@
 
 Every record is a transaction of its own that is synced to disk before `add` returns, so that a
 process or machine that ends in the middle of one loses that one only. Many processes may write at
-once; each waits its turn. Triggers refuse to change or remove rows. A file of a newer schema is
+once; each waits for the lock. Triggers refuse to change or remove rows. A file of a newer schema is
 refused, not guessed at.
 """
 
@@ -147,7 +147,7 @@ class SqliteStore(Store):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction, that takes its turn at the beginning."""
+        """One transaction, which takes the lock at the beginning."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -184,7 +184,7 @@ def _hint(error: sqlite3.DatabaseError) -> str:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, those with semicolons inside whole."""
+    """The statements of a script, also those that contain semicolons."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

@@ -125,5 +125,13 @@ def truth(cell: object) -> bool:
 
 
 __all__ = [
-    *("Cells", "Importer", "MeasurementTable", "collected", "each", "rows", "truth", "why"),
+    "UNREADABLE",
+    "Cells",
+    "Importer",
+    "MeasurementTable",
+    "collected",
+    "each",
+    "rows",
+    "truth",
+    "why",
 ]

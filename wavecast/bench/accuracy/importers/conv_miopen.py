@@ -51,7 +51,8 @@ class ConvMiopen(Importer):
         import pandas as pd
 
         frame = frame.reset_index(drop=True)
-        times = pd.to_numeric(frame["time_us"], errors="coerce").astype(float)
+        numbers: Any = pd.to_numeric(frame["time_us"], errors="coerce")
+        times = pd.Series(numbers, dtype=float)
         timed = times.between(0, math.inf, inclusive="neither")
         keys = [frame[name][timed] for name in PROBLEM if name in frame]
         fastest = times[timed].groupby(keys, sort=False, observed=True, dropna=False).idxmin()

@@ -2,7 +2,7 @@
 
 `benchmarks[].states[]` hold `axis_values` and `summaries`; a summary has a `tag` and `data`, values
 with name, type and value, the latter as text where it is a number. Taken are the samples that
-`--jsonbin` keeps beside the file (32-bit floats), else the median of the GPU's cold times, else
+`--jsonbin` stores next to the file (32-bit floats), else the median of the GPU's cold times, else
 their mean. Seconds.
 """
 

@@ -74,7 +74,7 @@ def _suffixes(database: sqlite3.Connection) -> list[str]:
 
 
 def _open(source: ImportedFile) -> sqlite3.Connection:
-    """Read only: neither the database nor a journal beside it is touched."""
+    """Read only: neither the database nor its journal is touched."""
     uri = source.path.resolve().as_uri()
     return sqlite3.connect(f"{uri}?mode=ro", uri=True)
 

@@ -46,18 +46,18 @@ class LineMatcher:
         before, after = (line, other) if side == 0 else (other, line)
         return PurePath(self._codes[1].source).name, before, after
 
-    def text(self, place: LinePair) -> str:
+    def text(self, pair: LinePair) -> str:
         """The text of a line, the later version's first; "" where no compiler kept it."""
-        name, before, after = place
+        name, before, after = pair
         if name != PurePath(self._codes[1].source).name:
             return ""
         return (self._texts[1].get(after) or self._texts[0].get(before) or "").strip()
 
     def _name(self, file: str, side: int) -> str:
-        place = Path(file)
+        pair = Path(file)
         root = self._roots[side]
-        if place.is_absolute() and place.is_relative_to(root):
-            return str(place.relative_to(root))
+        if pair.is_absolute() and pair.is_relative_to(root):
+            return str(pair.relative_to(root))
         return file
 
 
