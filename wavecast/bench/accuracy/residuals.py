@@ -91,7 +91,7 @@ def read_left_out(path: Path) -> tuple[LeftOut, ...]:
 def document(rows: Mapping[Key, Residuals]) -> str:
     """`residuals.toml`."""
     lines = [
-        "# Written by `wavecast validate --write-intervals`: do not edit.",
+        "# Written by `python -m calibration.validate --write-intervals`: do not edit.",
         "# Quantiles of log(measured / predicted) of n problems, by op class, fidelity, target,",
         '# limiter and decade of predicted time; "" is all, and for the target: not measured.',
         'columns = ["op", "fidelity", "target", "limiter", "size", "low", "high", "n"]',
