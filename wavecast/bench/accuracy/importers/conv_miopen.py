@@ -55,7 +55,8 @@ class ConvMiopen(Importer):
         times = pd.Series(numbers, dtype=float)
         timed = times.between(0, math.inf, inclusive="neither")
         keys = [frame[name][timed] for name in PROBLEM if name in frame]
-        fastest = times[timed].groupby(keys, sort=False, observed=True, dropna=False).idxmin()
+        positive: Any = times[timed]
+        fastest = positive.groupby(keys, sort=False, observed=True, dropna=False).idxmin()
         best = frame.loc[fastest].to_dict("records") if timed.any() else []
         yield from each(best, _case)
         for _ in range(int((~timed).sum())):
