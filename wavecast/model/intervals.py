@@ -2,9 +2,9 @@
 
 `residuals.toml` holds quantiles of log(measured / predicted), written by
 `python -m calibration.validate --write-intervals`. A row is for a class of ops, a fidelity, a
-target, a limiter and a decade of predicted time; "" is all of them, and as a target the unmeasured targets,
-whose residuals are those of targets left out of a calibration. The narrowest row that matches counts;
-an op without measurements gets the row of all ops together.
+target, a limiter and a decade of predicted time; "" is all of them, and as a target the
+unmeasured targets, whose residuals are those of targets left out of a calibration. The narrowest
+row that matches counts; an op without measurements gets the row of all ops together.
 """
 
 from __future__ import annotations
