@@ -23,7 +23,7 @@ from typing import Any
 from wavecast.arch import Device
 from wavecast.bench.measure.gpu import cache_bytes, too_fast
 from wavecast.bench.measure.gpu_environment import Here, here
-from wavecast.bench.measure.sampling import Budget, half_width, sample
+from wavecast.bench.measure.sampling import SamplingBudget, half_width, sample
 from wavecast.bench.records import Scalar
 from wavecast.errors import NothingAnalysed, WavecastError
 from wavecast.integrations.gpu import timing
@@ -206,7 +206,7 @@ def copy_of(size: float, place: str) -> timing.Call:
     return lambda: target.copy_(source)
 
 
-def gpu_times(local: Here, budget: Budget, *, warm: bool) -> Times:
+def gpu_times(local: Here, budget: SamplingBudget, *, warm: bool) -> Times:
     """By events, caches flushed before each call unless `warm`."""
     stopwatch = timing.Stopwatch()
     flush = None if warm else timing.Flush(2 * cache_bytes(local))
@@ -311,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import torch
 
     torch.backends.cudnn.benchmark = True
-    budget = Budget(given.seconds, given.samples)
+    budget = SamplingBudget(given.seconds, given.samples)
     times, rows = gpu_times(local, budget, warm=given.warm), []
     name = local.environment.device or local.environment.target
     title = f"Operators beside PyTorch on {local.environment.board}"

@@ -22,9 +22,9 @@ import pandas as pd
 from scipy.optimize import least_squares
 
 from calibration import common
+from calibration.datasets.attention_published import AttentionPublished
 from wavecast import arch
-from wavecast.bench.accuracy.datasets.attention_published import AttentionPublished
-from wavecast.bench.accuracy.datasets.base import Case, Given
+from wavecast.bench.accuracy.cases import Case
 from wavecast.model import coefficients
 from wavecast.model.ops.attention.machine import FAMILY, Machine
 from wavecast.model.ops.attention.problem import Attention
@@ -83,7 +83,7 @@ def problems(folder: Path) -> list[Problem]:
     """The problems of the file, once each."""
     frame = pd.read_parquet(folder / "attention_published.parquet")
     same: dict[tuple[Attention, str], list[Case]] = {}
-    for case in AttentionPublished().cases(frame, Given()):
+    for case in AttentionPublished().cases(frame):
         if isinstance(case, Case) and isinstance(case.op, Attention) and case.device:
             same.setdefault((case.op, case.device), []).append(case)
     return [

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from calibration.datasets.collectives import Collectives
 from calibration.table import Sample, Setting, fit, get, samples, table, write
-from wavecast.bench.accuracy.datasets.base import Case, Given
-from wavecast.bench.accuracy.datasets.collectives import Collectives
 
 SETTINGS: list[Setting] = [
     ("collectives", name, "default")
@@ -53,7 +52,7 @@ def main() -> None:
 def load(folder: Path) -> list[Sample]:
     """Problems of the data set with the median of their repeats."""
     frame = pd.read_parquet(folder / "collectives.parquet")
-    return samples([c for c in Collectives().cases(frame, Given()) if isinstance(c, Case)])
+    return samples(list(Collectives().cases(frame)))
 
 
 def _half(sample: Sample) -> bool:

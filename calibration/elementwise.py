@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from calibration.datasets.elementwise_norm import ElementwiseNorm
 from calibration.table import Sample, Setting, drop, fit, get, put, samples, table, thinned
 from calibration.table import write as write_table
-from wavecast.bench.accuracy.datasets.base import Case, Given
-from wavecast.bench.accuracy.datasets.elementwise_norm import ElementwiseNorm
+from wavecast.bench.accuracy.cases import Case
 from wavecast.model.timing import TIMINGS
 
 FAMILIES = ("chips", "memory", "timing", "elementwise", "norm")
@@ -161,7 +161,7 @@ def main() -> None:
 def load(folder: Path) -> list[Sample]:
     """Problems of the data set with the median of their repeats."""
     frame = pd.read_parquet(folder / "elementwise_norm.parquet")
-    cases = ElementwiseNorm().cases(frame, Given())
+    cases = ElementwiseNorm().cases(frame)
     return samples([case for case in cases if isinstance(case, Case)])
 
 

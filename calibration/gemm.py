@@ -24,8 +24,8 @@ from scipy.optimize import least_squares
 from calibration import common
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.datasets.base import Case, Given
-from wavecast.bench.accuracy.datasets.gemm_tuned import GemmTuned
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers.gemm_tuned import GemmTuned
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.ops.gemm.libraries import candidates
@@ -113,7 +113,7 @@ def problems(folder: Path, *, shape_only: bool = False) -> list[Problem]:
     """The problems of the file that can be predicted, once each."""
     frame = pd.read_parquet(folder / "gemm_tuned.parquet")
     same: dict[tuple[Gemm, str], list[Case]] = {}
-    for case in GemmTuned().cases(frame, Given()):
+    for case in GemmTuned().cases(frame):
         if isinstance(case.op, Gemm) and case.device:
             op = case.op if shape_only else told(case.op, case)
             same.setdefault((op, case.device), []).append(case)

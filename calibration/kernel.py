@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from calibration import common
+from calibration import common, hip_suite
+from calibration.hip_program import HipProgram
 from wavecast import arch
-from wavecast.bench.accuracy import hip_suite
-from wavecast.bench.accuracy.hip_program import HipProgram
 from wavecast.model import coefficients, queue
 from wavecast.model.chip import Chip
 from wavecast.model.launch import Launched, timing

@@ -1,11 +1,11 @@
-"""How much predictions miss on a target that took no part in the calibration.
+"""Errors of predictions on a target that is left out of the calibration.
 
     python -m calibration.left_out DATA OUT.json [--only gemm,moe]
 
 For every family and target below: copies the sources, calibrates the copy without the target,
 predicts the target's measurements with it, and writes log(measured / predicted) of all of them.
-`wavecast validate --left-out OUT.json --write-intervals …` makes intervals for unmeasured chips of
-it. Takes as long as the calibrations do, each as often as it has targets.
+`calibration.validate --left-out OUT.json --write-intervals …` derives the intervals of unmeasured
+chips from it. Takes as long as the calibrations do, each as often as it has targets.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def missed(
         _run(copy, calibrate)
         paths = [str(data / f"{name}.parquet") for name in files]
         scored = [*paths, "--format", "json", "--cases", "--limit", str(LIMIT)]
-        document = json.loads(_run(copy, ["wavecast", "validate", *scored]))
+        document = json.loads(_run(copy, ["calibration.validate", *scored]))
     for case in document["cases"]:
         if arch.load(case["device"]).target == target:
             log = math.log(case["measured"] / case["predicted"])

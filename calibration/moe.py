@@ -21,17 +21,18 @@ import numpy as np
 import pandas as pd
 
 from calibration import common
+from calibration.datasets.moe_counters import MoeCounters
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.datasets.base import Case, Dataset, Given
-from wavecast.bench.accuracy.datasets.moe_counters import MoeCounters
-from wavecast.bench.accuracy.datasets.moe_tuned import MoeTuned
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers import Importer
+from wavecast.bench.accuracy.importers.moe_tuned import MoeTuned
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.ops.moe import FusedMoe, ways
 from wavecast.model.ops.moe.stages import FAMILY, Machine
 
-FILES: tuple[tuple[str, Dataset], ...] = (
+FILES: tuple[tuple[str, Importer], ...] = (
     ("moe_tuned.parquet", MoeTuned()),
     ("moe_counters.parquet", MoeCounters()),
 )
@@ -83,7 +84,7 @@ def problems(folder: Path) -> list[Problem]:
     """The problems of both files, once each."""
     same: dict[tuple[str, FusedMoe, str], list[Case]] = {}
     for name, dataset in FILES:
-        for case in dataset.cases(pd.read_parquet(folder / name), Given()):
+        for case in dataset.cases(pd.read_parquet(folder / name)):
             if isinstance(case, Case) and isinstance(case.op, FusedMoe) and not case.reason:
                 same.setdefault((name, case.op, case.device), []).append(case)
     return [

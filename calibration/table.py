@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from calibration.common import FOLDER, coordinate_search, scores
 from wavecast import arch
-from wavecast.bench.accuracy.datasets.base import Case
+from wavecast.bench.accuracy.cases import Case
 from wavecast.model import chip, coefficients
 from wavecast.model.ops.base import Op
 

@@ -13,7 +13,7 @@ pytest.importorskip("scipy", reason="needs SciPy")
 
 from tests.bench.compare.test_compare import record
 from tests.documents.support import validated
-from wavecast.bench.records import Run
+from wavecast.bench.records import BenchRun
 from wavecast.bench.store.sqlite import open_store
 from wavecast.cli.compare import command
 from wavecast.errors import NothingAnalysed, StoreError, UnknownName
@@ -25,10 +25,10 @@ def store(tmp_path: Path) -> Path:
     sides = {"main": (1e-4, 0.0), "same": (1e-4, 0.0), "slow": (1.2e-4, 8.0)}
     with open_store(path) as kept:
         for number, (label, (seconds, spills)) in enumerate(sides.items()):
-            kept.begin(Run(f"run{number}", f"2026-01-0{number + 1}", label=label))
+            kept.begin(BenchRun(f"run{number}", f"2026-01-0{number + 1}", label=label))
             one = record(seconds=seconds, seed=number, exact={"spills": spills})
             kept.add(f"run{number}", replace(one, digest=label))
-        kept.begin(Run("run9", "2026-01-09", label="empty"))
+        kept.begin(BenchRun("run9", "2026-01-09", label="empty"))
     return path
 
 

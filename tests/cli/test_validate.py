@@ -74,7 +74,6 @@ def test_cells_that_are_no_times_are_counted(
     "text",
     [
         "op,shape,dtype,device,time_us\ngemm,16x16x16,bf16,mi300x,20,1,2\n",
-        "op,shape,dtype,device,time_us\ngemm,16x16x16,bf16,mi300x,20\ngemm,1,2,3,4,5,6\n",
         "op,shape,dtype,device,time_us\n",
         "op,shape\n1,2\n",
         "",

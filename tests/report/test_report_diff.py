@@ -8,15 +8,15 @@ from rich.console import Console
 
 from tests.documents.support import validated
 from wavecast.bench.diff.bisect import Found, Probe
-from wavecast.bench.diff.result import Delta, Diff, Row
+from wavecast.bench.diff.result import Delta, Diff, DiffRow
 from wavecast.bench.kpis import kpi
 from wavecast.pipeline.result import Failure
 from wavecast.report import diff, diff_terminal, diff_words
 
 
-def rows(text: str) -> list[Row]:
+def rows(text: str) -> list[DiffRow]:
     kinds = {".": "same", "+": "new", "-": "gone"}
-    return [Row(kinds[c], n, n, f"a{n}", f"b{n}") for n, c in enumerate(text)]  # type: ignore[arg-type]
+    return [DiffRow(kinds[c], n, n, f"a{n}", f"b{n}") for n, c in enumerate(text)]  # type: ignore[arg-type]
 
 
 def shown(text: str, context: int = 1) -> list[int | str]:

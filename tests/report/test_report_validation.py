@@ -14,8 +14,8 @@ from rich.console import Console
 from tests.bench.accuracy.sample import case, outcome
 from tests.report.browser import CHROMIUM, Page
 from wavecast.bench.accuracy import ranking, residuals, scores
-from wavecast.bench.accuracy.datasets import Figure
-from wavecast.bench.accuracy.result import Choice, FigureScore, File, Validation
+from wavecast.bench.accuracy.cases import MeasuredFigure
+from wavecast.bench.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
 from wavecast.report import accuracy, validation_html, validation_json, validation_terminal
 
 
@@ -32,13 +32,13 @@ def validation() -> Validation:
         for n in range(60)
     ]
     outcomes += [outcome(1.3, 4096, fast=True, problem="p"), outcome(0.7, 4096, problem="p")]
-    figure = Figure(
+    figure = MeasuredFigure(
         kind="latency", name="l2", device="mi300x", measured=100.0, expected=110.0, unit="cycles"
     )
     assert case(1, 1.0).op is not None
     return Validation(
         files=(
-            File(
+            MeasuredFile(
                 Path("a&b.csv"),
                 "sample",
                 70,
@@ -53,7 +53,7 @@ def validation() -> Validation:
         figures=(figure,),
         scores=scores.table(outcomes),
         rankings=ranking.rank(outcomes),
-        choices=(Choice("copy", "class", 10, 0.7),),
+        choices=(ChoiceScore("copy", "class", 10, 0.7),),
         coverage=residuals.coverage(outcomes),
         figure_scores=(
             FigureScore("latency", "mi300x", "cycles", scores.error([110.0], [100.0]), 2),

@@ -20,12 +20,12 @@ of another tool."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class BenchSubject:
     """What was measured.
 
     `kind` is `kernel` (a launch of a script or file), `operator` (of the library) or `callable`
     (a Python function); `name` the kernel's, operator's or `module:function`; `axes` the values it
-    was measured at (`{"rows": 8192, "dtype": "bfloat16"}`); `part` a kernel inside an operator or
+    was measured at (`{"rows": 8192, "dtype": "bfloat16"}`); `part` a kernel of an operator or
     callable, "" for all of it. Runs are compared subject by subject: two are the same when their
     `key` is.
     """
@@ -60,7 +60,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a run took place. Unknown entries are "".
+    """Where a run was measured. Unknown entries are "".
 
     `device` is the id of a device of `wavecast.arch` ("" for one that is not known), `board` the
     name its driver gives, `target` `gfx942` or `sm_90`; `emulated` says that no GPU was used.
@@ -98,7 +98,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class BenchRecord:
     """The figures of one subject on one device in one run.
 
     `figures` are by name of their KPI. `digest` names the machine code that ran (of several
@@ -108,7 +108,7 @@ class Record:
     reader; `sensors` what clocks, power and temperature were before and after.
     """
 
-    subject: Subject
+    subject: BenchSubject
     environment: Environment
     conditions: Conditions
     figures: Mapping[str, Figure]
@@ -136,7 +136,7 @@ class Record:
             if not math.isfinite(figure.value):
                 raise ValueError("a figure is not finite")
         return cls(
-            subject=Subject(**given.pop("subject")),
+            subject=BenchSubject(**given.pop("subject")),
             environment=Environment(**given.pop("environment")),
             conditions=Conditions(**given.pop("conditions")),
             figures=figures,
@@ -146,7 +146,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchRun:
     """One invocation that measured: `started` is UTC in ISO 8601, `label` what the user calls it
     (`main`, `pr-17`), `command` how it was called. `finished` is "" for one that was interrupted:
     what it had measured until then counts all the same."""
@@ -161,12 +161,12 @@ class Run:
 
 
 __all__ = [
+    "BenchRecord",
+    "BenchRun",
+    "BenchSubject",
     "Conditions",
     "Environment",
     "Figure",
     "Origin",
-    "Record",
-    "Run",
     "Scalar",
-    "Subject",
 ]

@@ -15,7 +15,7 @@ from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
-    from wavecast.bench.measure.session import Outcome
+    from wavecast.bench.measure.session import SessionResult
     from wavecast.bench.store.base import Store
 
 STORE = ".wavecast/bench.sqlite"
@@ -127,7 +127,7 @@ def command(
     return _shown(outcome, form, None if no_store else path)
 
 
-Measuring = Callable[["Store | None"], "Outcome"]
+Measuring = Callable[["Store | None"], "SessionResult"]
 
 
 def _prepared(
@@ -149,12 +149,14 @@ def _prepared(
     here = None if devices else _local()
     run = new_run(label)
     if scripts:
-        from wavecast.bench.measure.script import Script, script_session
+        from wavecast.bench.measure.script import MeasuredScript, script_session
 
         quiet = not options["show_output"]
-        found = [Script(Path(s), script_arguments, options["kernels"], quiet) for s in scripts]
+        found = [
+            MeasuredScript(Path(s), script_arguments, options["kernels"], quiet) for s in scripts
+        ]
 
-        def of_scripts(store: Store | None) -> Outcome:
+        def of_scripts(store: Store | None) -> SessionResult:
             with _bar(0) as (progress, _):
                 return script_session(run, found, devices, store, progress, here)
 
@@ -162,7 +164,7 @@ def _prepared(
     chosen = parse(axes)
     workloads = [workload(name, point) for name in names for point in points(chosen)]
 
-    def of_workloads(store: Store | None) -> Outcome:
+    def of_workloads(store: Store | None) -> SessionResult:
         with _bar(len(workloads) * max(1, len(devices))) as (progress, sampling):
             if here is None:
                 check = options["check"]
@@ -227,11 +229,11 @@ def _local() -> Any:
 
 
 def _settings(options: dict[str, Any]) -> Any:
-    from wavecast.bench.measure.gpu import Settings
-    from wavecast.bench.measure.sampling import Budget
+    from wavecast.bench.measure.gpu import GpuSettings
+    from wavecast.bench.measure.sampling import SamplingBudget
 
-    budget = Budget(options["seconds"], options["samples"], options["precision"] / 100)
-    return Settings(options["cache"], options["timing"], budget, verify=not options["no_verify"])
+    budget = SamplingBudget(options["seconds"], options["samples"], options["precision"] / 100)
+    return GpuSettings(options["cache"], options["timing"], budget, verify=not options["no_verify"])
 
 
 @contextlib.contextmanager
@@ -267,7 +269,7 @@ def _bar(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[str, int
         yield begin, sampled
 
 
-def _shown(outcome: Outcome, form: str, path: Path | None) -> int:
+def _shown(outcome: SessionResult, form: str, path: Path | None) -> int:
     """Print an outcome; the exit code."""
     from rich.console import Console
 

@@ -16,7 +16,7 @@ from wavecast.errors import NothingAnalysed
 
 if TYPE_CHECKING:
     from wavecast.bench.gate.guards import Guard
-    from wavecast.bench.gate.verdict import Verdict
+    from wavecast.bench.gate.verdict import GateVerdict
 
 OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
@@ -151,7 +151,7 @@ def _on(guards: Sequence[Guard], selectors: str) -> tuple[Guard, ...]:
     return tuple(guard for guard in found if guard.devices)
 
 
-def _update(path: Path, new: Any, verdict: Verdict, found: Any) -> int:
+def _update(path: Path, new: Any, verdict: GateVerdict, found: Any) -> int:
     """Write the baseline and say what changed in it. What failed or is wrong keeps its entry and
     makes the exit code 1."""
     from wavecast.bench.gate import baseline as files
@@ -167,7 +167,9 @@ def _update(path: Path, new: Any, verdict: Verdict, found: Any) -> int:
     return int(bool(bad) or found.interrupted)
 
 
-def _write(verdict: Verdict, summary: Path | None, junit: Path | None, sarif: Path | None) -> None:
+def _write(
+    verdict: GateVerdict, summary: Path | None, junit: Path | None, sarif: Path | None
+) -> None:
     from wavecast.report import gate
 
     stated = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -185,7 +187,7 @@ def _write(verdict: Verdict, summary: Path | None, junit: Path | None, sarif: Pa
             file.write("\n")
 
 
-def _show(verdict: Verdict, form: str) -> None:
+def _show(verdict: GateVerdict, form: str) -> None:
     from wavecast.report import gate
 
     if form == "json":

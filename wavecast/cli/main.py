@@ -56,6 +56,7 @@ class _Verbs(click.Group):
 
 
 @click.group(
+    "wavecast",
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "WAVECAST"},
 )
@@ -70,15 +71,18 @@ def cli(ctx: click.Context, debug: bool) -> None:
     ctx.default_map = default_map()
 
 
-def run(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 fine, 1 finding, 2 usage or input, 3 nothing analysed."""
+def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoReturn:
+    """Run the command line and exit: 0 fine, 1 finding, 2 usage or input, 3 nothing analysed.
+
+    `command` has the option `--debug`, as `cli` has.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[: arguments.index("--") if "--" in arguments else None]
     if debug:
         arguments = ["--debug", *[a for a in arguments if a != "--debug"]]
     try:
         streams.prepare()
-        code = cli.main(args=arguments, prog_name="wavecast", standalone_mode=False)
+        code = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
     except WavecastError as error:
         if debug:
             raise

@@ -14,7 +14,7 @@ from wavecast.cli.bench import store_option
 from wavecast.errors import NothingAnalysed, UsageError
 
 if TYPE_CHECKING:
-    from wavecast.bench.records import Record, Run
+    from wavecast.bench.records import BenchRecord, BenchRun
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -78,7 +78,7 @@ def export_runs(file: Path, wanted: str, salvage: bool, path: Path) -> None:
         if not runs:
             raise NothingAnalysed(f"{path} holds no runs")
 
-        def measured() -> Iterator[tuple[Run, Iterable[Record]]]:
+        def measured() -> Iterator[tuple[BenchRun, Iterable[BenchRecord]]]:
             for run in runs:
                 yield run, readable(path, run, problems) if salvage else store.records(run.id)
 
@@ -119,7 +119,7 @@ def import_files(
     path: Path,
 ) -> None:
     """Take in kernel times of other tools, and exports. A file is taken in once."""
-    from wavecast.bench.store.importers import FORMATS, Given, read_file
+    from wavecast.bench.store.importers import FORMATS, ImportLabels, read_file
     from wavecast.bench.store.keep import keep
     from wavecast.bench.store.sqlite import open_store
 
@@ -129,7 +129,7 @@ def import_files(
         return
     if not files:
         raise UsageError("say which files to import")
-    given = Given(label, device, commit)
+    given = ImportLabels(label, device, commit)
     read = [(file, read_file(file, name, given)) for file in files]
     with open_store(path) as store:
         for file, found in read:

@@ -12,6 +12,7 @@ from wavecast.cli import streams
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
+    from wavecast.bench.accuracy.importers import Importer
     from wavecast.bench.accuracy.result import Validation
 
 FORMATS = ("text", "json", "html")
@@ -26,7 +27,7 @@ FORMATS = ("text", "json", "html")
 
     wavecast validate *.parquet --format html -o accuracy.html
 
-    wavecast validate kernels.parquet --sources checkout/
+    wavecast validate a8w8_tuned_gemm.csv gfx90a68.HIP.fdb.txt
     """,
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
@@ -37,9 +38,7 @@ FORMATS = ("text", "json", "html")
               help="Write there instead of standard output.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
-@click.option("--cases", is_flag=True, help="JSON: every problem, not only the scores.")
-@click.option("--sources", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="A checkout of the programs a data set measured.")  # fmt: skip
+@click.option("--cases", is_flag=True, help="JSON: every problem in addition to the scores.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N",
               help="About N problems of each file, always the same ones.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
@@ -49,18 +48,17 @@ FORMATS = ("text", "json", "html")
 @click.option("--write-intervals", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the residuals of intervals (wavecast/model/residuals.toml).")  # fmt: skip
 @click.option("--left-out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="For --write-intervals: what calibration.left_out wrote.")  # fmt: skip
+              help="For --write-intervals: the output of calibration.left_out.")  # fmt: skip
 @click.option("--measure", is_flag=True,
               help="Measure on this machine's GPU; FILES are scripts (examples/*.py).")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default="results",
-              show_default=True, help="Where --measure stores what it measured.")  # fmt: skip
+              show_default=True, help="Folder for the times of --measure.")  # fmt: skip
 def command(
     files: tuple[Path, ...],
     format_: str,
     output: Path | None,
     detail: str,
     cases: bool,
-    sources: Path | None,
     limit: int | None,
     jobs: int | None,
     write_docs: Path | None,
@@ -71,19 +69,39 @@ def command(
 ) -> int:
     """Predict what FILES measured, and score the predictions.
 
-    Files are Parquet, CSV or JSON lines in one of the formats of docs/validate.md, AITER's tuned
+    FILES are Parquet, CSV or JSON lines in one of the formats of docs/validate.md, AITER's tuned
     CSV files, MIOpen find databases (.fdb.txt) and Tensile logic (.yaml).
     """
-    from wavecast.bench.accuracy.datasets import Given
-    from wavecast.bench.accuracy.validate import Options, validate
-
     if measure:
         return _measure(files, results)
+    return score(files, format_, output, detail, cases, limit, jobs, write_docs, write_intervals,
+                 left_out)  # fmt: skip
+
+
+def score(
+    files: tuple[Path, ...],
+    format_: str,
+    output: Path | None,
+    detail: str,
+    cases: bool,
+    limit: int | None,
+    jobs: int | None,
+    write_docs: Path | None,
+    write_intervals: Path | None,
+    left_out: Path | None,
+    importers: tuple[Importer, ...] = (),
+) -> int:
+    """Write the validation of `files`, read by the registered importers and by `importers`.
+
+    Returns the exit code. Raises UsageError without files, and as `bench.accuracy.validate`.
+    """
+    from wavecast.bench.accuracy.validate import ValidateOptions, validate
+
     if not files:
         raise UsageError("no files of measurements given")
     if left_out is not None and write_intervals is None:
         raise UsageError("--left-out goes with --write-intervals")
-    options = Options(jobs=jobs, limit=limit, given=Given(sources=sources))
+    options = ValidateOptions(jobs=jobs, limit=limit, importers=importers)
     with streams.progress() as update:
         validation = validate(files, options, update)
     if write_docs is not None:

@@ -1,10 +1,10 @@
 """The interval of a prediction, from what earlier predictions of its kind missed by.
 
-`residuals.toml` holds quantiles of log(measured / predicted), written by `wavecast validate
---write-intervals`. A row is for a class of ops, a fidelity, a target, a limiter and a decade of
-predicted time; "" stands for all of them, and as a target for those nobody measured, whose
-residuals are those of targets left out of a calibration. The narrowest row that fits a prediction
-is taken; an op nobody measured gets the row of all ops together.
+`residuals.toml` holds quantiles of log(measured / predicted), written by
+`python -m calibration.validate --write-intervals`. A row is for a class of ops, a fidelity, a
+target, a limiter and a decade of predicted time; "" is all of them, and as a target the
+unmeasured targets, whose residuals are those of targets left out of a calibration. The narrowest
+row that matches counts; an op without measurements gets the row of all ops together.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from wavecast.bench.kpis import KPIS
 from wavecast.bench.measure.sampling import half_width
-from wavecast.bench.measure.session import Outcome
-from wavecast.bench.records import Figure, Record
+from wavecast.bench.measure.session import SessionResult
+from wavecast.bench.records import BenchRecord, Figure
 from wavecast.report.units import seconds, si, size
 
 _SHOWN = (
@@ -29,7 +29,7 @@ _HEADS = {
 }
 
 
-def render(outcome: Outcome, console: Console) -> None:
+def render(outcome: SessionResult, console: Console) -> None:
     """What a session measured, one line per record, then what failed."""
     if outcome.records:
         console.print(table(outcome.records))
@@ -37,7 +37,7 @@ def render(outcome: Outcome, console: Console) -> None:
         console.print(line, markup=False, soft_wrap=not console.is_terminal)
 
 
-def problems(outcome: Outcome) -> list[str]:
+def problems(outcome: SessionResult) -> list[str]:
     """What is refused, noted, failed and interrupted, in lines. A note that several records share
     is one line."""
     lines = [f"refused: {record.subject.key}: {record.refused}" for record in outcome.records if record.refused]  # noqa: E501  # fmt: skip
@@ -54,7 +54,7 @@ def problems(outcome: Outcome) -> list[str]:
     return lines
 
 
-def table(records: Sequence[Record]) -> Table:
+def table(records: Sequence[BenchRecord]) -> Table:
     """Records, with the columns that any of them has."""
     names = [name for name in _SHOWN if any(name in record.figures for record in records)]
     found = Table(box=None, pad_edge=False)
@@ -90,7 +90,7 @@ def figure(name: str, value: Figure | None) -> str:
     return si(value.value) if abs(value.value) >= 10_000 else f"{value.value:.3g}"
 
 
-def _share(record: Record) -> str:
+def _share(record: BenchRecord) -> str:
     time = record.figures.get("measured_seconds") or record.figures.get("predicted_seconds")
     if time is None or not record.floor_seconds or record.refused:
         return ""

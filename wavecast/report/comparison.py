@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from wavecast.bench.compare.verdict import Compared, Comparison, Verdict
+from wavecast.bench.compare.verdict import Compared, FigureVerdict, RunComparison
 from wavecast.bench.records import Figure
 from wavecast.documents import base
 from wavecast.documents.compare import ComparedFigureJson, CompareDocument
@@ -17,17 +17,17 @@ from wavecast.documents.measurement import SubjectJson
 from wavecast.report.bench import figure
 
 _STYLES = {
-    Verdict.SLOWER: "red",
-    Verdict.WORSE: "red",
-    Verdict.GONE: "red",
-    Verdict.FASTER: "green",
-    Verdict.BETTER: "green",
-    Verdict.AMBIGUOUS: "yellow",
-    Verdict.REFUSED: "yellow",
+    FigureVerdict.SLOWER: "red",
+    FigureVerdict.WORSE: "red",
+    FigureVerdict.GONE: "red",
+    FigureVerdict.FASTER: "green",
+    FigureVerdict.BETTER: "green",
+    FigureVerdict.AMBIGUOUS: "yellow",
+    FigureVerdict.REFUSED: "yellow",
 }
 
 
-def render(found: Comparison, console: Console, *, everything: bool = False) -> None:
+def render(found: RunComparison, console: Console, *, everything: bool = False) -> None:
     """What changed; what is the same is only counted, unless `everything` is asked for."""
     rows = list(found.compared) if everything else changed(found)
     if rows:
@@ -58,9 +58,9 @@ def render(found: Comparison, console: Console, *, everything: bool = False) -> 
         console.print(f"note: {note}")
 
 
-def changed(found: Comparison) -> list[Compared]:
+def changed(found: RunComparison) -> list[Compared]:
     """All but what is the same."""
-    return [one for one in found.compared if one.verdict is not Verdict.SAME]
+    return [one for one in found.compared if one.verdict is not FigureVerdict.SAME]
 
 
 def change(one: Compared) -> str:
@@ -73,7 +73,7 @@ def change(one: Compared) -> str:
     return text
 
 
-def markdown(found: Comparison) -> str:
+def markdown(found: RunComparison) -> str:
     """The same as a Markdown table, for the summary of a build."""
     lines = ["| subject | device | figure | before | after | change | verdict | reasons |"]
     lines.append("|---|---|---|---:|---:|---:|---|---|")
@@ -88,7 +88,7 @@ def markdown(found: Comparison) -> str:
     return "\n".join([*lines, "", *(f"- {note}" for note in found.notes)]).rstrip() + "\n"
 
 
-def document(found: Comparison) -> dict[str, Any]:
+def document(found: RunComparison) -> dict[str, Any]:
     """The comparison as JSON-ready values, schema `wavecast.compare/1`."""
     return base.values(
         CompareDocument.of(
@@ -104,7 +104,10 @@ def document(found: Comparison) -> dict[str, Any]:
 
 def worst(found: Sequence[Compared]) -> bool:
     """Whether something became slower or worse, or went away."""
-    return any(one.verdict in (Verdict.SLOWER, Verdict.WORSE, Verdict.GONE) for one in found)
+    return any(
+        one.verdict in (FigureVerdict.SLOWER, FigureVerdict.WORSE, FigureVerdict.GONE)
+        for one in found
+    )
 
 
 def _value(one: Compared, value: float | None) -> str:

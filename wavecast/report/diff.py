@@ -7,7 +7,7 @@ from typing import Any
 
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.bench.diff.bisect import Found
-from wavecast.bench.diff.result import Delta, Diff, KernelDiff, Line, Region, Row
+from wavecast.bench.diff.result import Delta, Diff, DiffLine, DiffRow, KernelDiff
 from wavecast.documents import base
 from wavecast.documents.diff import (
     BisectDocument,
@@ -77,7 +77,7 @@ def _deltas(deltas: Iterable[Delta]) -> dict[str, DeltaJson]:
     return {delta.name: DeltaJson.of(delta) for delta in deltas}
 
 
-def _region(region: Region) -> RegionJson:
+def _region(region: DiffRegion) -> RegionJson:
     return RegionJson.of(
         region,
         line_before=region.lines[0] or None,
@@ -93,11 +93,11 @@ def _loop(loop: LoopAnalysis | None) -> LoopFiguresJson | None:
     return None if loop is None else LoopFiguresJson.of(loop)
 
 
-def _row(row: Row) -> list[Any]:
+def _row(row: DiffRow) -> list[Any]:
     return [row.kind, row.before, row.after, row.before_text, row.after_text]
 
 
-def _line(line: Line) -> LineDeltaJson:
+def _line(line: DiffLine) -> LineDeltaJson:
     return LineDeltaJson.of(
         line,
         line_before=line.before or None,

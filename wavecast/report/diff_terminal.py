@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast.bench.diff.bisect import Found, Probe
-from wavecast.bench.diff.result import Diff, KernelDiff, Region
+from wavecast.bench.diff.result import Diff, DiffRegion, KernelDiff
 from wavecast.report import diff_words as words
 from wavecast.report.units import plural
 
@@ -106,7 +106,7 @@ def _where(kernel: KernelDiff, console: Console) -> None:
         )
 
 
-def _assembly(region: Region, console: Console, most: int) -> None:
+def _assembly(region: DiffRegion, console: Console, most: int) -> None:
     console.print(f"  its assembly: {words.row_words(region)}", highlight=False)
     width = max(20, (console.width - 19) // 2)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1, 0, 0))

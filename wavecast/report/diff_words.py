@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from wavecast.bench.diff.bisect import Found
-from wavecast.bench.diff.result import Basis, Delta, KernelDiff, Line, Region, Row
+from wavecast.bench.diff.result import Basis, Delta, DiffLine, DiffRegion, DiffRow, KernelDiff
 from wavecast.bench.kpis import KPIS
 from wavecast.pipeline.result import Failure
 from wavecast.report.units import count, cycles, seconds, size
@@ -125,7 +125,7 @@ def signed(value: float, basis: Basis) -> str:
     return f"{'+' if value > 0 else '−'}{weight(abs(value), basis)}"
 
 
-def moved(kernel: KernelDiff, region: Region) -> str:
+def moved(kernel: KernelDiff, region: DiffRegion) -> str:
     """What a part of the code takes before and after, and its share of the whole change."""
     spent, basis = region.spent, kernel.basis
     if not shows(spent):
@@ -135,7 +135,7 @@ def moved(kernel: KernelDiff, region: Region) -> str:
     return f"{both}: {signed(spent.difference, basis)} of {signed(total, basis)}"
 
 
-def place(region: Region) -> str:
+def place(region: DiffRegion) -> str:
     """`loop at line 58`, `loop at line 58 → 61`, `code outside of loops`."""
     if not region.loop:
         return "code outside of loops"
@@ -147,7 +147,7 @@ def place(region: Region) -> str:
     return f"loop at line {before}" if before == after else f"loop at line {before} → {after}"
 
 
-def line_place(line: Line) -> str:
+def line_place(line: DiffLine) -> str:
     """`matmul.py:60`, with both numbers where they differ, `–` on a side without the line."""
     if not line.file:
         return "no source line"
@@ -156,13 +156,13 @@ def line_place(line: Line) -> str:
     return f"{line.file}:{line.before or '–'}→{line.after or '–'}"
 
 
-def moved_lines(kernel: KernelDiff) -> list[Line]:
+def moved_lines(kernel: KernelDiff) -> list[DiffLine]:
     """The source lines whose time changed most."""
     most = max((abs(line.spent.difference) for line in kernel.lines), default=0.0)
     return [line for line in kernel.lines[:LINES] if abs(line.spent.difference) > LEAST * most]
 
 
-def pipe_words(region: Region) -> str:
+def pipe_words(region: DiffRegion) -> str:
     """Cycles per iteration on every pipe, before and after; "" outside of loops."""
     loops = [loop for loop in (region.before, region.after) if loop is not None]
     if not loops:
@@ -190,7 +190,7 @@ def finding_text(finding: Finding) -> str:
     return f"{finding.rule} ({finding.severity}){where}: {finding.message}"
 
 
-def row_words(region: Region) -> str:
+def row_words(region: DiffRegion) -> str:
     """How many rows there are of each kind."""
     kinds = {kind: sum(row.kind == kind for row in region.rows) for kind in SIGNS}
     return (
@@ -199,14 +199,14 @@ def row_words(region: Region) -> str:
     )
 
 
-def hunks(rows: Sequence[Row], context: int) -> list[Row | int]:
+def hunks(rows: Sequence[DiffRow], context: int) -> list[DiffRow | int]:
     """Changes with `context` rows around them; a number is a count of rows left out."""
     near = [False] * len(rows)
     for index, row in enumerate(rows):
         if row.kind != "same":
             for other in range(max(0, index - context), min(len(rows), index + context + 1)):
                 near[other] = True
-    found: list[Row | int] = []
+    found: list[DiffRow | int] = []
     left_out = 0
     for row, kept in zip(rows, near, strict=True):
         if not kept:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wavecast.bench.gate.verdict import Judged, Status, Verdict
+from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
 from wavecast.report.units import count, plural, seconds, significant, size
 
@@ -17,7 +17,7 @@ _COLUMNS = ("subject", "device", "figure", "before", "after", "limit", "status",
 _NUMBERS = frozenset({"before", "after", "limit"})
 
 
-def render(verdict: Verdict, console: Console) -> None:
+def render(verdict: GateVerdict, console: Console) -> None:
     """What broke, then what is new, then one line that counts everything."""
     broken = verdict.broken
     shown = [*broken, *(one for one in verdict.of(Status.NEW) if one not in broken)]
@@ -38,7 +38,7 @@ def render(verdict: Verdict, console: Console) -> None:
     console.print(f"[{style}]{headline(verdict)}[/]")
 
 
-def headline(verdict: Verdict) -> str:
+def headline(verdict: GateVerdict) -> str:
     """The outcome in one line."""
     broken = verdict.broken
     figures = [one for one in verdict.judged if one.kpi]
@@ -57,7 +57,7 @@ def headline(verdict: Verdict) -> str:
     return text
 
 
-def markdown(verdict: Verdict) -> str:
+def markdown(verdict: GateVerdict) -> str:
     """The same for the summary of a build."""
     icon = "❌" if verdict.broken else "✅"
     lines = [f"### {icon} {headline(verdict)}"]

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from wavecast.bench.gate.verdict import Judged, Status, Verdict
+from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
 from wavecast.documents import base
 from wavecast.documents.gate import GateDocument, JudgedFigureJson, SourcePlaceJson
@@ -23,7 +23,7 @@ _MEANINGS: Final = {
 }
 
 
-def document(verdict: Verdict) -> dict[str, Any]:
+def document(verdict: GateVerdict) -> dict[str, Any]:
     """The verdict as JSON-ready values, schema `wavecast.gate/1`: what breaks the gate, what is
     new, what is better, and the number of figures that did not change."""
     return base.values(
@@ -33,7 +33,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
             headline=headline(verdict),
             judged=[
                 JudgedFigureJson.of(
-                    one, place=SourcePlaceJson.of(one.place), breaks=verdict.breaks(one)
+                    one, place=SourcePlaceJson.of(one.location), breaks=verdict.breaks(one)
                 )
                 for one in verdict.judged
                 if one.status is not Status.SAME
@@ -43,7 +43,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
     )
 
 
-def junit(verdict: Verdict) -> str:
+def junit(verdict: GateVerdict) -> str:
     """One test case per figure and per subject that has none, a suite per device. The format is the
     one Jenkins, GitLab and GitHub's reporters read: testsuites, testsuite, testcase, failure."""
     root = ElementTree.Element("testsuites", name="wavecast gate")
@@ -61,9 +61,9 @@ def junit(verdict: Verdict) -> str:
                 suite, "testcase", classname=_clean(f"{device}.{one.subject}"),
                 name=one.kpi or str(one.status),
             )  # fmt: skip
-            if one.place.file:
-                case.set("file", _clean(one.place.file))
-                case.set("line", str(one.place.line))
+            if one.location.file:
+                case.set("file", _clean(one.location.file))
+                case.set("line", str(one.location.line))
             if verdict.breaks(one):
                 text = _clean(line(one))
                 failure = ElementTree.SubElement(case, "failure", message=text, type=one.status)
@@ -78,7 +78,7 @@ def junit(verdict: Verdict) -> str:
     )
 
 
-def sarif_log(verdict: Verdict) -> dict[str, Any]:
+def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
     """What breaks the gate as results of one run; the rule is the KPI, or the status where no
     figure is at fault."""
     broken = verdict.broken
@@ -109,16 +109,16 @@ def sarif_log(verdict: Verdict) -> dict[str, Any]:
     return sarif.run(rules, results)
 
 
-def workflow_commands(verdict: Verdict) -> list[str]:
+def workflow_commands(verdict: GateVerdict) -> list[str]:
     """Workflow commands that show what broke at its line in a pull request. Properties and text
     are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
     found = []
     for one in verdict.broken:
         properties = {"title": f"wavecast gate: {one.kpi or one.status}"}
-        if one.place.file and not one.place.file.startswith("/"):
-            properties = {"file": one.place.file, **properties}
-            if one.place.line:
-                properties["line"] = str(one.place.line)
+        if one.location.file and not one.location.file.startswith("/"):
+            properties = {"file": one.location.file, **properties}
+            if one.location.line:
+                properties["line"] = str(one.location.line)
         shown = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
         found.append(f"::error {shown}::{_data(line(one))}")
     return found
@@ -130,7 +130,7 @@ def _rule(one: Judged) -> str:
 
 def _location(one: Judged) -> dict[str, Any]:
     logical = {"name": one.subject, "kind": "function"}
-    return {**sarif.place(one.place.file, one.place.line, 0), "logicalLocations": [logical]}
+    return {**sarif.place(one.location.file, one.location.line, 0), "logicalLocations": [logical]}
 
 
 def _clean(text: str) -> str:

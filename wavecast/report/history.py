@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.history.series import Change, History, Point, Series
-from wavecast.bench.records import Figure, Run
+from wavecast.bench.history.series import History, LevelChange, Point, Series
+from wavecast.bench.records import BenchRun, Figure
 from wavecast.documents import base
 from wavecast.documents.history import (
     HistoryChangeJson,
@@ -52,7 +52,7 @@ def render(found: History, console: Console, *, everything: bool = False) -> Non
                 str(len(series.changes) or ""),
             )
         console.print(table)
-    by_run: dict[str, list[tuple[Series, Change]]] = {}
+    by_run: dict[str, list[tuple[Series, LevelChange]]] = {}
     for series in shown:
         for change in series.changes:
             by_run.setdefault(series.points[change.at].run.id, []).append((series, change))
@@ -134,7 +134,7 @@ def point_title(series: Series, point: Point) -> str:
     return "\n".join([*parts, point.run.started[:19].replace("T", " ") + " UTC"])
 
 
-def line(series: Series, change: Change) -> str:
+def line(series: Series, change: LevelChange) -> str:
     """A change in one line, without the subject."""
     before, after = (shown_value(series, value) for value in (change.before, change.after))
     kind = " ".join(filter(None, (percent(change), word(series, change))))
@@ -142,12 +142,12 @@ def line(series: Series, change: Change) -> str:
     return f"{name}: {before} → {after}, {kind}; {told(series, change)}"
 
 
-def percent(change: Change) -> str:
+def percent(change: LevelChange) -> str:
     """`+5.1%`, "" from or to zero."""
     return "" if change.ratio is None else f"{change.ratio - 1:+.1%}"
 
 
-def told(series: Series, change: Change) -> str:
+def told(series: Series, change: LevelChange) -> str:
     """What is known of a change, without its values: `4 commits since 1a2b3c4d, triton 3.8.0 …`."""
     last = f"since {run_name(series.points[change.at - 1])}"
     if change.commits:
@@ -158,7 +158,7 @@ def told(series: Series, change: Change) -> str:
     return ", ".join(parts)
 
 
-def word(series: Series, change: Change) -> str:
+def word(series: Series, change: LevelChange) -> str:
     """`slower`, `faster`, `worse`, `better`."""
     if series.kpi.unit == "s":
         return "slower" if change.worse else "faster"
@@ -195,11 +195,11 @@ def _series(series: Series) -> HistorySeriesJson:
     )
 
 
-def _change(change: Change, run: Run) -> HistoryChangeJson:
+def _change(change: LevelChange, run: BenchRun) -> HistoryChangeJson:
     return HistoryChangeJson.of(change, run=run.id, commit=run.commit)
 
 
-def _line(series: Series, change: Change) -> Text:
+def _line(series: Series, change: LevelChange) -> Text:
     before, after = (shown_value(series, value) for value in (change.before, change.after))
     style = "red" if change.worse else "green"
     kind = " ".join(filter(None, (percent(change), word(series, change))))

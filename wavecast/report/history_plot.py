@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wavecast.bench.history.series import Change, Point, Series
+from wavecast.bench.history.series import LevelChange, Point, Series
 from wavecast.report import history as words
 from wavecast.report.svg import PlotFrame, n, path
 
@@ -109,7 +109,7 @@ def _level(
     return Markup('<path class="level" d="{}"/>').format(path(ends))
 
 
-def _change(frame: PlotFrame, series: Series, change: Change) -> Markup:
+def _change(frame: PlotFrame, series: Series, change: LevelChange) -> Markup:
     x = frame.x(change.at / len(series.points))
     left = x > frame.x(0.8)
     return Markup(

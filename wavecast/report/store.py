@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.records import Run
+from wavecast.bench.records import BenchRun
 from wavecast.report.terminal_text import safe
 
 
-def render_runs(runs: Sequence[tuple[Run, int]], console: Console) -> None:
+def render_runs(runs: Sequence[tuple[BenchRun, int]], console: Console) -> None:
     """One line per run, with the number of its records."""
     table = Table(box=None, pad_edge=False)
     for name in ("run", "label", "commit", "started (UTC)"):

@@ -23,9 +23,9 @@ from wavecast.documents.validate import (
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import Outcome
+    from wavecast.bench.accuracy.outcome import ScoredProblem
     from wavecast.bench.accuracy.result import FigureScore, Validation
-    from wavecast.bench.accuracy.scores import Row
+    from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
 
 
 def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:
@@ -56,20 +56,28 @@ def schema() -> dict[str, Any]:
     return json_schema(ValidateDocument)
 
 
-def _score(row: Row) -> ScoreJson:
+def _score(row: ScoreRow) -> ScoreJson:
     return ScoreJson.of(
         row,
-        **asdict(row.score.error),
+        **_error(row.score.error),
         coverage=row.score.coverage,
-        baselines={name: ErrorJson.of(error) for name, error in row.score.baselines.items()},
+        baselines={name: ErrorJson(**_error(error)) for name, error in row.score.baselines.items()},
     )
 
 
 def _figure(row: FigureScore) -> FigureScoreJson:
-    return FigureScoreJson.of(row, error=None if row.error is None else ErrorJson.of(row.error))
+    return FigureScoreJson.of(
+        row, error=None if row.error is None else ErrorJson(**_error(row.error))
+    )
 
 
-def _case(outcome: Outcome) -> CaseJson:
+def _error(error: ErrorScore) -> dict[str, Any]:
+    found = asdict(error)
+    found["spread"] = found.pop("log2_sigma")
+    return found
+
+
+def _case(outcome: ScoredProblem) -> CaseJson:
     prediction, case = outcome.prediction, outcome.case
     return CaseJson.of(
         prediction,

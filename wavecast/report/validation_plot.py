@@ -16,7 +16,7 @@ from wavecast.report.svg import PlotFrame, n, path
 from wavecast.report.validation_words import share
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import Outcome
+    from wavecast.bench.accuracy.outcome import ScoredProblem
 
 _MOST_POINTS = 800
 _LEAST = 8  # problems a quantile of a bin, or a bar, is drawn for
@@ -24,7 +24,7 @@ _REACH = 3.0  # largest factor of the error plot
 _BINS_PER_DECADE = 3
 
 
-def colours(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def colours(outcomes: Sequence[ScoredProblem]) -> dict[str, int]:
     """Colour class of each device, the most frequent first."""
     counts: dict[str, int] = defaultdict(int)
     for outcome in outcomes:
@@ -33,7 +33,7 @@ def colours(outcomes: Sequence[Outcome]) -> dict[str, int]:
     return {name: index % 8 for index, name in enumerate(ordered)}
 
 
-def scatter(outcomes: Sequence[Outcome]) -> Markup:
+def scatter(outcomes: Sequence[ScoredProblem]) -> Markup:
     """Predicted over measured time, both logarithmic, a dot per problem; a sample where many."""
     frame = PlotFrame(360, 300, 62, 20, 10, 36)
     times = [t for o in outcomes for t in (o.measured, o.prediction.seconds)]
@@ -56,7 +56,7 @@ def scatter(outcomes: Sequence[Outcome]) -> Markup:
     return _plot(frame, body, "measured", "predicted", "Predicted over measured time")
 
 
-def errors(outcomes: Sequence[Outcome]) -> Markup:
+def errors(outcomes: Sequence[ScoredProblem]) -> Markup:
     """Predicted / measured over measured time: dots, and the 10 %, 50 % and 90 % quantiles."""
     frame = PlotFrame(360, 300, 44, 20, 10, 36)
     low, high = _decades([outcome.measured for outcome in outcomes])
@@ -78,7 +78,7 @@ def errors(outcomes: Sequence[Outcome]) -> Markup:
     return _plot(frame, body, "measured", "predicted / measured", "Error by measured time")
 
 
-def coverage(outcomes: Sequence[Outcome]) -> Markup:
+def coverage(outcomes: Sequence[ScoredProblem]) -> Markup:
     """Shares of measured times inside the interval, by device and by size."""
     groups: dict[str, list[bool]] = defaultdict(list)
     for outcome in outcomes:
@@ -113,7 +113,7 @@ def coverage(outcomes: Sequence[Outcome]) -> Markup:
     return _svg(frame, body, "Share of measured times inside the interval")
 
 
-def _sample(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+def _sample(outcomes: Sequence[ScoredProblem]) -> Sequence[ScoredProblem]:
     """At most `_MOST_POINTS`, always the same."""
     if len(outcomes) <= _MOST_POINTS:
         return outcomes
@@ -124,7 +124,7 @@ def _sample(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
 
 
 def _quantile_lines(
-    outcomes: Sequence[Outcome], frame: PlotFrame, low: int, high: int
+    outcomes: Sequence[ScoredProblem], frame: PlotFrame, low: int, high: int
 ) -> dict[float, list[tuple[float, float]]]:
     """Points of quantile lines over bins of a third of a decade."""
     bins: dict[int, list[float]] = defaultdict(list)
@@ -205,7 +205,7 @@ def _decade_grid(frame: PlotFrame, low: int, high: int, *, both: bool) -> Markup
     return Markup("".join(parts))  # numbers and fixed words only
 
 
-def _title(outcome: Outcome) -> str:
+def _title(outcome: ScoredProblem) -> str:
     return (
         f"{outcome.case.op} on {outcome.case.device}: predicted "
         f"{units.seconds(outcome.prediction.seconds)}, measured {units.seconds(outcome.measured)}"

@@ -24,8 +24,8 @@ from wavecast.report.validation_words import (
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from wavecast.bench.accuracy.result import File, Validation
-    from wavecast.bench.accuracy.scores import Row
+    from wavecast.bench.accuracy.result import MeasuredFile, Validation
+    from wavecast.bench.accuracy.scores import ScoreRow
 
 Detail = Literal["brief", "normal", "full"]
 _MOST_REASONS = 6
@@ -49,7 +49,7 @@ def _parts(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
         yield from _worst(validation)
 
 
-def _files(files: Sequence[File], *, full: bool) -> Iterator[RenderableType]:
+def _files(files: Sequence[MeasuredFile], *, full: bool) -> Iterator[RenderableType]:
     table = plain_table(
         ("file", False), ("data set", False), ("rows", True), ("times", True), ("problems", True),
         ("predicted", True), ("figures", True), ("not predicted", True),
@@ -97,7 +97,7 @@ def _scores(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
             Text(share(error.p90), style=style),
             Text(share(error.wmape), style=style),
             log_percent(error.bias),
-            f"{error.spread:.2f}",
+            f"{error.log2_sigma:.2f}",
             share(row.score.coverage),
             *(share(known[name].median) if name in known else units.UNKNOWN for name in others),
         )
@@ -110,7 +110,7 @@ def _scores(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
     )
 
 
-def _shown(rows: Sequence[Row], detail: Detail) -> Iterator[Row]:
+def _shown(rows: Sequence[ScoreRow], detail: Detail) -> Iterator[ScoreRow]:
     """All ops; of their parts the usual ones and the most frequent values."""
     counts: dict[tuple[str, str], int] = {}
     for row in rows:

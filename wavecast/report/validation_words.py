@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from wavecast.report import units, words
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import Outcome
+    from wavecast.bench.accuracy.outcome import ScoredProblem
     from wavecast.bench.accuracy.result import FigureScore
-    from wavecast.bench.accuracy.scores import Error, Row
+    from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
 
 BASELINES = {"roofline": "roofline", "neighbour": "nearest"}
 """Column titles of the baselines."""
 
 
-def baseline_names(rows: Sequence[Row]) -> tuple[str, ...]:
+def baseline_names(rows: Sequence[ScoreRow]) -> tuple[str, ...]:
     """The baselines that any row has."""
     return tuple(dict.fromkeys(name for row in rows for name in row.score.baselines))
 
@@ -39,13 +39,13 @@ def log_percent(value: float) -> str:
 
 def known_figures(
     scores: Sequence[FigureScore],
-) -> tuple[list[tuple[FigureScore, Error]], int]:
+) -> tuple[list[tuple[FigureScore, ErrorScore]], int]:
     """Scores of figures that were compared, and how many figures were not."""
     compared = [(score, score.error) for score in scores if score.error is not None]
     return compared, sum(score.unknown for score in scores)
 
 
-def explained(outcome: Outcome) -> tuple[str, str]:
+def explained(outcome: ScoredProblem) -> tuple[str, str]:
     """What was measured and predicted, and what the prediction says of itself."""
     prediction, case = outcome.prediction, outcome.case
     head = (

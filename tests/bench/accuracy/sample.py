@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.datasets import Case
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.errors import MissingFact, UsageError
 from wavecast.model import Work
 from wavecast.model.ops import Op
@@ -73,10 +73,10 @@ def case(
     )
 
 
-def outcome(ratio: float, size: int = 1 << 20, **about: Any) -> Outcome:
+def outcome(ratio: float, size: int = 1 << 20, **about: Any) -> ScoredProblem:
     """A copy of `size` bytes predicted at `ratio` times its measured time; `about` as in `case`."""
     op = case(size, 1.0, **about).op
     assert op is not None
     prediction = op.predict(arch.load(about.get("device", "mi300x")))
     measured = case(size, prediction.seconds / ratio, **about)
-    return Outcome("sample", measured, measured.seconds, 1, prediction)
+    return ScoredProblem("sample", measured, measured.seconds, 1, prediction)

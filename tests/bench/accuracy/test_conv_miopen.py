@@ -1,16 +1,14 @@
-"""The adapter of MIOpen's find-db."""
+"""The importer of MIOpen's find-db."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
 
-from wavecast import arch
-from wavecast.bench.accuracy.datasets import Case, Given, recognise
-from wavecast.bench.accuracy.datasets.conv_miopen import ConvMiopen
+from wavecast.bench.accuracy import importers
+from wavecast.bench.accuracy.cases import NO_TIME, Case
 from wavecast.model.ops.convolution import Convolution
 
 pd = pytest.importorskip("pandas")
@@ -46,14 +44,15 @@ SLOWER = {"solver": "ConvDirectNaiveConvBwd", "algo": "BwdDataAlgoDirect", "time
 def test_the_device_need_not_be_named() -> None:
     frame = pd.DataFrame([ROW]).drop(columns="device").astype({"cu_count": float})
     frame["cu_count"] = float("nan")
-    (case,) = recognise(frame.columns, Path("a.csv")).cases(frame, Given())
+    (case,) = importers.importer("conv_miopen").cases(frame)
+    assert isinstance(case, Case)
     assert case.device == "mi210"
 
 
 def cases(*rows: dict[str, Any]) -> list[Case]:
     frame = pd.DataFrame([{**ROW, **row} for row in rows])
-    found = recognise(frame.columns, Path("a.parquet")).cases(frame, Given())
-    return [case for case in found if isinstance(case, Case)]
+    importer = importers.by_columns(importers.registered(), frame.columns, Path("a.parquet"))
+    return [case for case in importer.cases(frame) if isinstance(case, Case)]
 
 
 def test_the_solvers_of_a_problem_are_one_case_with_the_fastest() -> None:
@@ -97,20 +96,7 @@ def test_rows_that_cannot_be_predicted_say_why(row: dict[str, Any], reason: str)
     assert reason in case.reason
 
 
-MEASURED = Path(__file__).parents[4] / "shared" / "data" / "conv_miopen.parquet"
-
-
-@pytest.mark.skipif(not MEASURED.is_file(), reason="the measurements are not beside the checkout")
-def test_errors_stay_what_they_were_on_a_sample_of_the_measurements() -> None:
-    frame = pd.read_parquet(MEASURED)
-    frame = frame[frame["arch"] != "gfx1030"]
-    keys = frame.groupby(["arch", "N", "C", "H", "W", "K", "R"], observed=True).ngroup()
-    sample = ConvMiopen().cases(frame[keys % 97 == 0], Given())
-    found = [case for case in sample if isinstance(case, Case) and case.op is not None]
-    predictions = [case.op.predict(arch.load(case.device)) for case in found if case.op]
-    pairs = list(zip(predictions, found, strict=True))
-    ratios = [prediction.seconds / case.seconds for prediction, case in pairs]
-    named = [p.assumed["algorithm"] == case.chosen["algorithm"] for p, case in pairs]
-    assert len(found) > 200
-    assert median(abs(ratio - 1) for ratio in ratios) < 0.18
-    assert sum(named) > 0.78 * len(named)
+def test_rows_without_a_time_are_cases_of_their_own() -> None:
+    first, *others = cases({"time_us": "fast"}, {}, {"time_us": 0.0}, {"N": 64, "time_us": -1.0})
+    assert (first.seconds, first.reason) == (pytest.approx(200e-6), "")
+    assert [(case.op, case.reason) for case in others] == [(None, NO_TIME)] * 3

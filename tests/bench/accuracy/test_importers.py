@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import bz2
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from wavecast.bench.accuracy import reading
+from wavecast.bench.accuracy import importers, reading
 from wavecast.errors import InputError
 
 pytest.importorskip("pandas")
@@ -45,9 +46,13 @@ LOGIC = """
 """
 
 
+def table(path: Path) -> list[dict[Any, Any]]:
+    return reading.read(path, importers.registered())[0].frame.to_dict("records")
+
+
 def read(path: Path, text: str) -> list[dict[str, object]]:
     path.write_text(text)
-    rows = reading.read(path).to_dict("records")
+    rows = table(path)
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
@@ -85,7 +90,7 @@ def test_a_tuned_moe_file(tmp_path: Path) -> None:
 def test_a_find_database(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / f"gfx90a6e.HIP.fdb.txt{'.bz2' if packed else ''}"
     path.write_bytes(bz2.compress(FIND.encode()) if packed else FIND.encode())
-    rows = reading.read(path).to_dict("records")
+    rows = table(path)
     best, naive, backward, deep = rows
     assert holds(
         best, arch="gfx90a", cu_count=110.0, direction="F", dtype="fp16", N=32, C=64, H=56, W=28,
@@ -120,7 +125,7 @@ def test_tensile_logic(tmp_path: Path) -> None:
     [
         ("gfx90a6e.HIP.fdb.txt", "1-2-3=a:1,2\n", "is no convolution"),
         ("gfx90a6e.HIP.fdb.txt", FIND.split("=")[0] + "=a:b\n", "is no time of a solver"),
-        ("mine.fdb.txt", FIND, "starts with its target"),
+        ("mine.fdb.txt", FIND, "must start with its target"),
         ("a.yaml", "a: [", "not YAML"),
         ("a.yaml", "- 1\n- 2\n", "not the logic"),
     ],
@@ -128,3 +133,25 @@ def test_tensile_logic(tmp_path: Path) -> None:
 def test_damaged_files_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(tmp_path / name, text)
+
+
+BAD_LOGIC = LOGIC.replace("  - [[64, 64, 1, 64], [0, 0.0]]", "  - [[64, 64, 1, 64], 3]")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows", "reason"),
+    [
+        ("gfx90a6e.HIP.fdb.txt", FIND + "1-2-3=a:1,2\n", 4, "is no convolution"),
+        ("navi31.yaml", BAD_LOGIC, 1, "unreadable cell: "),
+        ("a_tuned_gemm.csv", OLD_GEMM + "256,,1,2,4,0,11.25,f4gemm\n", 1, "unreadable cell: "),
+        ("tuned_fmoe.csv", MOE + MOE.splitlines()[1].replace("7168", "wide"), 1, "'wide'"),
+    ],
+)
+def test_a_bad_row_is_counted(tmp_path: Path, name: str, text: str, rows: int, reason: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    table, _ = reading.read(path, importers.registered())
+    assert len(table.frame) == rows
+    ((why, count),) = table.rejected.items()
+    assert count == 1
+    assert reason in why

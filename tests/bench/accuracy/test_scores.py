@@ -21,11 +21,11 @@ def test_errors_of_three_predictions() -> None:
     assert found.bias == pytest.approx(0.0)
 
 
-def test_bias_is_signed_and_spread_is_a_standard_deviation() -> None:
+def test_bias_is_signed_and_sigma_is_a_standard_deviation() -> None:
     logs = np.random.default_rng(0).normal(0.25, 0.5, 20_000)
     found = scores.error(list(2.0**logs), [1.0] * len(logs))
     assert found.bias == pytest.approx(0.25 * math.log(2), rel=0.05)
-    assert found.spread == pytest.approx(0.5, rel=0.03)
+    assert found.log2_sigma == pytest.approx(0.5, rel=0.03)
 
 
 def test_tables_split_by_labels_with_several_values() -> None:

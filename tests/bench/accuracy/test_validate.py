@@ -10,9 +10,9 @@ import pytest
 
 from tests.bench.accuracy.sample import Copy, outcome
 from wavecast import arch
-from wavecast.bench.accuracy import predicting, residuals
-from wavecast.bench.accuracy.datasets import DATASETS, Given, adapter, recognise
-from wavecast.bench.accuracy.validate import Options, load, validate
+from wavecast.bench.accuracy import importers, predicting, residuals
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.validate import load, validate
 from wavecast.errors import InputError, NothingAnalysed, UnknownName
 from wavecast.model import intervals, ops
 
@@ -80,8 +80,9 @@ def test_a_sample_is_always_the_same_and_keeps_alternatives(tmp_path: Path) -> N
     path = tmp_path / "many.csv"
     lines = [f"copy,{1000 + n},mi300x,{n + 1},p{n // 2}" for n in range(200)]
     path.write_text("\n".join(["op,shape,device,time_us,problem", *lines]))
-    chosen = load(path, Options(limit=50)).problems
-    assert chosen == load(path, Options(limit=50)).problems
+    known = importers.registered()
+    chosen = load(path, known, 50).problems
+    assert chosen == load(path, known, 50).problems
     assert 50 <= len(chosen) < 52
     assert len({problem.case.problem for problem in chosen}) * 2 == len(chosen)
 
@@ -91,7 +92,7 @@ def test_a_sample_is_always_the_same_and_keeps_alternatives(tmp_path: Path) -> N
     [
         ("gone.csv", None, "no such file"),
         ("empty.csv", "op,shape\n", "no rows"),
-        ("other.csv", "a,b\n1,2\n", "no known data set has the columns a, b"),
+        ("other.csv", "a,b\n1,2\n", "no importer reads the columns a, b"),
         ("broken.parquet", "not parquet", "cannot be read"),
         ("notes.docx", "x", "not a .parquet"),
     ],
@@ -124,12 +125,43 @@ def test_processes_give_the_same_answers_in_order() -> None:
     assert predicting.predict(problems, jobs=2) == predicting.predict(problems, jobs=1)
 
 
-def test_every_adapter_loads_and_specific_ones_come_first() -> None:
-    assert list(DATASETS)[-1] == "general"
-    for name in DATASETS:
-        found = adapter(name)
-        assert found.name == name
-        assert recognise(found.columns | {"time_us", "device"}, Path("x.csv")).columns
+GOOD = {"op": "copy", "shape": "1000", "device": "mi300x", "time_us": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "reason"),
+    [
+        ("rows.csv", "copy,1000,mi300x,10,5,6", "6 cells in 4 columns"),
+        ("rows.csv", "copy,1000,mi300x,soon", "not a positive number"),
+        ("rows.csv", "copy,1000,,10", "no known device"),
+        ("rows.csv", "copy,huge,mi300x,10", "not a number of bytes"),
+        ("rows.csv", "copy,1,mi300x,10", "a bug in wavecast: ZeroDivisionError"),
+        ("rows.jsonl", '{"op": "copy"', "not a JSON object"),
+        ("rows.jsonl", "[1, 2]", "not a JSON object"),
+        ("rows.jsonl", '{"op": ["copy"], "shape": {}, "device": 3}', "unknown operation"),
+        ("rows.jsonl", '{"op": "copy", "shape": "9", "arch": "gfx942", "cu_count": "many"}',
+         "unreadable cell: could not convert string to float"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("first", [True, False])
+def test_a_bad_row_is_counted_and_hides_no_other(
+    tmp_path: Path, name: str, bad: str, reason: str, first: bool
+) -> None:
+    import json
+
+    path, csv = tmp_path / name, name.endswith("csv")
+    good = ",".join(map(str, GOOD.values())) if csv else json.dumps(GOOD)
+    rows = [bad, good] if first else [good, bad]
+    path.write_text("\n".join([*([",".join(GOOD)] if csv else []), *rows]) + "\n")
+    file = validate([path]).files[0]
+    assert (file.rows, file.predicted, sum(file.not_predicted.values())) == (2, 1, 1)
+    assert reason in next(iter(file.not_predicted))
+
+
+def test_a_prediction_that_is_no_time_is_a_bug() -> None:
+    (answer,) = predicting.predict([(Copy(-3), "mi300x")])
+    assert answer.prediction is None
+    assert answer.reason.startswith("a bug in wavecast: a predicted time of -3")
 
 
 def test_intervals_hold_what_they_have_not_seen() -> None:
@@ -176,5 +208,6 @@ def test_the_general_format_reads_options_and_whole_numbers(tmp_path: Path) -> N
     frame = pd.DataFrame(
         {"op": ["copy"], "shape": [4096], "seconds": [1e-3], "arch": ["gfx942"], "cu_count": [304]}
     )
-    (found,) = adapter("general").cases(frame, Given())
+    (found,) = importers.importer("general").cases(frame)
+    assert isinstance(found, Case)
     assert (found.op, found.device, found.seconds) == (Copy(4096), "mi300x", 1e-3)

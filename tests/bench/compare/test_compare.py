@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("scipy", reason="needs SciPy")
 
 from wavecast.bench.compare.compare import REASONS, Criteria, compare
-from wavecast.bench.compare.verdict import Compared, Comparison, Verdict
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Subject
+from wavecast.bench.compare.verdict import Compared, FigureVerdict, RunComparison
+from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Environment, Figure
 from wavecast.errors import NothingAnalysed
 
 HERE = Environment("mi300x", "gfx942", emulated=False, triton="3.9.0")
@@ -25,16 +25,16 @@ def record(
     seed: int = 0,
     exact: dict[str, float] | None = None,
     **more: object,
-) -> Record:
+) -> BenchRecord:
     random = np.random.default_rng(seed)
     samples = tuple(seconds * np.exp(random.normal(0, 0.02, 40)))
     figures = {"measured_seconds": Figure(float(np.median(samples)), "measured", samples=samples)}
     figures |= {kpi: Figure(value, "static") for kpi, value in (exact or {}).items()}
-    subject = more.pop("subject", Subject("operator", name, {"m": 64, "dtype": "bfloat16"}))
-    return replace(Record(subject, HERE, COLD, figures, digest="a"), **more)  # type: ignore[arg-type]
+    subject = more.pop("subject", BenchSubject("operator", name, {"m": 64, "dtype": "bfloat16"}))
+    return replace(BenchRecord(subject, HERE, COLD, figures, digest="a"), **more)  # type: ignore[arg-type]
 
 
-def times(found: Comparison) -> Compared:
+def times(found: RunComparison) -> Compared:
     return next(one for one in found.compared if one.kpi == "measured_seconds")
 
 
@@ -44,9 +44,9 @@ def reasons(one: Compared) -> set[str]:
 
 @pytest.mark.parametrize(
     ("seconds", "verdict"),
-    [(1.1e-4, Verdict.SLOWER), (0.9e-4, Verdict.FASTER), (1e-4, Verdict.SAME)],
+    [(1.1e-4, FigureVerdict.SLOWER), (0.9e-4, FigureVerdict.FASTER), (1e-4, FigureVerdict.SAME)],
 )
-def test_times(seconds: float, verdict: Verdict) -> None:
+def test_times(seconds: float, verdict: FigureVerdict) -> None:
     found = times(compare({"a": [record()]}, {"b": [record(seconds=seconds, seed=1)]}))
     assert found.verdict is verdict
     assert found.low is not None
@@ -58,7 +58,7 @@ def test_three_runs_a_side() -> None:
     before = {f"a{n}": [record(seed=n)] for n in range(3)}
     after = {f"b{n}": [record(seconds=1.05e-4, seed=10 + n)] for n in range(3)}
     found = times(compare(before, after))
-    assert found.verdict is Verdict.SLOWER
+    assert found.verdict is FigureVerdict.SLOWER
     assert found.adjusted is not None
     assert found.adjusted < 0.01
 
@@ -69,21 +69,21 @@ def test_few_noisy_samples_are_ambiguous() -> None:
     )
     after = replace(record(), figures={"measured_seconds": one})
     found = times(compare({"a": [record()]}, {"b": [after]}))
-    assert found.verdict is Verdict.AMBIGUOUS
+    assert found.verdict is FigureVerdict.AMBIGUOUS
     assert "wide-interval" in reasons(found)
 
 
 @pytest.mark.parametrize(
     ("kpi", "before", "after", "verdict"),
     [
-        ("spills", 0, 4, Verdict.WORSE),
-        ("spills", 4, 0, Verdict.BETTER),
-        ("waves", 4, 2, Verdict.WORSE),
-        ("vgprs", 100, 100.5, Verdict.SAME),
-        ("predicted_seconds", 1e-4, 1.2e-4, Verdict.SLOWER),
+        ("spills", 0, 4, FigureVerdict.WORSE),
+        ("spills", 4, 0, FigureVerdict.BETTER),
+        ("waves", 4, 2, FigureVerdict.WORSE),
+        ("vgprs", 100, 100.5, FigureVerdict.SAME),
+        ("predicted_seconds", 1e-4, 1.2e-4, FigureVerdict.SLOWER),
     ],
 )
-def test_exact_figures(kpi: str, before: float, after: float, verdict: Verdict) -> None:
+def test_exact_figures(kpi: str, before: float, after: float, verdict: FigureVerdict) -> None:
     old, new = record(exact={kpi: before}), record(exact={kpi: after})
     found = compare({"a": [old]}, {"b": [new]}, Criteria(kpis=(kpi,)))
     assert [one.verdict for one in found.compared] == [verdict]
@@ -97,20 +97,24 @@ def test_exact_figures(kpi: str, before: float, after: float, verdict: Verdict) 
         ({"conditions": replace(COLD, clocks="locked 2100 MHz")}, "conditions"),
         ({"environment": replace(HERE, emulated=True)}, "origin"),
         ({"refused": "faster than memory"}, "physics"),
-        ({"subject": Subject("operator", "matmul", {"m": 128, "dtype": "bfloat16"})}, "axes"),
-        ({"subject": Subject("operator", "matmul", {"m": 64, "dtype": "float16"})}, "axes"),
+        ({"subject": BenchSubject("operator", "matmul", {"m": 128, "dtype": "bfloat16"})}, "axes"),
+        ({"subject": BenchSubject("operator", "matmul", {"m": 64, "dtype": "float16"})}, "axes"),
     ],
 )
 def test_what_cannot_be_compared(change: dict, reason: str) -> None:
     found = compare({"a": [record()]}, {"b": [record(**change)]})
-    assert {one.verdict for one in found.compared} == {Verdict.REFUSED}
+    assert {one.verdict for one in found.compared} == {FigureVerdict.REFUSED}
     assert all(reason in reasons(one) for one in found.compared)
 
 
 def test_kernels_that_came_and_went() -> None:
     found = compare({"a": [record(), record("old")]}, {"b": [record(), record("new")]})
     verdicts = {one.subject.name: one.verdict for one in found.compared}
-    assert verdicts == {"matmul": Verdict.SAME, "old": Verdict.GONE, "new": Verdict.NEW}
+    assert verdicts == {
+        "matmul": FigureVerdict.SAME,
+        "old": FigureVerdict.GONE,
+        "new": FigureVerdict.NEW,
+    }
 
 
 def test_across_chips_shares_of_the_bound_are_compared() -> None:
@@ -121,7 +125,7 @@ def test_across_chips_shares_of_the_bound_are_compared() -> None:
     assert found.across
     assert any("shares" in note for note in found.notes)
     one = times(found)
-    assert one.verdict is Verdict.WORSE  # less of its bound, though it is faster
+    assert one.verdict is FigureVerdict.WORSE  # less of its bound, though it is faster
     assert one.ratio == pytest.approx(0.5 / 0.8, rel=0.02)
     unknown = compare({"a": [replace(old, floor_seconds=None)]}, {"b": [new]})
     assert "no-floor" in reasons(unknown.compared[0])

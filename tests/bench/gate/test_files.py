@@ -9,13 +9,15 @@ import pytest
 
 from tests.documents.support import validated
 from wavecast.bench.gate import baseline, settings
-from wavecast.bench.gate.baseline import Baseline, Entry
+from wavecast.bench.gate.baseline import Baseline, BaselineEntry
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.errors import InputError, UnknownName, UsageError, WavecastError
 
 ENTRIES = {
-    ("operator b rows=4", "mi300x"): Entry({"vgprs": 20.0, "predicted_seconds": 1.5e-6}, "c", "t"),
-    ("operator a rows=4", "rx7900xtx"): Entry({"spills": 0.0}),
+    ("operator b rows=4", "mi300x"): BaselineEntry(
+        {"vgprs": 20.0, "predicted_seconds": 1.5e-6}, "c", "t"
+    ),
+    ("operator a rows=4", "rx7900xtx"): BaselineEntry({"spills": 0.0}),
 }
 GATE = '[tool.wavecast.gate]\narch = "gfx942"\n'
 
@@ -56,7 +58,7 @@ def test_a_baseline_that_cannot_be_used(tmp_path: Path, text: str | None, said: 
         baseline.read(path)
 
 
-def read(folder: Path, text: str) -> settings.Settings:
+def read(folder: Path, text: str) -> settings.GateSettings:
     (folder / "pyproject.toml").write_text(text)
     return settings.read(folder)
 

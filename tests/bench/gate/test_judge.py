@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from wavecast.bench.gate.baseline import Baseline, Entry
+from wavecast.bench.gate.baseline import Baseline, BaselineEntry
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.judge import everything, judge, scope_of, updated
 from wavecast.bench.gate.measuring import Taken
 from wavecast.bench.gate.stored import taken_from
 from wavecast.bench.gate.thresholds import Threshold, Thresholds, parse
-from wavecast.bench.gate.verdict import Status, Verdict
+from wavecast.bench.gate.verdict import GateVerdict, Status
 from wavecast.bench.kpis import kpi
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Subject
+from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Environment, Figure
 from wavecast.errors import UnknownName, UsageError
 
 HERE = Environment("mi300x", "gfx942", emulated=True, triton="3.9.0")
@@ -34,8 +34,8 @@ def taken(
     **more: object,
 ) -> Taken:
     guard = Guard("operator", name, ("mi300x",), {"rows": 4}, thresholds=thresholds)
-    record = Record(
-        Subject("operator", name, {"rows": 4}),
+    record = BenchRecord(
+        BenchSubject("operator", name, {"rows": 4}),
         HERE,
         Conditions(timing="predicted"),
         {kpi: Figure(value, "static") for kpi, value in (figures or FIGURES).items()},
@@ -47,7 +47,7 @@ def taken(
 BASE = updated(Baseline(), [taken()])
 
 
-def statuses(verdict: Verdict) -> dict[str, Status]:
+def statuses(verdict: GateVerdict) -> dict[str, Status]:
     return {one.kpi: one.status for one in verdict.judged}
 
 
@@ -186,7 +186,7 @@ def test_the_model_changed_not_the_code() -> None:
 
 def test_an_entry_keeps_seven_digits() -> None:
     record = taken({"predicted_seconds": 1.23456789e-5, "instructions": 123456789}).records[0]
-    figures = Entry.of(record, "").figures
+    figures = BaselineEntry.of(record, "").figures
     assert figures == {"predicted_seconds": 1.234568e-5, "instructions": 123456789}
 
 

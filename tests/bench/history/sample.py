@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Run, Subject
+from wavecast.bench.records import (
+    BenchRecord,
+    BenchRun,
+    BenchSubject,
+    Conditions,
+    Environment,
+    Figure,
+)
 from wavecast.bench.store.base import Store
 
 COUNT = 24
@@ -41,19 +48,19 @@ def checkout(folder: Path, count: int = COUNT) -> list[str]:
 
 def nightly(
     commits: Sequence[str], *, newest_first: bool = False
-) -> list[tuple[Run, list[Record]]]:
+) -> list[tuple[BenchRun, list[BenchRecord]]]:
     """A run per commit; with `newest_first` they were measured in the opposite order."""
     random = np.random.default_rng(11)
     found = []
     for number, commit in enumerate(commits):
         minute = len(commits) - number if newest_first else number
         started = f"2026-02-01T00:{minute:02}:00+00:00"
-        run = Run(f"run{number:02}", started, label="nightly", commit=commit)
+        run = BenchRun(f"run{number:02}", started, label="nightly", commit=commit)
         found.append((run, [_record(name, number, commit, random) for name in ("copy", "softmax")]))
     return found
 
 
-def fill(store: Store, runs: Sequence[tuple[Run, Sequence[Record]]]) -> None:
+def fill(store: Store, runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]]) -> None:
     """Keep all of them."""
     for run, records in runs:
         store.begin(run)
@@ -61,7 +68,7 @@ def fill(store: Store, runs: Sequence[tuple[Run, Sequence[Record]]]) -> None:
             store.add(run.id, record)
 
 
-def _record(name: str, number: int, commit: str, random: np.random.Generator) -> Record:
+def _record(name: str, number: int, commit: str, random: np.random.Generator) -> BenchRecord:
     slow = name == "softmax" and SLOW[0] <= number < SLOW[1]
     middle = 3e-5 * (1.06 if slow else 1.0) * float(np.exp(0.005 * random.normal()))
     samples = tuple(float(s) for s in middle * np.exp(0.01 * random.normal(size=20)))
@@ -72,6 +79,6 @@ def _record(name: str, number: int, commit: str, random: np.random.Generator) ->
     }
     triton = "3.8.0" if number < SLOW[0] else "3.9.0"
     environment = Environment("mi300x", "gfx942", emulated=False, triton=triton, commit=commit)
-    subject = Subject("operator", name, {"rows": 8192})
+    subject = BenchSubject("operator", name, {"rows": 8192})
     conditions = Conditions("cold", "graph", "random")
-    return Record(subject, environment, conditions, figures, digest="slow" if slow else "fast")
+    return BenchRecord(subject, environment, conditions, figures, digest="slow" if slow else "fast")

@@ -11,7 +11,7 @@ import pytest
 from tests.bench.history.sample import SLOW, checkout, nightly
 from wavecast.bench.history.order import commits_between, ordered
 from wavecast.bench.history.series import History, Wanted, history
-from wavecast.bench.records import Conditions, Figure, Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun, Conditions, Figure
 from wavecast.errors import UsageError
 
 ALL = Wanted()
@@ -28,7 +28,7 @@ def commits(folder: Path) -> list[str]:
 
 
 def told(
-    runs: Sequence[tuple[Run, Sequence[Record]]], folder: Path, wanted: Wanted = ALL
+    runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]], folder: Path, wanted: Wanted = ALL
 ) -> History:
     return history(
         {run.id: records for run, records in runs}, [run for run, _ in runs], wanted, folder
@@ -46,20 +46,20 @@ def test_runs_stand_in_the_order_of_their_commits(folder: Path, commits: list[st
 
 def test_changed_checkouts_stand_behind_their_commit(folder: Path, commits: list[str]) -> None:
     runs = [
-        Run("late", "2026-02-03", commit=commits[0]),
-        Run("next", "2026-02-01", commit=commits[1][:12]),
-        Run("dirty", "2026-02-02", commit=commits[0], dirty=True),
+        BenchRun("late", "2026-02-03", commit=commits[0]),
+        BenchRun("next", "2026-02-01", commit=commits[1][:12]),
+        BenchRun("dirty", "2026-02-02", commit=commits[0], dirty=True),
     ]
     assert [run.id for run in ordered(runs, folder)[0]] == ["late", "dirty", "next"]
 
 
 def test_commits_that_are_not_there(folder: Path, commits: list[str], tmp_path: Path) -> None:
     runs = [
-        Run("b", "2026-02-02", commit=commits[1]),
-        Run("stranger", "2026-02-03", commit="0" * 40),
-        Run("none", "2026-01-01"),
-        Run("a", "2026-02-01", commit=commits[0]),
-        Run("c", "2026-02-04", commit=commits[2]),
+        BenchRun("b", "2026-02-02", commit=commits[1]),
+        BenchRun("stranger", "2026-02-03", commit="0" * 40),
+        BenchRun("none", "2026-01-01"),
+        BenchRun("a", "2026-02-01", commit=commits[0]),
+        BenchRun("c", "2026-02-04", commit=commits[2]),
     ]
     found, strangers = ordered(runs, folder)
     assert [run.id for run in found] == ["none", "a", "b", "stranger", "c"]

@@ -21,10 +21,10 @@ from wavecast.bench.measure import gpu
 from wavecast.bench.measure.environment import new_run
 from wavecast.bench.measure.gpu_environment import Here, here
 from wavecast.bench.measure.gpu_session import gpu_session
-from wavecast.bench.measure.sampling import Budget
-from wavecast.bench.measure.session import Outcome
+from wavecast.bench.measure.sampling import SamplingBudget
+from wavecast.bench.measure.session import SessionResult
 from wavecast.bench.measure.workload import FunctionWorkload, OperatorWorkload
-from wavecast.bench.records import Record
+from wavecast.bench.records import BenchRecord
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.integrations.gpu.inputs import MakeThere
 from wavecast.integrations.gpu.timing import Stopwatch
@@ -33,7 +33,7 @@ from wavecast.model.bounds import Work
 
 pytestmark = pytest.mark.torch
 
-QUICK = Budget(seconds=0.5, samples=30, relative=1e-9)
+QUICK = SamplingBudget(seconds=0.5, samples=30, relative=1e-9)
 
 
 @pytest.fixture
@@ -42,13 +42,15 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
         yield present
 
 
-def measured(*operators: Any, settings: gpu.Settings | None = None, store: Any = None) -> Outcome:
+def measured(
+    *operators: Any, settings: gpu.GpuSettings | None = None, store: Any = None
+) -> SessionResult:
     workloads = [OperatorWorkload(one, {"count": 64}) for one in operators]
-    settings = settings or gpu.Settings(budget=QUICK)
+    settings = settings or gpu.GpuSettings(budget=QUICK)
     return gpu_session(new_run(), workloads, here(), settings, store)
 
 
-def one(outcome: Outcome) -> Record:
+def one(outcome: SessionResult) -> BenchRecord:
     assert not outcome.failed
     (record,) = outcome.records
     return record
@@ -85,7 +87,7 @@ def test_cold_inputs_rotate_over_more_than_the_caches(fake: FakeGpu) -> None:
     described = fake_gpu.operator(fake, bytes_of_inputs=40 << 20)
     prepared = gpu.prepare(
         OperatorWorkload(described, {"count": 64}),
-        gpu.Settings(budget=QUICK, verify=False),
+        gpu.GpuSettings(budget=QUICK, verify=False),
         here(),
         Stopwatch(),
     )
@@ -108,7 +110,7 @@ def test_small_inputs_are_flushed(fake: FakeGpu) -> None:
 def test_warm(fake: FakeGpu) -> None:
     record = one(
         measured(
-            fake_gpu.operator(fake), settings=gpu.Settings("warm", budget=QUICK, offline=False)
+            fake_gpu.operator(fake), settings=gpu.GpuSettings("warm", budget=QUICK, offline=False)
         )
     )
     assert record.conditions.cache == "warm"
@@ -116,7 +118,7 @@ def test_warm(fake: FakeGpu) -> None:
 
 
 def test_graphs(fake: FakeGpu) -> None:
-    settings = gpu.Settings(timing="graph", budget=QUICK)
+    settings = gpu.GpuSettings(timing="graph", budget=QUICK)
     record = one(measured(fake_gpu.operator(fake, seconds=2e-5, work_bytes=2e6), settings=settings))
     assert record.conditions.timing == "graph"
     assert record.figures["measured_seconds"].value == pytest.approx(2e-5, rel=0.02)
@@ -126,7 +128,7 @@ def test_graphs(fake: FakeGpu) -> None:
 def test_without_a_graph_events_are_used_and_said(fake: FakeGpu) -> None:
     fake.no_graphs = "operation not permitted when stream is capturing"
     record = one(
-        measured(fake_gpu.operator(fake), settings=gpu.Settings(timing="graph", budget=QUICK))
+        measured(fake_gpu.operator(fake), settings=gpu.GpuSettings(timing="graph", budget=QUICK))
     )
     assert record.conditions.timing == "events"
     assert any("timed by events: cannot be captured" in note for note in record.notes)
@@ -178,7 +180,7 @@ def test_full_memory_puts_a_subject_into_the_next_group(fake: FakeGpu) -> None:
         return {"x": make.normal((count,), dtype)}
 
     object.__setattr__(second, "inputs", inputs)
-    settings = gpu.Settings(budget=QUICK, verify=False)
+    settings = gpu.GpuSettings(budget=QUICK, verify=False)
     outcome = measured(fake_gpu.operator(fake, "first"), second, settings=settings)
     assert not outcome.failed
     assert [record.subject.name for record in outcome.records] == ["first", "second"]
@@ -208,8 +210,8 @@ def test_an_interrupt_keeps_what_was_measured(fake: FakeGpu) -> None:
         return 2 * x
 
     object.__setattr__(described, "call", call)
-    budget = Budget(seconds=5, samples=100, relative=1e-9)
-    outcome = measured(described, fake_gpu.operator(fake), settings=gpu.Settings(budget=budget))
+    budget = SamplingBudget(seconds=5, samples=100, relative=1e-9)
+    outcome = measured(described, fake_gpu.operator(fake), settings=gpu.GpuSettings(budget=budget))
     assert outcome.interrupted
     record = outcome.records[0]
     assert 1 < len(record.figures["measured_seconds"].samples) < 100
@@ -237,7 +239,7 @@ def test_memory_nobody_wrote_is_found_without_a_reference(
     module.make = make  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "users_kernels", module)
     both = [FunctionWorkload("users_kernels:make", {"part": part}) for part in (64, 48)]
-    outcome = gpu_session(new_run(), both, here(), gpu.Settings(budget=QUICK))
+    outcome = gpu_session(new_run(), both, here(), gpu.GpuSettings(budget=QUICK))
     right, wrong = outcome.records
     assert not right.refused
     assert wrong.refused == "wrong result: 16 of 64 values of result 0 are never written"
@@ -327,7 +329,7 @@ def test_an_operator_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
         watched = OperatorWorkload(
             dataclasses.replace(operator, call=call), {"rows": 4, "columns": 300}
         )
-        outcome = gpu_session(new_run(), [watched], here(), gpu.Settings(budget=QUICK))
+        outcome = gpu_session(new_run(), [watched], here(), gpu.GpuSettings(budget=QUICK))
     record = one(outcome)
     assert not record.refused
     assert 0 < record.figures["numerical_error"].value <= 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wavecast.bench.measure.physics import implausible
-from wavecast.bench.measure.sampling import Budget, half_width, sample
+from wavecast.bench.measure.sampling import SamplingBudget, half_width, sample
 from wavecast.errors import UsageError
 
 
@@ -41,8 +41,8 @@ def test_quiet_times_need_few_samples() -> None:
 def test_noisy_times_use_the_budget() -> None:
     clock, random = Clock(), np.random.default_rng(0)
     noisy = clock.subject(lambda: float(np.exp(random.normal(0, 0.3))))
-    assert sample([noisy], Budget(samples=40), clock=clock)[0].stopped == "budget"
-    slow = sample([noisy], Budget(seconds=0.1), clock=clock)[0]
+    assert sample([noisy], SamplingBudget(samples=40), clock=clock)[0].stopped == "budget"
+    slow = sample([noisy], SamplingBudget(seconds=0.1), clock=clock)[0]
     assert slow.stopped == "budget"
     assert 50 < len(slow.samples) + slow.warm_ups <= 101
 
@@ -51,7 +51,7 @@ def test_more_precision_takes_more_samples() -> None:
     def needed(relative: float) -> int:
         clock, random = Clock(), np.random.default_rng(1)
         noisy = clock.subject(lambda: float(np.exp(random.normal(0, 0.02))))
-        return len(sample([noisy], Budget(relative=relative), clock=clock)[0].samples)
+        return len(sample([noisy], SamplingBudget(relative=relative), clock=clock)[0].samples)
 
     assert needed(0.02) < needed(0.01) < needed(0.005)
 
@@ -66,7 +66,7 @@ def test_warming_up_waits_until_times_settle() -> None:
 
 def test_what_never_settles_is_told() -> None:
     clock, times = Clock(), itertools.count(1)
-    found = sample([clock.subject(lambda: 1.1 ** next(times))], Budget(0.1), clock=clock)[0]
+    found = sample([clock.subject(lambda: 1.1 ** next(times))], SamplingBudget(0.1), clock=clock)[0]
     assert not found.settled
     assert found.samples
 
@@ -121,7 +121,7 @@ def test_the_interval_of_a_median_holds_it() -> None:
 @pytest.mark.parametrize("given", [{"seconds": 0}, {"samples": 0}, {"relative": 0}, {"warm_up": 1}])
 def test_budgets_that_are_none(given: dict) -> None:
     with pytest.raises(UsageError):
-        Budget(**given)
+        SamplingBudget(**given)
 
 
 GOOD = [1e-4 * (1 + n / 1000) for n in range(30)]

@@ -59,7 +59,7 @@ def here() -> Here:
 
 
 def test_predicted(path: Path) -> None:
-    given = script.Script(path, ("1024",))
+    given = script.MeasuredScript(path, ("1024",))
     outcome = script.script_session(new_run(), [given], [arch.load("gfx942")])
     assert not outcome.failed
     assert [record.subject.key for record in outcome.records] == [
@@ -74,7 +74,7 @@ def test_predicted(path: Path) -> None:
 
 
 def test_a_kernel_no_script_launches(path: Path) -> None:
-    given = script.Script(path, ("256",), "nothing")
+    given = script.MeasuredScript(path, ("256",), "nothing")
     outcome = script.script_session(new_run(), [given], [arch.load("gfx942")])
     assert not outcome.records
     assert "no launched kernel matches 'nothing'" in outcome.failed[0].why
@@ -88,7 +88,7 @@ def test_profiled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         KernelRun("elementwise_kernel", (7, 1, 1), 1, 1e-6, (1e-6,)),
     )
     monkeypatch.setattr(script, "profile_script", lambda *_, **__: runs)
-    given = script.Script(path, ("1024",), "scale")
+    given = script.MeasuredScript(path, ("1024",), "scale")
     outcome = script.script_session(new_run(), [given], [], here=here())
     (record,) = outcome.records  # two launches share the grid
     assert record.subject.key == "kernel scale grid=4x1x1"
@@ -105,7 +105,7 @@ def test_a_profiled_kernel_alone_on_its_grid_has_its_prediction(
     single.write_text(SCRIPT.replace("scale[(size // 256,)](x, y, size, 3.5, BLOCK=256)", ""))
     runs = (KernelRun("scale", (4, 1, 1), 1, 2e-6, (2e-6,)),)
     monkeypatch.setattr(script, "profile_script", lambda *_, **__: runs)
-    given = script.Script(single, ("1024",))
+    given = script.MeasuredScript(single, ("1024",))
     outcome = script.script_session(new_run(), [given], [], here=here())
     (record,) = outcome.records
     assert record.subject.axes["factor"] == 2.5
@@ -115,6 +115,8 @@ def test_a_profiled_kernel_alone_on_its_grid_has_its_prediction(
 
 def test_nothing_profiled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script, "profile_script", lambda *_, **__: ())
-    outcome = script.script_session(new_run(), [script.Script(path, ("1024",))], [], here=here())
+    outcome = script.script_session(
+        new_run(), [script.MeasuredScript(path, ("1024",))], [], here=here()
+    )
     assert not outcome.records
     assert "no Triton kernel the profiler saw" in outcome.failed[0].why

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wavecast.bench.measure.sensors import AmdSmi, Nvml, Watch, sensors
+from wavecast.bench.measure.sensors import AmdSmi, Nvml, SensorWatch, sensors
 from wavecast.integrations.gpu import LocalGpu
 
 H200 = LocalGpu("NVIDIA H200", "sm_90", 132, "torch", uuid="7f3e", bus="0000:3b:00")
@@ -81,7 +81,7 @@ def test_nvidia(monkeypatch: pytest.MonkeyPatch) -> None:
     found = sensors(H200)
     assert isinstance(found, Nvml)
     assert found.driver() == "580.65"
-    watch = Watch(found)
+    watch = SensorWatch(found)
     watch.look()
     readings, notes = watch.ended()
     assert readings == {
@@ -103,7 +103,7 @@ def test_nvidia(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_idle_clocks_are_no_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml([0x1, 0x2 | 0x100]))
-    readings, notes = Watch(sensors(H200)).ended()
+    readings, notes = SensorWatch(sensors(H200)).ended()
     assert readings["throttled"] == 0.0
     assert notes == ()
 
@@ -115,14 +115,14 @@ def test_amd(monkeypatch: pytest.MonkeyPatch, status: object, throttled: float |
     assert isinstance(found, AmdSmi)
     assert found.driver() == "6.12.12"
     assert found.read() == {"clock_mhz": 2100.0, "power_w": 700.0, "temperature_c": 55.0}
-    readings, _ = Watch(found).ended()
+    readings, _ = SensorWatch(found).ended()
     assert readings.get("throttled") == throttled
 
 
 def test_absence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setitem(sys.modules, "amdsmi", amdsmi(0))
-    readings, notes = Watch(sensors(H200)).ended()
+    readings, notes = SensorWatch(sensors(H200)).ended()
     assert readings == {}
     assert "nvidia-ml-py is not installed" in notes[0]
     elsewhere = LocalGpu("MI300X", "gfx942", 304, "torch", bus="0000:99:00")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Run, Subject
+from wavecast.bench.records import (
+    BenchRecord,
+    BenchRun,
+    BenchSubject,
+    Conditions,
+    Environment,
+    Figure,
+)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 """Anything a string may hold but halves of surrogate pairs, which no file can hold."""
@@ -19,8 +26,8 @@ figures = st.builds(
     samples=st.lists(number, max_size=4).map(tuple),
 )
 records = st.builds(
-    Record,
-    subject=st.builds(Subject, kind=text, name=text, axes=scalars, part=text),
+    BenchRecord,
+    subject=st.builds(BenchSubject, kind=text, name=text, axes=scalars, part=text),
     environment=st.builds(
         Environment,
         device=text,
@@ -41,12 +48,12 @@ records = st.builds(
 
 
 @st.composite
-def measured(draw: st.DrawFn) -> list[tuple[Run, list[Record]]]:
+def measured(draw: st.DrawFn) -> list[tuple[BenchRun, list[BenchRecord]]]:
     """A few runs with their records."""
     return [
         (
-            Run(f"run{index}", draw(text), draw(text), draw(text), draw(text), draw(st.booleans()),
-                draw(text)),
+            BenchRun(f"run{index}", draw(text), draw(text), draw(text), draw(text),
+                     draw(st.booleans()), draw(text)),
             draw(st.lists(records, max_size=3)),
         )
         for index in range(draw(st.integers(0, 3)))

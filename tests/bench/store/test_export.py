@@ -13,11 +13,11 @@ from hypothesis import given, settings
 
 from tests.bench.store.sample import measured
 from tests.bench.store.test_sqlite import RECORD, RUN
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store import rows
 from wavecast.bench.store.check import check, readable
 from wavecast.bench.store.export import FORMATS, export
-from wavecast.bench.store.importers import Given, read_file
+from wavecast.bench.store.importers import ImportLabels, read_file
 from wavecast.bench.store.keep import keep
 from wavecast.bench.store.sqlite import open_store
 from wavecast.errors import InputError, StoreError, UnknownName, UsageError
@@ -26,14 +26,16 @@ pytest.importorskip("pyarrow")
 
 ENDED = replace(RUN, finished="2026-01-01T00:01:00Z")
 BARE = replace(RECORD, figures={}, refused="faster than the roofline floor")
-MEASURED = [(ENDED, [RECORD, BARE, RECORD]), (Run("b2", "2026-01-02"), [])]
+MEASURED = [(ENDED, [RECORD, BARE, RECORD]), (BenchRun("b2", "2026-01-02"), [])]
 
 
 @pytest.mark.parametrize("ending", FORMATS)
 @settings(max_examples=40, deadline=None)
 @given(runs=measured())
 def test_every_format_comes_back(
-    ending: str, runs: list[tuple[Run, list[Record]]], tmp_path_factory: pytest.TempPathFactory
+    ending: str,
+    runs: list[tuple[BenchRun, list[BenchRecord]]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"export{ending}"
     export(path, runs)
@@ -101,7 +103,7 @@ def test_files_that_are_no_exports(tmp_path: Path) -> None:
         read_file(other)
     export(good, MEASURED)
     with pytest.raises(UsageError, match="says itself"):
-        read_file(good, given=Given(label="x"))
+        read_file(good, given=ImportLabels(label="x"))
 
 
 def test_runs_are_kept_once_and_completed(tmp_path: Path) -> None:

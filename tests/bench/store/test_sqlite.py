@@ -14,13 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Run, Subject
+from wavecast.bench.records import (
+    BenchRecord,
+    BenchRun,
+    BenchSubject,
+    Conditions,
+    Environment,
+    Figure,
+)
 from wavecast.bench.store.select import chosen, records_of
 from wavecast.bench.store.sqlite import VERSION, open_store
 from wavecast.errors import StoreError, UnknownName, UsageError
 
-RECORD = Record(
-    Subject("operator", "rms_norm", {"rows": 8, "dtype": "bfloat16"}),
+RECORD = BenchRecord(
+    BenchSubject("operator", "rms_norm", {"rows": 8, "dtype": "bfloat16"}),
     Environment("mi300x", "gfx942", emulated=True, commit="0123456789abc"),
     Conditions(timing="predicted"),
     {
@@ -31,7 +38,7 @@ RECORD = Record(
     notes=("ein Wörtchen",),
     sensors={"clock_mhz": 2100.0},
 )
-RUN = Run("a1", "2026-01-01T00:00:00Z", label="main", commit="0123456789abc")
+RUN = BenchRun("a1", "2026-01-01T00:00:00Z", label="main", commit="0123456789abc")
 
 
 @pytest.fixture
@@ -188,9 +195,9 @@ def test_a_record_that_cannot_be_read_is_named(path: Path) -> None:
 
 
 RUNS = (
-    Run("aa1", "2026-01-01", label="main", commit="1111111aaaa"),
-    Run("aa2", "2026-01-02", label="main", commit="2222222bbbb"),
-    Run("ab3", "2026-01-03", commit="2222222bbbb"),
+    BenchRun("aa1", "2026-01-01", label="main", commit="1111111aaaa"),
+    BenchRun("aa2", "2026-01-02", label="main", commit="2222222bbbb"),
+    BenchRun("ab3", "2026-01-03", commit="2222222bbbb"),
 )
 
 

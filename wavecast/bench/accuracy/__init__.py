@@ -1,1 +1,1 @@
-"""Predictions beside measurements: data sets, scores, baselines, intervals."""
+"""Predictions compared with measurements: importers, scores, baselines, intervals."""

@@ -1,7 +1,7 @@
-"""Times on the local GPU beside predictions, as JSON lines in the general format.
+"""Times on the local GPU with predictions, as JSON lines in the general format.
 
 Operations run through PyTorch; kernels are those that Triton scripts launch, whose device times
-come from torch's profiler. A prediction that is missing is said to be, with the reason.
+come from torch's profiler. A record without a prediction has the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.datasets.base import device_of
+from wavecast.bench.accuracy.cases import device_of
 from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
@@ -46,7 +46,7 @@ PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (
         for shape in ("1048576", "134217728")
     ),
 )
-"""Operations that are measured: kind, `--shape` and options as on the command line."""
+"""Measured operations: kind, `--shape` and options of the command line."""
 
 Record = dict[str, Any]
 
@@ -81,10 +81,10 @@ def _ops(local: LocalGpu, device: Device, progress: Callable[[str], None]) -> It
         problem = ops.op(kind).parse(shape, options)
         seconds = local.seconds(gpu.program(problem))
         try:
-            said = _prediction(problem.predict(device))
+            predicted = _prediction(problem.predict(device))
         except WavecastError as error:
-            said = {"not_predicted": str(error)}
-        yield {"op": kind, "shape": shape, **options, "time_us": seconds * 1e6, **said}
+            predicted = {"not_predicted": str(error)}
+        yield {"op": kind, "shape": shape, **options, "time_us": seconds * 1e6, **predicted}
 
 
 def _scripts(
@@ -122,7 +122,7 @@ def _kernel(
     predictions: dict[tuple[str, tuple[int, int, int]], Prediction | str],
 ) -> Record:
     found = predictions.get((run.kernel, run.grid), "no launch with this grid was captured")
-    said = {"not_predicted": found} if isinstance(found, str) else _prediction(found)
+    predicted = {"not_predicted": found} if isinstance(found, str) else _prediction(found)
     return {
         "op": "kernel",
         "shape": "x".join(map(str, run.grid)),
@@ -130,7 +130,7 @@ def _kernel(
         "source": script.name,
         "launches": run.launches,
         "time_us": run.seconds * 1e6,
-        **said,
+        **predicted,
     }
 
 

@@ -1,4 +1,4 @@
-"""What a measured problem came to: its time, the prediction or why there is none, baselines."""
+"""A measured problem with its prediction and the times of baselines."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wavecast.bench.accuracy.datasets.base import Case
+from wavecast.bench.accuracy.cases import Case
 from wavecast.model import intervals
 from wavecast.model.prediction import Prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScoredProblem:
     """One problem with its prediction; all times in seconds.
 
-    `case` is the first of `repeats` rows, `measured` the median of their times. `baselines` holds
-    the times other methods predict, absent where they predict none.
+    `case` is the first of `repeats` rows, `measured` the median of their times. `baselines` maps
+    other methods to the times they predict.
     """
 
     dataset: str
@@ -33,7 +33,7 @@ class Outcome:
 
     @property
     def op_class(self) -> str:
-        """What it is scored with."""
+        """The class of ops it is scored with."""
         return self.case.kind if self.case.op is None else self.case.op.op_class
 
     @property
@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def labels(self) -> dict[str, str]:
-        """By what scores are told apart: device, size, limiter, fidelity, and the case's own."""
+        """Labels that group scores: device, size, limiter, fidelity, and those of the case."""
         own = {name: value for name, value in self.case.labels.items() if value}
         both = f"{self.case.device} {own['dtype']}" if "dtype" in own else ""
         return {

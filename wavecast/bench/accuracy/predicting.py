@@ -1,7 +1,8 @@
-"""Predictions of many problems, in several processes where there are many."""
+"""Predictions of problems, in several processes where there are many."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ _WORTH_A_PROCESS = 2000  # problems; starting one costs about a second
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A prediction, or the reason there is none; the roofline's time where it has one."""
+    """A prediction, or the reason there is none; `roofline` is the roofline's time in seconds, None
+    where it has none."""
 
     prediction: Prediction | None
     reason: str
@@ -30,7 +32,7 @@ class Answer:
 def predict(problems: Sequence[tuple[Op, str]], jobs: int | None = None) -> list[Answer]:
     """Answers for ops on devices, in order.
 
-    `jobs` processes are used; by default one per processor when there is enough to do.
+    Uses `jobs` processes; by default one per processor for 2000 problems or more.
     """
     if jobs is None:
         jobs = (os.cpu_count() or 1) if len(problems) >= _WORTH_A_PROCESS else 1
@@ -47,21 +49,19 @@ def _answers(problems: Sequence[tuple[Op, str]]) -> list[Answer]:
 
 
 def _answer(op: Op, device: Device) -> Answer:
-    bound = _roofline(op, device)
     try:
-        return Answer(op.predict(device), "", bound)
+        prediction = op.predict(device)
     except WavecastError as error:
-        return Answer(None, str(error), bound)
-    except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
-        # one broken problem must not hide the others; it is listed under this reason
-        return Answer(None, f"a bug in wavecast: {type(error).__name__}: {error}", bound)
-
-
-def _roofline(op: Op, device: Device) -> float | None:
+        return Answer(None, str(error), None)
+    except Exception as error:  # a bug must not end the validation; it is counted with this reason
+        return Answer(None, f"a bug in wavecast: {type(error).__name__}: {error}", None)
+    if not (math.isfinite(prediction.seconds) and prediction.seconds > 0):
+        reason = f"a bug in wavecast: a predicted time of {prediction.seconds} s"
+        return Answer(None, reason, None)
     try:
-        return baselines.roofline_seconds(op, device)
-    except WavecastError:
-        return None
+        return Answer(prediction, "", baselines.roofline_seconds(op, device))
+    except (WavecastError, ArithmeticError):
+        return Answer(prediction, "", None)
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.bench.accuracy.scores import by_op
 
 
@@ -30,11 +30,11 @@ class Ranking:
     tau: float
 
 
-def rank(outcomes: Iterable[Outcome]) -> tuple[Ranking, ...]:
+def rank(outcomes: Iterable[ScoredProblem]) -> tuple[Ranking, ...]:
     """Rankings by op, over problems with at least two measured alternatives."""
     rankings = []
     for op, members in by_op(outcomes).items():
-        problems: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
+        problems: dict[tuple[str, str, str], list[ScoredProblem]] = defaultdict(list)
         for outcome in members:
             case = outcome.case
             if case.problem:
@@ -45,7 +45,7 @@ def rank(outcomes: Iterable[Outcome]) -> tuple[Ranking, ...]:
     return tuple(rankings)
 
 
-def _ranking(op: str, groups: Sequence[Sequence[Outcome]]) -> Ranking:
+def _ranking(op: str, groups: Sequence[Sequence[ScoredProblem]]) -> Ranking:
     reached, taus = [], []
     for members in groups:
         measured = np.array([outcome.measured for outcome in members])

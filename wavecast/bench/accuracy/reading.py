@@ -1,54 +1,147 @@
-"""Files of measurements as tables: Parquet, CSV, JSON lines, and formats of other projects."""
+"""Files of measurements as tables: Parquet, CSV, JSON lines, and what importers read themselves."""
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavecast.bench.accuracy import importers
+from wavecast.bench.accuracy.importers import Importer
+from wavecast.bench.accuracy.importers.base import MeasurementTable
 from wavecast.errors import InputError, MissingTool
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
+
+_TABLES = (".parquet", ".csv", ".jsonl")
 
 
-def read(path: Path) -> pd.DataFrame:
-    """The rows of a file; what another project wrote, in the columns its adapter reads.
+def read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
+    """The table of a file in the columns of its importer, and that importer, one of `known`.
 
-    Raises MissingTool without pandas and pyarrow, InputError for a file that is not there, is
-    damaged, is empty or has no known ending.
+    Rows that cannot be read are counted in the table. Raises MissingTool without pandas and
+    pyarrow; InputError for a file that is absent, damaged or empty, whose rows are all unreadable,
+    or that no importer reads.
     """
     _require()
     if not path.is_file():
         raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
     try:
-        frame = _read(path)
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        table, importer = _read(path, known)
+    except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError) as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{path}: cannot be read: {first[0]}") from error
-    if frame.empty:
+    if table.frame.empty:
         raise InputError(f"{path}: no rows")
-    return frame
+    return table, importer
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
+    name = path.name.lower().removesuffix(".gz").removesuffix(".bz2")
+    for importer in known:
+        for ending, reader in importer.readers.items():
+            if name.endswith(ending):
+                return reader(path), importer
+    if not name.endswith(_TABLES):
+        others = sorted({ending for importer in known for ending in importer.readers})
+        raise InputError(f"{path}: not a {', '.join((*_TABLES, *others))} file")
+    table = _table(path, name)
+    if table.frame.empty:
+        raise InputError(f"{path}: no rows")
+    importer = importers.by_columns(known, [str(column) for column in table.frame.columns], path)
+    converted = importer.convert(table.frame, path)
+    rejected = Counter(table.rejected) + Counter(converted.rejected)
+    return replace(converted, rejected=rejected), importer
+
+
+def _table(path: Path, name: str) -> MeasurementTable:
     import pandas as pd
 
-    name = path.name.lower().removesuffix(".gz").removesuffix(".bz2")
     if name.endswith(".parquet"):
-        return pd.read_parquet(path)
+        return MeasurementTable(pd.read_parquet(path))
     if name.endswith(".jsonl"):
-        return pd.read_json(path, lines=True)
-    if name.endswith(".csv"):
+        lines = list(filter(str.strip, _text(path).split("\n")))
+        if not all(line.lstrip().startswith("{") for line in lines):
+            return _good_documents(lines)
+        try:
+            return MeasurementTable(pd.read_json(path, lines=True))
+        except (AttributeError, TypeError, ValueError):
+            return _good_documents(lines)
+    try:
         frame = pd.read_csv(path, low_memory=False)
-        if not isinstance(frame.index, pd.RangeIndex):
-            raise InputError(f"{path}: rows have more cells than there are columns")
-        convert = importers.of_columns(frame.columns)
-        return frame if convert is None else convert(frame, path)
-    convert = importers.of_name(name)
-    if convert is None:
-        raise InputError(f"{path}: not a .parquet, .csv, .jsonl, .fdb.txt or .yaml file")
-    return convert(path)
+    except (pd.errors.ParserError, UnicodeDecodeError):
+        return _good_lines(path)
+    # a first row with too many cells makes pandas take the first column as the index
+    return MeasurementTable(frame) if isinstance(frame.index, pd.RangeIndex) else _good_lines(path)
+
+
+def _good_lines(path: Path) -> MeasurementTable:
+    """A CSV file without the lines that have more cells than there are columns.
+
+    Raises InputError where no line is left.
+    """
+    import pandas as pd
+
+    lines = csv.reader(io.StringIO(_text(path), newline=""))
+    head = next(lines)
+    good, rejected = io.StringIO(newline=""), Counter[str]()
+    writer = csv.writer(good)
+    writer.writerow(head)
+    kept = 0
+    for cells in lines:
+        if len(cells) > len(head):
+            rejected[f"{len(cells)} cells in {len(head)} columns"] += 1
+        elif cells:
+            writer.writerow(cells)
+            kept += 1
+    if not kept:
+        raise InputError(f"{path}: every row has more cells than there are columns")
+    good.seek(0)
+    return MeasurementTable(pd.read_csv(good, low_memory=False), rejected)
+
+
+def _good_documents(lines: Sequence[str]) -> MeasurementTable:
+    """JSON lines without those that are not JSON objects.
+
+    Raises ValueError where no line is left.
+    """
+    import pandas as pd
+
+    good, rejected = [], Counter[str]()
+    for line in lines:
+        if isinstance(_document(line), dict):
+            good.append(line)
+        else:
+            rejected["not a JSON object"] += 1
+    if not good:
+        raise ValueError("no line is a JSON object")
+    return MeasurementTable(pd.read_json(io.StringIO("\n".join(good)), lines=True), rejected)
+
+
+def _document(line: str) -> Any:
+    """The JSON value of a line, None where it has none."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str:
+    """The text of a file that may be compressed; bytes that are not UTF-8 become U+FFFD."""
+    content = path.read_bytes()
+    if path.suffix.lower() == ".gz":
+        content = gzip.decompress(content)
+    elif path.suffix.lower() == ".bz2":
+        content = bz2.decompress(content)
+    return content.decode("utf-8-sig", errors="replace")
 
 
 def _require() -> None:

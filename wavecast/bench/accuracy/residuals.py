@@ -1,9 +1,9 @@
-"""Quantiles of residuals for intervals, and how well such intervals hold what they have not seen.
+"""Quantiles of residuals for intervals, and the coverage of such intervals on left-out problems.
 
 An interval's ends are quantiles of log(measured / predicted) over problems. To be judged they are
 fitted on four fifths of the problems and tried on the rest (five folds), and again with whole
-groups (models, papers, files) held back. What is new differs from what was fitted more than one
-problem from the next: the quantiles are those that hold 80 % of held-back groups and problems.
+groups (models, papers, files) left out. New problems differ from the fitted ones more than fitted
+problems differ from each other: the quantiles contain 80 % of left-out groups and problems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from wavecast import arch
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.errors import InputError
 from wavecast.model import intervals
 from wavecast.model.intervals import Key, Residuals
@@ -59,7 +59,7 @@ class LeftOut:
     log: float
 
 
-def fit(known: Sequence[Outcome], left_out: Sequence[LeftOut] = ()) -> dict[Key, Residuals]:
+def fit(known: Sequence[ScoredProblem], left_out: Sequence[LeftOut] = ()) -> dict[Key, Residuals]:
     """The rows of `residuals.toml`."""
     rows: dict[Key, Residuals] = {}
     logs: dict[str, np.ndarray] = {}
@@ -74,7 +74,7 @@ def fit(known: Sequence[Outcome], left_out: Sequence[LeftOut] = ()) -> dict[Key,
     return rows
 
 
-def coverage(outcomes: Sequence[Outcome]) -> tuple[Coverage, ...]:
+def coverage(outcomes: Sequence[ScoredProblem]) -> tuple[Coverage, ...]:
     """Coverage by op."""
     return tuple(_coverage(op, members) for op, members in _by_op(outcomes).items())
 
@@ -91,7 +91,7 @@ def read_left_out(path: Path) -> tuple[LeftOut, ...]:
 def document(rows: Mapping[Key, Residuals]) -> str:
     """`residuals.toml`."""
     lines = [
-        "# Written by `wavecast validate --write-intervals`: do not edit.",
+        "# Written by `python -m calibration.validate --write-intervals`: do not edit.",
         "# Quantiles of log(measured / predicted) of n problems, by op class, fidelity, target,",
         '# limiter and decade of predicted time; "" is all, and for the target: not measured.',
         'columns = ["op", "fidelity", "target", "limiter", "size", "low", "high", "n"]',
@@ -103,14 +103,14 @@ def document(rows: Mapping[Key, Residuals]) -> str:
     return "\n".join([*lines, "]"]) + "\n"
 
 
-def _by_op(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = defaultdict(list)
+def _by_op(outcomes: Sequence[ScoredProblem]) -> dict[str, list[ScoredProblem]]:
+    found: dict[str, list[ScoredProblem]] = defaultdict(list)
     for outcome in outcomes:
         found[outcome.op_class].append(outcome)
     return dict(sorted(found.items()))
 
 
-def _keys(outcome: Outcome) -> tuple[Key, ...]:
+def _keys(outcome: ScoredProblem) -> tuple[Key, ...]:
     """The rows of a measured target an outcome belongs to, the narrowest first."""
     prediction = outcome.prediction
     return intervals.keys(
@@ -127,7 +127,7 @@ def _target(device: str) -> str:
     return arch.load(device).target
 
 
-def _cells(outcomes: Sequence[Outcome]) -> dict[Key, np.ndarray]:
+def _cells(outcomes: Sequence[ScoredProblem]) -> dict[Key, np.ndarray]:
     """log(measured / predicted) of every row that has enough problems."""
     cells: dict[Key, list[float]] = defaultdict(list)
     for outcome in outcomes:
@@ -188,44 +188,46 @@ def _pooled(by_op: Mapping[str, Sequence[float] | np.ndarray]) -> Residuals:
     )
 
 
-def _coverage(op: str, outcomes: Sequence[Outcome]) -> Coverage:
+def _coverage(op: str, outcomes: Sequence[ScoredProblem]) -> Coverage:
     level = _level(outcomes)
-    held = _held_back(outcomes, _problem, (level,)).get(level)
-    by_group = _held_back(outcomes, _group, (level,)).get(level)
+    tried = _left_out_folds(outcomes, _problem, (level,)).get(level)
+    by_group = _left_out_folds(outcomes, _group, (level,)).get(level)
     return Coverage(
         op=op,
         n=len(outcomes),
         packaged=float(np.mean([outcome.covered for outcome in outcomes])),
-        by_problem=held[0] if held else None,
+        by_problem=tried[0] if tried else None,
         by_group=by_group[0] if by_group else None,
         groups=len({outcome.case.group for outcome in outcomes}),
         level=level,
-        width=held[1] if held else float("nan"),
+        width=tried[1] if tried else float("nan"),
     )
 
 
-def _level(outcomes: Sequence[Outcome]) -> float:
-    """The least of `LEVELS` whose intervals hold 80 % of held-back groups and of problems."""
-    found = [held for unit in (_group, _problem) if (held := _held_back(outcomes, unit, LEVELS))]
+def _level(outcomes: Sequence[ScoredProblem]) -> float:
+    """The least of `LEVELS` whose intervals contain 80 % of left-out groups and of problems."""
+    found = [
+        tried for unit in (_group, _problem) if (tried := _left_out_folds(outcomes, unit, LEVELS))
+    ]
     enough = (
-        level for level in LEVELS if all(held[level][0] >= intervals.COVERAGE for held in found)
+        level for level in LEVELS if all(tried[level][0] >= intervals.COVERAGE for tried in found)
     )
     return next(enough, LEVELS[-1])
 
 
-def _held_back(
-    outcomes: Sequence[Outcome], unit: Callable[[Outcome], str], levels: Sequence[float]
+def _left_out_folds(
+    outcomes: Sequence[ScoredProblem], unit: Callable[[ScoredProblem], str], levels: Sequence[float]
 ) -> dict[float, tuple[float, float]]:
     """By level: share of outcomes inside intervals fitted on the other folds, and the median width.
 
     Empty with fewer units than folds.
     """
-    folds: dict[int, list[Outcome]] = defaultdict(list)
+    folds: dict[int, list[ScoredProblem]] = defaultdict(list)
     for outcome in outcomes:
         folds[_fold(unit(outcome))].append(outcome)
     if len({unit(outcome) for outcome in outcomes}) < FOLDS or len(folds) < 2:
         return {}
-    inside: dict[float, list[np.ndarray]] = defaultdict(list)
+    covered: dict[float, list[np.ndarray]] = defaultdict(list)
     widths: dict[float, list[np.ndarray]] = defaultdict(list)
     for fold, members in folds.items():
         rest = [o for other, known in folds.items() if other != fold for o in known]
@@ -235,11 +237,11 @@ def _held_back(
             for level in levels:
                 row = _quantiles(everything if key is None else cells[key], level)
                 low, high = min(0.0, row.low), max(0.0, row.high)
-                inside[level].append((low <= logs) & (logs <= high))
+                covered[level].append((low <= logs) & (logs <= high))
                 widths[level].append(np.full(len(logs), np.exp(high - low)))
     return {
         level: (
-            float(np.mean(np.concatenate(inside[level]))),
+            float(np.mean(np.concatenate(covered[level]))),
             float(np.median(np.concatenate(widths[level]))),
         )
         for level in levels
@@ -247,7 +249,7 @@ def _held_back(
 
 
 def _logs_by_row(
-    outcomes: Sequence[Outcome], rows: Collection[Key]
+    outcomes: Sequence[ScoredProblem], rows: Collection[Key]
 ) -> dict[Key | None, np.ndarray]:
     """log(measured / predicted) by the row that holds for it, None where none does."""
     found: dict[Key | None, list[float]] = defaultdict(list)
@@ -257,11 +259,11 @@ def _logs_by_row(
     return {key: np.array(logs) for key, logs in found.items()}
 
 
-def _group(outcome: Outcome) -> str:
+def _group(outcome: ScoredProblem) -> str:
     return outcome.case.group
 
 
-def _problem(outcome: Outcome) -> str:
+def _problem(outcome: ScoredProblem) -> str:
     return outcome.case.problem or str(outcome.case.op)
 
 

@@ -1,4 +1,4 @@
-"""What a validation found: one result that text, JSON and HTML show."""
+"""The result of a validation, which text, JSON and HTML show."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wavecast.bench.accuracy.datasets.base import Figure
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy.cases import MeasuredFigure
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.bench.accuracy.ranking import Ranking
 from wavecast.bench.accuracy.residuals import Coverage
-from wavecast.bench.accuracy.scores import Error, Row
+from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """What became of one file.
+class MeasuredFile:
+    """Counts of one file.
 
-    `rows` are its lines, `cases` the measured times it gave, `problems` what is left when repeats
-    count once, `predicted` those with a prediction, `figures` its measured figures that are no
-    times. `not_predicted` counts cases and figures by reason. `limited` says that only a sample was
-    taken.
+    `rows` counts its rows, `cases` its measured times, `problems` the cases with repeats counted
+    once, `predicted` the problems with a prediction, `figures` its measured figures that are not
+    times. `not_predicted` counts rows, cases and figures by reason. `limited` is True where only a
+    sample of the problems was predicted.
     """
 
     path: Path
@@ -35,8 +35,9 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """How often a property of the measured best was named right, of `n` problems of an op."""
+class ChoiceScore:
+    """Share of `n` problems of an op whose prediction assumed the measured best's value of a
+    property."""
 
     op: str
     property: str
@@ -46,27 +47,28 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FigureScore:
-    """Errors of figures of one kind and unit on one device, and how many have no expected one."""
+    """Errors of figures of one kind and unit on one device; `unknown` figures have no expected
+    value."""
 
     kind: str
     device: str
     unit: str
-    error: Error | None
+    error: ErrorScore | None
     unknown: int
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Predictions beside measurements."""
+    """Predictions of measured problems, and their scores."""
 
-    files: tuple[File, ...]
-    outcomes: tuple[Outcome, ...]
-    figures: tuple[Figure, ...]
-    scores: tuple[Row, ...]
+    files: tuple[MeasuredFile, ...]
+    outcomes: tuple[ScoredProblem, ...]
+    figures: tuple[MeasuredFigure, ...]
+    scores: tuple[ScoreRow, ...]
     rankings: tuple[Ranking, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[ChoiceScore, ...]
     coverage: tuple[Coverage, ...]
     figure_scores: tuple[FigureScore, ...]
-    worst: Mapping[str, tuple[Outcome, ...]]
+    worst: Mapping[str, tuple[ScoredProblem, ...]]
     seconds: float
-    """Wall time of all predictions together."""
+    """Wall time of all predictions."""

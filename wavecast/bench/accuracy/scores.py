@@ -1,10 +1,10 @@
-"""Scores of predictions, every problem counting once.
+"""Scores of predictions; every problem counts once.
 
 error   |predicted / measured − 1|: its median and 90 % quantile
 WMAPE   Σ |predicted − measured| / Σ measured
 bias    median of log(predicted / measured)
-spread  half the distance of the 16 % and 84 % quantiles of log2(predicted / measured): one
-        standard deviation where errors are log-normal
+sigma   half the distance between the 16 % and 84 % quantiles of log2(predicted / measured): the
+        standard deviation of log-normal errors
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.model.intervals import SIZES
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
-    """Errors of `n` predictions; shares, not percent."""
+class ErrorScore:
+    """Errors of `n` predictions as fractions; `bias` is a natural logarithm."""
 
     n: int
     median: float
     p90: float
     wmape: float
     bias: float
-    spread: float
+    log2_sigma: float
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The errors of a group of problems, and those of the baselines on the problems they answer.
+    """The errors of a group of problems, and the errors of baselines on the problems they predict.
 
     `coverage` is the share of measured times inside the predicted interval.
     """
 
-    error: Error
+    error: ErrorScore
     coverage: float
-    baselines: Mapping[str, Error]
+    baselines: Mapping[str, ErrorScore]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A score in a table: of the problems whose label `by` is `value`; all when `by` is "".
+class ScoreRow:
+    """The score of the problems with label `by` equal to `value`; of all problems when `by` is "".
 
-    `op` is the op, and the data set where several measured it.
+    `op` is the op class, with the name of the importer where several measured it.
     """
 
     op: str
@@ -56,22 +56,23 @@ class Row:
     score: Score
 
 
-def error(predicted: Sequence[float], measured: Sequence[float]) -> Error:
-    """The errors of predictions beside measurements, in one unit, positive, at least one."""
+def error(predicted: Sequence[float], measured: Sequence[float]) -> ErrorScore:
+    """The errors of predicted and measured times: vectors of equal length [n], n >= 1, positive, in
+    one unit. Raises ValueError for other lengths."""
     guess, real = np.asarray(predicted, float), np.asarray(measured, float)
     off, logs = np.abs(guess / real - 1), np.log(guess / real)
     low, high = np.quantile(logs / np.log(2), [0.16, 0.84])
-    return Error(
+    return ErrorScore(
         n=len(real),
         median=float(np.median(off)),
         p90=float(np.quantile(off, 0.9)),
         wmape=float(np.abs(guess - real).sum() / real.sum()),
         bias=float(np.median(logs)),
-        spread=float(high - low) / 2,
+        log2_sigma=float(high - low) / 2,
     )
 
 
-def score(outcomes: Sequence[Outcome]) -> Score:
+def score(outcomes: Sequence[ScoredProblem]) -> Score:
     """The score of at least one outcome."""
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.baselines)
     baselines = {}
@@ -91,9 +92,9 @@ def score(outcomes: Sequence[Outcome]) -> Score:
     )
 
 
-def by_op(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    """Outcomes by op; by op and data set where several data sets measured it, each in its way."""
-    found: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+def by_op(outcomes: Iterable[ScoredProblem]) -> dict[str, list[ScoredProblem]]:
+    """Outcomes by op class; by op class and importer where several importers measured it."""
+    found: dict[str, dict[str, list[ScoredProblem]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         found[outcome.op_class][outcome.dataset].append(outcome)
     return {
@@ -103,19 +104,19 @@ def by_op(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     }
 
 
-def table(outcomes: Iterable[Outcome]) -> tuple[Row, ...]:
+def table(outcomes: Iterable[ScoredProblem]) -> tuple[ScoreRow, ...]:
     """Scores by op, and of every op by each of its labels that has more than one value."""
     rows = []
     for op, members in by_op(outcomes).items():
-        rows.append(Row(op, "", "", score(members)))
+        rows.append(ScoreRow(op, "", "", score(members)))
         for by, groups in _groups(members).items():
-            rows += [Row(op, by, value, score(group)) for value, group in groups.items()]
+            rows += [ScoreRow(op, by, value, score(group)) for value, group in groups.items()]
     return tuple(rows)
 
 
-def _groups(outcomes: Sequence[Outcome]) -> dict[str, dict[str, list[Outcome]]]:
+def _groups(outcomes: Sequence[ScoredProblem]) -> dict[str, dict[str, list[ScoredProblem]]]:
     """Outcomes by label and value; sizes in order, else the values with most problems first."""
-    found: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[str, list[ScoredProblem]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         for by, value in outcome.labels.items():
             found[by][value].append(outcome)
@@ -133,5 +134,5 @@ def _groups(outcomes: Sequence[Outcome]) -> dict[str, dict[str, list[Outcome]]]:
 
 
 def _one_sided(found: Mapping[str, Mapping[str, object]]) -> bool:
-    """Whether either the device or the dtype is the same everywhere: both together say no more."""
+    """Whether device or dtype has one value only, so that the pair tells no more than the other."""
     return min(len(found["device"]), len(found["dtype"])) < 2

@@ -7,40 +7,45 @@ import math
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from wavecast.bench.accuracy import baselines, predicting, ranking, reading, residuals, scores
-from wavecast.bench.accuracy.datasets import Case, Figure, Given, recognise
-from wavecast.bench.accuracy.datasets.base import Dataset
-from wavecast.bench.accuracy.outcome import Outcome
+from wavecast.bench.accuracy import (
+    baselines,
+    importers,
+    predicting,
+    ranking,
+    reading,
+    residuals,
+    scores,
+)
+from wavecast.bench.accuracy.cases import NO_TIME, Case, MeasuredFigure
+from wavecast.bench.accuracy.importers import Importer
+from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.bench.accuracy.predicting import Answer
-from wavecast.bench.accuracy.result import Choice, FigureScore, File, Validation
-from wavecast.errors import InputError, NothingAnalysed
+from wavecast.bench.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
+from wavecast.errors import NothingAnalysed
 from wavecast.model.ops.base import Op
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 WORST = 5
-"""Cases per op that are shown as the worst."""
+"""Cases with the largest errors that a validation lists per op."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """`jobs` processes (one per processor by default); `limit` problems per file, chosen by their
-    digest, so always the same; `given` goes to the adapters."""
+class ValidateOptions:
+    """`jobs` processes (default: one per processor); about `limit` problems per file, chosen by
+    their digest and so always the same; `importers` in addition to the registered ones."""
 
     jobs: int | None = None
     limit: int | None = None
-    given: Given = field(default_factory=Given)
+    importers: tuple[Importer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Rows of one op on one device: `case` is the first, `measured` the median of their times."""
+class MeasuredProblem:
+    """Rows of one op on one device: `case` is the first, `measured` the median of their times in
+    seconds."""
 
     case: Case
     op: Op
@@ -50,18 +55,20 @@ class Problem:
 
 def validate(
     paths: Iterable[Path],
-    options: Options = Options(),
+    options: ValidateOptions = ValidateOptions(),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Validation:
-    """Predictions beside every measurement of the files.
+    """Predictions of every measurement in the files, and their scores.
 
-    Raises InputError for a file that is no data set, NothingAnalysed when no row of any file has a
-    prediction or an expected figure.
+    A row that cannot be read or predicted is counted with its reason. Raises InputError for a file
+    that no importer reads, NothingAnalysed when no row of any file has a prediction or an expected
+    figure.
     """
     every = []
+    known = (*options.importers, *importers.registered())
     for path in paths:
         progress(f"reading {path.name}")
-        every.append(load(path, options))
+        every.append(load(path, known, options.limit))
     files, outcomes, figures, spent = [], [], [], 0.0
     for loaded in every:
         progress(f"{loaded.file.path.name}: predicting {len(loaded.problems):,} problems")
@@ -95,26 +102,28 @@ def validate(
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFile:
     """A file as problems to predict, and figures."""
 
-    file: File
-    problems: tuple[Problem, ...]
-    figures: tuple[Figure, ...]
+    file: MeasuredFile
+    problems: tuple[MeasuredProblem, ...]
+    figures: tuple[MeasuredFigure, ...]
 
 
-def load(path: Path, options: Options) -> Loaded:
-    """The problems of a file, repeats merged. Raises InputError."""
-    frame = reading.read(path)
-    dataset = recognise([str(column) for column in frame.columns], path)
+def load(path: Path, known: Sequence[Importer], limit: int | None = None) -> LoadedFile:
+    """The problems of a file with repeats merged, about `limit` of them.
+
+    Raises InputError and MissingTool as `reading.read`.
+    """
+    table, importer = reading.read(path, known)
     repeats: dict[tuple[Op, str], list[Case]] = defaultdict(list)
-    reasons: Counter[str] = Counter()
+    reasons = Counter(table.rejected)
     figures, cases = [], 0
-    for item in _items(dataset, frame, options.given, path):
-        if isinstance(item, Figure):
+    for item in importer.cases(table.frame):
+        if isinstance(item, MeasuredFigure):
             figures.append(item)
             if item.expected is None:
-                reasons[item.reason or "nothing is known"] += 1
+                reasons[item.reason or "no expected value"] += 1
             continue
         cases += 1
         if reason := _unusable(item):
@@ -122,14 +131,14 @@ def load(path: Path, options: Options) -> Loaded:
         elif item.op is not None:
             repeats[item.op, item.device].append(item)
     problems = [
-        Problem(same[0], op, statistics.median(case.seconds for case in same), len(same))
+        MeasuredProblem(same[0], op, statistics.median(case.seconds for case in same), len(same))
         for (op, _), same in repeats.items()
     ]
-    chosen = _sample(problems, options.limit)
-    file = File(
+    chosen = sample(problems, limit)
+    file = MeasuredFile(
         path=path,
-        dataset=dataset.name,
-        rows=len(frame),
+        dataset=importer.name,
+        rows=len(table.frame) + sum(table.rejected.values()),
         cases=cases,
         problems=len(problems),
         predicted=0,
@@ -137,43 +146,36 @@ def load(path: Path, options: Options) -> Loaded:
         not_predicted=reasons,
         limited=len(chosen) < len(problems),
     )
-    return Loaded(file, tuple(chosen), tuple(figures))
-
-
-def _items(
-    dataset: Dataset, frame: pd.DataFrame, given: Given, path: Path
-) -> Iterator[Case | Figure]:
-    """What rows hold. Raises InputError for a cell that is not what its column holds."""
-    try:
-        yield from dataset.cases(frame, given)
-    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: a cell of its {dataset.name} columns: {error}") from error
+    return LoadedFile(file, tuple(chosen), tuple(figures))
 
 
 def _unusable(case: Case) -> str:
     if case.op is None or not case.device:
-        return case.reason or "the adapter gives no op"
+        return case.reason or "the importer gives no op"
     if not (math.isfinite(case.seconds) and case.seconds > 0):
-        return "the measured time is no positive number"
+        return NO_TIME
     return ""
 
 
-def _sample(problems: list[Problem], limit: int | None) -> list[Problem]:
-    """At most about `limit` problems; alternatives of one problem stay together."""
+def sample(problems: Sequence[MeasuredProblem], limit: int | None) -> Sequence[MeasuredProblem]:
+    """About `limit` problems, always the same ones; alternatives of one problem stay together."""
     if limit is None or len(problems) <= limit:
         return problems
-    units: dict[str, list[Problem]] = defaultdict(list)
+    alternatives: dict[str, list[MeasuredProblem]] = defaultdict(list)
     for problem in problems:
-        units[f"{problem.case.device} {problem.case.problem or problem.op}"].append(problem)
-    chosen: list[Problem] = []
-    for name in sorted(units, key=lambda name: hashlib.sha256(name.encode()).digest()):
+        name = f"{problem.case.device} {problem.case.problem or problem.op}"
+        alternatives[name].append(problem)
+    chosen: list[MeasuredProblem] = []
+    for name in sorted(alternatives, key=lambda name: hashlib.sha256(name.encode()).digest()):
         if len(chosen) >= limit:
             break
-        chosen += units[name]
+        chosen += alternatives[name]
     return chosen
 
 
-def _outcomes(loaded: Loaded, answers: Sequence[Answer]) -> tuple[list[Outcome], Counter[str]]:
+def _outcomes(
+    loaded: LoadedFile, answers: Sequence[Answer]
+) -> tuple[list[ScoredProblem], Counter[str]]:
     answered, missing = [], Counter[str]()
     for problem, answer in zip(loaded.problems, answers, strict=True):
         if answer.prediction is None:
@@ -190,7 +192,7 @@ def _outcomes(loaded: Loaded, answers: Sequence[Answer]) -> tuple[list[Outcome],
     for (problem, answer, prediction), neighbour in zip(answered, near, strict=True):
         others = {baselines.ROOFLINE: answer.roofline, baselines.NEIGHBOUR: neighbour}
         outcomes.append(
-            Outcome(
+            ScoredProblem(
                 dataset=loaded.file.dataset,
                 case=problem.case,
                 measured=problem.measured,
@@ -202,25 +204,25 @@ def _outcomes(loaded: Loaded, answers: Sequence[Answer]) -> tuple[list[Outcome],
     return outcomes, missing
 
 
-def _first_reason(files: Sequence[File]) -> str:
+def _first_reason(files: Sequence[MeasuredFile]) -> str:
     reasons = (reason for file in files for reason in file.not_predicted)
     return next(reasons, "the files hold no measured times")
 
 
-def _choices(outcomes: Iterable[Outcome]) -> tuple[Choice, ...]:
+def _choices(outcomes: Iterable[ScoredProblem]) -> tuple[ChoiceScore, ...]:
     right: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for outcome in outcomes:
         for name, best in outcome.case.chosen.items():
-            said = outcome.prediction.assumed.get(name)
-            right[outcome.op_class, name].append(str(said) == best)
+            assumed = outcome.prediction.assumed.get(name)
+            right[outcome.op_class, name].append(str(assumed) == best)
     return tuple(
-        Choice(op, name, len(answers), sum(answers) / len(answers))
+        ChoiceScore(op, name, len(answers), sum(answers) / len(answers))
         for (op, name), answers in sorted(right.items())
     )
 
 
-def _figure_scores(figures: Iterable[Figure]) -> tuple[FigureScore, ...]:
-    groups: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
+def _figure_scores(figures: Iterable[MeasuredFigure]) -> tuple[FigureScore, ...]:
+    groups: dict[tuple[str, str, str], list[MeasuredFigure]] = defaultdict(list)
     for figure in figures:
         groups[figure.kind, figure.device, figure.unit].append(figure)
     result = []
@@ -242,7 +244,7 @@ def _figure_scores(figures: Iterable[Figure]) -> tuple[FigureScore, ...]:
     return tuple(result)
 
 
-def _worst(outcomes: Iterable[Outcome]) -> dict[str, tuple[Outcome, ...]]:
+def _worst(outcomes: Iterable[ScoredProblem]) -> dict[str, tuple[ScoredProblem, ...]]:
     return {
         op: tuple(sorted(members, key=lambda outcome: -abs(outcome.log_ratio))[:WORST])
         for op, members in scores.by_op(outcomes).items()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from wavecast.bench.compare.statistics import Difference, adjusted, difference
-from wavecast.bench.compare.verdict import Compared, Comparison, Verdict
+from wavecast.bench.compare.verdict import Compared, FigureVerdict, RunComparison
 from wavecast.bench.kpis import KPIS, Kpi
-from wavecast.bench.records import Conditions, Figure, Record
+from wavecast.bench.records import BenchRecord, Conditions, Figure
 from wavecast.errors import NothingAnalysed
 
 REASONS: Final[Mapping[str, str]] = {
@@ -48,11 +48,11 @@ class Criteria:
     kpis: tuple[str, ...] = ()
 
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Sequence[BenchRecord]]
 """Records by run."""
 
 
-def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> Comparison:
+def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> RunComparison:
     """What changed from one set of runs to another.
 
     Where the sets have no device in common, shares of the bound are compared instead of seconds.
@@ -74,9 +74,9 @@ def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> Compa
             if measured is not None:
                 noisy.append((len(found), measured))
             found.append(one)
-    for (place, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
-        found[place] = _judged(found[place], measured, p, across, criteria)
-    return Comparison(
+    for (index, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
+        found[index] = _judged(found[index], measured, p, across, criteria)
+    return RunComparison(
         tuple(before), tuple(after), tuple(found), across, _notes(before, after, across)
     )
 
@@ -85,9 +85,9 @@ Key = tuple[str, str]
 """(subject, device); the device is "" across chips."""
 
 
-def _sides(runs: Runs, across: bool) -> dict[Key, dict[str, Record]]:
+def _sides(runs: Runs, across: bool) -> dict[Key, dict[str, BenchRecord]]:
     """Per subject and device its record in every run; the last one of a run counts."""
-    found: dict[Key, dict[str, Record]] = {}
+    found: dict[Key, dict[str, BenchRecord]] = {}
     for run, records in runs.items():
         for record in records:
             key = (record.subject.key, "" if across else _device(record))
@@ -95,7 +95,7 @@ def _sides(runs: Runs, across: bool) -> dict[Key, dict[str, Record]]:
     return found
 
 
-def _device(record: Record) -> str:
+def _device(record: BenchRecord) -> str:
     return record.environment.device or record.environment.board or record.environment.target
 
 
@@ -104,19 +104,21 @@ def _devices(runs: Runs) -> set[str]:
 
 
 def _alone(
-    key: Key, old: Mapping[Key, Mapping[str, Record]], new: Mapping[Key, Mapping[str, Record]]
+    key: Key,
+    old: Mapping[Key, Mapping[str, BenchRecord]],
+    new: Mapping[Key, Mapping[str, BenchRecord]],
 ) -> Compared:
-    """A subject of one side; if the other has the same one at other axes, that is said."""
+    """A subject of one side; where the other has the same one at other axes, a reason names it."""
     mine, other = (old, new) if key in old else (new, old)
     record = next(iter(mine[key].values()))
     subject = record.subject
     similar = [
         next(iter(records.values())).subject
-        for place, records in other.items()
-        if place not in mine and place[1] == key[1]
+        for other_key, records in other.items()
+        if other_key not in mine and other_key[1] == key[1]
     ]
     renamed = [s for s in similar if (s.kind, s.name, s.part) == (subject.kind, subject.name, subject.part)]  # noqa: E501  # fmt: skip
-    verdict = Verdict.GONE if key in old else Verdict.NEW
+    verdict = FigureVerdict.GONE if key in old else FigureVerdict.NEW
     reasons: tuple[str, ...] = ()
     if len(renamed) == 1:
         changed = [
@@ -124,12 +126,12 @@ def _alone(
             for name in {**subject.axes, **renamed[0].axes}
             if subject.axes.get(name) != renamed[0].axes.get(name)
         ]
-        verdict, reasons = Verdict.REFUSED, (f"axes: {', '.join(changed)}",)
+        verdict, reasons = FigureVerdict.REFUSED, (f"axes: {', '.join(changed)}",)
     return Compared(subject, _device(record), "", verdict, None, None, reasons=reasons)
 
 
 def _pair(
-    old: Mapping[str, Record], new: Mapping[str, Record], across: bool, criteria: Criteria
+    old: Mapping[str, BenchRecord], new: Mapping[str, BenchRecord], across: bool, criteria: Criteria
 ) -> Iterable[tuple[Compared, Difference | None]]:
     """Every KPI both sides have; noisy ones with their difference, to be judged together."""
     first, last = next(iter(old.values())), next(iter(new.values()))
@@ -137,7 +139,7 @@ def _pair(
     reasons = _refusals(old, new, across)
     if reasons:
         yield (
-            Compared(first.subject, device, "", Verdict.REFUSED, None, None, reasons=reasons),
+            Compared(first.subject, device, "", FigureVerdict.REFUSED, None, None, reasons=reasons),
             None,
         )
         return
@@ -150,9 +152,9 @@ def _pair(
             continue
         sides = [[record.figures[name] for record in runs.values() if name in record.figures]
                  for runs in (old, new)]  # fmt: skip
-        base = Compared(first.subject, device, name, Verdict.SAME, _middle(sides[0]), _middle(sides[1]))  # noqa: E501  # fmt: skip
+        base = Compared(first.subject, device, name, FigureVerdict.SAME, _middle(sides[0]), _middle(sides[1]))  # noqa: E501  # fmt: skip
         if len({figure.origin for side in sides for figure in side}) > 1:
-            yield replace(base, verdict=Verdict.REFUSED, reasons=("origin",)), None
+            yield replace(base, verdict=FigureVerdict.REFUSED, reasons=("origin",)), None
         elif kpi.noisy:
             scales = (first.floor_seconds, last.floor_seconds) if across else (1.0, 1.0)
             measured = difference(
@@ -177,7 +179,7 @@ def _middle(figures: Sequence[Figure]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def _same_code(old: Mapping[str, Record], new: Mapping[str, Record]) -> tuple[str, ...]:
+def _same_code(old: Mapping[str, BenchRecord], new: Mapping[str, BenchRecord]) -> tuple[str, ...]:
     digests = {record.digest for record in (*old.values(), *new.values())}
     if "" in digests:
         return ()
@@ -185,7 +187,7 @@ def _same_code(old: Mapping[str, Record], new: Mapping[str, Record]) -> tuple[st
 
 
 def _refusals(
-    old: Mapping[str, Record], new: Mapping[str, Record], across: bool
+    old: Mapping[str, BenchRecord], new: Mapping[str, BenchRecord], across: bool
 ) -> tuple[str, ...]:
     """Why two sides cannot be compared, () if they can."""
     both = (*old.values(), *new.values())
@@ -214,23 +216,25 @@ def _exact(base: Compared, kpi: Kpi, codes: tuple[str, ...], criteria: Criteria)
         return replace(base, ratio=1.0, low=1.0, high=1.0, reasons=codes)
     ratio = base.after / base.before if base.before else math.inf
     worse = (base.after > base.before) == (kpi.better == "lower")
-    verdict = Verdict.WORSE if worse else Verdict.BETTER
+    verdict = FigureVerdict.WORSE if worse else FigureVerdict.BETTER
     if kpi.unit == "s":
-        verdict = Verdict.SLOWER if worse else Verdict.FASTER
+        verdict = FigureVerdict.SLOWER if worse else FigureVerdict.FASTER
     if kpi.threshold and abs(ratio - 1) < criteria.minimum:
-        verdict, codes = Verdict.SAME, (*codes, "below-effect")
+        verdict, codes = FigureVerdict.SAME, (*codes, "below-effect")
     shown = ratio if math.isfinite(ratio) else None
     return replace(base, verdict=verdict, ratio=shown, low=shown, high=shown, reasons=codes)
 
 
-def _exact_share(base: Compared, first: Record, last: Record, criteria: Criteria) -> Compared:
+def _exact_share(
+    base: Compared, first: BenchRecord, last: BenchRecord, criteria: Criteria
+) -> Compared:
     """A predicted time across chips, as shares of the bound."""
     before, after = base.before or math.nan, base.after or math.nan
     shares = (first.floor_seconds or 0.0) / before, (last.floor_seconds or 0.0) / after
     ratio = shares[1] / shares[0]
-    verdict = Verdict.SAME
+    verdict = FigureVerdict.SAME
     if abs(ratio - 1) >= criteria.minimum:
-        verdict = Verdict.BETTER if ratio > 1 else Verdict.WORSE
+        verdict = FigureVerdict.BETTER if ratio > 1 else FigureVerdict.WORSE
     return replace(
         base,
         verdict=verdict,
@@ -256,15 +260,19 @@ def _judged(
     significant, counts = p < criteria.alpha, abs(ratio - 1) >= criteria.minimum
     if significant and counts and abs(math.log(ratio)) > found.doubt:
         better = (ratio > 1) == across
-        names = (Verdict.BETTER, Verdict.WORSE) if across else (Verdict.FASTER, Verdict.SLOWER)
+        names = (
+            (FigureVerdict.BETTER, FigureVerdict.WORSE)
+            if across
+            else (FigureVerdict.FASTER, FigureVerdict.SLOWER)
+        )
         verdict = names[0] if better else names[1]
     elif significant and counts:
-        verdict = Verdict.AMBIGUOUS
+        verdict = FigureVerdict.AMBIGUOUS
         codes.append("doubt")
     else:
         codes.append("below-effect" if significant else "not-significant")
         narrow = low > 1 - criteria.equivalent and high < 1 + criteria.equivalent
-        verdict = Verdict.SAME if narrow else Verdict.AMBIGUOUS
+        verdict = FigureVerdict.SAME if narrow else FigureVerdict.AMBIGUOUS
         if not narrow:
             codes.append("wide-interval")
     return replace(
@@ -282,7 +290,7 @@ def _judged(
 
 
 def _notes(before: Runs, after: Runs, across: bool) -> tuple[str, ...]:
-    """What differs between the places of both sides, for the reader to judge."""
+    """Differences between the environments of both sides, for the reader to judge."""
     found = []
     if across:
         found.append(

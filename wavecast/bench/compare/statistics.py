@@ -78,19 +78,19 @@ def summarised(samples: Sequence[float], seed: int = 0) -> Summary:
     reasons = []
     if len(logs) < FEWEST_SAMPLES:
         return Summary(float(np.median(logs)), RUN_SCATTER, 1.0, 0.0, ("few-samples",))
-    spread = _spread(logs)
-    doubt = _moved(logs, spread)
+    sigma = _sigma(logs)
+    doubt = _moved(logs, sigma)
     if doubt:
         reasons.append("drift")
     gap = _gap(logs)
     if gap:
         reasons.append("bimodal")
         doubt = max(doubt, _BETWEEN_MODES * gap)
-    if spread and np.mean(np.abs(logs - np.median(logs)) > 6 * spread) > 0.02:
+    if sigma and np.mean(np.abs(logs - np.median(logs)) > 6 * sigma) > 0.02:
         reasons.append("outliers")
     correlated = _correlation(logs)
     count = len(logs) * (1 - correlated) / (1 + correlated)
-    least = 1.2533 * float(logs.std(ddof=1) if gap else spread) / math.sqrt(max(count, 1.0))
+    least = 1.2533 * float(logs.std(ddof=1) if gap else sigma) / math.sqrt(max(count, 1.0))
     error = max(_error(logs, seed), least if correlated else 0.0)
     return Summary(float(np.median(logs)), error, count, doubt, tuple(reasons))
 
@@ -157,7 +157,7 @@ def _between(sides: Sequence[Sequence[Summary]]) -> tuple[float, bool]:
     return max(math.sqrt(seen), RUN_SCATTER / 4), False
 
 
-def _spread(logs: Array) -> float:
+def _sigma(logs: Array) -> float:
     """A standard deviation that outliers do not move: 1.4826 · median absolute deviation."""
     return 1.4826 * float(np.median(np.abs(logs - np.median(logs))))
 
@@ -168,8 +168,8 @@ def _error(logs: Array, seed: int) -> float:
     block = _block(logs)
     random = np.random.default_rng(seed)
     starts = random.integers(0, n, size=(_RESAMPLED, -(-n // block)))
-    places = (starts[:, :, None] + np.arange(block)) % n
-    resampled = logs[places.reshape(_RESAMPLED, -1)[:, :n]]
+    indices = (starts[:, :, None] + np.arange(block)) % n
+    resampled = logs[indices.reshape(_RESAMPLED, -1)[:, :n]]
     medians = np.median(resampled, axis=1)
     floor = float(logs.std()) / n  # a bootstrap of ties sees none
     return max(float(medians.std(ddof=1)), floor)
@@ -204,13 +204,13 @@ def _correlation(logs: Array) -> float:
     return min((seen + 1 / n) / (1 - 3 / n) if n > 6 else seen, 0.95)
 
 
-def _moved(logs: Array, spread: float) -> float:
+def _moved(logs: Array, sigma: float) -> float:
     """How far samples move from the first third to the last, 0 where chance explains it."""
     third = len(logs) // 3
     if third < 4:
         return 0.0
     moved = abs(float(np.median(logs[-third:]) - np.median(logs[:third])))
-    return moved if moved > max(4 * 1.2533 * spread * math.sqrt(2 / third), 0.005) else 0.0
+    return moved if moved > max(4 * 1.2533 * sigma * math.sqrt(2 / third), 0.005) else 0.0
 
 
 def _gap(logs: Array) -> float:

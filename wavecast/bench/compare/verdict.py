@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wavecast.bench.records import Subject
+from wavecast.bench.records import BenchSubject
 
 
-class Verdict(StrEnum):
+class FigureVerdict(StrEnum):
     """FASTER and SLOWER for times, BETTER and WORSE for other figures; AMBIGUOUS where the data
     does not decide; GONE and NEW for a subject of only one side; REFUSED for what cannot be
     compared."""
@@ -34,10 +34,10 @@ class Compared:
     without a change, `adjusted` the same with false discoveries under control.
     """
 
-    subject: Subject
+    subject: BenchSubject
     device: str
     kpi: str
-    verdict: Verdict
+    verdict: FigureVerdict
     before: float | None
     after: float | None
     ratio: float | None = None
@@ -49,7 +49,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """All figures of two sets of runs; `across` says that devices differ, and shares of the bound
     were compared instead of seconds."""
 
@@ -60,4 +60,4 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
 
-__all__ = ["Compared", "Comparison", "Verdict"]
+__all__ = ["Compared", "FigureVerdict", "RunComparison"]

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from wavecast.bench.diff.result import Kind, Row
+from wavecast.bench.diff.result import DiffRow, RowChange
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Access
 
 _FILES = {OperandClass.VGPR: "v", OperandClass.AGPR: "a", OperandClass.SGPR: "s"}
 
 
-class Step(NamedTuple):
+class AlignedStep(NamedTuple):
     """A row as positions in both listings."""
 
-    kind: Kind
+    kind: RowChange
     before: int | None
     after: int | None
 
@@ -32,7 +32,9 @@ Value = tuple[int, int]
 (-1, register) where nothing before has written it."""
 
 
-def side_by_side(before: Sequence[Instruction], after: Sequence[Instruction]) -> tuple[Row, ...]:
+def side_by_side(
+    before: Sequence[Instruction], after: Sequence[Instruction]
+) -> tuple[DiffRow, ...]:
     """The rows of two listings, each in its own order."""
     shapes: dict[tuple, int] = {}
     one, other = (
@@ -56,20 +58,22 @@ def _steps(
     after: Sequence[Instruction],
     shapes: Sequence[int],
     others: Sequence[int],
-) -> Iterator[Step]:
+) -> Iterator[AlignedStep]:
     """Instructions of one shape, which count as the same for now; among what is left between them,
     those of one mnemonic stand in each other's place."""
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, shapes, others, autojunk=False).get_opcodes():
         if tag == "equal":
-            yield from (Step("same", i1 + n, j1 + n) for n in range(i2 - i1))
+            yield from (AlignedStep("same", i1 + n, j1 + n) for n in range(i2 - i1))
             continue
         names = [i.mnemonic for i in before[i1:i2]], [i.mnemonic for i in after[j1:j2]]
         for inner, k1, k2, m1, m2 in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
             if inner == "equal":
-                yield from (Step("changed", i1 + k1 + n, j1 + m1 + n) for n in range(k2 - k1))
+                yield from (
+                    AlignedStep("changed", i1 + k1 + n, j1 + m1 + n) for n in range(k2 - k1)
+                )
                 continue
-            yield from (Step("gone", i1 + k, None) for k in range(k1, k2))
-            yield from (Step("new", None, j1 + m) for m in range(m1, m2))
+            yield from (AlignedStep("gone", i1 + k, None) for k in range(k1, k2))
+            yield from (AlignedStep("new", None, j1 + m) for m in range(m1, m2))
 
 
 def shape(decoded: Decoded) -> tuple:
@@ -92,8 +96,8 @@ def _operand_shape(operand: Operand) -> tuple | str:
     return (file, operand.count, operand.half, *modifiers)
 
 
-def _row(kind: Kind, before: Instruction | None, after: Instruction | None) -> Row:
-    return Row(
+def _row(kind: RowChange, before: Instruction | None, after: Instruction | None) -> DiffRow:
+    return DiffRow(
         kind,
         before.index if before else None,
         after.index if after else None,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from wavecast.bench.diff.figures import counts, deltas, figures, resources
-from wavecast.bench.diff.places import Place, Places
+from wavecast.bench.diff.line_matcher import LineMatcher, LinePair
 from wavecast.bench.diff.regions import Weights, regions, responsible
-from wavecast.bench.diff.result import Delta, Diff, KernelDiff, Line
+from wavecast.bench.diff.result import Delta, Diff, DiffLine, KernelDiff
 from wavecast.bench.diff.sides import Side
 from wavecast.bench.diff.spent import basis_of, spent
 from wavecast.pipeline.result import Explanation
@@ -115,17 +115,17 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
     if before is None or after is None:
         return entry
     basis = basis_of(before, after)
-    places = Places(before.code, after.code, roots)
+    matcher = LineMatcher(before.code, after.code, roots)
     weights = spent(before, basis), spent(after, basis)
-    parts = regions(before, after, weights, places)
-    gone, new = _findings(before, after, places)
+    parts = regions(before, after, weights, matcher)
+    gone, new = _findings(before, after, matcher)
     return replace(
         entry,
         mix=counts(before.analysis.instructions, after.analysis.instructions),
         basis=basis,
         regions=parts,
         responsible=responsible(parts),
-        lines=_lines(before, after, weights, places),
+        lines=_lines(before, after, weights, matcher),
         findings_gone=gone,
         findings_new=new,
         same_code=before.code.digest == after.code.digest,
@@ -133,47 +133,47 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
 
 
 def _lines(
-    before: Explanation, after: Explanation, weights: Weights, places: Places
-) -> tuple[Line, ...]:
+    before: Explanation, after: Explanation, weights: Weights, matcher: LineMatcher
+) -> tuple[DiffLine, ...]:
     """Source lines by how much they changed, the largest change first."""
     if not all(weights):
         return ()
-    totals: tuple[dict[Place, float], dict[Place, float]] = ({}, {})
+    totals: tuple[dict[LinePair, float], dict[LinePair, float]] = ({}, {})
     for side, one in enumerate((before, after)):
         assert one.program is not None
-        known: dict[int, Place | None] = {}
+        known: dict[int, LinePair | None] = {}
         for instruction in one.program.instructions:
             key = id(instruction.location)
             if key not in known:
-                known[key] = places.of(instruction.location, side)
-            place = known[key] or ("", 0, 0)
-            totals[side][place] = totals[side].get(place, 0.0) + weights[side][instruction.index]
+                known[key] = matcher.of(instruction.location, side)
+            pair = known[key] or ("", 0, 0)
+            totals[side][pair] = totals[side].get(pair, 0.0) + weights[side][instruction.index]
     found = [
-        Line(*place, places.text(place), Delta("line", totals[0].get(place, 0.0),
-                                               totals[1].get(place, 0.0)))
-        for place in dict.fromkeys([*totals[0], *totals[1]])
+        DiffLine(*pair, matcher.text(pair), Delta("line", totals[0].get(pair, 0.0),
+                                               totals[1].get(pair, 0.0)))
+        for pair in dict.fromkeys([*totals[0], *totals[1]])
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda line: -abs(line.spent.difference)))
 
 
 def _findings(
-    before: Explanation, after: Explanation, places: Places
+    before: Explanation, after: Explanation, matcher: LineMatcher
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Findings gone and new: those of one rule are the same on the same line, then in order."""
     gone, new = list(before.findings), list(after.findings)
     for by_line in (True, False):
         for one in list(gone):
-            key = _finding(one, places, 0, by_line)
-            same = next((o for o in new if _finding(o, places, 1, by_line) == key), None)
+            key = _finding(one, matcher, 0, by_line)
+            same = next((o for o in new if _finding(o, matcher, 1, by_line) == key), None)
             if same is not None:
                 gone = [left for left in gone if left is not one]
                 new = [left for left in new if left is not same]
     return tuple(gone), tuple(new)
 
 
-def _finding(finding: Finding, places: Places, side: int, by_line: bool) -> tuple:
-    place = places.of(finding.location, side) if by_line else None
-    return finding.rule, finding.severity, place
+def _finding(finding: Finding, matcher: LineMatcher, side: int, by_line: bool) -> tuple:
+    pair = matcher.of(finding.location, side) if by_line else None
+    return finding.rule, finding.severity, pair
 
 
 __all__ = ["compare", "matched"]

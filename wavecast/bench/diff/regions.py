@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.bench.diff.assembly import side_by_side
-from wavecast.bench.diff.places import Place, Places
-from wavecast.bench.diff.result import Delta, Region
+from wavecast.bench.diff.line_matcher import LineMatcher, LinePair
+from wavecast.bench.diff.result import Delta, DiffRegion
 from wavecast.isa.instruction import Instruction
 from wavecast.pipeline.result import Explanation
 
@@ -18,26 +18,28 @@ Weights = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """The loops of a version: analyses by index, children by parent, place by index."""
+    """The loops of a version: analyses by index, children by parent, line pair by index."""
 
     analyses: dict[int, LoopAnalysis]
     children: dict[int | None, list[int]]
-    places: dict[int, Place | None]
+    pairs: dict[int, LinePair | None]
 
 
 def regions(
-    before: Explanation, after: Explanation, weights: Weights, places: Places
-) -> tuple[Region, ...]:
+    before: Explanation, after: Explanation, weights: Weights, matcher: LineMatcher
+) -> tuple[DiffRegion, ...]:
     """The code outside of loops, then every loop of either version, outer before inner."""
     sides = (before, after)
-    loops = tuple(_loops(one, places, side) for side, one in enumerate(sides))
-    found = [_region(sides, weights, (None, None), loops, places)]
-    found += [_region(sides, weights, pair, loops, places) for pair in _matched(loops[0], loops[1])]
+    loops = tuple(_loops(one, matcher, side) for side, one in enumerate(sides))
+    found = [_region(sides, weights, (None, None), loops, matcher)]
+    found += [
+        _region(sides, weights, pair, loops, matcher) for pair in _matched(loops[0], loops[1])
+    ]
     return tuple(found)
 
 
-def responsible(found: Sequence[Region]) -> Region | None:
-    """The region where most of the change of the whole takes place; where the whole takes as long
+def responsible(found: Sequence[DiffRegion]) -> DiffRegion | None:
+    """The region with most of the change of the whole; where the whole takes as long
     as before, the one that changed most; None where none did."""
     changes = [region.spent.difference for region in found]
     total = sum(changes)
@@ -54,20 +56,20 @@ def responsible(found: Sequence[Region]) -> Region | None:
     return found[max(range(len(found)), key=lambda i: sign * changes[i])]
 
 
-def _loops(one: Explanation, places: Places, side: int) -> _Loops:
+def _loops(one: Explanation, matcher: LineMatcher, side: int) -> _Loops:
     analyses = {loop.index: loop for loop in one.analysis.loops}
     children: dict[int | None, list[int]] = {}
     if one.program is not None:
         for loop in one.program.loops:
             children.setdefault(loop.parent, []).append(loop.index)
-    else:  # only depths are known: outer loops stand before inner ones
+    else:  # only depths are known: outer loops come before inner ones
         open_: list[LoopAnalysis] = []
         for loop in one.analysis.loops:
             while open_ and open_[-1].depth >= loop.depth:
                 open_.pop()
             children.setdefault(open_[-1].index if open_ else None, []).append(loop.index)
             open_.append(loop)
-    located = {index: places.of(loop.location, side) for index, loop in analyses.items()}
+    located = {index: matcher.of(loop.location, side) for index, loop in analyses.items()}
     return _Loops(analyses, children, located)
 
 
@@ -79,8 +81,8 @@ def _matched(
     """Pairs of loops at one depth, in matched parents: first those on one source line, then, where
     as many are left between two that match, in order."""
     first, second = before.children.get(parents[0], []), after.children.get(parents[1], [])
-    mine: list[Place | int] = [before.places[i] or i for i in first]
-    its: list[Place | int] = [after.places[i] or i for i in second]
+    mine: list[LinePair | int] = [before.pairs[i] or i for i in first]
+    its: list[LinePair | int] = [after.pairs[i] or i for i in second]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, mine, its, autojunk=False).get_opcodes():
         paired = min(i2 - i1, j2 - j1) if tag in ("equal", "replace") else 0
         for offset in range(paired):
@@ -104,17 +106,17 @@ def _region(
     weights: Weights,
     pair: tuple[int | None, int | None],
     loops: tuple[_Loops, ...],
-    places: Places,
-) -> Region:
+    matcher: LineMatcher,
+) -> DiffRegion:
     outside = pair == (None, None)
     code: list[list[Instruction]] = []
     lines: list[int] = []
     text = ""
     for side, (one, index) in enumerate(zip(sides, pair, strict=True)):
         code.append(_instructions(one, index) if outside or index is not None else [])
-        place = None if index is None else loops[side].places[index]
-        lines.append((place[1], place[2])[side] if place else 0)
-        text = (places.text(place) if place else "") or text
+        line = None if index is None else loops[side].pairs[index]
+        lines.append((line[1], line[2])[side] if line else 0)
+        text = (matcher.text(line) if line else "") or text
     analyses = [
         None if index is None else loops[side].analyses[index] for side, index in enumerate(pair)
     ]
@@ -122,7 +124,7 @@ def _region(
         sum(weight[i.index] for i in mine) if weight else _slowest(loop)
         for mine, weight, loop in zip(code, weights, analyses, strict=True)
     ]
-    return Region(
+    return DiffRegion(
         loop=not outside,
         before=analyses[0],
         after=analyses[1],

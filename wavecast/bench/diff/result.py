@@ -17,7 +17,7 @@ Where the instructions are not at hand (NVIDIA), a loop is weighed by the cycles
 the pipe that takes longest."""
 
 
-Kind = Literal["same", "operands", "changed", "gone", "new"]
+RowChange = Literal["same", "operands", "changed", "gone", "new"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """A line of two listings side by side.
 
     `kind` is `same` (equal but for the numbers of registers), `operands` (the same instruction, fed
@@ -47,7 +47,7 @@ class Row:
     and `after` are indices of instructions in their programs.
     """
 
-    kind: Kind
+    kind: RowChange
     before: int | None
     after: int | None
     before_text: str = ""
@@ -55,7 +55,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class DiffRegion:
     """A loop without the loops inside it, or all code outside of loops (`loop` is False).
 
     `before` and `after` are the loop on each side, None where it has no such loop. `lines` are the
@@ -70,7 +70,7 @@ class Region:
     lines: tuple[int, int]
     text: str
     spent: Delta
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
 
     @property
     def changes(self) -> int:
@@ -79,9 +79,9 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     """A source line of the kernel, matched across versions by its text. Numbers are 0 on a side
-    that does not have it; `spent` as in `Region`."""
+    that does not have it; `spent` as in `DiffRegion`."""
 
     file: str
     before: int
@@ -109,9 +109,9 @@ class KernelDiff:
     resources: tuple[Delta, ...] = ()
     mix: tuple[Delta, ...] = ()
     basis: Basis = "seconds"
-    regions: tuple[Region, ...] = ()
-    responsible: Region | None = None
-    lines: tuple[Line, ...] = ()
+    regions: tuple[DiffRegion, ...] = ()
+    responsible: DiffRegion | None = None
+    lines: tuple[DiffLine, ...] = ()
     findings_gone: tuple[Finding, ...] = ()
     findings_new: tuple[Finding, ...] = ()
     same_code: bool = False
@@ -143,4 +143,4 @@ class Diff:
     notes: tuple[str, ...] = ()
 
 
-__all__ = ["Basis", "Delta", "Diff", "KernelDiff", "Kind", "Line", "Region", "Row"]
+__all__ = ["Basis", "Delta", "Diff", "DiffLine", "DiffRegion", "DiffRow", "KernelDiff", "RowChange"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from wavecast.bench.kpis import KPIS
-from wavecast.bench.records import Record
+from wavecast.bench.records import BenchRecord
 from wavecast.documents.base import values
 from wavecast.documents.gate import BaselineDocument, BaselineEntryJson
 from wavecast.documents.schema import name_of
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BaselineEntry:
     """The figures of one subject on one device by KPI. `code` names its machine code (`codes`),
     `compiler` what it was compiled with, `timing` how times were had (`Conditions.timing`)."""
 
@@ -39,7 +39,7 @@ class Entry:
     timing: str = ""
 
     @classmethod
-    def of(cls, record: Record, code: str) -> Entry:
+    def of(cls, record: BenchRecord, code: str) -> BaselineEntry:
         """What a baseline keeps of a record."""
         figures = {name: _rounded(figure.value) for name, figure in record.figures.items()}
         triton = record.environment.triton
@@ -55,7 +55,7 @@ class Entry:
 class Baseline:
     """All entries by subject and device."""
 
-    entries: Mapping[Key, Entry] = field(default_factory=dict)
+    entries: Mapping[Key, BaselineEntry] = field(default_factory=dict)
 
 
 def read(path: Path) -> Baseline:
@@ -76,7 +76,7 @@ def read(path: Path) -> Baseline:
         hint = "it has conflict markers of a merge" if "<<<<<<<" in text else ""
         raise InputError(f"{path}:{error.lineno}: {error.msg}", hint=hint) from None
     _check_version(document, path)
-    found: dict[Key, Entry] = {}
+    found: dict[Key, BaselineEntry] = {}
     try:
         for subject, devices in document["subjects"].items():
             for device, entry in devices.items():
@@ -102,12 +102,12 @@ def write(baseline: Baseline, path: Path) -> None:
         )
     document = values(BaselineDocument(subjects=subjects))
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
@@ -123,14 +123,14 @@ def _check_version(document: Any, path: Path) -> None:
         )
 
 
-def _entry(given: Mapping[str, Any]) -> Entry:
+def _entry(given: Mapping[str, Any]) -> BaselineEntry:
     figures = {name: float(value) for name, value in given["figures"].items()}
     for name, value in figures.items():
         if name not in KPIS:
             raise ValueError(f"unknown KPI {name!r}")
         if not math.isfinite(value):
             raise ValueError(f"{name} is not finite")
-    return Entry(
+    return BaselineEntry(
         figures=figures,
         code=str(given.get("code", "")),
         compiler=str(given.get("compiler", "")),
@@ -147,4 +147,4 @@ def _plain(value: float) -> float | int:
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
-__all__ = ["VERSION", "Baseline", "Entry", "Key", "read", "write"]
+__all__ = ["VERSION", "Baseline", "BaselineEntry", "Key", "read", "write"]

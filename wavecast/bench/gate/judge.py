@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.bench.gate.baseline import Baseline, Entry, Key
+from wavecast.bench.gate.baseline import Baseline, BaselineEntry, Key
 from wavecast.bench.gate.guards import NOWHERE, Guard, family
 from wavecast.bench.gate.measuring import Taken
 from wavecast.bench.gate.thresholds import passes, worse
-from wavecast.bench.gate.verdict import BREAKING, Judged, Status, Verdict
+from wavecast.bench.gate.verdict import BREAKING, GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.bench.measure.sampling import half_width
-from wavecast.bench.records import Figure, Record
+from wavecast.bench.records import BenchRecord, Figure
 
 Scope = Callable[[Key], bool]
 """Whether an entry of the baseline was to be measured."""
@@ -27,7 +27,7 @@ class _New:
     """A record the baseline has no entry of."""
 
     key: Key
-    entry: Entry
+    entry: BaselineEntry
 
 
 def everything(_: Key) -> bool:
@@ -39,11 +39,11 @@ def scope_of(guards: Sequence[Guard]) -> Scope:
     """The scope of a gate over some guards only: entries of their families on their devices."""
     wanted = {(family(guard.kind, guard.name), device) for guard in guards for device in guard.devices}  # noqa: E501  # fmt: skip
 
-    def inside(key: Key) -> bool:
+    def judges(key: Key) -> bool:
         kind, name = key[0].split(" ")[:2]
         return (family(kind, name), key[1]) in wanted
 
-    return inside
+    return judges
 
 
 def judge(
@@ -52,7 +52,7 @@ def judge(
     scope: Scope = everything,
     *,
     strict: bool = False,
-) -> Verdict:
+) -> GateVerdict:
     """What is worse, wrong, gone, new or better than the baseline."""
     found: list[Judged] = []
     new: list[_New] = []
@@ -64,7 +64,7 @@ def judge(
             measured.add(key)
             before = baseline.entries.get(key)
             if before is None and not record.refused:
-                new.append(_New(key, Entry.of(record, one.codes.get(key[0], ""))))
+                new.append(_New(key, BaselineEntry.of(record, one.codes.get(key[0], ""))))
             found += _record(before, record, one)
         if one.failed:
             shown = f"{one.guard.kind} {one.guard.shown}"
@@ -73,17 +73,17 @@ def judge(
     gone = [key for key in baseline.entries if scope(key) and key not in measured]
     for key in gone:
         kind, name = key[0].split(" ")[:2]
-        if (family(kind, name), key[1]) not in failed:  # that it failed is said already
+        if (family(kind, name), key[1]) not in failed:  # its failure is judged already
             found.append(Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new)))
     found.sort(key=lambda one: _ORDER.index(one.status))
-    return Verdict(tuple(found), strict, _notes(baseline, taken))
+    return GateVerdict(tuple(found), strict, _notes(baseline, taken))
 
 
 def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everything) -> Baseline:
     """The baseline with what was measured. Entries of what failed, or is wrong, stay as they were;
     others of the scope that were not measured are dropped."""
     keep = {(family(one.guard.kind, one.guard.name), one.device) for one in taken if one.failed}
-    found: dict[Key, Entry] = {}
+    found: dict[Key, BaselineEntry] = {}
     wrong = {
         (record.subject.key, one.device)
         for one in taken
@@ -98,25 +98,25 @@ def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everythin
         for record in one.records:
             if not record.refused:
                 subject = record.subject.key
-                found[subject, one.device] = Entry.of(record, one.codes.get(subject, ""))
+                found[subject, one.device] = BaselineEntry.of(record, one.codes.get(subject, ""))
     return Baseline(found)
 
 
-def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judged]:
+def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> Iterator[Judged]:
     subject, device = record.subject.key, taken.device
-    place, code = taken.places.get(subject, NOWHERE), taken.codes.get(subject, "")
+    location, code = taken.locations.get(subject, NOWHERE), taken.codes.get(subject, "")
     if record.refused:
-        yield Judged(subject, device, "", Status.WRONG, reason=record.refused, place=place)
+        yield Judged(subject, device, "", Status.WRONG, reason=record.refused, location=location)
         return
     if before is None:
         reason = "not in the baseline"
-        yield Judged(subject, device, "", Status.NEW, reason=reason, place=place)
+        yield Judged(subject, device, "", Status.NEW, reason=reason, location=location)
     after = {name: figure.value for name, figure in record.figures.items()}
     comparable = before is None or before.timing == record.conditions.timing
     if not comparable:
         assert before is not None
         timing = f"times are {record.conditions.timing}, the baseline's {before.timing}"
-        yield Judged(subject, device, "", Status.WRONG, reason=timing, place=place)
+        yield Judged(subject, device, "", Status.WRONG, reason=timing, location=location)
     for name, kpi in KPIS.items():
         threshold = taken.guard.thresholds.of(name)
         if threshold is None or (kpi.unit == "s" and not comparable):
@@ -126,7 +126,7 @@ def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judg
         if value is None:
             if old is not None:
                 why = f"no longer had: {'; '.join(record.notes) or 'nobody says why'}"
-                yield Judged(subject, device, name, Status.LOST, old, None, None, why, place)
+                yield Judged(subject, device, name, Status.LOST, old, None, None, why, location)
             continue
         limit = threshold.allowed(kpi, old)
         status = Status.SAME
@@ -135,17 +135,17 @@ def _record(before: Entry | None, record: Record, taken: Taken) -> Iterator[Judg
             status = Status.WORSE
             reason = _why(kpi, old, value, threshold.limit, record, before, code)
         elif before is None:
-            continue  # the subject is new, which is said
+            continue  # the subject is new and judged as such
         elif old is None:
             status = Status.NEW
             reason = "the baseline does not have the figure"
         elif worse(kpi, old, value) < 0:
             status = Status.BETTER
-        yield Judged(subject, device, name, status, old, value, limit, reason, place)
+        yield Judged(subject, device, name, status, old, value, limit, reason, location)
 
 
 def _surely(kpi: Kpi, figure: Figure) -> float:
-    """The value that is held against a limit: of a noisy figure the lower end of the 95 % interval
+    """The value that is compared with a limit: of a noisy figure the lower end of the 95 % interval
     of its median, so that noise alone does not break a gate."""
     if not kpi.noisy:
         return figure.value
@@ -158,24 +158,24 @@ def _why(
     old: float | None,
     value: float,
     limit: float | None,
-    record: Record,
-    before: Entry | None,
+    record: BenchRecord,
+    before: BaselineEntry | None,
     code: str,
 ) -> str:
     """One line: what the figure is, by how much it changed, and what else is known of why."""
-    said = [kpi.meaning]
+    parts = [kpi.meaning]
     if limit is not None and not passes(kpi, value, limit):
-        said.append("beyond the limit of its own")
+        parts.append("beyond the limit of its own")
     elif old:
-        said.append(f"{value / old - 1:+.1%}")
+        parts.append(f"{value / old - 1:+.1%}")
     compiler = f"Triton {record.environment.triton}"
     if before is not None and before.compiler and before.compiler != compiler:
-        said.append(f"compiled with {compiler}, the baseline with {before.compiler}")
+        parts.append(f"compiled with {compiler}, the baseline with {before.compiler}")
     elif before is not None and before.code and before.code == code:
-        said.append("the machine code is that of the baseline")
+        parts.append("the machine code is that of the baseline")
     if kpi.name == "check_reports":
-        said += [note for note in record.notes if note.startswith("check: ")][:2]
-    return "; ".join(said)
+        parts += [note for note in record.notes if note.startswith("check: ")][:2]
+    return "; ".join(parts)
 
 
 def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
@@ -184,7 +184,7 @@ def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
     here = [one for one in new if one.key[1] == key[1]]
     same_code = [one for one in here if old.code and one.entry.code == old.code]
     same_figures = [one for one in here if dict(one.entry.figures) == dict(old.figures)]
-    hint = "if that is meant: --update"
+    hint = "if the change is intended: --update"
     if same_code:
         return f"renamed? {same_code[0].key[0]} has the same machine code; {hint}"
     if same_figures:
@@ -193,7 +193,7 @@ def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
 
 
 def _notes(baseline: Baseline, taken: Sequence[Taken]) -> tuple[str, ...]:
-    records: Mapping[Key, Record] = {
+    records: Mapping[Key, BenchRecord] = {
         (record.subject.key, one.device): record for one in taken for record in one.records
     }
     changed = {

@@ -12,11 +12,11 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.gate.codes import code_of
-from wavecast.bench.gate.guards import NOWHERE, Guard, Place
+from wavecast.bench.gate.guards import NOWHERE, Guard, SourceLine
 from wavecast.bench.gate.scripts import EnvironmentOf, script_records
 from wavecast.bench.measure import offline
 from wavecast.bench.measure.workload import Workload, workload
-from wavecast.bench.records import Environment, Figure, Record
+from wavecast.bench.records import BenchRecord, Environment, Figure
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.errors import CaptureError, NothingAnalysed, WavecastError
@@ -26,14 +26,14 @@ from wavecast.kernels.operator import Tolerance
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What measuring a guard on a device gave: its records, or why there are none. By the key of a
-    record's subject, `places` says where its kernel is written and `codes` names its machine
+    record's subject, `locations` where its kernel is written and `codes` names its machine
     code."""
 
     guard: Guard
     device: str
-    records: tuple[Record, ...] = ()
+    records: tuple[BenchRecord, ...] = ()
     failed: str = ""
-    places: Mapping[str, Place] = field(default_factory=dict)
+    locations: Mapping[str, SourceLine] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -58,11 +58,11 @@ def _of_script(
     for device in devices:
         mine = found[device.id]
         keys = [record.subject.key for record in mine.records]
-        places = {
-            key: place_of(launch, root) for key, launch in zip(keys, mine.launches, strict=True)
+        locations = {
+            key: location_of(launch, root) for key, launch in zip(keys, mine.launches, strict=True)
         }
         codes = {key: code_of([launch]) for key, launch in zip(keys, mine.launches, strict=True)}
-        taken.append(Taken(guard, device.id, tuple(mine.records), mine.failed, places, codes))
+        taken.append(Taken(guard, device.id, tuple(mine.records), mine.failed, locations, codes))
     return taken
 
 
@@ -77,9 +77,11 @@ def _of_call(guard: Guard, device: Device, root: Path, environment_of: Environme
     # One record of the whole, then one per launch where there are several.
     of_records = [launches, *([launch] for launch in launches)][: len(records)]
     keys = [record.subject.key for record in records]
-    places = {key: place_of(mine[0], root) for key, mine in zip(keys, of_records, strict=True)}
+    locations = {
+        key: location_of(mine[0], root) for key, mine in zip(keys, of_records, strict=True)
+    }
     codes = {key: code_of(mine) for key, mine in zip(keys, of_records, strict=True)}
-    return Taken(guard, device.id, tuple(records), places=places, codes=codes)
+    return Taken(guard, device.id, tuple(records), locations=locations, codes=codes)
 
 
 def _captured(made: Workload, device: Device) -> list[Launch]:
@@ -98,7 +100,7 @@ def _records(
     launches: Sequence[Launch],
     device: Device,
     environment: Environment,
-) -> list[Record]:
+) -> list[BenchRecord]:
     work = made.work()
     if not (guard.execute or guard.checks):
         return offline.of_launches(made.subject, launches, device, environment, work=work)
@@ -176,7 +178,7 @@ def _against_reference(guard: Guard, got: Any, device: Device) -> tuple[float | 
     errors = [verify.excess(one, other, tolerance) for one, other in pairs]
     wrong = [verify.difference(one, other, tolerance) for one, other in pairs]
     return max(errors), next(
-        (f"result {place}: {text}" for place, text in enumerate(wrong) if text), ""
+        (f"result {location}: {text}" for location, text in enumerate(wrong) if text), ""
     )
 
 
@@ -208,7 +210,7 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= 200 else text[:200] + " …"
 
 
-def place_of(launch: Launch, root: Path) -> Place:
+def location_of(launch: Launch, root: Path) -> SourceLine:
     """Where a kernel is written, below the project's folder where it lies there."""
     code = launch.code
     if not code.source:
@@ -216,7 +218,7 @@ def place_of(launch: Launch, root: Path) -> Place:
     path = Path(code.source)
     with contextlib.suppress(ValueError):
         path = path.resolve().relative_to(root.resolve())
-    return Place(path.as_posix(), code.source_line)
+    return SourceLine(path.as_posix(), code.source_line)
 
 
-__all__ = ["Taken", "explained", "measure", "one_line", "place_of", "tensors"]
+__all__ = ["Taken", "explained", "location_of", "measure", "one_line", "tensors"]

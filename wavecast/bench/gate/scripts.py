@@ -12,7 +12,7 @@ from typing import Any
 from wavecast.arch import Device
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.measure import offline
-from wavecast.bench.records import Environment, Figure, Record, Scalar, Subject
+from wavecast.bench.records import BenchRecord, BenchSubject, Environment, Figure, Scalar
 from wavecast.compile.codeobject import Argument, Launch
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.errors import NothingAnalysed, WavecastError
@@ -25,7 +25,7 @@ EnvironmentOf = Callable[[Device], Environment]
 class OnDevice:
     """The records of a script on a device, one per launch; `failed` says what else went wrong."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[BenchRecord] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     failed: str = ""
 
@@ -69,10 +69,10 @@ def script_records(
     return found
 
 
-def subjects(guard: Guard, launches: Sequence[Launch]) -> list[Subject]:
+def subjects(guard: Guard, launches: Sequence[Launch]) -> list[BenchSubject]:
     """One subject per launch: `script.py:kernel` at the shapes and dtypes of its tensors. Launches
     that are the same in these are numbered in their order."""
-    found: list[Subject] = []
+    found: list[BenchSubject] = []
     seen: dict[str, int] = {}
     for launch in launches:
         given: dict[str, Scalar] = {
@@ -82,7 +82,7 @@ def subjects(guard: Guard, launches: Sequence[Launch]) -> list[Subject]:
         }
         if guard.arguments:
             given["args"] = " ".join(guard.arguments)
-        subject = Subject("kernel", f"{guard.name}:{launch.code.kernel}", given)
+        subject = BenchSubject("kernel", f"{guard.name}:{launch.code.kernel}", given)
         number = seen[subject.key] = seen.get(subject.key, 0) + 1
         found.append(replace(subject, part=f"#{number}") if number > 1 else subject)
     return found
@@ -146,9 +146,9 @@ def _said(traceback: str) -> str:
 
 
 def _record(
-    subject: Subject, launch: Launch, device: Device, environment: Environment, executed: _Executed,
-    guard: Guard,
-) -> Record:  # fmt: skip
+    subject: BenchSubject, launch: Launch, device: Device, environment: Environment,
+    executed: _Executed, guard: Guard,
+) -> BenchRecord:  # fmt: skip
     digest, grid = launch.code.digest, launch.grid
     traces = [one for one in executed.traces if (one.digest, one.grid) == (digest, grid)]
     record = offline.of_launches(subject, [launch], device, environment, traces)[0]

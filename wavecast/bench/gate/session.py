@@ -1,4 +1,4 @@
-"""Everything under guard, measured in one run: here, or spread over processes."""
+"""All guarded subjects, measured in one run, in this process or in several."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.measuring import Taken, measure
 from wavecast.bench.gate.scripts import EnvironmentOf
 from wavecast.bench.measure.environment import emulated_environment, now
-from wavecast.bench.records import Environment, Run
+from wavecast.bench.records import BenchRun, Environment
 from wavecast.bench.store.sqlite import open_store
 from wavecast.pipeline.processes import spread
 
@@ -28,7 +28,7 @@ _ROUNDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class GuardBatch:
     """Guards measured one after another in one process. `folders` go first into `sys.path`."""
 
     guards: tuple[Guard, ...]
@@ -52,7 +52,7 @@ def session(
     folders: Sequence[Path],
     *,
     jobs: int | None = None,
-    run: Run | None = None,
+    run: BenchRun | None = None,
     store: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> Session:
@@ -65,7 +65,7 @@ def session(
     if run is not None and store is not None:
         with open_store(store) as opened:
             opened.begin(run)
-    place = Batch(
+    batch = GuardBatch(
         guards=(),
         root=str(root),
         folders=tuple(map(str, folders)),
@@ -74,7 +74,7 @@ def session(
     )
     found = Session()
     try:
-        _measured(place, single, jobs, found, progress)
+        _measured(batch, single, jobs, found, progress)
     except KeyboardInterrupt:
         found.interrupted = True
     _complete(single, found)
@@ -85,51 +85,51 @@ def session(
 
 
 def _measured(
-    place: Batch, single: Sequence[Guard], jobs: int, found: Session, progress: Progress
+    batch: GuardBatch, single: Sequence[Guard], jobs: int, found: Session, progress: Progress
 ) -> None:
     done = 0
     if jobs == 1:
         for guard in single:
             progress(f"{done}/{len(single)} {guard.shown} on {', '.join(guard.devices)}")
-            found.taken += measured(replace(place, guards=(guard,)))
+            found.taken += measured(replace(batch, guards=(guard,)))
             done += 1
         return
     count = min(len(single), jobs * _ROUNDS)
-    batches = [replace(place, guards=tuple(single[start::count])) for start in range(count)]
+    batches = [replace(batch, guards=tuple(single[start::count])) for start in range(count)]
     progress(f"0/{len(single)}")
     while batches:
-        alone: list[Batch] = []
-        for batch, taken in spread(measured, batches, jobs):
-            if taken is None and len(batch.guards) > 1:  # one of them took the process down
-                alone += [replace(batch, guards=(guard,)) for guard in batch.guards]
+        alone: list[GuardBatch] = []
+        for part, taken in spread(measured, batches, jobs):
+            if taken is None and len(part.guards) > 1:  # one of them took the process down
+                alone += [replace(part, guards=(guard,)) for guard in part.guards]
                 continue
             if taken is None:
                 taken = [
                     Taken(guard, device, failed="the process that measured it died")
-                    for guard in batch.guards
+                    for guard in part.guards
                     for device in guard.devices
                 ]
             found.taken += taken
-            done += len(batch.guards)
+            done += len(part.guards)
             progress(f"{done}/{len(single)}")
         batches = alone
 
 
-def measured(batch: Batch) -> list[Taken]:
+def measured(part: GuardBatch) -> list[Taken]:
     """The guards of a batch, in this process."""
-    root = Path(batch.root)
+    root = Path(part.root)
     environment_of = _environments(root)
     before = list(sys.path)
-    sys.path[:0] = batch.folders
+    sys.path[:0] = part.folders
     found: list[Taken] = []
-    store = open_store(batch.store) if batch.store else None
+    store = open_store(part.store) if part.store else None
     try:
-        for guard in batch.guards:
+        for guard in part.guards:
             for taken in measure(guard, root, environment_of):
                 found.append(taken)
                 if store is not None:
                     for record in taken.records:
-                        store.add(batch.run, record)
+                        store.add(part.run, record)
     finally:
         sys.path[:] = before
         if store is not None:
@@ -167,4 +167,4 @@ def _complete(single: Sequence[Guard], found: Session) -> None:
     ]
 
 
-__all__ = ["Batch", "Session", "measured", "session"]
+__all__ = ["GuardBatch", "Session", "measured", "session"]

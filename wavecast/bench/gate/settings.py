@@ -36,7 +36,7 @@ _KINDS: Final[Mapping[str, GuardKind]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GateSettings:
     """What a project's gate is about. `root` is the folder of the pyproject.toml, `path` the
     folders its functions are imported from, `baseline` the committed figures; `strict` makes an
     error of what is new."""
@@ -54,8 +54,8 @@ class Settings:
         found: dict[int, Guard] = {}
         for name in names:
             mine = {
-                place: guard
-                for place, guard in enumerate(self.guards)
+                index: guard
+                for index, guard in enumerate(self.guards)
                 if fnmatchcase(guard.name, name)
             }
             if not mine:
@@ -63,10 +63,10 @@ class Settings:
                     f"subject of {TABLE}", name, [guard.name for guard in self.guards]
                 )
             found |= mine
-        return tuple(found[place] for place in sorted(found))
+        return tuple(found[index] for index in sorted(found))
 
 
-def read(start: Path) -> Settings:
+def read(start: Path) -> GateSettings:
     """The settings of the project around a folder: of the nearest pyproject.toml.
 
     Raises InputError where there is none or it is no TOML, UsageError for a table that is missing
@@ -90,7 +90,7 @@ def read(start: Path) -> Settings:
     return of_table(_table(shared["gate"], path), path.parent, shared.get("arch"))
 
 
-def of_table(table: Mapping[str, Any], root: Path, usual: Any = None) -> Settings:
+def of_table(table: Mapping[str, Any], root: Path, usual: Any = None) -> GateSettings:
     """The settings of a table; `usual` is what `arch` says for all verbs."""
     table = {key.replace("-", "_"): value for key, value in table.items()}
     for key in table:
@@ -109,7 +109,7 @@ def of_table(table: Mapping[str, Any], root: Path, usual: Any = None) -> Setting
     )
     guards = [guard for entry in entries for guard in _guards(entry, defaults, thresholds, root)]
     _check_repeats(guards)
-    return Settings(
+    return GateSettings(
         root=root,
         guards=tuple(guards),
         baseline=root / _text(table.get("baseline", BASELINE), "baseline"),
@@ -246,4 +246,4 @@ def _number(value: Any, where: str) -> float | None:
     return float(value)
 
 
-__all__ = ["BASELINE", "TABLE", "Settings", "of_table", "read"]
+__all__ = ["BASELINE", "TABLE", "GateSettings", "of_table", "read"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from wavecast.bench.gate.guards import Guard, family
 from wavecast.bench.gate.measuring import Taken
-from wavecast.bench.records import Record
+from wavecast.bench.records import BenchRecord
 
 
-def taken_from(guards: Sequence[Guard], records: Iterable[Record]) -> list[Taken]:
+def taken_from(guards: Sequence[Guard], records: Iterable[BenchRecord]) -> list[Taken]:
     """What a run says about every guard on its devices; the last record of a subject counts. A
     guard the run holds nothing of failed."""
     last = {(one.subject.key, one.environment.device): one for one in records}
@@ -17,16 +17,14 @@ def taken_from(guards: Sequence[Guard], records: Iterable[Record]) -> list[Taken
     for guard in guards:
         for device in guard.devices:
             mine = tuple(
-                record
-                for (_, place), record in last.items()
-                if place == device and _is_of(record, guard)
+                record for (_, on), record in last.items() if on == device and _is_of(record, guard)
             )
             failed = "" if mine else "the run holds no record of it"
             found.append(Taken(guard, device, mine, failed))
     return found
 
 
-def _is_of(record: Record, guard: Guard) -> bool:
+def _is_of(record: BenchRecord, guard: Guard) -> bool:
     subject = record.subject
     if family(subject.kind, subject.name) != family(guard.kind, guard.name):
         return False

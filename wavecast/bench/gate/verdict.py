@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wavecast.bench.gate.guards import NOWHERE, Place
+from wavecast.bench.gate.guards import NOWHERE, SourceLine
 
 
 class Status(StrEnum):
@@ -34,7 +34,7 @@ BREAKING = (Status.WORSE, Status.WRONG, Status.FAILED, Status.GONE, Status.LOST)
 @dataclass(frozen=True, slots=True)
 class Judged:
     """One figure of a subject on a device, or the subject as a whole (`kpi` is ""). `limit` is the
-    worst value that would have passed, `place` where the kernel is written, `reason` one line."""
+    worst value that passes, `location` where the kernel is written, `reason` one line."""
 
     subject: str
     device: str
@@ -44,11 +44,11 @@ class Judged:
     after: float | None = None
     limit: float | None = None
     reason: str = ""
-    place: Place = NOWHERE
+    location: SourceLine = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """Everything a gate judged, what breaks it first. `notes` are lines for the reader."""
 
     judged: tuple[Judged, ...]
@@ -69,4 +69,4 @@ class Verdict:
         return tuple(one for one in self.judged if one.status is status)
 
 
-__all__ = ["BREAKING", "Judged", "Status", "Verdict"]
+__all__ = ["BREAKING", "GateVerdict", "Judged", "Status"]

@@ -1,14 +1,14 @@
 """Where a noisy series steps from one level to another.
 
 A part of n values is split where a two-sample t statistic is largest, over all cuts in two and all
-arcs that stand apart from what is before and after (circular binary segmentation: Olshen,
+arcs that differ from what is before and after (circular binary segmentation: Olshen,
 Venkatraman, Lucito and Wigler, Biostatistics 5, 2004), and its pieces again. A split counts when
 its statistic exceeds what the largest of all reaches by chance in `_CHANCE` of series of
 independent normal values (`_CRITICAL`, by simulation), and, so that outliers and two states of a
 clock raise no alarm, when at most `_SHUFFLED` of random orders of the same values split as well;
 fewer than
 `FEWEST_SHUFFLED` values have too few orders to say. At last, steps are dropped, the least certain
-first, that are not seen between the two levels beside them or are smaller than `minimum`.
+first, that are not seen between the two adjacent levels or are smaller than `minimum`.
 
 Runs are taken as independent: a level that drifts is told as steps.
 """
@@ -100,12 +100,12 @@ def _best(series: Array) -> _Best:
             if not len(start):
                 continue
             part = between[:, start]
-            place = part.argmax(axis=1)
-            value = part[rows, place]
+            column = part.argmax(axis=1)
+            value = part[rows, column]
             better = value > best[whole]
             best[whole][better] = value[better]
-            at[whole][better, 0] = start[place[better]]
-            at[whole][better, 1] = start[place[better]] + length
+            at[whole][better, 0] = start[column[better]]
+            at[whole][better, 1] = start[column[better]] + length
     return _Best(_t(best[True], total, n), at[True], _t(best[False], total, n), at[False])
 
 
@@ -162,17 +162,17 @@ def critical(n: int, *, arcs: bool) -> float:
 
 
 def _certain(logs: Array, cuts: list[int], minimum: float) -> list[int]:
-    """Without the steps that are not seen between the levels beside them."""
+    """Without the steps that are not seen between the adjacent levels."""
     kept = sorted(set(cuts))
     while kept:
         edges = [0, *kept, len(logs)]
         parts = [logs[a:b] for a, b in pairwise(edges)]
         freedom = max(len(logs) - len(parts), 1)
-        spread = math.sqrt(sum(float(((p - p.mean()) ** 2).sum()) for p in parts) / freedom)
+        sigma = math.sqrt(sum(float(((p - p.mean()) ** 2).sum()) for p in parts) / freedom)
         weakest, least = -1, 1.0
         for index, (before, after) in enumerate(pairwise(parts)):
             step = abs(math.expm1(float(np.median(after) - np.median(before))))
-            error = spread * math.sqrt(1 / len(before) + 1 / len(after))
+            error = sigma * math.sqrt(1 / len(before) + 1 / len(after))
             apart = abs(float(after.mean() - before.mean())) / error if error else math.inf
             sure = apart / critical(len(logs), arcs=False)
             sure = 0.0 if step < minimum else sure

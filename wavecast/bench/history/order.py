@@ -8,38 +8,38 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from wavecast.bench.records import Run
+from wavecast.bench.records import BenchRun
 
 _SECONDS: Final = 60
 
 
-def ordered(runs: Sequence[Run], folder: Path) -> tuple[list[Run], int]:
+def ordered(runs: Sequence[BenchRun], folder: Path) -> tuple[list[BenchRun], int]:
     """(runs in the order in which the checkout around `folder` has their commits, parents first and
     clean before changed; how many of them have commits it does not have). Those stand where they
     were measured: after all that were measured before them."""
-    places = _places(sorted({run.commit for run in runs if run.commit}), folder)
+    positions = _positions(sorted({run.commit for run in runs if run.commit}), folder)
     by_time = sorted(runs, key=lambda run: run.started)
-    known = [run for run in by_time if run.commit in places]
-    known.sort(key=lambda run: (places[run.commit], run.dirty, run.started))
-    found: list[Run] = list(known)
-    strangers = [run for run in by_time if run.commit not in places]
+    known = [run for run in by_time if run.commit in positions]
+    known.sort(key=lambda run: (positions[run.commit], run.dirty, run.started))
+    found: list[BenchRun] = list(known)
+    strangers = [run for run in by_time if run.commit not in positions]
     for run in strangers:
         earlier = [at for at, other in enumerate(found) if other.started <= run.started]
         found.insert(earlier[-1] + 1 if earlier else 0, run)
-    return found, len(strangers) if places else 0
+    return found, len(strangers) if positions else 0
 
 
 @cache
 def commits_between(before: str, after: str, folder: Path) -> int | None:
-    """How many commits `after` has that `before` has not, None where that cannot be said."""
+    """How many commits `after` has that `before` has not, None where the history does not tell."""
     if not before or not after:
         return None
     counted = _git(folder, "rev-list", "--count", f"{before}..{after}", "--")
     return int(counted) if counted.strip().isdigit() else None
 
 
-def _places(commits: Sequence[str], folder: Path) -> dict[str, int]:
-    """Commit -> place in the history, for those that the checkout has."""
+def _positions(commits: Sequence[str], folder: Path) -> dict[str, int]:
+    """Commit -> index in the history, for those that the checkout has."""
     if not commits:
         return {}
     asked = "".join(f"{commit}^{{commit}}\n" for commit in commits)
@@ -54,8 +54,8 @@ def _places(commits: Sequence[str], folder: Path) -> dict[str, int]:
     listed = _git(
         folder, "rev-list", "--topo-order", "--reverse", "--stdin", given="\n".join(full.values())
     )
-    place = {commit: index for index, commit in enumerate(listed.splitlines())}
-    return {commit: place[answer] for commit, answer in full.items() if answer in place}
+    position = {commit: index for index, commit in enumerate(listed.splitlines())}
+    return {commit: position[answer] for commit, answer in full.items() if answer in position}
 
 
 def _git(folder: Path, *arguments: str, given: str = "") -> str:

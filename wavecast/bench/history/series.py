@@ -13,7 +13,14 @@ from typing import Final, NamedTuple
 from wavecast.bench.history import changes
 from wavecast.bench.history.order import commits_between, ordered
 from wavecast.bench.kpis import KPIS, Kpi
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Run, Subject
+from wavecast.bench.records import (
+    BenchRecord,
+    BenchRun,
+    BenchSubject,
+    Conditions,
+    Environment,
+    Figure,
+)
 from wavecast.errors import UsageError
 
 _VERSIONS: Final = ("board", "driver", "runtime", "triton", "llvm", "torch", "python", "wavecast")
@@ -25,7 +32,7 @@ class Point:
     """A figure in one run: the median, and what bounds it: the middle half of its samples (all of
     fewer than four), or the interval of a prediction."""
 
-    run: Run
+    run: BenchRun
     value: float
     low: float
     high: float
@@ -35,7 +42,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A new level begins with `points[at]`. `before` and `after` are medians of the levels, `ratio`
     theirs (None from or to zero); `commits` as many as there are between the run before and this
     one, None where that is not known; `also` says what else changed with it. `few` says that there
@@ -55,12 +62,12 @@ class Change:
 class Series:
     """One figure of one subject, measured in one way on one device."""
 
-    subject: Subject
+    subject: BenchSubject
     device: str
     conditions: Conditions
     kpi: Kpi
     points: tuple[Point, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +103,13 @@ class _Key(NamedTuple):
 class _Seen:
     """What one run has of a series."""
 
-    record: Record
+    record: BenchRecord
     figures: list[Figure] = field(default_factory=list)
 
 
 def history(
-    records: Mapping[str, Sequence[Record]],
-    runs: Sequence[Run],
+    records: Mapping[str, Sequence[BenchRecord]],
+    runs: Sequence[BenchRun],
     wanted: Wanted,
     folder: Path,
 ) -> History:
@@ -138,24 +145,24 @@ def history(
     return History(series, tuple(by_id), _notes(refused, strangers, strange, order))
 
 
-def device_of(record: Record) -> str:
+def device_of(record: BenchRecord) -> str:
     """What a record's device is called: its id, else what the driver or the target says."""
     environment = record.environment
     return environment.device or environment.board or environment.target or "unknown"
 
 
-def _is_on(record: Record, devices: Sequence[str]) -> bool:
+def _is_on(record: BenchRecord, devices: Sequence[str]) -> bool:
     names = {device_of(record), record.environment.target, record.environment.board}
     return not devices or bool(names & set(devices))
 
 
-def _key(record: Record, kpi: str) -> _Key:
+def _key(record: BenchRecord, kpi: str) -> _Key:
     environment = record.environment
     return _Key(record.subject.key, device_of(record), environment.emulated, record.conditions, kpi)
 
 
 def _series(
-    key: _Key, seen: Mapping[str, _Seen], runs: Mapping[str, Run], wanted: Wanted, folder: Path
+    key: _Key, seen: Mapping[str, _Seen], runs: Mapping[str, BenchRun], wanted: Wanted, folder: Path
 ) -> Series:
     points = tuple(_point(runs[run], one) for run, one in seen.items())
     kpi = KPIS[key.kpi]
@@ -164,7 +171,7 @@ def _series(
     return Series(first.subject, key.device, key.conditions, kpi, points, found)
 
 
-def _point(run: Run, seen: _Seen) -> Point:
+def _point(run: BenchRun, seen: _Seen) -> Point:
     value = median(figure.value for figure in seen.figures)
     samples = [sample for figure in seen.figures for sample in figure.samples]
     low = high = value
@@ -184,7 +191,9 @@ def _versions(environment: Environment) -> dict[str, str]:
     return {name: getattr(environment, name) for name in _VERSIONS}
 
 
-def _changes(points: Sequence[Point], kpi: Kpi, minimum: float, folder: Path) -> tuple[Change, ...]:
+def _changes(
+    points: Sequence[Point], kpi: Kpi, minimum: float, folder: Path
+) -> tuple[LevelChange, ...]:
     values = [point.value for point in points]
     if kpi.noisy and all(value > 0 for value in values):
         cuts = changes.steps(values, minimum)
@@ -198,7 +207,7 @@ def _changes(points: Sequence[Point], kpi: Kpi, minimum: float, folder: Path) ->
         before, after = levels[index], levels[index + 1]
         last, first = points[at - 1], points[at]
         found.append(
-            Change(
+            LevelChange(
                 at=at,
                 before=before,
                 after=after,
@@ -226,18 +235,18 @@ def _also(before: Point, after: Point) -> tuple[str, ...]:
 
 
 def _notes(
-    refused: int, strangers: int, strange: set[str], order: Sequence[Run]
+    refused: int, strangers: int, strange: set[str], order: Sequence[BenchRun]
 ) -> tuple[str, ...]:
     found = []
     if refused:
         found.append(f"{refused} refused records are left out: their times cannot be true")
     if strangers:
-        found.append(f"{strangers} runs of commits this checkout does not have stand by their time")
+        found.append(f"{strangers} runs of commits that this checkout lacks are sorted by date")
     elif order and not any(run.commit for run in order):
-        found.append("no run names a commit: runs stand by their time")
+        found.append("no run names a commit: sorted by date")
     if strange:
         found.append(f"unknown figures are left out: {', '.join(sorted(strange))}")
     return tuple(found)
 
 
-__all__ = ["Change", "History", "Point", "Series", "Wanted", "device_of", "history"]
+__all__ = ["History", "LevelChange", "Point", "Series", "Wanted", "device_of", "history"]

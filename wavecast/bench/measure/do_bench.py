@@ -8,7 +8,7 @@ from statistics import mean, median
 from typing import Any, Final
 
 from wavecast.bench.measure.gpu import cache_bytes
-from wavecast.bench.measure.sampling import Budget, sample
+from wavecast.bench.measure.sampling import SamplingBudget, sample
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.integrations.gpu import timing
 from wavecast.integrations.gpu.emulated import emulated_do_bench
@@ -61,7 +61,9 @@ def do_bench(
         flush()
 
     total = max(warmup + rep, 1e-3)
-    budget = Budget(total * 1e-3, samples=10_000, relative=1e-3, warm_up=warmup / (total + 1e-3))
+    budget = SamplingBudget(
+        total * 1e-3, samples=10_000, relative=1e-3, warm_up=warmup / (total + 1e-3)
+    )
     fn()
     timing.synchronise()
     (found,) = sample([lambda: 1e3 * stopwatch.seconds(fn, before)], budget)

@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from wavecast.arch import Device
-from wavecast.bench.records import Environment, Run
+from wavecast.bench.records import BenchRun, Environment
 from wavecast.version import __version__
 
 
@@ -55,11 +55,11 @@ def checkout(folder: Path | None = None) -> tuple[str, bool]:
     return commit, bool(_git(place, "status", "--porcelain", "--untracked-files=no"))
 
 
-def new_run(label: str = "", command: str = "") -> Run:
+def new_run(label: str = "", command: str = "") -> BenchRun:
     """A run that begins now, in the current checkout."""
     commit, dirty = checkout()
     shown = command or " ".join(["wavecast", *sys.argv[1:]])
-    return Run(uuid4().hex[:12], now(), label, shown, commit, dirty)
+    return BenchRun(uuid4().hex[:12], now(), label, shown, commit, dirty)
 
 
 def now() -> str:

@@ -17,10 +17,10 @@ from typing import Any, Final, Literal
 from wavecast.arch import Device
 from wavecast.bench.measure import offline, physics
 from wavecast.bench.measure.gpu_environment import Here
-from wavecast.bench.measure.sampling import Budget, Progress, Sampled, sample
-from wavecast.bench.measure.sensors import Watch
+from wavecast.bench.measure.sampling import Progress, SamplingBudget, TimeSamples, sample
+from wavecast.bench.measure.sensors import SensorWatch
 from wavecast.bench.measure.workload import Workload
-from wavecast.bench.records import Conditions, Figure, Record
+from wavecast.bench.records import BenchRecord, Conditions, Figure
 from wavecast.errors import WavecastError
 from wavecast.integrations.gpu import timing
 from wavecast.model.bounds import Work
@@ -42,13 +42,13 @@ start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GpuSettings:
     """How to measure. `verify` compares results with the reference before times count; `offline`
     adds what is known without running: registers, LDS, the prediction."""
 
     cache: Cache = "cold"
     timing: Timing = "events"
-    budget: Budget = field(default_factory=Budget)
+    budget: SamplingBudget = field(default_factory=SamplingBudget)
     verify: bool = True
     offline: bool = True
 
@@ -93,7 +93,7 @@ def cache_bytes(here: Here) -> int:
 
 
 def prepare(
-    workload: Workload, settings: Settings, here: Here, stopwatch: timing.Stopwatch
+    workload: Workload, settings: GpuSettings, here: Here, stopwatch: timing.Stopwatch
 ) -> Prepared:
     """Inputs, a first call that compiles, and the check of results. Raises what the call raises."""
     one = Prepared(workload, lambda: 0.0, Conditions(settings.cache, "events", "random"), 1)
@@ -136,13 +136,13 @@ def prepare(
 
 def measure(
     group: Sequence[Prepared],
-    settings: Settings,
+    settings: GpuSettings,
     here: Here,
     progress: Progress = lambda *_: None,
-) -> tuple[list[Record], bool]:
+) -> tuple[list[BenchRecord], bool]:
     """The records of subjects that take turns, and whether Ctrl-C ended it. Those that were not
     called yet by then have none."""
-    watch = Watch(here.sensors)
+    watch = SensorWatch(here.sensors)
 
     def looked(number: int, samples: int, width: float) -> None:
         if samples % 20 == 0:
@@ -220,12 +220,12 @@ def _graphed(
 
 def _record(
     one: Prepared,
-    sampled: Sampled,
-    settings: Settings,
+    sampled: TimeSamples,
+    settings: GpuSettings,
     here: Here,
     sensors: dict[str, float],
     notes: tuple[str, ...],
-) -> Record:
+) -> BenchRecord:
     samples, device, work = tuple(sampled.samples), here.device, one.workload.work()
     floor = roofline(work, device).floor_seconds if work and device else None
     resolution = physics.TIMER_SECONDS / one.calls
@@ -240,7 +240,7 @@ def _record(
         more.append(f"times had not settled after {sampled.warm_ups} calls of warming up")
     if sampled.stopped == "interrupted":
         more.append(f"interrupted after {len(samples)} samples")
-    return Record(
+    return BenchRecord(
         subject=one.workload.subject,
         environment=here.environment,
         conditions=one.conditions,
@@ -282,8 +282,8 @@ def too_fast(
 
 __all__ = [
     "MOST_SETS",
+    "GpuSettings",
     "Prepared",
-    "Settings",
     "Turns",
     "cache_bytes",
     "measure",

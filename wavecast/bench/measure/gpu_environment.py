@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.datasets.base import device_of
+from wavecast.bench.accuracy.cases import device_of
 from wavecast.bench.measure.environment import checkout, version
 from wavecast.bench.measure.sensors import Sensors, sensors
 from wavecast.bench.records import Environment

@@ -8,9 +8,9 @@ from typing import Final
 
 from wavecast.bench.measure import gpu
 from wavecast.bench.measure.gpu_environment import Here
-from wavecast.bench.measure.session import Failed, Outcome, Progress, keeping
+from wavecast.bench.measure.session import Failed, Progress, SessionResult, keeping
 from wavecast.bench.measure.workload import Workload
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
 from wavecast.errors import StoreError
 from wavecast.integrations.gpu import timing
@@ -27,18 +27,18 @@ Sampling = Callable[[str, int, float], None]
 
 
 def gpu_session(
-    run: Run,
+    run: BenchRun,
     workloads: Sequence[Workload],
     here: Here,
-    settings: gpu.Settings,
+    settings: gpu.GpuSettings,
     store: Store | None = None,
     progress: Progress = lambda _: None,
     sampling: Sampling = lambda *_: None,
-) -> Outcome:
+) -> SessionResult:
     """Measure everything on this machine's GPU. Subjects are prepared until there are `GROUP` or
     the memory is full, take turns, and are in the store before the next group. A subject that
     fails is told in the outcome, and the others go on. Ctrl-C keeps what has samples."""
-    outcome = Outcome(run)
+    outcome = SessionResult(run)
     place = here.environment.device or here.environment.board
     stopwatch = timing.Stopwatch()
     least = _LEAST_FREE * here.local.memory_bytes
@@ -69,11 +69,11 @@ def gpu_session(
 
 def _measured(
     group: Sequence[gpu.Prepared],
-    settings: gpu.Settings,
+    settings: gpu.GpuSettings,
     here: Here,
-    outcome: Outcome,
+    outcome: SessionResult,
     sampling: Sampling,
-) -> tuple[list[Record], bool]:
+) -> tuple[list[BenchRecord], bool]:
     """A group's records; of one that cannot be measured together, one by one."""
     keys = [one.workload.subject.key for one in group]
     try:
@@ -87,7 +87,7 @@ def _measured(
             place = here.environment.device or here.environment.board
             outcome.failed.append(_failed(group[0].workload, place, error))
             return [], False
-    records: list[Record] = []
+    records: list[BenchRecord] = []
     for one in group:
         found, interrupted = _measured([one], settings, here, outcome, sampling)
         records += found

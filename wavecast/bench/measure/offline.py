@@ -12,7 +12,7 @@ from hashlib import sha256
 from wavecast.arch import Device
 from wavecast.bench.code import code_figures
 from wavecast.bench.measure.workload import Workload
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Subject
+from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Environment, Figure
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.trace.result import Trace
 from wavecast.errors import NothingAnalysed
@@ -40,7 +40,7 @@ def measure(
     *,
     execute: bool = False,
     check: bool = False,
-) -> list[Record]:
+) -> list[BenchRecord]:
     """The records of a workload on a device: one for all of it, and one per kernel where it has
     several.
 
@@ -68,7 +68,7 @@ def measure(
         figures["check_reports"] = Figure(float(reported), "executed")
     notes = (*found[0].notes, *problems)
     wrong = [problem for problem in problems if not problem.startswith("check:")]
-    whole = Record(
+    whole = BenchRecord(
         subject=found[0].subject,
         environment=environment,
         conditions=CONDITIONS,
@@ -82,13 +82,13 @@ def measure(
 
 
 def of_launches(
-    subject: Subject,
+    subject: BenchSubject,
     launches: Sequence[Launch],
     device: Device,
     environment: Environment,
     traces: Sequence[Trace] = (),
     work: Work | None = None,
-) -> list[Record]:
+) -> list[BenchRecord]:
     """The records of launches that belong to one subject, as `measure` gives them."""
     given = Given(flops_hint=dict(work.flops or {})) if work else Given()
     explained = [explain_launch(launch, device, given) for launch in launches]
@@ -100,8 +100,8 @@ def of_launches(
         if names.count(name) > 1:
             name = f"{name} {names[:number].count(name) + 1}"
         parts.append(
-            Record(
-                subject=Subject(subject.kind, subject.name, subject.axes, name),
+            BenchRecord(
+                subject=BenchSubject(subject.kind, subject.name, subject.axes, name),
                 environment=environment,
                 conditions=CONDITIONS,
                 figures=figures,
@@ -115,7 +115,7 @@ def of_launches(
         floors = [one.roofline.floor_seconds for one in explained]
         floor = sum(f for f in floors if f) if all(floors) else None
     digest = sha256(" ".join(one.digest for one in parts).encode()).hexdigest()[:32]
-    whole = Record(
+    whole = BenchRecord(
         subject=subject,
         environment=environment,
         conditions=CONDITIONS,

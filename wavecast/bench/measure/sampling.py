@@ -28,7 +28,7 @@ _Z: Final = 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SamplingBudget:
     """What measuring one subject may take: `seconds` of wall time, `samples` at most, done when the
     95 % interval of the median is within ± `relative` of it. Warming up takes at most `warm_up` of
     the seconds and ends when two windows of samples differ by less than `settled`."""
@@ -47,7 +47,7 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Sampled:
+class TimeSamples:
     """The samples of one subject in seconds, in their order. `warm_ups` were thrown away before;
     `settled` says whether times had settled by then; `stopped` why no more were taken."""
 
@@ -59,13 +59,13 @@ class Sampled:
 
 def sample(
     subjects: Sequence[TimeOnce],
-    budget: Budget = Budget(),
+    budget: SamplingBudget = SamplingBudget(),
     progress: Progress = lambda *_: None,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Sampled]:
+) -> list[TimeSamples]:
     """Samples of all subjects, taken in turns. An interrupt (Ctrl-C) ends it with what there is:
     `stopped` is then `interrupted`. What a subject raises is raised."""
-    found = [Sampled() for _ in subjects]
+    found = [TimeSamples() for _ in subjects]
     spent = [0.0] * len(subjects)
     try:
         for number, once in enumerate(subjects):
@@ -108,7 +108,9 @@ def half_width(samples: Sequence[float]) -> float:
     return (ordered[high] - ordered[low]) / 2 / middle if middle > 0 else float("inf")
 
 
-def _warm_up(once: TimeOnce, found: Sampled, budget: Budget, clock: Callable[[], float]) -> None:
+def _warm_up(
+    once: TimeOnce, found: TimeSamples, budget: SamplingBudget, clock: Callable[[], float]
+) -> None:
     """Call until two windows agree, or the share of the budget is spent."""
     started = clock()
     times: list[float] = []
@@ -124,4 +126,4 @@ def _warm_up(once: TimeOnce, found: Sampled, budget: Budget, clock: Callable[[],
             return
 
 
-__all__ = ["Budget", "Progress", "Sampled", "TimeOnce", "half_width", "sample"]
+__all__ = ["Progress", "SamplingBudget", "TimeOnce", "TimeSamples", "half_width", "sample"]

@@ -18,8 +18,8 @@ from wavecast.arch import Device
 from wavecast.bench.measure import offline, physics
 from wavecast.bench.measure.environment import emulated_environment
 from wavecast.bench.measure.gpu_environment import Here
-from wavecast.bench.measure.session import Failed, Outcome, Progress, keeping
-from wavecast.bench.records import Conditions, Figure, Record, Run, Scalar, Subject
+from wavecast.bench.measure.session import Failed, Progress, SessionResult, keeping
+from wavecast.bench.records import BenchRecord, BenchRun, BenchSubject, Conditions, Figure, Scalar
 from wavecast.bench.store.base import Store
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, StoreError, WavecastError
@@ -31,7 +31,7 @@ PROFILED = Conditions(timing="profiler", inputs="given")
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class MeasuredScript:
     """A script, its arguments, and a regular expression of the kernels to measure ("": all)."""
 
     path: Path
@@ -41,16 +41,16 @@ class Script:
 
 
 def script_session(
-    run: Run,
-    scripts: Sequence[Script],
+    run: BenchRun,
+    scripts: Sequence[MeasuredScript],
     devices: Sequence[Device],
     store: Store | None = None,
     progress: Progress = lambda _: None,
     here: Here | None = None,
-) -> Outcome:
+) -> SessionResult:
     """Measure the kernels of scripts on `devices`, or with `here` on the local GPU. A script or
     kernel that fails is told in the outcome, and the others go on."""
-    outcome = Outcome(run)
+    outcome = SessionResult(run)
     with keeping(outcome, store) as keep:
         for script in scripts:
             try:
@@ -70,8 +70,8 @@ def script_session(
 
 
 def predicted(
-    script: Script, devices: Sequence[Device], outcome: Outcome, progress: Progress
-) -> Iterator[Record]:
+    script: MeasuredScript, devices: Sequence[Device], outcome: SessionResult, progress: Progress
+) -> Iterator[BenchRecord]:
     """Records of a script's launches, device by device."""
     progress(f"{script.path.name}: launches")
     capture = _captured(script, devices, outcome)
@@ -82,13 +82,13 @@ def predicted(
             yield from _of_launch(subject, launch, device, outcome)
 
 
-def measured(script: Script, here: Here, outcome: Outcome) -> Iterator[Record]:
+def measured(script: MeasuredScript, here: Here, outcome: SessionResult) -> Iterator[BenchRecord]:
     """Records of the Triton kernels a script launches on the local GPU: times by torch's profiler,
     the rest from the launches as they are captured for the GPU. Raises NothingAnalysed when the
     profiler saw none of them."""
     device = here.device
     runs = profile_script(script.path, arguments=script.arguments)
-    launched: Sequence[tuple[Subject, Launch]] = ()
+    launched: Sequence[tuple[BenchSubject, Launch]] = ()
     if device is not None and runs:
         capture = _captured(script, [device], outcome)
         launched = subjects(capture.launches.get(device.target, ()))
@@ -103,7 +103,7 @@ def measured(script: Script, here: Here, outcome: Outcome) -> Iterator[Record]:
         raise NothingAnalysed(f"{script.path.name} launched no Triton kernel the profiler saw")
 
 
-def subjects(launches: Sequence[Launch]) -> list[tuple[Subject, Launch]]:
+def subjects(launches: Sequence[Launch]) -> list[tuple[BenchSubject, Launch]]:
     """Launches with what they are called in records; those that grid and scalars do not tell apart
     are numbered in order of their first appearance."""
     named = [(launch.code.kernel, _axes(launch)) for launch in launches]
@@ -114,7 +114,7 @@ def subjects(launches: Sequence[Launch]) -> list[tuple[Subject, Launch]]:
         key = name, str(axes)
         seen[key] += 1
         numbered = {**axes, "launch": seen[key]} if counts[key] > 1 else axes
-        found.append((Subject("kernel", name, numbered), launch))
+        found.append((BenchSubject("kernel", name, numbered), launch))
     return found
 
 
@@ -131,7 +131,7 @@ def _axes(launch: Launch) -> Mapping[str, Scalar]:
     return axes
 
 
-def _captured(script: Script, devices: Sequence[Device], outcome: Outcome) -> Capture:
+def _captured(script: MeasuredScript, devices: Sequence[Device], outcome: SessionResult) -> Capture:
     capture = capture_script(
         script.path, script.arguments, devices, kernels=script.kernels, quiet=script.quiet
     )
@@ -142,8 +142,8 @@ def _captured(script: Script, devices: Sequence[Device], outcome: Outcome) -> Ca
 
 
 def _of_launch(
-    subject: Subject, launch: Launch, device: Device, outcome: Outcome
-) -> Iterator[Record]:
+    subject: BenchSubject, launch: Launch, device: Device, outcome: SessionResult
+) -> Iterator[BenchRecord]:
     environment = emulated_environment(device)
     try:
         yield from offline.of_launches(subject, [launch], device, environment)
@@ -156,14 +156,14 @@ def _same(launch: Launch, run: KernelRun) -> bool:
 
 
 def _timed(
-    run: KernelRun, mine: Sequence[tuple[Subject, Launch]], here: Here, outcome: Outcome
-) -> Record:
+    run: KernelRun, mine: Sequence[tuple[BenchSubject, Launch]], here: Here, outcome: SessionResult
+) -> BenchRecord:
     """The record of a profiled kernel; what is known of its launch only where it is one."""
     samples = run.samples or (run.seconds,)
     figures = {"measured_seconds": Figure(median(samples), "measured", samples=samples)}
     environment, notes = here.environment, [f"{run.launches} launches in the script"]
-    base: Record | None = None
-    subject = Subject("kernel", run.kernel, {"grid": "x".join(map(str, run.grid))})
+    base: BenchRecord | None = None
+    subject = BenchSubject("kernel", run.kernel, {"grid": "x".join(map(str, run.grid))})
     if len(mine) == 1 and here.device is not None:
         subject = mine[0][0]
         base = next(_of_launch(*mine[0], here.device, outcome), None)
@@ -171,7 +171,7 @@ def _timed(
         notes.append(f"{len(mine)} different launches have this grid: their times are together")
     notes.append(here.sensors.absent or "clocks were not watched: the script has its own process")
     refused = physics.implausible(samples, cold=False, resolution=0.0)
-    return Record(
+    return BenchRecord(
         subject=subject,
         environment=environment,
         conditions=PROFILED,
@@ -183,4 +183,4 @@ def _timed(
     )
 
 
-__all__ = ["PROFILED", "Script", "measured", "predicted", "script_session", "subjects"]
+__all__ = ["PROFILED", "MeasuredScript", "measured", "predicted", "script_session", "subjects"]

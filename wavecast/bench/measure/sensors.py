@@ -174,7 +174,7 @@ def sensors(local: LocalGpu) -> Sensors:
         return Absent(f"clocks, power and temperature are unknown: {package}: {error}")
 
 
-class Watch:
+class SensorWatch:
     """Readings before and after, and whether clocks were lowered in between."""
 
     def __init__(self, of: Sensors) -> None:
@@ -214,4 +214,4 @@ def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and value > 0
 
 
-__all__ = ["UNITS", "Absent", "AmdSmi", "Nvml", "Sensors", "Watch", "sensors"]
+__all__ = ["UNITS", "Absent", "AmdSmi", "Nvml", "SensorWatch", "Sensors", "sensors"]

@@ -10,7 +10,7 @@ from wavecast.arch import Device
 from wavecast.bench.measure import offline
 from wavecast.bench.measure.environment import emulated_environment, now
 from wavecast.bench.measure.workload import Workload
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
 from wavecast.errors import StoreError, WavecastError
 
@@ -27,22 +27,22 @@ class Failed:
 
 
 @dataclass(slots=True)
-class Outcome:
+class SessionResult:
     """What a session measured. `interrupted` says that it was ended (Ctrl-C) before the end."""
 
-    run: Run
-    records: list[Record] = field(default_factory=list)
+    run: BenchRun
+    records: list[BenchRecord] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     interrupted: bool = False
 
 
-Measure = Callable[[Workload, Device], Iterable[Record]]
+Measure = Callable[[Workload, Device], Iterable[BenchRecord]]
 
 
 def offline_measure(*, execute: bool = False, check: bool = False) -> Measure:
     """Measuring with no GPU, as `offline.measure` does."""
 
-    def measured(workload: Workload, device: Device) -> Iterator[Record]:
+    def measured(workload: Workload, device: Device) -> Iterator[BenchRecord]:
         environment = emulated_environment(device)
         yield from offline.measure(workload, device, environment, execute=execute, check=check)
 
@@ -50,16 +50,16 @@ def offline_measure(*, execute: bool = False, check: bool = False) -> Measure:
 
 
 def session(
-    run: Run,
+    run: BenchRun,
     workloads: Sequence[Workload],
     devices: Sequence[Device],
     measure: Measure,
     store: Store | None = None,
     progress: Progress = lambda _: None,
-) -> Outcome:
+) -> SessionResult:
     """Measure everything; each record is in the store before the next is taken. A subject that
     fails is told in the outcome, and the others go on."""
-    outcome = Outcome(run)
+    outcome = SessionResult(run)
     with keeping(outcome, store) as keep:
         for workload in workloads:
             for device in devices:
@@ -75,14 +75,14 @@ def session(
 
 
 @contextlib.contextmanager
-def keeping(outcome: Outcome, store: Store | None) -> Iterator[Callable[[Record], None]]:
+def keeping(outcome: SessionResult, store: Store | None) -> Iterator[Callable[[BenchRecord], None]]:
     """Gives what keeps a record, in the outcome and the store. An interrupt (Ctrl-C) of the block
     ends it and is told in the outcome; a run is finished in the store when its block is."""
     run = outcome.run
     if store is not None:
         store.begin(run)
 
-    def keep(record: Record) -> None:
+    def keep(record: BenchRecord) -> None:
         if store is not None:
             store.add(run.id, record)
         outcome.records.append(record)
@@ -95,4 +95,12 @@ def keeping(outcome: Outcome, store: Store | None) -> Iterator[Callable[[Record]
         store.finish(run.id, now())
 
 
-__all__ = ["Failed", "Measure", "Outcome", "Progress", "keeping", "offline_measure", "session"]
+__all__ = [
+    "Failed",
+    "Measure",
+    "Progress",
+    "SessionResult",
+    "keeping",
+    "offline_measure",
+    "session",
+]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from wavecast.bench.records import Scalar, Subject
+from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
@@ -18,7 +18,7 @@ from wavecast.model.bounds import Work
 class Workload(ABC):
     """One subject that can be called again and again."""
 
-    subject: Subject
+    subject: BenchSubject
 
     @abstractmethod
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
@@ -53,7 +53,7 @@ class OperatorWorkload(Workload):
                 raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {known}")
         self.operator = operator
         self.sizes = _complete(operator, sizes)
-        self.subject = Subject("operator", operator.name, self.sizes)
+        self.subject = BenchSubject("operator", operator.name, self.sizes)
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         from wavecast.integrations.gpu.inputs import MakeThere
@@ -92,7 +92,7 @@ class FunctionWorkload(Workload):
             raise InputError(f"{module} has no function {name!r}")
         self._make = getattr(found, name)
         self._axes = dict(axes)
-        self.subject = Subject("callable", path, self._axes)
+        self.subject = BenchSubject("callable", path, self._axes)
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         del values, device

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 
 
 class Store(ABC):
@@ -15,11 +15,11 @@ class Store(ABC):
     is on disk and survives the end of the process and of the machine."""
 
     @abstractmethod
-    def begin(self, run: Run) -> None:
+    def begin(self, run: BenchRun) -> None:
         """Start a run. Its id must be new."""
 
     @abstractmethod
-    def add(self, run: str, record: Record) -> None:
+    def add(self, run: str, record: BenchRecord) -> None:
         """Keep a record of a run that began. Raises StoreError when that cannot be done (locked by
         others for too long, disk full): the record is then not kept, and the store is as before."""
 
@@ -28,11 +28,11 @@ class Store(ABC):
         """Say when a run came to its end."""
 
     @abstractmethod
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[BenchRun, ...]:
         """All runs, the oldest first."""
 
     @abstractmethod
-    def records(self, run: str) -> Iterator[Record]:
+    def records(self, run: str) -> Iterator[BenchRecord]:
         """The records of a run in the order they were added."""
 
     @abstractmethod

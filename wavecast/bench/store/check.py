@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.sqlite import open_store
 from wavecast.errors import StoreError
 
@@ -56,7 +56,7 @@ def check(path: Path) -> Checked:
     return found
 
 
-def readable(path: Path, run: Run, problems: list[str]) -> Iterator[Record]:
+def readable(path: Path, run: BenchRun, problems: list[str]) -> Iterator[BenchRecord]:
     """The records of a run that can be read, each by itself; why others cannot is appended to
     `problems`."""
     with closing(_open(path)) as database:
@@ -66,12 +66,12 @@ def readable(path: Path, run: Run, problems: list[str]) -> Iterator[Record]:
                     "SELECT run, body FROM records NOT INDEXED WHERE number = ?", (number,)
                 ).fetchone()
                 if row is not None and row[0] == run.id:
-                    yield Record.from_json(row[1])
+                    yield BenchRecord.from_json(row[1])
             except (KeyError, TypeError, ValueError, sqlite3.DatabaseError) as error:
                 problems.append(f"record {number} of run {run.id} cannot be read: {error!r}")
 
 
-def _numbers(database: sqlite3.Connection, run: Run, problems: list[str]) -> list[int]:
+def _numbers(database: sqlite3.Connection, run: BenchRun, problems: list[str]) -> list[int]:
     """By the index, or where that is damaged by counting through the table."""
     try:
         rows = database.execute(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from wavecast.bench.measure.environment import now
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
 from wavecast.errors import StoreError
 
@@ -15,12 +15,14 @@ from wavecast.errors import StoreError
 class Kept:
     """A run that was imported: how many of its records are new, and how many the store had."""
 
-    run: Run
+    run: BenchRun
     new: int
     known: int
 
 
-def keep(store: Store, runs: Sequence[tuple[Run, Sequence[Record]]], *, ended: bool) -> list[Kept]:
+def keep(
+    store: Store, runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]], *, ended: bool
+) -> list[Kept]:
     """Add runs. One whose id the store has is added to where its records are the first of these (an
     import that was interrupted). Unless they say when, runs are finished now where they `ended`.
 

@@ -11,12 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final, Literal
 
-from wavecast.bench.records import Conditions, Environment, Figure, Record, Run, Subject
+from wavecast.bench.records import (
+    BenchRecord,
+    BenchRun,
+    BenchSubject,
+    Conditions,
+    Environment,
+    Figure,
+)
 from wavecast.errors import InputError
 
 Kind = Literal["text", "flag", "whole", "number", "object", "texts", "numbers"]
 Row = dict[str, Any]
-Measured = Iterable[tuple[Run, Iterable[Record]]]
+Measured = Iterable[tuple[BenchRun, Iterable[BenchRecord]]]
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "str": "text",
@@ -30,11 +37,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "Mapping[str, float]": "object",
 }
 _PARTS: Final = {
-    "run_": Run,
-    "subject_": Subject,
+    "run_": BenchRun,
+    "subject_": BenchSubject,
     "environment_": Environment,
     "conditions_": Conditions,
-    "record_": Record,
+    "record_": BenchRecord,
     "": Figure,
 }
 _WHOLE: Final = frozenset({"subject", "environment", "conditions", "figures"})
@@ -44,12 +51,12 @@ _WHOLE: Final = frozenset({"subject", "environment", "conditions", "figures"})
 def _columns() -> dict[str, Kind]:
     found: dict[str, Kind] = {}
     for prefix, kind in _PARTS.items():
-        if kind is Record:
+        if kind is BenchRecord:
             found["record"] = "whole"
         if kind is Figure:
             found["kpi"] = "text"
         for field in fields(kind):
-            if not (kind is Record and field.name in _WHOLE):
+            if not (kind is BenchRecord and field.name in _WHOLE):
                 found[prefix + field.name] = _KINDS[str(field.type)]
     return found
 
@@ -80,13 +87,13 @@ def rows(measured: Measured) -> Iterator[Row]:
             yield _complete(about_run)
 
 
-def measured(given: Iterable[Row]) -> list[tuple[Run, list[Record]]]:
+def measured(given: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
     """What `rows` was called on, in the order of the rows. Raises InputError."""
-    runs: dict[str, Run] = {}
+    runs: dict[str, BenchRun] = {}
     found: dict[str, dict[int, tuple[Row, dict[str, Figure]]]] = {}
     for number, row in enumerate(given, 1):
         try:
-            run = _part("run_", Run, row)
+            run = _part("run_", BenchRun, row)
             if runs.setdefault(run.id, run) != run:
                 raise ValueError(f"run {run.id} is told differently before")
             records = found.setdefault(run.id, {})
@@ -103,14 +110,14 @@ def measured(given: Iterable[Row]) -> list[tuple[Run, list[Record]]]:
     ]
 
 
-def _record(row: Row, figures: dict[str, Figure]) -> Record:
+def _record(row: Row, figures: dict[str, Figure]) -> BenchRecord:
     try:
-        return Record(
-            subject=_part("subject_", Subject, row),
+        return BenchRecord(
+            subject=_part("subject_", BenchSubject, row),
             environment=_part("environment_", Environment, row),
             conditions=_part("conditions_", Conditions, row),
             figures=figures,
-            **_given("record_", Record, row),
+            **_given("record_", BenchRecord, row),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"a record is no measurement: {_said(error)}") from None
@@ -136,7 +143,7 @@ def _given(prefix: str, kind: type, row: Row) -> Row:
     found: Row = {}
     for field in fields(kind):
         column = prefix + field.name
-        if column in COLUMNS and not (kind is Record and field.name in _WHOLE):
+        if column in COLUMNS and not (kind is BenchRecord and field.name in _WHOLE):
             found[field.name] = _value(column, str(field.type), row[column])
     return found
 

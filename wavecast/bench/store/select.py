@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
 from wavecast.errors import UnknownName, UsageError
 
 _LAST = re.compile(r"last(?:~(\d+))?")
 
 
-def chosen(runs: Sequence[Run], text: str) -> tuple[Run, ...]:
+def chosen(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
     """The runs `text` means: all with this label, else all of this commit (at least seven digits),
     else the one whose id begins so; `last` is the newest, `last~1` the one before; several,
     separated by commas, are joined.
 
     Raises UnknownName, UsageError for a text that several different runs could mean.
     """
-    found: dict[str, Run] = {}
+    found: dict[str, BenchRun] = {}
     for part in filter(None, (one.strip() for one in text.split(","))):
         for run in _one(runs, part):
             found[run.id] = run
@@ -28,7 +28,7 @@ def chosen(runs: Sequence[Run], text: str) -> tuple[Run, ...]:
     return tuple(found.values())
 
 
-def _one(runs: Sequence[Run], text: str) -> tuple[Run, ...]:
+def _one(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
     last = _LAST.fullmatch(text)
     if last is not None:
         back = int(last[1] or 0)
@@ -50,11 +50,11 @@ def _one(runs: Sequence[Run], text: str) -> tuple[Run, ...]:
     return named
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
+def _names(runs: Sequence[BenchRun]) -> list[str]:
     return ["last", *(run.label for run in runs if run.label), *(run.id for run in runs)]
 
 
-def records_of(store: Store, runs: Sequence[Run]) -> dict[str, list[Record]]:
+def records_of(store: Store, runs: Sequence[BenchRun]) -> dict[str, list[BenchRecord]]:
     """The records of runs, by run."""
     return {run.id: list(store.records(run.id)) for run in runs}
 

@@ -2,7 +2,7 @@
 
 Every record is a transaction of its own that is synced to disk before `add` returns, so that a
 process or machine that ends in the middle of one loses that one only. Many processes may write at
-once; each waits its turn. Triggers refuse to change or remove rows. A file of a newer schema is
+once; each waits for the lock. Triggers refuse to change or remove rows. A file of a newer schema is
 refused, not guessed at.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
 from wavecast.errors import StoreError
 
@@ -71,7 +71,7 @@ class SqliteStore(Store):
             self._database = sqlite3.connect(path, timeout=wait, isolation_level=None)
             self._prepare()
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: BenchRun) -> None:
         with self._explained("write to"), self._writing():
             self._database.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)",
@@ -80,7 +80,7 @@ class SqliteStore(Store):
             if run.finished:
                 self._database.execute("INSERT INTO ends VALUES (?, ?)", (run.id, run.finished))
 
-    def add(self, run: str, record: Record) -> None:
+    def add(self, run: str, record: BenchRecord) -> None:
         row = (run, record.subject.key, record.environment.device, record.to_json())
         with self._explained("write to"), self._writing():
             self._database.execute(
@@ -91,22 +91,22 @@ class SqliteStore(Store):
         with self._explained("write to"), self._writing():
             self._database.execute("INSERT INTO ends VALUES (?, ?)", (run, finished))
 
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[BenchRun, ...]:
         with self._explained("read"):
             rows = self._database.execute(
                 "SELECT id, started, label, command, commit_, dirty, coalesce(finished, '') "
                 "FROM runs LEFT JOIN ends ON ends.run = runs.id ORDER BY started, runs.rowid"
             ).fetchall()
-        return tuple(Run(*row[:5], dirty=bool(row[5]), finished=row[6]) for row in rows)
+        return tuple(BenchRun(*row[:5], dirty=bool(row[5]), finished=row[6]) for row in rows)
 
-    def records(self, run: str) -> Iterator[Record]:
+    def records(self, run: str) -> Iterator[BenchRecord]:
         with self._explained("read"):
             rows = self._database.execute(
                 "SELECT number, body FROM records WHERE run = ? ORDER BY number", (run,)
             ).fetchall()
         for number, body in rows:
             try:
-                yield Record.from_json(body)
+                yield BenchRecord.from_json(body)
             except (KeyError, TypeError, ValueError) as error:
                 raise StoreError(
                     f"{self._path}: record {number} cannot be read: {error!r}",
@@ -147,7 +147,7 @@ class SqliteStore(Store):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction, that takes its turn at the beginning."""
+        """One transaction, which takes the lock at the beginning."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -184,7 +184,7 @@ def _hint(error: sqlite3.DatabaseError) -> str:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, those with semicolons inside whole."""
+    """The statements of a script, also those that contain semicolons."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

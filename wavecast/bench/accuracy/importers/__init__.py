@@ -1,46 +1,64 @@
-"""Formats of other projects, brought into the columns of the data sets of their kind."""
+"""Importers of files of measurements, by name; modules are imported when used.
+
+Another distribution adds an importer with an entry point in the group `wavecast.importers`:
+
+    [project.entry-points."wavecast.importers"]
+    mine = "mine.wavecast:MyImporter"
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from importlib import import_module
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Final
 
-if TYPE_CHECKING:
-    import pandas as pd
+from wavecast.bench import plugins
+from wavecast.bench.accuracy.importers.base import Importer
+from wavecast.errors import InputError
 
-BY_COLUMNS: tuple[tuple[frozenset[str], str, str], ...] = (
-    (frozenset({"token", "model_dim", "inter_dim", "expert", "topk", "us"}), "aiter", "moe"),
-    (frozenset({"M", "N", "K", "us", "cu_num"}), "aiter", "gemm"),
-)
-"""CSV files: columns they have, module of this package, function (frame, path) -> frame."""
+GROUP: Final = "wavecast.importers"
 
-BY_NAME: tuple[tuple[str, str, str], ...] = (
-    (".fdb.txt", "miopen", "find_db"),
-    (".ufdb.txt", "miopen", "find_db"),
-    (".yaml", "tensile", "logic"),
-    (".yml", "tensile", "logic"),
-)
-"""Other files: how their names end, module of this package, function (path) -> frame."""
-
-
-def of_columns(columns: Collection[Any]) -> Callable[[pd.DataFrame, Path], pd.DataFrame] | None:
-    """What brings a CSV file with these columns into known ones, None when it has those already."""
-    has = {str(column) for column in columns}
-    for needed, module, function in BY_COLUMNS:
-        if needed <= has:
-            return _load(module, function)
-    return None
+BUILT_IN: Final[dict[str, str]] = {
+    name: f"wavecast.bench.accuracy.importers.{name}:{attribute}"
+    for name, attribute in (
+        ("conv_miopen", "ConvMiopen"),
+        ("gemm_tensile", "GemmTensile"),
+        ("gemm_tuned", "GemmTuned"),
+        ("moe_tuned", "MoeTuned"),
+        ("general", "General"),
+    )
+}
+"""Importers of this package; `pyproject.toml` registers the same."""
 
 
-def of_name(name: str) -> Callable[[Path], pd.DataFrame] | None:
-    """What reads a file with this name in lower case, None when nothing does."""
-    for ending, module, function in BY_NAME:
-        if name.endswith(ending):
-            return _load(module, function)
-    return None
+def registered() -> tuple[Importer, ...]:
+    """All importers, those of the package first.
+
+    Raises InputError for a plug-in that cannot be imported or is no importer.
+    """
+    return tuple(importer(name) for name in plugins.names(GROUP, BUILT_IN))
 
 
-def _load(module: str, function: str) -> Callable[..., pd.DataFrame]:
-    return getattr(import_module(f"{__name__}.{module}"), function)
+def importer(name: str) -> Importer:
+    """The importer with this name. Raises InputError as `registered`, KeyError for other names."""
+    found = plugins.load(GROUP, BUILT_IN, name)
+    if not (isinstance(found, type) and issubclass(found, Importer)):
+        raise InputError(f"the plug-in {name} is not a subclass of {Importer.__qualname__}")
+    return found()
+
+
+def by_columns(importers: Sequence[Importer], columns: Collection[str], path: Path) -> Importer:
+    """The importer that most of the columns identify; the first of equals.
+
+    Raises InputError where no importer matches.
+    """
+    found = max(importers, key=lambda one: one.match(columns))
+    if found.match(columns):
+        return found
+    raise InputError(
+        f"{path}: no importer reads the columns {', '.join(sorted(columns)[:12])}",
+        hint="docs/validate.md lists the columns of the general format",
+    )
+
+
+__all__ = ["BUILT_IN", "GROUP", "Importer", "by_columns", "importer", "registered"]

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import bz2
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from wavecast.bench.accuracy.importers.base import MeasurementTable, collected
 from wavecast.errors import ParseError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _KEY = re.compile(
     r"(?P<C>\d+)-(?P<input>\d+-\d+(?:-\d+)?)-(?P<kernel>\d+x\d+(?:x\d+)?)-"
@@ -35,27 +33,29 @@ _NAME = re.compile(
 _NAIVE = "ConvDirectNaive"
 
 
-def find_db(path: Path) -> pd.DataFrame:
-    """One row per solver of every problem. Raises ParseError for a line that is none."""
+def find_db(path: Path) -> MeasurementTable:
+    """One row per solver of every problem; lines that cannot be parsed are counted.
+
+    Raises ParseError for a name without a target, and ValueError where no line can be parsed.
+    """
     import pandas as pd
 
     target, units = _device(path.name)
     packed = path.name.endswith(".bz2")
     with bz2.open(path, "rt") if packed else path.open(encoding="utf-8") as file:
-        rows = [
-            {"arch": target, "cu_count": units, "source_path": path.name, **row}
-            for number, line in enumerate(file, 1)
-            if line.strip()
-            for row in _line(line.strip(), path, number)
-        ]
-    return pd.DataFrame(rows)
+        lines = [line.strip() for line in file if line.strip()]
+    found, rejected = collected(lines, _solvers)
+    about = {"arch": target, "cu_count": units, "source_path": path.name}
+    rows = [{**about, **row} for line in found for row in line["solvers"]]
+    return MeasurementTable(pd.DataFrame(rows), rejected)
 
 
 def _device(name: str) -> tuple[str, float]:
-    """Target and compute units: in hexadecimal after a CDNA target, after `_` the WGPs of RDNA."""
+    """Target and compute units: hexadecimal after a CDNA target; after an RDNA target `_` and the
+    number of WGPs."""
     found = _NAME.match(name)
     if found is None:
-        raise ParseError(f"{name}: the name of a find database starts with its target")
+        raise ParseError(f"{name}: the name of a find database must start with its target")
     if found["hex"]:
         return found["target"], float(int(found["hex"], 16))
     if found["units"]:
@@ -64,13 +64,17 @@ def _device(name: str) -> tuple[str, float]:
     return found["target"], float("nan")
 
 
-def _line(line: str, path: Path, number: int) -> Iterator[dict[str, Any]]:
+def _solvers(line: str) -> Mapping[str, Any]:
+    return {"solvers": list(_line(line))}
+
+
+def _line(line: str) -> Iterator[dict[str, Any]]:
     key, equal, values = line.partition("=")
     found = _KEY.fullmatch(key)
     if not equal or found is None:
-        raise ParseError(f"{key[:80]!r} is no convolution", file=path, line=number)
+        raise ParseError(f"{key[:80]!r} is no convolution")
     problem = _problem(found)
-    solvers = [_solver(value, path, number) for value in values.split(";") if value]
+    solvers = [_solver(value) for value in values.split(";") if value]
     best = min((time for _, time, _, _ in solvers), default=0.0)
     for solver, milliseconds, workspace, algorithm in solvers:
         yield {
@@ -86,7 +90,7 @@ def _line(line: str, path: Path, number: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _solver(value: str, path: Path, number: int) -> tuple[str, float, int, str]:
+def _solver(value: str) -> tuple[str, float, int, str]:
     """Solver, milliseconds, workspace and algorithm, in the order of either release of MIOpen."""
     name, colon, rest = value.partition(":")
     parts = rest.split(",")
@@ -95,7 +99,7 @@ def _solver(value: str, path: Path, number: int) -> tuple[str, float, int, str]:
     else:
         algorithm = parts[2] if len(parts) > 2 else ""
     if not colon or len(parts) < 2 or not (_is_number(parts[0]) and parts[1].isdigit()):
-        raise ParseError(f"{value[:80]!r} is no time of a solver", file=path, line=number)
+        raise ParseError(f"{value[:80]!r} is no time of a solver")
     return name, float(parts[0]), int(parts[1]), algorithm
 
 

@@ -1,22 +1,20 @@
 """Tensile logic (YAML), in the columns of `gemm_tensile`.
 
 A file is a list: version, schedule, architecture, devices, problem type, solutions, index order,
-and at place 7 the measured winners `[[M, N, batch, K, strides…], [solution, speed]]` (ROCm/Tensile,
-Tensile/LibraryIO.py). The speed is GFLOP/s unless the file's metric is an efficiency, which gives
-no time.
+and as element 7 the measured winners `[[M, N, batch, K, strides…], [solution, speed]]`
+(ROCm/Tensile, Tensile/LibraryIO.py). The speed is in GFLOP/s, or an efficiency, which gives no
+time.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from wavecast.bench.accuracy.importers.base import MeasurementTable, collected
 from wavecast.errors import ParseError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_LEAST = 8  # entries up to the winners
+_LEAST = 8  # elements up to the winners
 _DTYPES = {
     0: "fp32",
     1: "fp64",
@@ -48,8 +46,12 @@ _DTYPES = {
 """Tensile's data types, by number and by letter."""
 
 
-def logic(path: Path) -> pd.DataFrame:
-    """One row per measured winner. Raises ParseError for YAML that is no logic."""
+def logic(path: Path) -> MeasurementTable:
+    """One row per measured winner; winners that cannot be read are counted.
+
+    Raises ParseError for a file that is not YAML or no logic, and ValueError where no winner can be
+    read.
+    """
     import pandas as pd
     import yaml
 
@@ -63,14 +65,17 @@ def logic(path: Path) -> pd.DataFrame:
     about = _about(data, path)
     kernels = [str(solution.get("SolutionNameMin", "")) for solution in data[5] or ()]
     efficiency = any(isinstance(item, str) and "Efficiency" in item for item in data[8:])
-    return pd.DataFrame([_row(entry, about, kernels, efficiency) for entry in data[7] or ()])
+    found, rejected = collected(
+        data[7] or (), lambda winner: _row(winner, about, kernels, efficiency)
+    )
+    return MeasurementTable(pd.DataFrame(found), rejected)
 
 
 def _about(data: list[Any], path: Path) -> dict[str, Any]:
-    """What all rows of a file share."""
-    kind, chip = data[4], data[2]
+    """Cells that are equal in all rows of a file."""
+    problem, chip = data[4], data[2]
     units = chip.get("CUCount") if isinstance(chip, dict) else None
-    dtype = _dtype(kind.get("DataType"))
+    dtype = _dtype(problem.get("DataType"))
     return {
         "source_path": path.name,
         "arch": chip["Architecture"] if isinstance(chip, dict) else str(chip),
@@ -79,19 +84,21 @@ def _about(data: list[Any], path: Path) -> dict[str, Any]:
         "cu_count": float(units) if units else float("nan"),
         "op": "gemm",
         "dtype_a": dtype,
-        "dtype_b": _dtype(kind.get("DataTypeB", kind.get("DataType"))),
-        "dtype_out": _dtype(kind.get("DestDataType", kind.get("DataType"))),
-        "compute": _dtype(kind.get("ComputeDataType", kind.get("DataType"))),
-        "transA": "T" if kind.get("TransposeA") else "N",
-        "transB": "T" if kind.get("TransposeB") else "N",
+        "dtype_b": _dtype(problem.get("DataTypeB", problem.get("DataType"))),
+        "dtype_out": _dtype(problem.get("DestDataType", problem.get("DataType"))),
+        "compute": _dtype(problem.get("ComputeDataType", problem.get("DataType"))),
+        "transA": "T" if problem.get("TransposeA") else "N",
+        "transB": "T" if problem.get("TransposeB") else "N",
         "trust": "medium",
         "usable": True,
         "row_flags": "",
     }
 
 
-def _row(entry: Any, about: dict[str, Any], kernels: list[str], efficiency: bool) -> dict[str, Any]:
-    sizes, (solution, speed) = entry
+def _row(
+    winner: Any, about: dict[str, Any], kernels: list[str], efficiency: bool
+) -> dict[str, Any]:
+    sizes, (solution, speed) = winner
     m, n, batch, k = sizes[:4]
     known = speed > 0 and not efficiency
     return {

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.errors import InputError, UnknownName
 
 FORMATS: Final[dict[str, str]] = {
@@ -25,7 +25,7 @@ FORMATS: Final[dict[str, str]] = {
 is of this format, and `read(source, given)`, its runs."""
 
 
-def read_file(path: Path, name: str = "", given: Given | None = None) -> Imported:
+def read_file(path: Path, name: str = "", given: ImportLabels | None = None) -> Imported:
     """The runs of a file of the format `name`, or of the one it is recognised as.
 
     Raises UnknownName for a format that is none, InputError for a file of no known format or
@@ -33,8 +33,8 @@ def read_file(path: Path, name: str = "", given: Given | None = None) -> Importe
     """
     if name and name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
-    given = given or Given()
-    source = Source(path)
+    given = given or ImportLabels()
+    source = ImportedFile(path)
     if not name:
         name = next((known for known in FORMATS if _module(known).recognise(source)), "")
     if not name:
@@ -51,4 +51,4 @@ def _module(name: str) -> ModuleType:
     return import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
-__all__ = ["FORMATS", "Given", "Imported", "read_file"]
+__all__ = ["FORMATS", "ImportLabels", "Imported", "read_file"]

@@ -1,9 +1,9 @@
-"""AITER's tuned CSV files, read as `accuracy.importers.aiter` reads them (aiter/configs of
-github.com/ROCm/aiter; the columns are those its tuners write). Times are microseconds.
+"""AITER's tuned CSV files, read by `accuracy.importers.aiter` (aiter/configs of github.com/ROCm;
+the columns are those its tuners write). Times are microseconds.
 
-Each row is a problem and the fastest kernel for it; files of all kernels that were tried name the
-kernel as part of the subject. Rows of kernels that failed have no positive time: they are counted
-and left out.
+Each row is a problem and its fastest kernel; in a file of all candidate kernels the kernel is part
+of the subject. Rows of kernels that failed have no positive time; they are counted and omitted, as
+are rows that cannot be read.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wavecast.bench.accuracy import importers
-from wavecast.bench.records import Scalar, Subject
-from wavecast.bench.store.importers.source import Given, Imported, Source
-from wavecast.bench.store.importers.timings import About, Timing, grouped, imported
+from wavecast.bench.accuracy.importers import aiter
+from wavecast.bench.records import BenchSubject, Scalar
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.bench.store.importers.timings import About, ImportedTiming, grouped, imported
 from wavecast.errors import MissingTool
 
 _AXES: Final = (
@@ -25,54 +25,56 @@ _AXES: Final = (
 )
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A CSV file with the columns of its tuners."""
-    return importers.of_columns(source.columns) is not None
+    return aiter.conversion(source.columns) is not None
 
 
-def read(source: Source, given: Given) -> Imported:
-    """Every row with a time. Raises MissingTool without pandas."""
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
+    """Every row with a time. Raises MissingTool without pandas, ValueError where no row can be
+    read."""
     try:
         import pandas as pd
     except ImportError:
         raise MissingTool(
             "AITER's files need pandas", hint="pip install 'wavecast[validate]'"
         ) from None
-    reading = importers.of_columns(source.columns)
-    if reading is None:
+    convert = aiter.conversion(source.columns)
+    if convert is None:
         raise ValueError("it lacks the columns of a tuned file")
-    frame = reading(pd.DataFrame(list(source.table())).map(_number), source.path)
+    table = convert(pd.DataFrame(list(source.table())).map(_number), source.path)
     times, failed = [], 0
-    for row in frame.to_dict("records"):
+    for row in table.frame.to_dict("records"):
         seconds = float(row["time_us"]) * 1e-6
         if math.isfinite(seconds) and seconds > 0:
             times.append((_timing(row), seconds))
         else:
             failed += 1
-    notes = (f"{failed} rows of kernels that failed",) if failed else ()
-    return imported(source, "aiter", grouped(times), given, About(notes=notes))
+    notes = [f"{count} rows: {reason}" for reason, count in table.rejected.items()]
+    notes += [f"{failed} rows of kernels that failed"] if failed else []
+    return imported(source, "aiter", grouped(times), given, About(notes=tuple(notes)))
 
 
-def _timing(row: Mapping[Any, Any]) -> Timing:
+def _timing(row: Mapping[Any, Any]) -> ImportedTiming:
     axes: dict[str, Scalar] = {
         name: row[name] for name in _AXES if name in row and row[name] not in ("", None)
     }
     kernel = str(row["kernel"])
-    tried = row.get("kind") == "candidate"
+    candidate = row.get("kind") == "candidate"
     units = row["cu_count"]
-    return Timing(
-        Subject("operator", f"aiter {row['op']}", axes, kernel if tried else ""),
+    return ImportedTiming(
+        BenchSubject("operator", f"aiter {row['op']}", axes, kernel if candidate else ""),
         target=row["arch"],
         more={"compute_units": int(units)} if units == units else {},
-        notes=(f"kernel {kernel}",) if kernel and not tried else (),
+        notes=(f"kernel {kernel}",) if kernel and not candidate else (),
     )
 
 
 def _number(text: str) -> object:
-    """A cell as pandas reads it: a number, a text, or nothing."""
-    for kind in (int, float):
+    """A cell as pandas reads it: a number, a text, or NaN."""
+    for number in (int, float):
         try:
-            return kind(text)
+            return number(text)
         except ValueError:
             continue
     return text if text else float("nan")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wavecast.bench.records import Scalar
-from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.importers.timings import (
-    Timing,
+    ImportedTiming,
     grouped,
     imported,
     kernel,
@@ -20,7 +20,7 @@ from wavecast.bench.store.importers.timings import (
 )
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A document with trace events, or a list of them."""
     document = source.json
     if isinstance(document, dict):
@@ -30,7 +30,7 @@ def recognise(source: Source) -> bool:
     )  # fmt: skip
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Kernels, by name and size of launch."""
     document = source.json
     events = document["traceEvents"] if isinstance(document, dict) else document
@@ -42,7 +42,7 @@ def read(source: Source, given: Given) -> Imported:
 
 def _times(
     events: Sequence[Mapping[str, Any]], boards: Mapping[int, Mapping[str, Any]]
-) -> Iterator[tuple[Timing, float]]:
+) -> Iterator[tuple[ImportedTiming, float]]:
     for event in events:
         if event.get("ph") != "X" or str(event.get("cat", "")).lower() != "kernel":
             continue
@@ -51,7 +51,7 @@ def _times(
         if "grid" in about and "block" in about:
             axes = launch(about["grid"], about["block"])
         board = boards.get(about.get("device", 0), {}).get("name", "")
-        yield Timing(kernel(event["name"], axes), board=board), float(event["dur"]) * 1e-6
+        yield ImportedTiming(kernel(event["name"], axes), board=board), float(event["dur"]) * 1e-6
 
 
 __all__ = ["read", "recognise"]

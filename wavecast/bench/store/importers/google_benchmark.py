@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wavecast.bench.records import Subject
-from wavecast.bench.store.importers.source import Given, Imported, Source
-from wavecast.bench.store.importers.timings import HOST_TIME, About, Timing, imported
+from wavecast.bench.records import BenchSubject
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.bench.store.importers.timings import HOST_TIME, About, ImportedTiming, imported
 
 _UNITS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A document with a context and benchmarks."""
     document = source.json
     return isinstance(document, dict) and {"benchmarks", "context"} <= set(document)
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Every benchmark that ended without an error."""
     context = source.json["context"]
     samples: dict[str, list[float]] = {}
@@ -50,9 +50,9 @@ def read(source: Source, given: Given) -> Imported:
     return imported(source, "google-benchmark", timings, given, about)
 
 
-def _timing(name: str, samples: tuple[float, ...], value: float | None) -> Timing:
+def _timing(name: str, samples: tuple[float, ...], value: float | None) -> ImportedTiming:
     notes = () if "/manual_time" in name else (HOST_TIME,)
-    return Timing(Subject("callable", name), samples, value, notes=notes)
+    return ImportedTiming(BenchSubject("callable", name), samples, value, notes=notes)
 
 
 def _seconds(row: Mapping[str, Any]) -> float:

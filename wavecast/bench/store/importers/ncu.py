@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.importers.timings import (
     About,
-    Timing,
+    ImportedTiming,
     grouped,
     imported,
     kernel,
@@ -32,13 +32,13 @@ _ENGLISH: Final = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?([eE][+-]?\d+)
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),(\d{1,2}|\d{4,})")
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A CSV file with kernels and metrics."""
     columns = set(source.columns)
     return "Kernel Name" in columns and bool(columns & {"Metric Name", _METRICS[0]})
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Launches, by kernel and size of launch; each launch counts once."""
     rows = list(source.table())
     for row in rows:
@@ -53,7 +53,9 @@ def read(source: Source, given: Given) -> Imported:
     return imported(source, "ncu", found, given, About(notes=notes if found else ()))
 
 
-def _details(source: Source, rows: list[dict[str, str]]) -> Iterator[tuple[Timing, float]]:
+def _details(
+    source: ImportedFile, rows: list[dict[str, str]]
+) -> Iterator[tuple[ImportedTiming, float]]:
     seen: set[tuple[str, str]] = set()
     for row in rows:
         launched = (row.get("Process ID", ""), row["ID"])
@@ -62,7 +64,9 @@ def _details(source: Source, rows: list[dict[str, str]]) -> Iterator[tuple[Timin
             yield _timing(row), _seconds(source, row["Metric Value"], row["Metric Unit"])
 
 
-def _raw(source: Source, rows: list[dict[str, str]]) -> Iterator[tuple[Timing, float]]:
+def _raw(
+    source: ImportedFile, rows: list[dict[str, str]]
+) -> Iterator[tuple[ImportedTiming, float]]:
     if not rows:
         return
     units, *launches = rows
@@ -71,19 +75,21 @@ def _raw(source: Source, rows: list[dict[str, str]]) -> Iterator[tuple[Timing, f
         yield _timing(row), _seconds(source, row[_METRICS[0]], unit)
 
 
-def _timing(row: Mapping[str, str]) -> Timing:
+def _timing(row: Mapping[str, str]) -> ImportedTiming:
     axes = {}
     if "Grid Size" in row and "Block Size" in row:
         axes = launch(_sizes(row["Grid Size"]), _sizes(row["Block Size"]))
     capability = row.get("CC", "").replace(".", "")
-    return Timing(kernel(row["Kernel Name"], axes), target=f"sm_{capability}" if capability else "")
+    return ImportedTiming(
+        kernel(row["Kernel Name"], axes), target=f"sm_{capability}" if capability else ""
+    )
 
 
 def _sizes(text: str) -> list[str]:
     return text.strip("()").split(",")
 
 
-def _seconds(source: Source, value: str, unit: str) -> float:
+def _seconds(source: ImportedFile, value: str, unit: str) -> float:
     if unit not in _UNITS:
         raise InputError(f"{source.path}: a time has the unit {unit!r}")
     if not _ENGLISH.fullmatch(value):

@@ -2,7 +2,7 @@
 
 `benchmarks[].states[]` hold `axis_values` and `summaries`; a summary has a `tag` and `data`, values
 with name, type and value, the latter as text where it is a number. Taken are the samples that
-`--jsonbin` keeps beside the file (32-bit floats), else the median of the GPU's cold times, else
+`--jsonbin` stores next to the file (32-bit floats), else the median of the GPU's cold times, else
 their mean. Seconds.
 """
 
@@ -12,16 +12,16 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wavecast.bench.records import Scalar, Subject
-from wavecast.bench.store.importers.source import Given, Imported, Source
-from wavecast.bench.store.importers.timings import About, Timing, imported
+from wavecast.bench.records import BenchSubject, Scalar
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.bench.store.importers.timings import About, ImportedTiming, imported
 from wavecast.errors import InputError
 
 _TIMES: Final = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/mean")
 _SAMPLES: Final = "nv/json/bin:nv/cold/sample_times"
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A document with devices and benchmarks that have states."""
     document = source.json
     return isinstance(document, dict) and "devices" in document and any(
@@ -29,10 +29,10 @@ def recognise(source: Source) -> bool:
     )  # fmt: skip
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Every state that was not skipped."""
     boards = {device["id"]: device for device in source.json["devices"]}
-    timings: list[Timing] = []
+    timings: list[ImportedTiming] = []
     notes: list[str] = []
     for benchmark in source.json["benchmarks"]:
         for state in benchmark["states"]:
@@ -49,8 +49,8 @@ def read(source: Source, given: Given) -> Imported:
             board = boards.get(state["device"], {})
             version = int(board.get("sm_version", 0))
             timings.append(
-                Timing(
-                    Subject("callable", benchmark["name"], _axes(state)),
+                ImportedTiming(
+                    BenchSubject("callable", benchmark["name"], _axes(state)),
                     samples,
                     None if samples else value,
                     board.get("name", ""),
@@ -85,7 +85,7 @@ def _value(summaries: Mapping[str, Mapping[str, Any]]) -> tuple[float | None, st
     return None, ""
 
 
-def _samples(source: Source, summaries: Mapping[str, Mapping[str, Any]]) -> tuple[float, ...]:
+def _samples(source: ImportedFile, summaries: Mapping[str, Mapping[str, Any]]) -> tuple[float, ...]:
     about = summaries.get(_SAMPLES)
     if about is None:
         return ()

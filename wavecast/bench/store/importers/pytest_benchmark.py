@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wavecast.bench.records import Scalar, Subject
-from wavecast.bench.store.importers.source import Given, Imported, Source
-from wavecast.bench.store.importers.timings import HOST_TIME, About, Timing, imported
+from wavecast.bench.records import BenchSubject, Scalar
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.bench.store.importers.timings import HOST_TIME, About, ImportedTiming, imported
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A document with benchmarks and what machine they ran on."""
     document = source.json
     return isinstance(document, dict) and {"benchmarks", "machine_info"} <= set(document)
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Every benchmark."""
     document = source.json
     commit = document.get("commit_info") or {}
@@ -34,7 +34,7 @@ def read(source: Source, given: Given) -> Imported:
     return imported(source, "pytest-benchmark", timings, given, about)
 
 
-def _timing(benchmark: Mapping[str, Any]) -> Timing:
+def _timing(benchmark: Mapping[str, Any]) -> ImportedTiming:
     stats = benchmark["stats"]
     params = benchmark.get("params") or {}
     name = benchmark.get("fullname") or benchmark["name"]
@@ -46,7 +46,7 @@ def _timing(benchmark: Mapping[str, Any]) -> Timing:
     }
     samples = tuple(float(seconds) for seconds in stats.get("data") or ())
     value = None if samples else float(stats["median"])
-    return Timing(Subject("callable", name, axes), samples, value, notes=(HOST_TIME,))
+    return ImportedTiming(BenchSubject("callable", name, axes), samples, value, notes=(HOST_TIME,))
 
 
 __all__ = ["read", "recognise"]

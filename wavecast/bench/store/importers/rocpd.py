@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from wavecast.bench.store.importers.source import Given, Imported, Source
-from wavecast.bench.store.importers.timings import Timing, grouped, imported, kernel, launch
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.bench.store.importers.timings import ImportedTiming, grouped, imported, kernel, launch
 from wavecast.errors import InputError
 
 _DISPATCHES: Final = "rocpd_kernel_dispatch"
@@ -31,7 +31,7 @@ ORDER BY dispatch.start
 """
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A database with a table of dispatches."""
     if not source.content.startswith(b"SQLite format 3\0"):
         return False
@@ -42,7 +42,7 @@ def recognise(source: Source) -> bool:
         return False
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """Dispatches of all processes, by kernel and size of launch."""
     try:
         with closing(_open(source)) as database:
@@ -52,13 +52,16 @@ def read(source: Source, given: Given) -> Imported:
     return imported(source, "rocpd", grouped(times), given)
 
 
-def _times(database: sqlite3.Connection) -> Iterator[tuple[Timing, float]]:
+def _times(database: sqlite3.Connection) -> Iterator[tuple[ImportedTiming, float]]:
     for suffix in _suffixes(database):
         for name, target, board, nanoseconds, *sizes in database.execute(
             _QUERY.format(suffix=suffix)
         ):
             subject = kernel(name, launch(sizes[:3], sizes[3:]))
-            yield Timing(subject, board=board or "", target=target or ""), nanoseconds * 1e-9
+            yield (
+                ImportedTiming(subject, board=board or "", target=target or ""),
+                nanoseconds * 1e-9,
+            )
 
 
 def _suffixes(database: sqlite3.Connection) -> list[str]:
@@ -70,8 +73,8 @@ def _suffixes(database: sqlite3.Connection) -> list[str]:
     return [name.removeprefix(_DISPATCHES).replace('"', '""') for (name,) in rows]
 
 
-def _open(source: Source) -> sqlite3.Connection:
-    """Read only: neither the database nor a journal beside it is touched."""
+def _open(source: ImportedFile) -> sqlite3.Connection:
+    """Read only: neither the database nor its journal is touched."""
     uri = source.path.resolve().as_uri()
     return sqlite3.connect(f"{uri}?mode=ro", uri=True)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from wavecast.bench.records import Record, Run
+from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.errors import InputError
 
 _HEAD: Final = 1 << 16
@@ -22,7 +22,7 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ImportLabels:
     """What the user says of a file: the label of its run, the device (a name `wavecast.arch` knows)
     of measurements that name none, the commit that was measured."""
 
@@ -36,11 +36,11 @@ class Imported:
     """What was in a file. `notes` say what of it was left out."""
 
     format: str
-    runs: tuple[tuple[Run, tuple[Record, ...]], ...]
+    runs: tuple[tuple[BenchRun, tuple[BenchRecord, ...]], ...]
     notes: tuple[str, ...] = field(default=())
 
 
-class Source:
+class ImportedFile:
     """A file, read once. Files packed by gzip are unpacked."""
 
     def __init__(self, path: Path) -> None:
@@ -112,4 +112,4 @@ def _lines(text: str) -> Iterator[str]:
         yield line
 
 
-__all__ = ["Given", "Imported", "Source"]
+__all__ = ["ImportLabels", "Imported", "ImportedFile"]

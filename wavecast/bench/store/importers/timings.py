@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from statistics import median
@@ -14,26 +14,26 @@ from typing import Final
 from wavecast import arch
 from wavecast.bench.measure.environment import now
 from wavecast.bench.records import (
+    BenchRecord,
+    BenchRun,
+    BenchSubject,
     Conditions,
     Environment,
     Figure,
-    Record,
-    Run,
     Scalar,
-    Subject,
 )
-from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.errors import InputError, UsageError
 
 HOST_TIME: Final = "host time, not the GPU's, unless the benchmark reports its own"
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ImportedTiming:
     """The times of one subject in seconds: samples in their order, or only their median (`value`).
     `board` is the name the file gives of the GPU, `target` `gfx942` or `sm_90`."""
 
-    subject: Subject
+    subject: BenchSubject
     samples: tuple[float, ...] = ()
     value: float | None = None
     board: str = ""
@@ -56,7 +56,11 @@ class About:
 
 
 def imported(
-    source: Source, name: str, timings: Sequence[Timing], given: Given, about: About = About()
+    source: ImportedFile,
+    name: str,
+    timings: Sequence[ImportedTiming],
+    given: ImportLabels,
+    about: About = About(),
 ) -> Imported:
     """One run of all timings of the tool `name`. Its id follows from the file and what was given,
     so that a file that is imported twice is known again.
@@ -68,7 +72,7 @@ def imported(
         raise InputError(f"{source.path} holds no kernel times{left_out}")
     commit = given.commit or about.commit
     identity = (source.digest, name, given.label, given.device, given.commit)
-    run = Run(
+    run = BenchRun(
         id=hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12],
         started=_utc(about.started, source) or now(),
         label=given.label,
@@ -81,14 +85,19 @@ def imported(
 
 
 def _record(
-    timing: Timing, source: Source, name: str, given: Given, about: About, commit: str
-) -> Record:
+    timing: ImportedTiming,
+    source: ImportedFile,
+    name: str,
+    given: ImportLabels,
+    about: About,
+    commit: str,
+) -> BenchRecord:
     for seconds in (*timing.samples, *([] if timing.value is None else [timing.value])):
         if not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"{source.path}: {timing.subject.key} took {seconds} s")
     device, target = _device(timing, given)
     value = median(timing.samples) if timing.value is None else timing.value
-    return Record(
+    return BenchRecord(
         subject=timing.subject,
         environment=Environment(
             device=device,
@@ -106,7 +115,7 @@ def _record(
     )
 
 
-def _device(timing: Timing, given: Given) -> tuple[str, str]:
+def _device(timing: ImportedTiming, given: ImportLabels) -> tuple[str, str]:
     """(id of the device, target). A target alone names no device: several share it."""
     named = by_name(timing.board) if timing.board else None
     stated = arch.load(given.device) if given.device else None
@@ -130,17 +139,13 @@ def by_name(board: str) -> arch.Device | None:
     return None
 
 
-def grouped(times: Iterable[tuple[Timing, float]]) -> list[Timing]:
+def grouped(times: Iterable[tuple[ImportedTiming, float]]) -> list[ImportedTiming]:
     """Single times by subject and GPU, in the order they were first seen."""
-    found: dict[tuple[str, str, str], tuple[Timing, list[float]]] = {}
+    found: dict[tuple[str, str, str], tuple[ImportedTiming, list[float]]] = {}
     for timing, seconds in times:
         key = (timing.subject.key, timing.board, timing.target)
         found.setdefault(key, (timing, []))[1].append(seconds)
-    return [
-        Timing(one.subject, tuple(samples), None, one.board, one.target, one.cache, one.more,
-               one.notes)
-        for one, samples in found.values()
-    ]  # fmt: skip
+    return [replace(one, samples=tuple(samples), value=None) for one, samples in found.values()]
 
 
 def launch(grid: Sequence[object], group: Sequence[object]) -> dict[str, Scalar]:
@@ -149,9 +154,9 @@ def launch(grid: Sequence[object], group: Sequence[object]) -> dict[str, Scalar]
     return {"grid": _sizes(grid), "workgroup": _sizes(group)}
 
 
-def kernel(name: str, axes: Mapping[str, Scalar]) -> Subject:
+def kernel(name: str, axes: Mapping[str, Scalar]) -> BenchSubject:
     """A kernel that a profiler saw."""
-    return Subject("kernel", name, axes)
+    return BenchSubject("kernel", name, axes)
 
 
 def _sizes(sizes: Sequence[object]) -> str:
@@ -162,7 +167,7 @@ def _plain(text: str) -> str:
     return "".join(char for char in text.lower() if char.isalnum())
 
 
-def _utc(text: str, source: Source) -> str:
+def _utc(text: str, source: ImportedFile) -> str:
     if not text:
         return ""
     try:
@@ -173,4 +178,13 @@ def _utc(text: str, source: Source) -> str:
     return time.isoformat(timespec="microseconds")
 
 
-__all__ = ["HOST_TIME", "About", "Timing", "by_name", "grouped", "imported", "kernel", "launch"]
+__all__ = [
+    "HOST_TIME",
+    "About",
+    "ImportedTiming",
+    "by_name",
+    "grouped",
+    "imported",
+    "kernel",
+    "launch",
+]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wavecast.bench.store.export import SCHEMA, arrow_modules
-from wavecast.bench.store.importers.source import Given, Imported, Source
+from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.rows import COLUMNS, Kind, Row, measured
 from wavecast.errors import InputError, UsageError
 
@@ -17,7 +17,7 @@ _MARKS = frozenset({"run_id", "kpi"})
 """Columns that only our tables have both of."""
 
 
-def recognise(source: Source) -> bool:
+def recognise(source: ImportedFile) -> bool:
     """A table with our columns, or a document that names its schema."""
     if source.content.startswith(b"PAR1"):
         return True
@@ -27,16 +27,16 @@ def recognise(source: Source) -> bool:
     return _first_line(source) or set(source.columns) >= _MARKS
 
 
-def read(source: Source, given: Given) -> Imported:
+def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """All runs, with their ids."""
-    if given != Given():
+    if given != ImportLabels():
         raise UsageError("an export says itself what was measured: no label, device or commit")
     return Imported(
         "wavecast", tuple((run, tuple(found)) for run, found in measured(_rows(source)))
     )
 
 
-def _rows(source: Source) -> Iterator[Row]:
+def _rows(source: ImportedFile) -> Iterator[Row]:
     if source.content.startswith(b"PAR1"):
         return _parquet(source)
     if source.json is not None and source.json.get("schema") == SCHEMA:
@@ -46,7 +46,7 @@ def _rows(source: Source) -> Iterator[Row]:
     return _csv(source)
 
 
-def _first_line(source: Source) -> bool:
+def _first_line(source: ImportedFile) -> bool:
     """Whether it is JSON lines, and the first one is a row of ours."""
     if source.content[:1] != b"{":
         return False
@@ -57,7 +57,7 @@ def _first_line(source: Source) -> bool:
     return isinstance(first, dict) and set(first) >= _MARKS
 
 
-def _lines(source: Source) -> Iterator[Row]:
+def _lines(source: ImportedFile) -> Iterator[Row]:
     for number, line in enumerate(source.content.split(b"\n"), 1):
         if line.strip():
             try:
@@ -66,7 +66,7 @@ def _lines(source: Source) -> Iterator[Row]:
                 raise InputError(f"{source.path}:{number}: {error}") from None
 
 
-def _csv(source: Source) -> Iterator[Row]:
+def _csv(source: ImportedFile) -> Iterator[Row]:
     csv.field_size_limit(1 << 30)  # samples are one cell
     reader = csv.DictReader(io.StringIO(source.text, newline=""))
     for row in reader:
@@ -82,7 +82,7 @@ def _cell(text: str, kind: Kind, name: str) -> Any:
     return json.loads(text) if text else None
 
 
-def _parquet(source: Source) -> Iterator[Row]:
+def _parquet(source: ImportedFile) -> Iterator[Row]:
     arrow, parquet = arrow_modules()
     try:
         file = parquet.ParquetFile(arrow.BufferReader(source.content))

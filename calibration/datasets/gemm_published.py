@@ -1,0 +1,95 @@
+"""Matrix products published with papers and kernels, with the library that ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.importers.base import Importer, each, rows
+from wavecast.errors import WavecastError
+from wavecast.model.ops.gemm import Gemm
+from wavecast.model.ops.gemm.formats import activation, canonical
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LIBRARIES = (
+    ("hipkittens", "hipkittens"),
+    ("tritonblas", "triton"),
+    ("triton", "triton"),
+    ("hipblaslt", "blas"),
+    ("rocblas", "blas"),
+    ("torch", "blas"),
+    ("flydsl", "flydsl"),
+    ("ck", "ck"),
+    ("asm", "asm"),
+    ("aiter", "asm"),
+)
+"""Words in the name of a library and the op's name of it; the first word that occurs decides."""
+
+
+_TILE = re.compile(r"(\d+)x(\d+)x(\d+) GM\d+ warps(\d+)")
+"""Tile (elements) and waves in the name of a swept configuration."""
+
+
+class GemmPublished(Importer):
+    """One row per time; rows of one problem by different libraries are alternatives."""
+
+    name: ClassVar[str] = "gemm_published"
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset(
+            {"arch", "device", "dtype_a", "M", "N", "K", "library", "kernel", "cus_used", "time_us"}
+        ),
+    )
+
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """One case per row."""
+        yield from each(rows(frame), _case)
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    name = str(row.get("device", "")).split(" (")[0]
+    device, unsure = device_of(str(row.get("arch", "")), name="" if "not" in name else name)
+    dtype = canonical(str(row["dtype_a"]))
+    op, reason = None, "" if device else unsure
+    try:
+        op = _op(row, dtype)
+    except WavecastError as error:
+        reason = str(error)
+    library = str(row.get("library", ""))
+    return Case(
+        kind="gemm",
+        op=op,
+        device=device,
+        seconds=float(row["time_us"]) * 1e-6,
+        problem=f"{dtype} {row['M']}x{row['N']}x{row['K']} {row.get('cus_used', '')}".strip(),
+        group=str(row.get("source_path", "")),
+        labels={"dtype": dtype, "library": library},
+        source=f"{row.get('source_repo', '')} {row.get('source_path', '')}".strip(),
+        reason=reason,
+    )
+
+
+def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
+    name, kernel = str(row.get("library", "")).lower(), str(row.get("kernel", ""))
+    blocks = "blockscale" in kernel
+    tile, size = _TILE.search(kernel), activation(dtype).size
+    library = next((known for word, known in LIBRARIES if word in name), "")
+    return Gemm(
+        m=int(row["M"]),
+        n=int(row["N"]),
+        k=int(row["K"]),
+        batch=int(row.get("batch", 1)),
+        dtype=dtype,
+        scaling="block" if blocks else "",
+        layout="preshuffled" if "preshuffle=True" in kernel else "plain",
+        library="asm_plain" if blocks and library == "asm" else library,
+        tile=(int(tile[1]), int(tile[2]), int(int(tile[3]) * size)) if tile else None,
+        waves=int(tile[4]) if tile else 0,
+        units=int(row.get("cus_used", 0)),
+    )
+
+
+__all__ = ["GemmPublished"]

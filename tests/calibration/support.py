@@ -1,0 +1,16 @@
+"""What tests of calibration's importers share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from calibration import datasets
+from wavecast.bench.accuracy import importers
+from wavecast.bench.accuracy.importers import Importer
+
+
+def importer(columns: Collection[str], sources: Path | None = None) -> Importer:
+    """The importer, of calibration or of the package, that reads these columns."""
+    known = (*datasets.importers(sources), *importers.registered())
+    return importers.by_columns(known, columns, Path("rows.parquet"))
