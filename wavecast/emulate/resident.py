@@ -24,7 +24,6 @@ from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
-from wavecast.isa.table.memory_forms import memory_form
 
 NONE_LEFT, UNDER_WAY, BROKEN = 0, 1, 2
 """What the native loop returns."""
@@ -242,7 +241,7 @@ def _alignment(instruction: Instruction) -> int:
     memory = instruction.memory
     if memory is None or memory.kind is not MemoryKind.ATOMIC:
         return 1
-    return memory.bytes // memory_form(instruction.opcode).places
+    return memory.bytes // instruction.opcode.memory_form.offsets
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,14 @@ from functools import cache
 from typing import Final
 
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import VECTOR_MEMORY_FORMS, MemoryKind, Role, Space
+from wavecast.isa.opcode import (
+    VECTOR_MEMORY_FORMS,
+    MemoryKind,
+    Opcode,
+    OpcodeFlag,
+    Role,
+    Space,
+)
 from wavecast.isa.registers import AGPRS, EXEC, SCC, VGPRS
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
@@ -103,17 +110,8 @@ _GDS = {
 }
 _ASYNC = Queue("asynccnt", "async")
 _TENSOR = Queue("tensorcnt", "tensor")
-_CACHE = {
-    "global_inv": _GFX12_LOAD,
-    "global_wb": _STORES["gfx12"],
-    "global_wbinv": _STORES["gfx12"],
-    "buffer_wbl2": Queue("vmcnt", "write-back"),
-}
-"""Cache control that a counter follows."""
-_BARRIER_STATE: Final = frozenset(
-    {"s_barrier_leave", "s_barrier_signal_isfirst", "s_get_barrier_state"}
-)
-"""Rows that ask the barrier unit; the answer comes as that of a scalar load does."""
+_WRITE_BACKS = {"gfx9": Queue("vmcnt", "write-back"), "gfx12": _STORES["gfx12"]}
+"""Cache control that is counted with stores."""
 
 
 def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
@@ -130,11 +128,11 @@ def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
         return (Event(_SCALAR[generation], decoded.writes),)
     if form == "TENSOR":
         return (Event(_TENSOR),)
-    if row.name in _CACHE:
-        return (Event(_CACHE[row.name]),)
+    if row.role is Role.CACHE:
+        return _cache(row, generation)
     if row.role is Role.MESSAGE:
         return (Event(_MESSAGE[generation], decoded.writes),)
-    if row.name in _BARRIER_STATE:
+    if OpcodeFlag.BARRIER_QUERY in row.flags:
         return (Event(_SCALAR[generation], decoded.writes & ~SCC),)
     if memory is None:
         return ()
@@ -142,6 +140,14 @@ def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
         return _lds(decoded, generation)
     if form in VECTOR_MEMORY_FORMS:
         return _vector_memory(decoded, generation)
+    return ()
+
+
+def _cache(row: Opcode, generation: str) -> tuple[Event, ...]:
+    if OpcodeFlag.LOAD_COUNTED in row.flags:
+        return (Event(_LOADS[generation]),)
+    if OpcodeFlag.STORE_COUNTED in row.flags:
+        return (Event(_WRITE_BACKS[generation]),)
     return ()
 
 

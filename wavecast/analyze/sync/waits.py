@@ -14,7 +14,6 @@ from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.program import Program
 from wavecast.isa.registers import register_names
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 # bound once: looking an enum member up costs ten times what comparing it does
@@ -214,7 +213,7 @@ def _half(decoded: Decoded, operand: Operand, role: OperandRole) -> str:
         return operand.half
     if role.kind is not OperandKind.VECTOR or not 0 < decoded.memory.bytes <= _HALF_BYTES:
         return operand.half
-    return "h" if memory_form(decoded.opcode).high else "l"
+    return "h" if decoded.opcode.memory_form.high else "l"
 
 
 __all__ = ["missing_waits", "wait_text"]

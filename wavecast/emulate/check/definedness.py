@@ -115,7 +115,7 @@ class _Forward:
         found = Step(uses=self._open_uses(instruction, state))
         if opcode.role in _SILENT:
             return found
-        if opcode.name in relative.ROWS:
+        if opcode.flags & relative.FLAGS:
             state.define_everything()
             found.defined = found.whole = _EVERY_CELL
             return found

@@ -11,7 +11,6 @@ from wavecast.emulate.lower.places import instruction_offset
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def moved_bits(lowering: KernelLowering, decoded: Decoded, value: Any) -> Any:
     builder = lowering.builder
     value = builder.and_(value, lowering.exec_mask())
     fetches = decoded.memory is not None
-    if not fetches or memory_form(decoded.opcode).exchange != "bpermute":
+    if not fetches or decoded.opcode.memory_form.exchange != "bpermute":
         some = builder.icmp_unsigned("!=", value, value.type(0))
         return builder.sext(some, value.type)
     gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]

@@ -21,7 +21,6 @@ from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole
 from wavecast.isa.registers import AGPRS, VGPRS, special
 from wavecast.isa.semantics.machine import Machine
-from wavecast.isa.table.memory_forms import memory_form
 
 VECTORS: Final = VGPRS | AGPRS
 _HALF = 0xFFFF
@@ -113,7 +112,7 @@ def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
 
 
 def _exchange(decoded: Decoded) -> list[Flow]:
-    kind = memory_form(decoded.opcode).exchange
+    kind = decoded.opcode.memory_form.exchange
     if kind == "swizzle":
         address, reach = 0, Reach.PERMUTED
     else:

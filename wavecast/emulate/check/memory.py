@@ -18,7 +18,6 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, eleme
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Role, Space
 from wavecast.isa.program import Program
-from wavecast.isa.table.memory_forms import memory_form
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -43,7 +42,7 @@ def _comparing(program: Program) -> set[bool]:
     return {
         instruction.memory.space is Space.LDS
         for instruction in program.instructions
-        if instruction.memory is not None and memory_form(instruction.opcode).operation == "cmpswap"
+        if instruction.memory is not None and instruction.opcode.memory_form.operation == "cmpswap"
     }
 
 

@@ -26,7 +26,7 @@ from wavecast.emulate.lower.values import I32, constant
 from wavecast.emulate.lower.vector import mixed_role
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, Control, OperandRole
+from wavecast.isa.opcode import Access, Control, OpcodeFlag, OperandRole
 from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
 
 if TYPE_CHECKING:
@@ -127,10 +127,6 @@ class NumberChecks(Observer):
         return result
 
 
-_DIVISION = ("v_div_scale", "v_div_fmas")
-"""Steps of a division whose result `v_div_fixup` replaces for special operands."""
-
-
 def _parts(instruction: Instruction) -> list[Decoded]:
     decoded = instruction.decoded
     return [decoded] if decoded.second is None else [decoded, decoded.second]
@@ -140,7 +136,7 @@ def _computes(decoded: Decoded) -> bool:
     """Whether an instruction has a floating-point result of 16 bits or more, made from operands
     whose special numbers are known."""
     opcode = decoded.opcode
-    if opcode.name.startswith(_DIVISION):
+    if OpcodeFlag.DIVISION in opcode.flags:
         return False
     if decoded.memory is not None or opcode.control is not Control.NONE:
         return decoded.second is not None

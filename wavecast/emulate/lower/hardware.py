@@ -7,7 +7,7 @@ first compute unit. Source: AMD instruction set architecture guides, "Hardware r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
 
@@ -15,16 +15,15 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import mode
 from wavecast.emulate.lower.values import I32, I64
 from wavecast.isa.instruction import Decoded
+from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
-READ = "s_getreg_b32"
-CYCLES = "s_get_shader_cycles_u64"
-ROWS = frozenset({READ, CYCLES})
-"""Rows lowered here."""
+FLAGS: Final = frozenset({OpcodeFlag.GETREG, OpcodeFlag.CLOCK})
+"""Flags of the rows lowered here."""
 _PLACE = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
 _NUMBERS = {"1": "MODE", "23": "HW_ID1", "24": "HW_ID2"}
 _NUMBERS_GFX9 = {"1": "MODE", "4": "HW_ID", "20": "XCC_ID"}
@@ -36,7 +35,7 @@ def lower(lowering: KernelLowering, decoded: Decoded) -> None:
     """Lower a read. Raises Unsupported for registers without a meaning here."""
     target = decoded.operands[0]
     first = target.bits.bit_length() - target.bits.bit_count()
-    if decoded.opcode.name == CYCLES:
+    if OpcodeFlag.CLOCK in decoded.opcode.flags:
         lowering.set_scalar_bits(first, cycles(lowering))
         return
     field = mode.field_of(decoded.operands[1].text)
@@ -70,4 +69,4 @@ def cycles(lowering: KernelLowering) -> Any:
     return lowering.builder.call(function, [])
 
 
-__all__ = ["CYCLES", "READ", "ROWS", "cycles", "lower"]
+__all__ = ["FLAGS", "cycles", "lower"]

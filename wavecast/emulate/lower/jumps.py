@@ -19,7 +19,7 @@ from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I64, context_word
 from wavecast.isa.instruction import Instruction, Operand, OperandClass
 from wavecast.isa.linking import symbol_of
-from wavecast.isa.opcode import Control
+from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Block
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ CODE = 1 << 46
 SIZE = 8
 _LITERAL = 4
 """Bytes of a literal, and of the first word of a scalar instruction before it."""
-COUNTER = "s_get_pc_i64"
 _DIFFERENCE = re.compile(r"\(?(?P<label>[\w.$]+)-[\w.$]+\)?(?:(?P<part>&|>>)(?:4294967295|32))?")
 """What far branches add: `(.LBB0_3-.Lpost_getpc0)&4294967295`."""
 _PARTS = {
@@ -62,7 +61,7 @@ def symbol_value(lowering: KernelLowering, index: int, text: str, bits: int) -> 
     """
     instructions = lowering.program.instructions
     for before in range(index - 1, -1, -1):
-        if instructions[before].opcode.name == COUNTER:
+        if OpcodeFlag.GETPC in instructions[before].opcode.flags:
             break
     else:
         raise Unsupported(f"{text!r} without a program counter to add it to")
@@ -157,4 +156,4 @@ def _first(operand: Operand) -> int:
     return operand.bits.bit_length() - operand.bits.bit_count()
 
 
-__all__ = ["COUNTER", "address_of", "lower", "read_counter", "symbol_value"]
+__all__ = ["address_of", "lower", "read_counter", "symbol_value"]

@@ -37,7 +37,7 @@ from wavecast.emulate.lower.whole import WaveLowering
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, Control, OperandKind, Role
+from wavecast.isa.opcode import Access, Control, OpcodeFlag, OperandKind, Role
 from wavecast.isa.program import Block, Program
 from wavecast.isa.registers import EXEC, SGPR_BASE
 from wavecast.isa.semantics.machine import Machine
@@ -241,7 +241,7 @@ class KernelLowering(Registers):
                 barriers.lower(self, instruction)
             elif opcode.role is Role.MESSAGE and decoded.writes:
                 scalar_memory.message(self, decoded)
-            elif opcode.name == "s_trap":
+            elif OpcodeFlag.TRAP in opcode.flags:
                 self._trap(instruction)
             elif opcode.role in _SKIPPED:
                 return
@@ -279,10 +279,10 @@ class KernelLowering(Registers):
         if self.pending is not None and self.pending.blocks(decoded):
             self.flush()
         meaning = semantics.of(decoded.opcode)
-        if decoded.opcode.name == jumps.COUNTER:
+        if OpcodeFlag.GETPC in decoded.opcode.flags:
             jumps.read_counter(self, instruction)
             return
-        if decoded.opcode.name in hardware.ROWS:
+        if decoded.opcode.flags & hardware.FLAGS:
             hardware.lower(self, decoded)
             return
         if meaning is None:

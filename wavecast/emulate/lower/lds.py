@@ -34,7 +34,6 @@ from wavecast.emulate.lower.values import (
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandRole
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _COUNTERS = frozenset({"append", "consume"})
 
 def lower(lowering: KernelLowering, instruction: Instruction) -> None:
     """Lower one LDS instruction."""
-    memory, form = instruction.memory, memory_form(instruction.opcode)
+    memory, form = instruction.memory, instruction.opcode.memory_form
     assert memory is not None
     if form.exchange == "swizzle":
         _swizzle(lowering, instruction.decoded)
@@ -65,8 +64,8 @@ def lower(lowering: KernelLowering, instruction: Instruction) -> None:
 
 def _offsets(decoded: Decoded, size: int) -> list[int]:
     """Byte offsets of the places an instruction goes to, `size` bytes each."""
-    form = memory_form(decoded.opcode)
-    if form.places == 1:
+    form = decoded.opcode.memory_form
+    if form.offsets == 1:
         return [instruction_offset(decoded)]
     unit = size * form.stride
     return [unit * instruction_offset(decoded, f"offset{index}") for index in range(2)]
@@ -87,7 +86,7 @@ def _places(
 def _move(lowering: KernelLowering, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    places = memory_form(decoded.opcode).places
+    places = decoded.opcode.memory_form.offsets
     size = memory.bytes // places
     operands = [operand for operand, _ in data_operands(decoded)]
     access = Access(memory.kind.value, "local", lowering.layout.lanes, size, shape_letters(decoded))
@@ -111,9 +110,9 @@ def _split(decoded: Decoded) -> tuple[Operand | None, list[tuple[Operand, Operan
 def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    form = memory_form(decoded.opcode)
+    form = decoded.opcode.memory_form
     operation = atomic_operation(lowering, decoded)
-    size = memory.bytes // form.places
+    size = memory.bytes // form.offsets
     returned, data = _split(decoded)
     role = data[0][1]
     element_type = role.type if operation == "pk_add" else role.type.partition("x")[0]
@@ -127,13 +126,13 @@ def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
     rows = [data_rows(lowering, operand) for operand, _ in data]
     overwrites = returned.bits if returned is not None else 0
     places = _places(lowering, decoded, size, overwrites=overwrites)
-    if form.places == 2 and overwrites & data[1][0].bits:
+    if form.offsets == 2 and overwrites & data[1][0].bits:
         rows[1] = copied_rows(lowering, rows[1], size // 4)
     for index, place in enumerate(places):
         result = None
         if returned is not None:
             result = data_rows(lowering, returned, index * size // 4)
-        if form.places == 2:
+        if form.offsets == 2:
             call(lowering, instruction, access, place, rows=rows[index], result=result)
             continue
         first, second = (rows[1], rows[0]) if form.comparand_first else (rows[0], rows[-1])
@@ -162,7 +161,7 @@ def _count(lowering: KernelLowering, instruction: Instruction) -> None:
         builder.store(value, old)
         active = builder.ctpop(lowering.exec_mask())
         active = active if lanes == 32 else builder.trunc(active, I32)
-        grows = memory_form(decoded.opcode).operation == "append"
+        grows = decoded.opcode.memory_form.operation == "append"
         changed = builder.add(value, active) if grows else builder.sub(value, active)
         builder.store(changed, pointer, align=1)
     result = splat(builder, load(builder, old, I32), lanes)
@@ -186,7 +185,7 @@ def _transpose(lowering: KernelLowering, instruction: Instruction) -> None:
     place = local_place(lowering, decoded, instruction_offset(decoded))
     loaded, moved = local_rows(lowering, dwords), local_rows(lowering, dwords)
     call(lowering, instruction, Access("load", "local", lanes, memory.bytes), place, rows=loaded)
-    bits = memory_form(decoded.opcode).transpose
+    bits = decoded.opcode.memory_form.transpose
     exchange = Access("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
     _exchange(lowering, exchange, loaded, moved, constant_row(lowering, 0))
     kind = ir.VectorType(I32, lanes)
@@ -219,7 +218,7 @@ def _permute(lowering: KernelLowering, instruction: Instruction) -> None:
     decoded, lanes = instruction.decoded, lowering.layout.lanes
     gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
     target, address, source = (data_rows(lowering, o) for o in decoded.operands)
-    access = Access("exchange", memory_form(decoded.opcode).exchange, lanes, 4)
+    access = Access("exchange", decoded.opcode.memory_form.exchange, lanes, 4)
     last = lanes - 1 if gfx9 else 31
     offset = instruction_offset(decoded)
     _exchange(lowering, access, source, target, address, last=last, offset=offset)

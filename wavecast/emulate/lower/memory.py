@@ -20,7 +20,6 @@ from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, Space
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def lower(lowering: KernelLowering, instruction: Instruction) -> None:
     unknown = sorted(set(instruction.modifiers) - _MODIFIERS)
     if unknown or "gds" in instruction.modifiers:
         raise Unsupported(f"the modifier {(unknown or ['gds'])[0]}")
-    form = memory_form(instruction.opcode)
+    form = instruction.opcode.memory_form
     if form.formatted or form.block:
         raise Unsupported("formatted and block accesses")
     if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
@@ -140,7 +139,7 @@ def _to_lds(lowering: KernelLowering, instruction: Instruction) -> None:
     offset = int(instruction.modifiers.get("offset") or "0", 0)
     start = builder.add(builder.zext(start, I64), I64(offset & (1 << 64) - 1))
     rows = builder.inttoptr(start, PTR)
-    letters = "s" if memory_form(instruction.opcode).signed_to_lds else "n"
+    letters = "s" if instruction.opcode.memory_form.sign_extended else "n"
 
     def emit(place: Place) -> None:
         access = Access("tolds", place.mode, lowering.layout.lanes, memory.bytes, letters)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import relative
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.values import I1, I32
 from wavecast.isa.instruction import Decoded, OperandClass
+from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Denormals, Machine
@@ -37,8 +38,11 @@ _SILENT_LATER = 0x7000000
 """From gfx11 on also prefetching, performance counters and replay (26:24)."""
 _REGISTER_BANKS = 0xFF000
 """gfx1250: the upper bits of vector register numbers (19:12)."""
-_NAMING = frozenset({"s_set_vgpr_msb"})
-"""Rows that say which registers numbers stand for; instructions are printed with the names."""
+_NOT_EXECUTED: Final = relative.FLAGS | {OpcodeFlag.VGPR_MSB}
+"""Flags of rows that write MODE without a change of rounding or denormals: LLVM prints instructions
+with the complete numbers of vector registers, and `relative` keeps the index mode."""
+_IMMEDIATES: Final = {OpcodeFlag.ROUND_MODE: 0, OpcodeFlag.DENORM_MODE: 4}
+"""Flags of rows that write four bits of MODE -> the first one."""
 _INERT = ("SCHED_MODE",)
 """Registers that steer how a wave is issued."""
 _HARDWARE = re.compile(r"hwreg\((?P<name>\w+)(?:,\s*(?P<first>\d+),\s*(?P<width>\d+))?\)")
@@ -117,11 +121,11 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
 
     Raises Unsupported for bits without a meaning here.
     """
-    name = decoded.opcode.name
-    if name in ("s_denorm_mode", "s_round_mode"):
-        value = decoded.operands[0].value
-        assert value is not None
-        return (0xF0, (value & 15) << 4) if name == "s_denorm_mode" else (0x0F, value & 15)
+    for flag, first in _IMMEDIATES.items():
+        if flag in decoded.opcode.flags:
+            value = decoded.operands[0].value
+            assert value is not None
+            return 15 << first, (value & 15) << first
     field = field_of(decoded.operands[0].text)
     source = decoded.operands[1]
     value = None
@@ -133,7 +137,7 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
 def _is_inert(decoded: Decoded) -> bool:
     """Whether the write goes to a register that changes no result. Raises Unsupported for those
     other than MODE that do."""
-    if not decoded.opcode.name.startswith("s_setreg"):
+    if OpcodeFlag.SETREG not in decoded.opcode.flags:
         return False
     name = field_of(decoded.operands[0].text).name
     if name not in ("MODE", *_INERT):
@@ -143,7 +147,7 @@ def _is_inert(decoded: Decoded) -> bool:
 
 def changed(machine: Machine, decoded: Decoded) -> Machine:
     """The machine after an instruction that writes MODE. Raises Unsupported."""
-    if decoded.opcode.name in _NAMING or decoded.opcode.name in relative.ROWS:
+    if decoded.opcode.flags & _NOT_EXECUTED:
         return machine
     if _is_inert(decoded):
         return machine
@@ -191,7 +195,7 @@ def entries(program: Program, start: Machine) -> list[Machine]:
 def write(lowering: KernelLowering, decoded: Decoded) -> None:
     """Lower a write of MODE. Raises Unsupported for what cannot be known ahead."""
     lowering.machine = changed(lowering.machine, decoded)
-    if decoded.opcode.name in _NAMING or _is_inert(decoded):
+    if decoded.opcode.flags & _NOT_EXECUTED or _is_inert(decoded):
         return
     mask, value = _written(decoded)
     builder = lowering.builder

@@ -12,7 +12,6 @@ from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, constant
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole, Space
-from wavecast.isa.table.memory_forms import memory_form
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
@@ -67,7 +66,7 @@ def instruction_offset(decoded: Decoded, name: str = "offset") -> int:
 
 def address_row(lowering: KernelLowering, decoded: Decoded) -> Any:
     """The row of the address register; zeros for `off`, lane numbers where the form says so."""
-    if memory_form(decoded.opcode).by_lane:
+    if decoded.opcode.memory_form.by_lane:
         return constant_row(lowering, 4)
     found = named(decoded, OperandKind.ADDRESS)
     if found is None or found[0].kind is not OperandClass.VGPR:
@@ -148,7 +147,7 @@ def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:
 def local_place(lowering: KernelLowering, decoded: Decoded, offset: int) -> Place:
     """A place in LDS. Forms addressed by lane number start at M0."""
     amount: Any = I64(offset)
-    if memory_form(decoded.opcode).by_lane:
+    if decoded.opcode.memory_form.by_lane:
         start = lowering.builder.and_(lowering.special("m0", 32), I32(0xFFFF))
         amount = lowering.builder.add(amount, lowering.builder.zext(start, I64))
     return Place("local", address_row(lowering, decoded), offset=amount)

@@ -8,7 +8,7 @@ launch off; what hardware does then depends on what it allocated.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
 
@@ -17,56 +17,55 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I1, I32, I64, element, splat
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
+from wavecast.isa.opcode import Opcode, OpcodeFlag
 from wavecast.isa.registers import SGPR_BASE, TTMP_BASE
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.kernel import KernelLowering
 
-_VECTOR = {
-    "v_movrels_b32": (None, 0),
-    "v_movreld_b32": (0, None),
-    "v_movrelsd_b32": (0, 0),
-    "v_movrelsd_2_b32": (16, 0),
-}
-"""Row -> the bit of M0 at which the offset of the destination and of the source start."""
-_SCALAR = {
-    "s_movrels_b32": (None, 0),
-    "s_movrels_b64": (None, 0),
-    "s_movreld_b32": (0, None),
-    "s_movreld_b64": (0, None),
-    "s_movrelsd_2_b32": (16, 0),
-}
-_INDEX = frozenset({"s_set_gpr_idx_on", "s_set_gpr_idx_off", "s_set_gpr_idx_mode"})
+_MOVES: Final = frozenset({OpcodeFlag.M0_SOURCE, OpcodeFlag.M0_DEST, OpcodeFlag.M0_DEST_HIGH})
+_INDEX: Final = frozenset({OpcodeFlag.INDEX_ON, OpcodeFlag.INDEX_OFF, OpcodeFlag.INDEX_MODE})
 _FIELDS = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
-_MOVE = "v_mov_b32"
-ROWS = frozenset({*_VECTOR, *_SCALAR, *_INDEX, "s_set_gpr_idx_idx"})
-"""Rows lowered here."""
+FLAGS: Final = _MOVES | _INDEX | {OpcodeFlag.INDEX_VALUE}
+"""Flags of the rows lowered here."""
 
 
 def concerns(lowering: KernelLowering, decoded: Decoded) -> bool:
     """Whether an instruction names registers relatively, or does so where it stands."""
-    name = decoded.opcode.name
-    return name in ROWS or bool(lowering.index_mode and decoded.opcode.is_vector)
+    opcode = decoded.opcode
+    return bool(opcode.flags & FLAGS or (lowering.index_mode and opcode.is_vector))
 
 
 def lower(lowering: KernelLowering, instruction: Instruction) -> None:
     """Lower one. Raises Unsupported for instructions other than moves in index mode."""
-    decoded = instruction.decoded
-    name = decoded.opcode.name
-    if name in _VECTOR:
-        _move(lowering, instruction, *_VECTOR[name])
-    elif name in _SCALAR:
-        _scalar_move(lowering, instruction, *_SCALAR[name])
-    elif name in _INDEX:
+    decoded, opcode = instruction.decoded, instruction.opcode
+    if opcode.flags & _MOVES:
+        move = _move if opcode.is_vector else _scalar_move
+        move(lowering, instruction, *_shifts(opcode))
+    elif opcode.flags & _INDEX:
         _set_mode(lowering, decoded)
-    elif name == "s_set_gpr_idx_idx":
+    elif OpcodeFlag.INDEX_VALUE in opcode.flags:
         _set_index(lowering, decoded)
-    elif name == _MOVE and not lowering.index_mode & ~9:
+    elif _is_plain_move(decoded) and not lowering.index_mode & ~9:
         target = 0 if lowering.index_mode & 8 else None
         source = 0 if lowering.index_mode & 1 else None
         _move(lowering, instruction, target, source)
     else:
         raise Unsupported("this instruction in index mode")
+
+
+def _shifts(opcode: Opcode) -> tuple[int | None, int | None]:
+    """The bit of M0 at which the offset of the destination and of the source start, None for a
+    register that is not relative."""
+    source = 0 if OpcodeFlag.M0_SOURCE in opcode.flags else None
+    if OpcodeFlag.M0_DEST_HIGH in opcode.flags:
+        return 16, source
+    return (0 if OpcodeFlag.M0_DEST in opcode.flags else None), source
+
+
+def _is_plain_move(decoded: Decoded) -> bool:
+    """Whether an instruction copies one dword to a vector register."""
+    return OpcodeFlag.MOVE in decoded.opcode.flags and decoded.roles[0].type == "b32"
 
 
 # vector registers
@@ -179,17 +178,18 @@ def _first(operand: Operand) -> int:
 
 def _set_mode(lowering: KernelLowering, decoded: Decoded) -> None:
     """Which operands are relative until the mode ends: M0[15:12]."""
-    name = decoded.opcode.name
-    if name == "s_set_gpr_idx_off":
+    flags = decoded.opcode.flags
+    if OpcodeFlag.INDEX_OFF in flags:
         lowering.index_mode = 0
         return
-    flags = _flags(decoded.operands[-1])
-    if name == "s_set_gpr_idx_on":
+    operands = _indexed_operands(decoded.operands[-1])
+    starts = OpcodeFlag.INDEX_ON in flags
+    if starts:
         _set_index(lowering, decoded)
     kept = lowering.builder.and_(lowering.special("m0", 32), I32(0xFFFF0FFF))
-    lowering.set_special("m0", lowering.builder.or_(kept, I32(flags << 12)))
-    if name == "s_set_gpr_idx_on" or lowering.index_mode:
-        lowering.index_mode = flags
+    lowering.set_special("m0", lowering.builder.or_(kept, I32(operands << 12)))
+    if starts or lowering.index_mode:
+        lowering.index_mode = operands
 
 
 def _set_index(lowering: KernelLowering, decoded: Decoded) -> None:
@@ -200,7 +200,8 @@ def _set_index(lowering: KernelLowering, decoded: Decoded) -> None:
     lowering.set_special("m0", builder.or_(kept, builder.and_(source, I32(0xFF))))
 
 
-def _flags(operand: Operand) -> int:
+def _indexed_operands(operand: Operand) -> int:
+    """The operands an immediate selects: a bit for each of src0, src1, src2 and dst."""
     match = re.fullmatch(r"gpr_idx\(([\w,\s]*)\)", operand.text)
     if match is None:
         if operand.value is None:
@@ -209,4 +210,4 @@ def _flags(operand: Operand) -> int:
     return sum(_FIELDS[name.strip()] for name in match[1].split(",") if name.strip())
 
 
-__all__ = ["ROWS", "concerns", "lower"]
+__all__ = ["FLAGS", "concerns", "lower"]

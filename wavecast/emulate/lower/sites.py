@@ -15,7 +15,6 @@ from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def atomic_operation(lowering: KernelLowering, decoded: Decoded) -> str:
 
     Up to gfx11 the floating-point extremes keep a NaN that is in memory; later a number wins.
     """
-    operation = memory_form(decoded.opcode).operation
+    operation = decoded.opcode.memory_form.operation
     if operation not in OPERATIONS:
         raise Unsupported("this atomic operation")
     gfx12 = isa_target(lowering.program.target) in TARGET_SETS["gfx12+"]
@@ -62,7 +61,7 @@ def shape_letters(decoded: Decoded) -> str:
         return "n"
     load = memory.kind is MemoryKind.LOAD
     letters = "s" if load and role.type.startswith("i") else ""
-    if memory_form(decoded.opcode).high or operand.half == "h":
+    if decoded.opcode.memory_form.high or operand.half == "h":
         letters += "h"
     if load and (role.access is Use.READ_WRITE or operand.half):
         letters += "k"

@@ -23,7 +23,6 @@ from wavecast.emulate.trace.selection import Workgroup
 from wavecast.errors import UsageError
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel, Program
-from wavecast.isa.table.memory_forms import memory_form
 
 if TYPE_CHECKING:
     from wavecast.emulate.native import NativeKernel
@@ -265,7 +264,7 @@ def _memory(
             index=index,
             space=decoded.memory.space,
             kind=decoded.memory.kind.value,
-            width=decoded.memory.bytes // memory_form(decoded.opcode).places,
+            width=decoded.memory.bytes // decoded.opcode.memory_form.offsets,
             executions=int(executions[index]),
             requests=words[layout.REQUESTS],
             lanes=words[layout.LANES],

@@ -14,7 +14,6 @@ from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, Control, MemoryKind, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC, REGISTERS
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.waits import awaits, sets_priority, sleeps, wait_counters
 
 Array = np.ndarray[Any, Any]
@@ -157,7 +156,7 @@ def _fill(code: Code, instruction: Instruction, charge: Charge, device: Device, 
     if memory is not None:
         code.kind[at] = _KINDS[memory.kind]
         shuffles = memory.kind is MemoryKind.PERMUTE
-        code.places[at] = 0 if shuffles else memory_form(row).places
+        code.places[at] = 0 if shuffles else row.memory_form.offsets
         code.lds_bytes[at] = 4.0 * lanes if shuffles else charge.bytes_lds
         moved = charge.bytes_global
         if code.category[at] == CATEGORIES.index("lds"):
