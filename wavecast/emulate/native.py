@@ -21,8 +21,10 @@ from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower.emitter import KernelInput
 from wavecast.emulate.lower.kernel import KernelLowering
 from wavecast.emulate.lower.mode import machine_of
+from wavecast.emulate.lower.operands import uses_apertures
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.processor import load_object, processor
@@ -251,17 +253,16 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = Fa
     module.data_layout = str(machine.target_data)
     layout = layout_of(kernel)
     observer = mode.observer(kernel) if mode is not None else None
-    KernelLowering(
-        kernel.program,
-        layout,
-        machine_of(kernel.program.target, kernel.descriptor),
-        module,
-        host.strip_lanes,
-        _FUNCTION,
-        observer,
-        first_block(kernel.program, kernel.descriptor),
-        quick,
-    ).build()
+    given = KernelInput(
+        program=kernel.program,
+        layout=layout,
+        strip=min(host.strip_lanes, layout.lanes),
+        first=first_block(kernel.program, kernel.descriptor),
+        quick=quick,
+        apertures=uses_apertures(kernel.program),
+    )
+    mode_register = machine_of(kernel.program.target, kernel.descriptor)
+    KernelLowering(given, mode_register, module, _FUNCTION, observer).build()
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
     if not quick:

@@ -21,6 +21,7 @@ from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element
 
 PREFIX: Final = "wavecast_memory"
+_ZERO = ir.Constant(I64, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,20 @@ class Access:
         Source: AMD instruction set architecture guide (CDNA4), "Memory Buffer Load to LDS".
         """
         return 4 if self.bytes <= 4 else 16
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Mode and address arguments of an access (`addresses.py`). `private` is the same access if the
+    descriptor turns out to be the one of scratch, which `is_private` (i1) says at run time."""
+
+    mode: str
+    address: Any
+    base: Any = _ZERO
+    limit: Any = _ZERO
+    offset: Any = _ZERO
+    private: Place | None = None
+    is_private: Any = None
 
 
 def function_type(lanes: int) -> ir.FunctionType:
@@ -161,4 +176,4 @@ class Outlined:
         return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
 
 
-__all__ = ["Access", "Outlined", "function_type"]
+__all__ = ["Access", "Outlined", "Place", "function_type"]

@@ -5,16 +5,14 @@ Source: AMD instruction set architecture guides (CDNA3, RDNA3), "Data Parallel P
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.frame import Frame
 from wavecast.emulate.lower.values import I1, I32
 from wavecast.isa.instruction import Decoded
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.run import Frame
 
 INVALID = -1
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import relative
+from wavecast.emulate.lower.emitter import Emitter, WaveEmitter
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.values import I1, I32
 from wavecast.isa.instruction import Decoded, OperandClass
@@ -23,9 +24,6 @@ from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Denormals, Machine
 from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 OVERFLOW_BIT = 23
 _ROUNDING = 0x00F
@@ -192,28 +190,28 @@ def entries(program: Program, start: Machine) -> list[Machine]:
     return [machine or start for machine in found]
 
 
-def write(lowering: KernelLowering, decoded: Decoded) -> None:
+def write(emitter: WaveEmitter, decoded: Decoded) -> None:
     """Lower a write of MODE. Raises Unsupported for what cannot be known ahead."""
-    lowering.machine = changed(lowering.machine, decoded)
+    emitter.machine = changed(emitter.machine, decoded)
     if decoded.opcode.flags & _NOT_EXECUTED or _is_inert(decoded):
         return
     mask, value = _written(decoded)
-    builder = lowering.builder
+    builder = emitter.builder
     if value is None:
-        source = scalar_operand(lowering, decoded.operands[1], decoded.roles[1], 32)
+        source = scalar_operand(emitter, decoded.operands[1], decoded.roles[1], 32)
         first = (mask & -mask).bit_length() - 1
         bits: Any = builder.and_(builder.shl(source, I32(first)), I32(mask))
     else:
         bits = I32(value & mask)
     position, _ = SPECIAL_REGISTERS["mode"]
-    rest = builder.and_(lowering.scalar(position), I32(~mask & 0xFFFFFFFF))
-    lowering.set_scalar_bits(position, builder.or_(rest, bits))
+    rest = builder.and_(emitter.scalar(position), I32(~mask & 0xFFFFFFFF))
+    emitter.set_scalar_bits(position, builder.or_(rest, bits))
 
 
-def overflow(lowering: KernelLowering) -> Any:
+def overflow(emitter: Emitter) -> Any:
     """MODE.FP16_OVFL now, as a condition; None where the program never changes it."""
     position, _ = SPECIAL_REGISTERS["mode"]
-    if position not in lowering.scalars:
+    if position not in emitter.scalars:
         return None
-    builder = lowering.builder
-    return builder.trunc(builder.lshr(lowering.scalar(position), I32(OVERFLOW_BIT)), I1)
+    builder = emitter.builder
+    return builder.trunc(builder.lshr(emitter.scalar(position), I32(OVERFLOW_BIT)), I1)
