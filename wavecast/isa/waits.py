@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from wavecast.isa.counters import LIMITS, generation_of
+from wavecast.isa.counters import LIMITS, counter_set
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Opcode, OpcodeFlag
 
@@ -44,7 +44,7 @@ def wait_counters(instruction: Instruction, target: str) -> dict[str, int]:
     """
     opcode = instruction.opcode
     if opcode.waits_for_all:
-        return dict.fromkeys(LIMITS[generation_of(target)], 0)
+        return dict.fromkeys(LIMITS[counter_set(target)], 0)
     fields, operands = opcode.waits, instruction.operands
     if not fields or not operands or operands[0].bits:
         return {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from wavecast.isa.counters import LIMITS, Event, Queue, events, generation_of
+from wavecast.isa.counters import LIMITS, Event, Queue, counter_set, events
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Control, Role
 from wavecast.isa.program import Program
@@ -96,7 +96,7 @@ class Flow:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.limits: Final = LIMITS[generation_of(program.target)]
+        self.limits: Final = LIMITS[counter_set(program.target)]
         self.queues: list[Queue] = []
         self.steps: list[list[Step]] = []
         self.entries: list[Distances | None] = [None] * len(program.blocks)

@@ -9,12 +9,11 @@ from typing import Final
 from wavecast.analyze.sync.outstanding import Flow, State, Step
 from wavecast.analyze.sync.violation import Violation, listed
 from wavecast.isa.collector import no_collections
-from wavecast.isa.counters import Queue
+from wavecast.isa.counters import Queue, counter_set
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.program import Program
 from wavecast.isa.registers import register_names
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 # bound once: looking an enum member up costs ten times what comparing it does
 _READ_WRITE = Access.READ_WRITE
@@ -163,7 +162,7 @@ class _Walk:
 
 def wait_text(target: str, counter: str, value: int) -> str:
     """The instruction that waits until `counter` is at most `value`."""
-    if isa_target(target) in TARGET_SETS["gfx12+"]:
+    if counter_set(target) == "separate":
         return f"s_wait_{counter} {value:#x}"
     if counter in _OWN_INSTRUCTION:
         return f"s_waitcnt_{counter} null, {value:#x}"

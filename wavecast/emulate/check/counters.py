@@ -24,10 +24,9 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
-from wavecast.isa.counters import events
+from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, Role
-from wavecast.isa.targets import TARGET_SETS, isa_target
 from wavecast.isa.waits import arrives, wait_counters
 
 STREAMS: Final = 4
@@ -46,11 +45,10 @@ _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 
 def streams(target: str) -> dict[str, int]:
     """Counter name -> stream."""
-    if isa_target(target) in TARGET_SETS["gfx12+"]:
-        return {"dscnt": DS, "loadcnt": LOAD, "storecnt": STORE}
-    if isa_target(target) in TARGET_SETS["gfx9"]:
-        return {"lgkmcnt": DS, "vmcnt": LOAD}
-    return {"lgkmcnt": DS, "vmcnt": LOAD, "vscnt": STORE}
+    known = {"dscnt": DS, "lgkmcnt": DS, "loadcnt": LOAD, "vmcnt": LOAD}
+    known |= {"storecnt": STORE, "vscnt": STORE}
+    limits = LIMITS[counter_set(target)]
+    return {counter: stream for counter, stream in known.items() if counter in limits}
 
 
 def issues(instruction: Instruction, target: str) -> tuple[int, ...]:

@@ -12,7 +12,6 @@ from wavecast.emulate.lower.places import instruction_offset
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 
 def _sources(emitter: WaveEmitter, decoded: Decoded) -> list[int]:
@@ -79,8 +78,7 @@ def moved_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     if not fetches or decoded.opcode.memory_form.exchange != "bpermute":
         some = builder.icmp_unsigned("!=", value, value.type(0))
         return builder.sext(some, value.type)
-    gfx9 = isa_target(emitter.input.program.target) in TARGET_SETS["gfx9"]
-    last = emitter.layout.lanes - 1 if gfx9 else 31
+    last = min(emitter.layout.lanes, emitter.input.capabilities.lane_exchange_span) - 1
     function = _fetch_function(emitter.module, emitter.layout.lanes, last)
     emitter.pending.flush_rows(decoded)
     address = data_rows(emitter, decoded.operands[1])

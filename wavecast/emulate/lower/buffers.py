@@ -16,7 +16,6 @@ from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
 from wavecast.isa.instruction import Instruction, Operand
 from wavecast.isa.opcode import MemoryKind
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 _FAR = 0xFFFFFFFF
 """An offset no buffer reaches."""
@@ -35,10 +34,6 @@ class Descriptor:
     flags: Any
 
 
-def is_gfx9(emitter: WaveEmitter) -> bool:
-    return isa_target(emitter.input.program.target) in TARGET_SETS["gfx9"]
-
-
 def descriptor(emitter: WaveEmitter, operand: Operand) -> Descriptor:
     """Take the descriptor in four scalar registers apart. gfx12.0 scales the stride by 1, 4, 8 or
     32 (bits 19:18 of word 3)."""
@@ -48,19 +43,20 @@ def descriptor(emitter: WaveEmitter, operand: Operand) -> Descriptor:
     top = builder.zext(builder.and_(high, I32(0xFFFF)), I64)
     base = builder.or_(builder.zext(low, I64), builder.shl(top, I64(32)))
     stride = builder.and_(builder.lshr(high, I32(16)), I32(0x3FFF))
-    if isa_target(emitter.input.program.target) in TARGET_SETS["gfx1201"]:
+    able = emitter.input.capabilities
+    if able.buffer_stride_scale:
         choice = builder.and_(builder.lshr(flags, I32(16)), I32(12))
         shift = builder.and_(builder.lshr(I32(0x5320), choice), I32(15))
         stride = builder.shl(stride, shift)
-    # gfx9 has a bit for the cache (30) beside the one for addresses (31)
-    bits = 0x80000000 if is_gfx9(emitter) else 0xC0000000
+    # where one bit chooses swizzling (31), the one below it is for the cache
+    bits = 0x80000000 if able.buffer_swizzle_bits == 1 else 0xC0000000
     swizzle = builder.and_(high, I32(bits))
     return Descriptor(base, builder.zext(records, I64), stride, swizzle, flags)
 
 
 def may_be_scratch(emitter: WaveEmitter) -> bool:
-    """True for code that reaches scratch through a descriptor (gfx90a)."""
-    return emitter.input.program.target.startswith("gfx90a")
+    """True for code that reaches scratch through a descriptor."""
+    return not emitter.input.capabilities.architected_scratch
 
 
 def is_scratch(emitter: WaveEmitter, found: Descriptor) -> Any:
@@ -106,17 +102,17 @@ def _swizzle(emitter: WaveEmitter, instruction: Instruction, found: Descriptor) 
     must not be larger than one. Sources: the guides, "Buffer Resource" and "Swizzled Buffer
     Addressing"; Mesa, radeonsi, setup_scratch_rsrc_user_sgprs (4 bytes on gfx9).
     """
-    builder = emitter.builder
+    builder, able = emitter.builder, emitter.input.capabilities
     assert instruction.memory is not None
     on = _is_swizzled(emitter, found)
     field = builder.zext(builder.and_(builder.lshr(found.flags, I32(21)), I32(3)), I64)
     indices = builder.select(on, builder.add(field, I64(3)), I64(0))
     wide: Any = I1(0)
     known: Any = I1(1)
-    if not is_gfx9(emitter):
+    if able.buffer_swizzle_bits > 1:
         wide = builder.icmp_unsigned("==", found.swizzle, I32(0xC0000000))
         known = builder.or_(wide, builder.icmp_unsigned("==", found.swizzle, I32(0x40000000)))
-    if isa_target(emitter.input.program.target) in TARGET_SETS["gfx1250"]:  # another descriptor
+    if able.wide_buffer_base:  # other fields
         known = I1(0)
     size = instruction.memory.bytes
     fits = builder.or_(wide, I1(size <= 4)) if size <= 16 else I1(0)
@@ -153,7 +149,7 @@ def indexed(
         second = builder.gep(address, [I64(lanes)], source_etype=I32)
         offset = builder.add(offset, builder.zext(builder.load(second, align=4, typ=kind), wide))
     bytewise, good = _in_range(emitter, instruction, found, swizzle.on, index, offset)
-    if isa_target(emitter.input.program.target) in TARGET_SETS["gfx12+"]:
+    if emitter.input.capabilities.buffer_offset_in_record:
         whole = builder.add(offset, splat(builder, amount, lanes))
         wrapped = builder.and_(whole, constant(0xFFFFFFFF, 64, lanes))
         offset, amount = builder.select(swizzle.on, wrapped, whole), I64(0)
@@ -200,7 +196,7 @@ def _in_range(
     """
     builder, lanes = emitter.builder, emitter.layout.lanes
     below = builder.icmp_unsigned("<", index, splat(builder, found.records, lanes))
-    if is_gfx9(emitter):
+    if not emitter.input.capabilities.buffer_bounds_modes:
         return builder.icmp_unsigned("==", found.stride, I32(0)), below
     assert instruction.memory is not None
     stride = splat(builder, builder.zext(found.stride, I64), lanes)
@@ -230,7 +226,6 @@ __all__ = [
     "Descriptor",
     "descriptor",
     "indexed",
-    "is_gfx9",
     "is_scratch",
     "may_be_scratch",
     "refuse",

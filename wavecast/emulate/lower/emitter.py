@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from llvmlite import ir
 
+from wavecast.arch import capabilities
+from wavecast.arch.capability import Capabilities
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Access, Place
 from wavecast.emulate.lower.registers import Registers
@@ -21,6 +23,7 @@ from wavecast.emulate.lower.values import I32, I64, PTR, element
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.program import Program
 from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.targets import isa_target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +41,11 @@ class KernelInput:
     first: int = 0
     quick: bool = False
     apertures: bool = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the program's target can do."""
+        return capabilities(isa_target(self.program.target))
 
 
 class Emitter(Registers, ABC):

@@ -18,14 +18,10 @@ from wavecast.emulate.lower.values import I32, I64
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.registers import SPECIAL_REGISTERS
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 FLAGS: Final = frozenset({OpcodeFlag.GETREG, OpcodeFlag.CLOCK})
 """Flags of the rows lowered here."""
 _PLACE = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
-_NUMBERS = {"1": "MODE", "23": "HW_ID1", "24": "HW_ID2"}
-_NUMBERS_GFX9 = {"1": "MODE", "4": "HW_ID", "20": "XCC_ID"}
-"""What inline assembly that gives a number means, as LLVM's assembler encodes the names."""
 _CLOCKS = {"SHADER_CYCLES": 0, "SHADER_CYCLES_LO": 0, "SHADER_CYCLES_HI": 32}
 
 
@@ -38,10 +34,15 @@ def lower(emitter: WaveEmitter, decoded: Decoded) -> None:
         return
     field = mode.field_of(decoded.operands[1].text)
     builder = emitter.builder
-    on_gfx9 = isa_target(emitter.input.program.target) in TARGET_SETS["gfx9"]
-    name = (_NUMBERS_GFX9 if on_gfx9 else _NUMBERS).get(field.name, field.name)
+    name = _names_by_number(emitter.input.capabilities.hwreg_numbers).get(field.name, field.name)
     value = builder.lshr(_register(emitter, name), I32(field.first))
     emitter.set_scalar_bits(first, builder.and_(value, I32(field.mask >> field.first)))
+
+
+def _names_by_number(numbers: tuple[str, ...]) -> dict[str, str]:
+    """Number -> name of hardware registers, for inline assembly that gives a number."""
+    pairs = (item.split("=") for item in numbers)
+    return {number: name for name, number in pairs}
 
 
 def _register(emitter: WaveEmitter, name: str) -> Any:

@@ -35,7 +35,6 @@ from wavecast.emulate.lower.values import (
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandRole
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 _COUNTERS = frozenset({"append", "consume"})
 
@@ -175,7 +174,7 @@ def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
     """A load, then an exchange of elements within blocks of 16 lanes."""
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    if isa_target(emitter.input.program.target) not in TARGET_SETS["gfx950"]:
+    if not emitter.input.capabilities.lds_transpose_lanes:
         raise Unsupported("transposing loads of this target")
     builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
     place = local_place(emitter, decoded, instruction_offset(decoded))
@@ -210,12 +209,11 @@ def _exchange(
 
 
 def _permute(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """Lanes exchange dwords; from gfx11 on within halves of 32 lanes."""
+    """Lanes exchange dwords within the wave, or within halves of 32 lanes."""
     decoded, lanes = instruction.decoded, emitter.layout.lanes
-    gfx9 = isa_target(emitter.input.program.target) in TARGET_SETS["gfx9"]
     target, address, source = (data_rows(emitter, o) for o in decoded.operands)
     access = Access("exchange", decoded.opcode.memory_form.exchange, lanes, 4)
-    last = lanes - 1 if gfx9 else 31
+    last = min(lanes, emitter.input.capabilities.lane_exchange_span) - 1
     offset = instruction_offset(decoded)
     _exchange(emitter, access, source, target, address, last=last, offset=offset)
 

@@ -19,7 +19,6 @@ from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, Space
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 _MODIFIERS = frozenset(
     [
@@ -126,12 +125,12 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
 def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory, builder = instruction.memory, emitter.builder
     assert memory is not None
-    target = isa_target(emitter.input.program.target)
-    if memory.space is Space.SCRATCH or target not in TARGET_SETS["gfx9"]:
+    address_bits = emitter.input.capabilities.load_to_lds_m0_bits
+    if memory.space is Space.SCRATCH or not address_bits:
         raise Unsupported("this load to LDS")
     start = emitter.special("m0", 32)
-    if target not in TARGET_SETS["gfx950"]:
-        start = builder.and_(start, I32(0xFFFF))
+    if address_bits < 32:
+        start = builder.and_(start, I32((1 << address_bits) - 1))
     offset = int(instruction.modifiers.get("offset") or "0", 0)
     start = builder.add(builder.zext(start, I64), I64(offset & (1 << 64) - 1))
     rows = builder.inttoptr(start, PTR)

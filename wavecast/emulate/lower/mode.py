@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from wavecast.arch import capabilities
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import relative
 from wavecast.emulate.lower.emitter import Emitter, WaveEmitter
@@ -23,7 +24,7 @@ from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Denormals, Machine
-from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.targets import isa_target
 
 OVERFLOW_BIT = 23
 _ROUNDING = 0x00F
@@ -32,10 +33,10 @@ _STATIC = 0x3FF
 """Rounding (3:0), denormals (7:4), DX10_CLAMP (8) and IEEE (9)."""
 _SILENT = 0x7FFC00
 """Debugging and exceptions, which nothing here raises (22:10)."""
-_SILENT_LATER = 0x7000000
-"""From gfx11 on also prefetching, performance counters and replay (26:24)."""
+_ISSUE = 0x7000000
+"""Prefetching, performance counters and replay (26:24), where the target has them."""
 _REGISTER_BANKS = 0xFF000
-"""gfx1250: the upper bits of vector register numbers (19:12)."""
+"""Upper bits of vector register numbers (19:12), where the target has them."""
 _NOT_EXECUTED: Final = relative.FLAGS | {OpcodeFlag.VGPR_MSB}
 """Flags of rows that write MODE without a change of rounding or denormals: LLVM prints instructions
 with the complete numbers of vector registers, and `relative` keeps the index mode."""
@@ -94,7 +95,7 @@ def word_of(machine: Machine) -> int:
     pairs = machine.denormals_f32, machine.denormals_f16_f64
     single, others = (int(pair.inputs) | int(pair.results) << 1 for pair in pairs)
     word = single << 4 | others << 6 | int(machine.fp16_overflow) << OVERFLOW_BIT
-    if not machine.is_gfx12:
+    if not machine.follows_2019:
         word |= machine.dx10_clamp * _CLAMP | machine.ieee * _IEEE
     return word
 
@@ -109,7 +110,7 @@ def _with_bits(machine: Machine, mask: int, bits: int) -> Machine:
         denormals_f32=Denormals.of(word >> 4 & 3),
         denormals_f16_f64=Denormals.of(word >> 6 & 3),
     )
-    if machine.is_gfx12:
+    if machine.follows_2019:
         return machine
     return replace(machine, ieee=bool(word & _IEEE), dx10_clamp=bool(word & _CLAMP))
 
@@ -150,11 +151,11 @@ def changed(machine: Machine, decoded: Decoded) -> Machine:
     if _is_inert(decoded):
         return machine
     mask, value = _written(decoded)
-    target = isa_target(machine.target)
+    able = capabilities(isa_target(machine.target))
     allowed = _STATIC | _SILENT | 1 << OVERFLOW_BIT
-    if target not in TARGET_SETS["gfx9"]:
-        allowed |= _SILENT_LATER
-    if target == "gfx1250":
+    if able.mode_issue_bits:
+        allowed |= _ISSUE
+    if able.vgpr_msb:
         allowed &= ~_REGISTER_BANKS
     if mask & ~allowed:
         raise Unsupported(f"a write of MODE bits {mask & ~allowed:#x}")

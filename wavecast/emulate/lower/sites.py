@@ -15,7 +15,6 @@ from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 
 def data_operands(decoded: Decoded) -> list[tuple[Operand, OperandRole]]:
@@ -40,13 +39,14 @@ def data_rows(emitter: WaveEmitter, operand: Operand, skip: int = 0) -> Any:
 def atomic_operation(emitter: WaveEmitter, decoded: Decoded) -> str:
     """What an atomic does. Raises Unsupported for one without a meaning here.
 
-    Up to gfx11 the floating-point extremes keep a NaN that is in memory; later a number wins.
+    Floating-point extremes of IEEE 754-2008 keep a NaN that is in memory; in those of 2019 a number
+    wins.
     """
     operation = decoded.opcode.memory_form.operation
     if operation not in OPERATIONS:
         raise Unsupported("this atomic operation")
-    gfx12 = isa_target(emitter.input.program.target) in TARGET_SETS["gfx12+"]
-    return operation if gfx12 else operation.removesuffix("_num")
+    number_wins = emitter.input.capabilities.ieee754_2019_extremes
+    return operation if number_wins else operation.removesuffix("_num")
 
 
 def shape_letters(decoded: Decoded) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from wavecast.arch import capabilities
 from wavecast.isa.targets import isa_target
 
 
@@ -76,7 +77,6 @@ _FORMATS: Final[dict[str, Format]] = {
     "iu4": Integer(4, False),
 }
 _FNUZ: Final = {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
-FNUZ_TARGETS: Final = frozenset({"gfx942"})
 
 F8F6F4: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
 """Element types of an f8f6f4 operand by the value of cbsz (A) or blgp (B)."""
@@ -84,6 +84,6 @@ F8F6F4: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 def element_format(name: str, target: str) -> Format:
     """The format of an element type of the opcode table on `target`."""
-    if isa_target(target) in FNUZ_TARGETS and name in _FNUZ:
+    if name in _FNUZ and capabilities(isa_target(target)).fp8_fnuz:
         return _FNUZ[name]
     return _FORMATS[name]

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from wavecast.arch import capabilities
 from wavecast.isa.semantics.arithmetic import HALF, SINGLE
 from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import BF16, F16, F32, Format, format_of
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import bits_of, elements
 from wavecast.isa.semantics.rounding import narrow, widen
-from wavecast.isa.targets import TARGET_SETS
 
 V = TypeVar("V")
-_GFX9 = TARGET_SETS["gfx9"]
 
 
 def _chain(o: Ops[V], left: list[V], right: list[V], total: V) -> V:
@@ -40,7 +39,7 @@ def halves_to_single(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
 
 def brains_to_single(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     left, right = _singles(o, a, BF16, 2), _singles(o, b, BF16, 2)
-    if o.machine.target not in _GFX9:
+    if capabilities(o.machine.target).dot2_bf16_fused:
         return (_chain(o, left, right, c),)
     products = _chain(o, left[1:], right[1:], o.f_mul(left[0], right[0], F32))
     return (o.f_add(products, c, F32),)

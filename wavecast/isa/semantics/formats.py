@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from wavecast.arch import capabilities
+
 
 class Specials(Enum):
     """Which bit patterns of a format are no numbers."""
@@ -95,13 +97,15 @@ FP4 = Format("fp4", 2, 1, 1, Specials.NONE)
 
 _BY_NAME = {item.name: item for item in (F16, BF16, F32, F64, FP8, BF8, FP6, BF6, FP4)}
 _FNUZ = {FP8: FP8_FNUZ, BF8: BF8_FNUZ}
-_FNUZ_TARGETS = frozenset({"gfx942"})
 
 
 def format_of(name: str, target: str = "") -> Format:
-    """The format an operand type names (`f32`, `fp8`). gfx942 has 8-bit formats of its own."""
+    """The format an operand type names (`f32`, `fp8`). Some targets have
+    8-bit formats of their own."""
     found = _BY_NAME[name]
-    return _FNUZ.get(found, found) if target in _FNUZ_TARGETS else found
+    if found in _FNUZ and capabilities(target).fp8_fnuz:
+        return _FNUZ[found]
+    return found
 
 
 def element_format(type_name: str, target: str = "") -> Format | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wavecast.analyze.charges import Charge, Charges
 from wavecast.arch import Device
-from wavecast.isa.counters import LIMITS, events, generation_of
+from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, Control, MemoryKind, Role, Space
 from wavecast.isa.program import Program
@@ -113,7 +113,7 @@ def _code(program: Program, device: Device, lanes: int) -> Code:
     by_instruction = tuple(charges.of(i.decoded) for i in instructions)
     number = len(instructions)
     limits = np.full(COUNTERS, 63, np.int8)
-    for name, limit in LIMITS[generation_of(program.target)].items():
+    for name, limit in LIMITS[counter_set(program.target)].items():
         limits[_NUMBERS[name]] = limit
     operands = _operands(instructions, by_instruction)
     spans = [operands[name] for name in ("reads", "accumulators", "writes")]

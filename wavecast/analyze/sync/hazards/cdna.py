@@ -40,11 +40,6 @@ from wavecast.analyze.sync.hazards.traits import (
 from wavecast.analyze.sync.violation import Violation
 from wavecast.isa.program import Block
 from wavecast.isa.registers import EXEC, M0, VCC
-from wavecast.isa.targets import TARGET_SETS
-
-_ALL: Final = TARGET_SETS["gfx9"]
-_LATER: Final = TARGET_SETS["gfx940+"]
-_NEWEST: Final = TARGET_SETS["gfx950"]
 
 Hits = list[tuple[int, int]]
 
@@ -54,7 +49,7 @@ class Rule:
     """`user` must come `states` wait states after `producer` wrote registers that `uses` gives.
 
     `producer` and `user` are trait flags; an instruction with a flag of `not_producer` or
-    `not_user` is exempt.
+    `not_user` is exempt. The rule holds on targets that have `hazard`.
     """
 
     why: str
@@ -62,7 +57,7 @@ class Rule:
     user: int
     uses: Callable[[Traits], int]
     states: int
-    targets: frozenset[str] = _ALL
+    hazard: str = "wait_states"
     not_producer: int = 0
     not_user: int = 0
 
@@ -98,17 +93,20 @@ _RULES: Final = (
          VALU, MATRIX, _exec, 4, not_producer=MATRIX),
     Rule("a matrix instruction reads a register a vector instruction wrote",
          VALU, MATRIX, _sources, 2, not_producer=MATRIX | DOT),
-    Rule("the result of a transcendental is read", TRANS, VALU, _sources, 1, _LATER,
-         not_user=TRANS),
-    Rule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1, _LATER),
-    Rule("a vector instruction reads an SGPR or VCC one wrote", VALU, VALU, _scalars, 2, _LATER),
+    Rule("the result of a transcendental is read", TRANS, VALU, _sources, 1,
+         "trans_forwarding", not_user=TRANS),
+    Rule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1,
+         "dst_sel_forwarding"),
+    Rule("a vector instruction reads an SGPR or VCC one wrote", VALU, VALU, _scalars, 2,
+         "vdec_co_exec"),
     Rule("a lane of a VGPR is read that a vector instruction wrote",
-         VALU, LANE_READ, _sources, 1, _LATER),
+         VALU, LANE_READ, _sources, 1, "vdec_co_exec"),
     Rule("a lane is read or written after a vector instruction wrote EXEC",
-         VALU, LANE_READ | LANE_WRITE, _exec, 4, _LATER),
-    Rule("a permutation after v_cmpx", COMPARE_EXEC, PERMLANE, _exec, 4, _NEWEST),
+         VALU, LANE_READ | LANE_WRITE, _exec, 4, "vdec_co_exec"),
+    Rule("a permutation after v_cmpx", COMPARE_EXEC, PERMLANE, _exec, 4,
+         "vcmpx_permlane"),
     Rule("a permutation reads a VGPR a vector instruction wrote",
-         VALU, PERMLANE, _sources, 2, _NEWEST),
+         VALU, PERMLANE, _sources, 2, "permlane_vgpr"),
 )  # fmt: skip
 _USERS: Final = VALU | VMEM | DS | READS_M0_LATE
 _MODE_WINDOW: Final = 2
@@ -163,7 +161,7 @@ def _missing(violation: Violation) -> int:
 class _Checker:
     def __init__(self, code: Code) -> None:
         self.code = code
-        self.rules = [rule for rule in _RULES if code.target in rule.targets]
+        self.rules = [rule for rule in _RULES if rule.hazard in code.hazards]
         self.limits = {flags: self._limit(flags) for flags in set(code.flags)}
         self.entering = _matrix_reach(code) if code.has & MATRIX else [0] * len(code.starts)
         self.start = self.reach = 0
@@ -207,7 +205,7 @@ class _Checker:
         if code.has & F64_MATRIX:
             if item.flags & FMA64:
                 yield from self._f64_after_matrix(index)
-            if code.target == "gfx90a" and item.flags & (VMEM | DS):
+            if "f64_matrix_between" in code.hazards and item.flags & (VMEM | DS):
                 yield from self._f64_between(index, item)
 
     def _simple(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
@@ -233,7 +231,7 @@ class _Checker:
         createsVALUHazard; a buffer store with an SGPR offset reads in time)."""
         if not item.flags & VALU:
             return
-        needed = _STORE_STATES if self.code.target in _LATER else 1
+        needed = _STORE_STATES if "late_store_data" in self.code.hazards else 1
         for cause, states in hits:
             stored = self.code.traits[cause]
             registers = stored.data & item.writes
@@ -286,7 +284,7 @@ class _Checker:
                 return
 
     def _f64_between(self, index: int, item: Traits) -> Iterator[Violation]:
-        """gfx90a: with a double-precision matrix instruction between a vector instruction and a
+        """With a double-precision matrix instruction between a vector instruction and a
         memory instruction that reads its result, the hardware forgets to wait."""
         near = self.code.before(index, _F64_AFTER_MATRIX, VECTOR, self.code.written)
         between = [states for cause, states in near if self.code.flags[cause] & F64_MATRIX]

@@ -24,13 +24,6 @@ from wavecast.analyze.sync.hazards.traits import (
     alu_wait,
 )
 from wavecast.analyze.sync.violation import Violation
-from wavecast.isa.targets import TARGET_SETS
-
-_TRANS_TARGETS: Final = TARGET_SETS["gfx1100"]
-"""RDNA 3.5 (gfx1150 on) interlocks it: LLVM AMDGPU.td, FeatureISAVersion11_0_Common."""
-_PERMUTE_TARGETS: Final = TARGET_SETS["gfx11"]
-_DEALLOCATE_TARGETS: Final = TARGET_SETS["gfx11-12.0"]
-_WMMA_TARGETS: Final = TARGET_SETS["gfx11-12.0"]
 
 _MOST_VALU: Final = 5
 _MOST_TRANS: Final = 1
@@ -38,13 +31,13 @@ _MOST_TRANS: Final = 1
 
 def check(code: Code) -> Iterator[Violation]:
     """Every hazard of an RDNA program, kind by kind."""
-    if code.target in _TRANS_TARGETS and code.has & TRANS:
+    if "valu_trans_use" in code.hazards and code.has & TRANS:
         yield from _transcendentals(code)
-    if code.target in _WMMA_TARGETS and code.has & MATRIX:
+    if "wmma" in code.hazards and code.has & MATRIX:
         yield from _matrix(code)
-    if code.target in _PERMUTE_TARGETS and code.has & COMPARE_EXEC:
+    if "vcmpx_permlane" in code.hazards and code.has & COMPARE_EXEC:
         yield from _permutations(code)
-    if code.target in _DEALLOCATE_TARGETS and code.has & DEALLOCATES:
+    if "dealloc_vgprs_nop" in code.hazards and code.has & DEALLOCATES:
         yield from _deallocations(code)
 
 
@@ -125,7 +118,7 @@ def _matrix(code: Code) -> Iterator[Violation]:
         user = code.decoded(index)
         read = user.operands[1].bits | user.operands[2].bits
         shape = user.opcode.matrix
-        if code.target in TARGET_SETS["gfx12+"] and shape is not None and shape.sparse:
+        if shape is not None and shape.sparse:
             read |= user.operands[3].bits
         for cause in _last_vector(code, index, VALU):
             registers = code.flags[cause] & MATRIX and code.decoded(cause).operands[0].bits & read

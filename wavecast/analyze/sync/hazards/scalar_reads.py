@@ -17,9 +17,6 @@ from wavecast.analyze.sync.violation import Violation
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Access, Control
 from wavecast.isa.registers import SGPRS, TTMP_BASE, TTMP_COUNT, VCC, span
-from wavecast.isa.targets import TARGET_SETS
-
-TARGETS: Final = TARGET_SETS["gfx1201"]
 
 _TRACKED_FILES: Final = SGPRS | span(TTMP_BASE, 0, TTMP_COUNT) | VCC
 # bound once: looking an enum member up costs ten times what comparing it does
@@ -234,4 +231,4 @@ def _violation(code: Code, index: int, late: int, state: _State) -> Violation:
     )  # fmt: skip
 
 
-__all__ = ["TARGETS", "check"]
+__all__ = ["check"]
