@@ -297,12 +297,6 @@ class Ops(ABC, Generic[V]):
         infinity = self.const(fmt.exponent_mask, fmt.bits)
         return self.less_unsigned(infinity, self.f_absolute(a, fmt), fmt.bits)
 
-    def f_is_signalling(self, a: V, fmt: Format) -> V:
-        """A condition: NaN with a clear quiet bit."""
-        quiet = self.and_(a, self.const(fmt.quiet, fmt.bits), fmt.bits)
-        unset = self.eq(quiet, self.zero(fmt.bits), fmt.bits)
-        return self.and_(self.f_is_nan(a, fmt), unset, 1)
-
     def f_quieted(self, a: V, fmt: Format) -> V:
         """A NaN with its quiet bit set."""
         return self.or_(a, self.const(fmt.quiet, fmt.bits), fmt.bits)
