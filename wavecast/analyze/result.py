@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import SourceLocation
 
+
 @dataclass(frozen=True, slots=True)
 class Registers:
     """Registers per lane (VGPR, AGPR) or per wave (SGPR), and what was spilled.

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,15 +13,13 @@ from wavecast.analyze.values.inputs import Inputs
 from wavecast.arch import capabilities
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
 from wavecast.emulate.lower.mode import machine_of, word_of
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
 from wavecast.isa.targets import isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.native import NativeKernel
 
 _USER_SGPRS = (
     ("private_segment_buffer", 4),

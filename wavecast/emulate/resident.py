@@ -17,10 +17,10 @@ from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault, initial
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
@@ -38,7 +38,7 @@ _WAITING: Final = 2
 
 
 @dataclass(frozen=True)
-class Grid:
+class LaunchGrid:
     """What the workgroups of a launch share. `budget`: instructions each wave may execute, after
     which it ends if `cut`; `chosen`: the numbers of the only workgroups to run."""
 
@@ -87,7 +87,7 @@ class Grid:
 class Resident:
     """Room for one workgroup at a time. Raises ExecutionError when memory does not suffice."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: LaunchGrid) -> None:
         self.grid = grid
         setup, native = grid.setup, grid.native
         waves, words = setup.waves, grid.wave_words
@@ -260,4 +260,4 @@ def _compiled_scheduler() -> bytes:
     return processor().machine(2).emit_object(module)
 
 
-__all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "Grid", "Resident"]
+__all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "LaunchGrid", "Resident"]

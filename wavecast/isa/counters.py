@@ -61,7 +61,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class CounterEvent:
     """One count of one instruction: `writes` are the registers that change by its completion,
     `holds` those it may still read until then."""
 
@@ -119,7 +119,7 @@ _WRITE_BACKS = {"combined": Queue("vmcnt", "write-back"), "separate": _STORES["s
 """Cache control that is counted with stores."""
 
 
-def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
+def events(decoded: Decoded, target: str) -> tuple[CounterEvent, ...]:
     """What `decoded` counts in, one event per counter; empty where nothing is outstanding after it.
 
     SCC written by `s_barrier_signal_isfirst` is left out: the wait for the barrier covers it.
@@ -130,15 +130,15 @@ def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
     if form == "SMEM":
         if row.role is Role.PREFETCH:
             return ()
-        return (Event(_SCALAR[counters], decoded.writes),)
+        return (CounterEvent(_SCALAR[counters], decoded.writes),)
     if form == "TENSOR":
-        return (Event(_TENSOR),)
+        return (CounterEvent(_TENSOR),)
     if row.role is Role.CACHE:
         return _cache(row, counters)
     if row.role is Role.MESSAGE:
-        return (Event(_MESSAGE[counters], decoded.writes),)
+        return (CounterEvent(_MESSAGE[counters], decoded.writes),)
     if OpcodeFlag.BARRIER_QUERY in row.flags:
-        return (Event(_SCALAR[counters], decoded.writes & ~SCC),)
+        return (CounterEvent(_SCALAR[counters], decoded.writes & ~SCC),)
     if memory is None:
         return ()
     if memory.space is Space.LDS:
@@ -148,37 +148,40 @@ def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
     return ()
 
 
-def _cache(row: Opcode, counters: str) -> tuple[Event, ...]:
+def _cache(row: Opcode, counters: str) -> tuple[CounterEvent, ...]:
     if OpcodeFlag.LOAD_COUNTED in row.flags:
-        return (Event(_LOADS[counters]),)
+        return (CounterEvent(_LOADS[counters]),)
     if OpcodeFlag.STORE_COUNTED in row.flags:
-        return (Event(_WRITE_BACKS[counters]),)
+        return (CounterEvent(_WRITE_BACKS[counters]),)
     return ()
 
 
-def _lds(decoded: Decoded, counters: str) -> tuple[Event, ...]:
+def _lds(decoded: Decoded, counters: str) -> tuple[CounterEvent, ...]:
     writes = decoded.writes & _VECTOR
     if "gds" in decoded.modifiers and counters in _GDS:
         counted, held = _GDS[counters]
-        return (Event(counted, writes), Event(held, 0, decoded.reads & (_VECTOR | EXEC)))
-    return (Event(_LDS[counters], writes),)
+        return (
+            CounterEvent(counted, writes),
+            CounterEvent(held, 0, decoded.reads & (_VECTOR | EXEC)),
+        )
+    return (CounterEvent(_LDS[counters], writes),)
 
 
-def _vector_memory(decoded: Decoded, counters: str) -> tuple[Event, ...]:
+def _vector_memory(decoded: Decoded, counters: str) -> tuple[CounterEvent, ...]:
     memory = decoded.memory
     assert memory is not None
     writes = decoded.writes & _VECTOR
     if memory.kind in _DMA:
-        return (Event(_VECTOR_MEMORY if counters == "combined" else _ASYNC),)
+        return (CounterEvent(_VECTOR_MEMORY if counters == "combined" else _ASYNC),)
     if memory.space is Space.FLAT:
         if counters == "combined":
-            return (Event(_FLAT["vmcnt"], writes), Event(_FLAT["lgkmcnt"], writes))
+            return (CounterEvent(_FLAT["vmcnt"], writes), CounterEvent(_FLAT["lgkmcnt"], writes))
         vector = _LOADS[counters] if writes else _SCRATCH_STORES[counters]
-        return (Event(vector, writes), Event(_LDS[counters], writes))
+        return (CounterEvent(vector, writes), CounterEvent(_LDS[counters], writes))
     if writes:
-        return (Event(_LOADS[counters], writes),)
+        return (CounterEvent(_LOADS[counters], writes),)
     stores = _SCRATCH_STORES if memory.space is Space.SCRATCH else _STORES
-    return (Event(stores[counters]),)
+    return (CounterEvent(stores[counters]),)
 
 
-__all__ = ["LIMITS", "Event", "Queue", "counter_set", "events"]
+__all__ = ["LIMITS", "CounterEvent", "Queue", "counter_set", "events"]

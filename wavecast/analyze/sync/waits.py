@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.analyze.sync.outstanding import Flow, State, Step
+from wavecast.analyze.sync.outstanding import OutstandingFlow, OutstandingState, OutstandingStep
 from wavecast.analyze.sync.violation import Violation, listed
 from wavecast.isa.collector import no_collections
 from wavecast.isa.counters import Queue, counter_set
@@ -32,7 +32,7 @@ def missing_waits(program: Program) -> tuple[Violation, ...]:
     one per instruction and counter, for the operation that needs the strongest wait. Memory itself
     is not followed: whether LDS is read before a load to LDS has filled it depends on addresses.
     """
-    flow = Flow(program)
+    flow = OutstandingFlow(program)
     if not flow.queues:
         return ()
     return tuple(
@@ -57,12 +57,12 @@ class _Clash:
 class _Walk:
     """One pass through a block with its entry state."""
 
-    def __init__(self, flow: Flow, block: int) -> None:
+    def __init__(self, flow: OutstandingFlow, block: int) -> None:
         entry = flow.entries[block]
         assert entry is not None
         self.flow = flow
         self.block = flow.program.blocks[block]
-        self.state = State(entry)
+        self.state = OutstandingState(entry)
         self.settled: dict[int, int] = {}
         """Operation -> registers of it already reported in this block."""
         self.written = self.held = 0
@@ -81,7 +81,7 @@ class _Walk:
                 self._take(step)
                 step = next(steps, None)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: OutstandingStep) -> None:
         self.flow.apply(self.state, step)
         for _, event in step.issues:
             self.settled.pop(step.index, None)

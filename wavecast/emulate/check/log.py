@@ -37,7 +37,7 @@ _CAPACITY: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CheckRecord:
     """An entry of the log. `lanes` is a mask; `other` an instruction + 1, or 0."""
 
     kind: Kind
@@ -64,7 +64,7 @@ class Log:
         context[RECORDS] = self.records.ctypes.data
         context[COUNTS] = self.counts.ctypes.data
 
-    def read(self) -> list[Record]:
+    def read(self) -> list[CheckRecord]:
         """What was written, by instruction."""
         written = min(int(self.records[0]), _CAPACITY)
         rows = self.records[2 : 2 + written * _FIELDS].reshape(-1, _FIELDS).tolist()
@@ -73,7 +73,7 @@ class Log:
             instruction, kind = divmod(site, KINDS)
             count = int(self.counts[site])
             found.append(
-                Record(
+                CheckRecord(
                     Kind(kind), instruction, workgroup, wave, lanes, address, other, detail, count
                 )
             )
@@ -131,4 +131,4 @@ def emit(
     builder.call(log_function(emitter.module), [emitter.context, site, *arguments])
 
 
-__all__ = ["KINDS", "Log", "Record", "emit", "log_function"]
+__all__ = ["KINDS", "CheckRecord", "Log", "emit", "log_function"]

@@ -12,7 +12,7 @@ from wavecast.emulate.check.counters import DS, LOAD, Counters, issues
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import COMPARES
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import Access, Outlined, function_type
+from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
@@ -21,7 +21,7 @@ from wavecast.isa.opcode import Role, Space
 from wavecast.isa.program import Program
 
 if TYPE_CHECKING:
-    from wavecast.emulate.lower.access import Place
+    from wavecast.emulate.lower.access import AccessTarget
 
 _MOVES = {"load", "store", "tolds"}
 
@@ -46,7 +46,7 @@ def _comparing(program: Program) -> set[bool]:
     }
 
 
-def _function(module: ir.Module, access: Access) -> ir.Function:
+def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
     """The shadow function of an access, declared in `module`."""
     build = shadow_lds.build if access.mode == "local" else shadow_global.build
     name = f"check.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
@@ -67,8 +67,8 @@ class MemoryChecks(Observer):
         self,
         emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         if place.mode == "private":
@@ -80,7 +80,7 @@ class MemoryChecks(Observer):
         atomic = detail == "atomic"
         if (atomic or detail == "load") and (place.mode == "local") in self._compares:
             detail += COMPARES
-        shadow = Access("shadow", place.mode, access.lanes, access.bytes, detail)
+        shadow = MemoryAccess("shadow", place.mode, access.lanes, access.bytes, detail)
         streams = issues(instruction, emitter.input.program.target)
         stream = DS if place.mode in ("local", "flat") else LOAD
         number = self.counters.issued(emitter, stream) if stream in streams else I64(0)

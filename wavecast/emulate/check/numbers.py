@@ -28,7 +28,7 @@ from wavecast.emulate.lower.vector import mixed_role
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Access, Control, OpcodeFlag, OperandRole
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 
 _FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "xf32": F32, "f64": F64}
 _TYPE = re.compile(r"(x?[a-z]+\d+)(?:x(\d+))?")
@@ -40,7 +40,7 @@ _VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
 class _Element:
     """A number in an operand: its format, the register it starts in and, for 16 bits, its half."""
 
-    fmt: Format
+    fmt: FloatFormat
     register: int
     upper: bool = False
 

@@ -20,10 +20,10 @@ from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
-from wavecast.emulate.check.flows import Flow, Form, halves, scalars
-from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.flows import Flow, FlowForm, halves, scalars
+from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.check.known import initially_defined
-from wavecast.emulate.check.relevance import Definedness, Step
+from wavecast.emulate.check.relevance import Definedness, DefinednessStep
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.scalar_shadow import Pair, ShadowOps
 from wavecast.emulate.check.uses import Purpose, Use
@@ -106,7 +106,9 @@ class RegisterChecks(Observer):
         for cell, value in changes:
             self._set(emitter, cell, value)
 
-    def _definitions(self, emitter: WaveEmitter, step: Step, live: int) -> list[tuple[int, Any]]:
+    def _definitions(
+        self, emitter: WaveEmitter, step: DefinednessStep, live: int
+    ) -> list[tuple[int, Any]]:
         """Results that are known to be written."""
         found = []
         for cell in bits_of(step.defined & live):
@@ -121,12 +123,12 @@ class RegisterChecks(Observer):
     # lanes
 
     def _flow_changes(
-        self, emitter: WaveEmitter, instruction: Instruction, step: Step, live: int
+        self, emitter: WaveEmitter, instruction: Instruction, step: DefinednessStep, live: int
     ) -> list[tuple[int, Any]]:
         """New masks of what vector, memory and matrix instructions write."""
         found = []
         for flow in step.flows:
-            if flow.form is Form.MASK:
+            if flow.form is FlowForm.MASK:
                 found += self._mask_change(emitter, instruction, flow, live)
             elif live >> flow.target & 1:
                 found.append((flow.target, self._lane_change(emitter, instruction, flow)))
@@ -135,17 +137,17 @@ class RegisterChecks(Observer):
     def _lane_change(self, emitter: WaveEmitter, instruction: Instruction, flow: Flow) -> Any:
         builder = emitter.builder
         value = self._flow(emitter, instruction, flow)
-        if flow.form is Form.WHOLE:
+        if flow.form is FlowForm.WHOLE:
             return value
-        if flow.form is Form.SCALAR:
+        if flow.form is FlowForm.SCALAR:
             some = builder.icmp_unsigned("!=", value, value.type(0))
             return builder.sext(some, I32)
         old = self._get(emitter, flow.target)
-        if flow.form is Form.ONE_LANE:
+        if flow.form is FlowForm.ONE_LANE:
             lane = self._chosen_lane(emitter, instruction.decoded)
             changed = builder.shl(value.type(1), lane)
         else:
-            part = flow.form is Form.PART
+            part = flow.form is FlowForm.PART
             decoded = instruction.decoded
             changed = written_lanes(emitter, decoded) if part else emitter.exec_mask()
         return builder.or_(builder.and_(value, changed), builder.and_(old, builder.not_(changed)))
@@ -189,18 +191,20 @@ class RegisterChecks(Observer):
         mask = emitter.scalar_bits(first, lanes // 32)
         picked = builder.or_(builder.and_(mask, value), builder.and_(builder.not_(mask), other))
         return builder.or_(
-            picked, self._source(emitter, instruction, Source(flow.choice, Reach.MASK))
+            picked, self._source(emitter, instruction, UndefinedSource(flow.choice, Reach.MASK))
         )
 
     def _all_sources(
-        self, emitter: WaveEmitter, instruction: Instruction, sources: tuple[Source, ...]
+        self, emitter: WaveEmitter, instruction: Instruction, sources: tuple[UndefinedSource, ...]
     ) -> Any:
         builder = emitter.builder
         nothing = ir.IntType(emitter.layout.lanes)(0)
         parts = [self._source(emitter, instruction, source) for source in sources]
         return reduce(builder.or_, parts, nothing)
 
-    def _source(self, emitter: WaveEmitter, instruction: Instruction, source: Source) -> Any:
+    def _source(
+        self, emitter: WaveEmitter, instruction: Instruction, source: UndefinedSource
+    ) -> Any:
         """The lanes of a result that a source makes undefined."""
         builder, lanes = emitter.builder, emitter.layout.lanes
         kind = ir.IntType(lanes)
@@ -239,7 +243,7 @@ class RegisterChecks(Observer):
     # scalar registers
 
     def _scalar_changes(
-        self, emitter: WaveEmitter, instruction: Instruction, step: Step
+        self, emitter: WaveEmitter, instruction: Instruction, step: DefinednessStep
     ) -> list[tuple[int, Any]]:
         decoded = instruction.decoded
         emitter.pending.flush_before(decoded)
@@ -267,10 +271,10 @@ class RegisterChecks(Observer):
         instruction: Instruction,
         first: int,
         shadow: Any,
-        step: Step,
+        step: DefinednessStep,
     ) -> list[tuple[int, Any]]:
         if EXEC >> first & 1:
-            sources = tuple(Source(cell, Reach.UNIFORM) for cell in bits_of(step.scalars))
+            sources = tuple(UndefinedSource(cell, Reach.UNIFORM) for cell in bits_of(step.scalars))
             self._report(emitter, instruction, shadow, sources)
             return []
         parts = self._split(emitter, shadow)
@@ -384,7 +388,7 @@ class RegisterChecks(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         lanes: Any,
-        sources: tuple[Source, ...],
+        sources: tuple[UndefinedSource, ...],
     ) -> None:
         """Report lanes unless there are none; the registers count as written from here on."""
         builder = emitter.builder

@@ -25,7 +25,7 @@ _ZERO = ir.Constant(I64, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class MemoryAccess:
     """Which outlined function: everything that is in its name.
 
     `action`: `load`, `store`, `tolds` or an atomic operation. `mode`: how addresses are made
@@ -45,7 +45,7 @@ class Access:
         return f"{PREFIX}.{self.action}.{self.mode}.{self.lanes}.{self.bytes}.{self.detail}"
 
     @classmethod
-    def of(cls, name: str) -> Access:
+    def of(cls, name: str) -> MemoryAccess:
         """The access a function name stands for."""
         _, action, mode, lanes, size, detail = name.split(".")
         return cls(action, mode, int(lanes), int(size), detail)
@@ -64,7 +64,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AccessTarget:
     """Mode and address arguments of an access (`addresses.py`). `private` is the same access if the
     descriptor turns out to be the one of scratch, which `is_private` (i1) says at run time."""
 
@@ -73,7 +73,7 @@ class Place:
     base: Any = _ZERO
     limit: Any = _ZERO
     offset: Any = _ZERO
-    private: Place | None = None
+    private: AccessTarget | None = None
     is_private: Any = None
 
 
@@ -86,7 +86,7 @@ class Outlined:
     """A function being built: its arguments by name and its builder. `name` is given to functions
     that look at an access instead of doing it."""
 
-    def __init__(self, module: ir.Module, access: Access, name: str = "") -> None:
+    def __init__(self, module: ir.Module, access: MemoryAccess, name: str = "") -> None:
         self.module = module
         self.access = access
         self.lanes = access.lanes
@@ -176,4 +176,4 @@ class Outlined:
         return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
 
 
-__all__ = ["Access", "Outlined", "Place", "function_type"]
+__all__ = ["AccessTarget", "MemoryAccess", "Outlined", "function_type"]

@@ -16,8 +16,8 @@ from llvmlite import ir
 from wavecast.arch import capabilities
 from wavecast.arch.capability import Capabilities
 from wavecast.emulate.lower import state
-from wavecast.emulate.lower.access import Access, Place
-from wavecast.emulate.lower.registers import Registers
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.registers import ScalarRegisters
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.lower.values import I32, I64, PTR, element
 from wavecast.isa.instruction import Decoded, Instruction
@@ -48,7 +48,7 @@ class KernelInput:
         return capabilities(isa_target(self.program.target))
 
 
-class Emitter(Registers, ABC):
+class Emitter(ScalarRegisters, ABC):
     """The function that is being built, for instructions on registers.
 
     `builder` is where code is emitted. `machine` is the MODE register as known here, which only
@@ -90,7 +90,9 @@ class Emitter(Registers, ABC):
 class AccessListener(Protocol):
     """What is told of an access before its code is emitted."""
 
-    def access(self, instruction: Instruction, access: Access, place: Place, rows: Any) -> None: ...
+    def access(
+        self, instruction: Instruction, access: MemoryAccess, place: AccessTarget, rows: Any
+    ) -> None: ...
 
     def scalar_access(self, instruction: Instruction, address: Any, size: int) -> None: ...
 

@@ -12,7 +12,7 @@ from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import I32, element, splat
 
 
-class Frame:
+class StripFrame:
     """One strip: forwarded rows and masks, and what is stored at its end."""
 
     def __init__(
@@ -91,4 +91,4 @@ def lane_shift(builder: ir.IRBuilder, start: Any, lanes: int) -> Any:
     return start if lanes == 64 else builder.trunc(start, ir.IntType(lanes))
 
 
-__all__ = ["Frame", "lane_shift", "masked_store", "strip_mask"]
+__all__ = ["StripFrame", "lane_shift", "masked_store", "strip_mask"]

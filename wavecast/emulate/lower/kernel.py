@@ -24,7 +24,7 @@ from wavecast.emulate.lower import (
     scalar_memory,
     state,
 )
-from wavecast.emulate.lower.access import Access, Place
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import KernelInput, WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.outlining import Shapes
@@ -49,7 +49,9 @@ class _ObserverListener:
         self._observer = observer
         self._emitter = emitter
 
-    def access(self, instruction: Instruction, access: Access, place: Place, rows: Any) -> None:
+    def access(
+        self, instruction: Instruction, access: MemoryAccess, place: AccessTarget, rows: Any
+    ) -> None:
         self._observer.access(self._emitter, instruction, access, place, rows)
 
     def scalar_access(self, instruction: Instruction, address: Any, size: int) -> None:

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state, swizzle
-from wavecast.emulate.lower.access import Access, Place
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.frame import masked_store
 from wavecast.emulate.lower.places import constant_row, instruction_offset, local_place
@@ -68,13 +68,15 @@ def _offsets(decoded: Decoded, size: int) -> list[int]:
     return [unit * instruction_offset(decoded, f"offset{index}") for index in range(2)]
 
 
-def _places(emitter: WaveEmitter, decoded: Decoded, size: int, *, overwrites: int) -> list[Place]:
+def _places(
+    emitter: WaveEmitter, decoded: Decoded, size: int, *, overwrites: int
+) -> list[AccessTarget]:
     """The places, safe from what the first of two accesses writes."""
     offsets = _offsets(decoded, size)
     places = [local_place(emitter, decoded, offset) for offset in offsets]
     if len(places) == 2 and overwrites & decoded.operands[1].bits:
         saved = copied_rows(emitter, places[0].address, 1)
-        places = [Place("local", saved, offset=place.offset) for place in places]
+        places = [AccessTarget("local", saved, offset=place.offset) for place in places]
     return places
 
 
@@ -84,7 +86,9 @@ def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     places = decoded.opcode.memory_form.offsets
     size = memory.bytes // places
     operands = [operand for operand, _ in data_operands(decoded)]
-    access = Access(memory.kind.value, "local", emitter.layout.lanes, size, shape_letters(decoded))
+    access = MemoryAccess(
+        memory.kind.value, "local", emitter.layout.lanes, size, shape_letters(decoded)
+    )
     load_ = memory.kind is MemoryKind.LOAD
     overwrites = operands[0].bits if load_ else 0
     for index, place in enumerate(_places(emitter, decoded, size, overwrites=overwrites)):
@@ -111,7 +115,7 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     returned, data = _split(decoded)
     role = data[0][1]
     element_type = role.type if operation == "pk_add" else role.type.partition("x")[0]
-    access = Access(
+    access = MemoryAccess(
         operation,
         "local",
         emitter.layout.lanes,
@@ -179,9 +183,11 @@ def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
     builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
     place = local_place(emitter, decoded, instruction_offset(decoded))
     loaded, moved = local_rows(emitter, dwords), local_rows(emitter, dwords)
-    call(emitter, instruction, Access("load", "local", lanes, memory.bytes), place, rows=loaded)
+    call(
+        emitter, instruction, MemoryAccess("load", "local", lanes, memory.bytes), place, rows=loaded
+    )
     bits = decoded.opcode.memory_form.transpose
-    exchange = Access("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
+    exchange = MemoryAccess("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
     _exchange(emitter, exchange, loaded, moved, constant_row(emitter, 0))
     kind = ir.VectorType(I32, lanes)
     mask = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
@@ -192,7 +198,7 @@ def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
 
 def _exchange(
     emitter: WaveEmitter,
-    access: Access,
+    access: MemoryAccess,
     rows: Any,
     result: Any,
     address: Any,
@@ -212,7 +218,7 @@ def _permute(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Lanes exchange dwords within the wave, or within halves of 32 lanes."""
     decoded, lanes = instruction.decoded, emitter.layout.lanes
     target, address, source = (data_rows(emitter, o) for o in decoded.operands)
-    access = Access("exchange", decoded.opcode.memory_form.exchange, lanes, 4)
+    access = MemoryAccess("exchange", decoded.opcode.memory_form.exchange, lanes, 4)
     last = min(lanes, emitter.input.capabilities.lane_exchange_span) - 1
     offset = instruction_offset(decoded)
     _exchange(emitter, access, source, target, address, last=last, offset=offset)

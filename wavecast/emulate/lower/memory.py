@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import lds, scalar_memory
-from wavecast.emulate.lower.access import Access, Place
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.places import place_of
 from wavecast.emulate.lower.sites import (
@@ -89,9 +89,9 @@ def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     letters = shape_letters(instruction.decoded)
     rows = data_rows(emitter, data_operands(instruction.decoded)[0][0])
 
-    def emit(place: Place) -> None:
+    def emit(place: AccessTarget) -> None:
         lanes = emitter.layout.lanes
-        access = Access(memory.kind.value, place.mode, lanes, memory.bytes, letters)
+        access = MemoryAccess(memory.kind.value, place.mode, lanes, memory.bytes, letters)
         call(emitter, instruction, access, place, rows=rows)
 
     _each_place(emitter, instruction, emit)
@@ -115,8 +115,8 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     element = role.type if operation == "pk_add" else role.type.partition("x")[0]
     detail = ("r" if returned else "n") + element
 
-    def emit(place: Place) -> None:
-        access = Access(operation, place.mode, lanes, memory.bytes, detail)
+    def emit(place: AccessTarget) -> None:
+        access = MemoryAccess(operation, place.mode, lanes, memory.bytes, detail)
         call(emitter, instruction, access, place, rows=rows, other=other, result=result)
 
     _each_place(emitter, instruction, emit)
@@ -136,8 +136,8 @@ def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:
     rows = builder.inttoptr(start, PTR)
     letters = "s" if instruction.opcode.memory_form.sign_extended else "n"
 
-    def emit(place: Place) -> None:
-        access = Access("tolds", place.mode, emitter.layout.lanes, memory.bytes, letters)
+    def emit(place: AccessTarget) -> None:
+        access = MemoryAccess("tolds", place.mode, emitter.layout.lanes, memory.bytes, letters)
         call(emitter, instruction, access, place, rows=rows)
 
     _each_place(emitter, instruction, emit)

@@ -48,7 +48,7 @@ _HARDWARE = re.compile(r"hwreg\((?P<name>\w+)(?:,\s*(?P<first>\d+),\s*(?P<width>
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RegisterField:
     """Bits of a hardware register, as `hwreg(NAME, first, width)` says."""
 
     name: str
@@ -61,13 +61,13 @@ class Field:
         return ((1 << self.width) - 1) << self.first
 
 
-def field_of(text: str) -> Field:
+def field_of(text: str) -> RegisterField:
     """The field an operand names, its register without HW_REG_ and WAVE_. Raises Unsupported."""
     match = _HARDWARE.fullmatch(text)
     if match is None:
         raise Unsupported(f"the operand {text!r}")
     name = match["name"].removeprefix("HW_REG_").removeprefix("WAVE_")
-    return Field(name, int(match["first"] or 0), int(match["width"] or 32))
+    return RegisterField(name, int(match["first"] or 0), int(match["width"] or 32))
 
 
 def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:

@@ -15,7 +15,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Block
 
 if TYPE_CHECKING:
-    from wavecast.emulate.lower.access import Access, Place
+    from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 
 
 class Observer:
@@ -38,8 +38,8 @@ class Observer:
         self,
         emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         """Ahead of an access of vector memory or LDS. `rows` is a pointer to the data registers;
@@ -83,8 +83,8 @@ class Observers(Observer):
         self,
         emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         for observer in self.observers:

@@ -24,7 +24,7 @@ from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.emitter import Emitter, KernelInput, WaveEmitter
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import plain
-from wavecast.emulate.lower.run import Run
+from wavecast.emulate.lower.run import LaneRun
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.lower.values import I32, I64, PTR, element
 from wavecast.emulate.lower.vector import mixed_role
@@ -230,7 +230,7 @@ class ShapeEmitter(Emitter):
             self._special("mode")
         try:
             if is_lane_wise(instruction.decoded):
-                run = Run(self)
+                run = LaneRun(self)
                 run.add(own)
                 run.emit()
             else:

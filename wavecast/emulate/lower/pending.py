@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.matrix import MatrixGroup
-from wavecast.emulate.lower.run import Run
+from wavecast.emulate.lower.run import LaneRun
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.registers import EXEC
 
@@ -14,7 +14,7 @@ class PendingInstructions:
 
     def __init__(self, emitter: WaveEmitter) -> None:
         self._emitter = emitter
-        self._run: Run | None = None
+        self._run: LaneRun | None = None
         self.products = MatrixGroup(emitter)
 
     def flush(self) -> None:
@@ -48,7 +48,7 @@ class PendingInstructions:
         if self._run is not None and not self._run.accepts(instruction.decoded):
             self.flush()
         if self._run is None:
-            self._run = Run(self._emitter)
+            self._run = LaneRun(self._emitter)
         self._run.add(instruction)
         if instruction.decoded.writes & EXEC:
             self.flush()

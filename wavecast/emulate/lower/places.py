@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower import buffers
-from wavecast.emulate.lower.access import Place
+from wavecast.emulate.lower.access import AccessTarget
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, constant
@@ -57,7 +57,7 @@ def address_row(emitter: WaveEmitter, decoded: Decoded) -> Any:
     return emitter.row(emitter.layout.row((bits & -bits).bit_length() - 1))
 
 
-def place_of(emitter: WaveEmitter, instruction: Instruction) -> Place:
+def place_of(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     """The place a global, flat, scratch or buffer access goes to."""
     decoded = instruction.decoded
     assert decoded.memory is not None
@@ -74,13 +74,15 @@ def place_of(emitter: WaveEmitter, instruction: Instruction) -> Place:
         if scalar and base is not None:
             amount = builder.zext(scalar_operand(emitter, base[0], base[1], 32), I64)
             offset = builder.add(offset, amount)
-        return Place("private", address, offset=offset)
+        return AccessTarget("private", address, offset=offset)
     if not scalar or base is None:
         found = named(decoded, OperandKind.ADDRESS)
         lanes = found is not None and found[0].kind is OperandClass.VGPR
         mode = _lane_mode(emitter, decoded.memory.space) if lanes else "narrow"
-        return Place(mode, address, offset=offset)
-    return Place("narrow", address, scalar_operand(emitter, base[0], base[1], 64), offset=offset)
+        return AccessTarget(mode, address, offset=offset)
+    return AccessTarget(
+        "narrow", address, scalar_operand(emitter, base[0], base[1], 64), offset=offset
+    )
 
 
 def _lane_mode(emitter: WaveEmitter, space: Space) -> str:
@@ -96,7 +98,7 @@ def _scaled(emitter: WaveEmitter, address: Any, size: int) -> Any:
     return emitter.spare
 
 
-def _buffer(emitter: WaveEmitter, instruction: Instruction) -> Place:
+def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     """A place in the buffer of a descriptor."""
     decoded, builder = instruction.decoded, emitter.builder
     resource, shift = named(decoded, OperandKind.RESOURCE), named(decoded, OperandKind.OFFSET)
@@ -112,7 +114,7 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> Place:
     if buffers.may_be_scratch(emitter):
         # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
         own = builder.udiv(amount, I64(emitter.layout.lanes))
-        scratch = Place("private", address, offset=builder.add(inset, own))
+        scratch = AccessTarget("private", address, offset=builder.add(inset, own))
         is_private = buffers.is_scratch(emitter, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
@@ -123,16 +125,16 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> Place:
         buffers.refuse(emitter, instruction, descriptor, is_private)
         if "offen" not in decoded.modifiers:
             address = constant_row(emitter, 0)
-    return Place("buffer", address, descriptor.base, limit, offset, scratch, is_private)
+    return AccessTarget("buffer", address, descriptor.base, limit, offset, scratch, is_private)
 
 
-def local_place(emitter: WaveEmitter, decoded: Decoded, offset: int) -> Place:
+def local_place(emitter: WaveEmitter, decoded: Decoded, offset: int) -> AccessTarget:
     """A place in LDS. Forms addressed by lane number start at M0."""
     amount: Any = I64(offset)
     if decoded.opcode.memory_form.by_lane:
         start = emitter.builder.and_(emitter.special("m0", 32), I32(0xFFFF))
         amount = emitter.builder.add(amount, emitter.builder.zext(start, I64))
-    return Place("local", address_row(emitter, decoded), offset=amount)
+    return AccessTarget("local", address_row(emitter, decoded), offset=amount)
 
 
 __all__ = [

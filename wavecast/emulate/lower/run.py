@@ -14,9 +14,14 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.emitter import Emitter
-from wavecast.emulate.lower.frame import Frame, lane_shift, strip_mask
+from wavecast.emulate.lower.frame import StripFrame, lane_shift, strip_mask
 from wavecast.emulate.lower.values import I64
-from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
+from wavecast.emulate.lower.vector import (
+    InstructionInputs,
+    gather_inputs,
+    lane_outputs,
+    write_outputs,
+)
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import Access, OperandKind
 from wavecast.isa.registers import EXEC, SGPR_BASE, special
@@ -25,22 +30,22 @@ _SCALARS = ~((1 << SGPR_BASE) - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PendingInstruction:
     """One instruction of a run with its scalar inputs taken."""
 
     instruction: Instruction
     decoded: Decoded
-    inputs: Inputs
-    second: Entry | None = None
+    inputs: InstructionInputs
+    second: PendingInstruction | None = None
     """The other half of a VOPD pair: both read before either writes."""
 
 
-class Run:
+class LaneRun:
     """Collects instructions, then emits them."""
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
-        self.entries: list[Entry] = []
+        self.entries: list[PendingInstruction] = []
         self.masks = 0
         """Scalar registers the run writes as lane masks."""
 
@@ -67,9 +72,11 @@ class Run:
         second = None
         if decoded.second is not None:
             other = decoded.second
-            second = Entry(instruction, other, gather_inputs(self.emitter, other, self.masks))
+            second = PendingInstruction(
+                instruction, other, gather_inputs(self.emitter, other, self.masks)
+            )
         inputs = gather_inputs(self.emitter, decoded, self.masks)
-        self.entries.append(Entry(instruction, decoded, inputs, second))
+        self.entries.append(PendingInstruction(instruction, decoded, inputs, second))
         self.masks |= decoded.writes & _SCALARS & ~EXEC if decoded.writes else 0
         self.masks |= decoded.writes & EXEC
 
@@ -96,7 +103,7 @@ class Run:
             value.add_incoming(ir.Constant(ir.IntType(lanes), 0), before)
         start = builder.mul(index, I64(strip))
         active = strip_mask(builder, whole, start, lanes, strip)
-        frame = Frame(emitter, builder, start, strip, active)
+        frame = StripFrame(emitter, builder, start, strip, active)
         for entry, parts in zip(self.entries, prepared, strict=True):
             try:
                 outputs = [lane_outputs(frame, decoded, inputs) for decoded, inputs in parts]
@@ -120,11 +127,11 @@ class Run:
             emitter.set_scalar_bits(key, frame.masks[key])
 
 
-def _parts(entry: Entry) -> list[Entry]:
+def _parts(entry: PendingInstruction) -> list[PendingInstruction]:
     return [entry] if entry.second is None else [entry, entry.second]
 
 
-def _masks_written(entries: list[Entry]) -> list[int]:
+def _masks_written(entries: list[PendingInstruction]) -> list[int]:
     """First register position of every lane mask the run writes."""
     found: dict[int, None] = {}
     for entry in entries:

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import Access, Place
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.atomics import OPERATIONS
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I32, I64, PTR
@@ -68,8 +68,8 @@ def shape_letters(decoded: Decoded) -> str:
 def call(
     emitter: WaveEmitter,
     instruction: Instruction,
-    access: Access,
-    place: Place,
+    access: MemoryAccess,
+    place: AccessTarget,
     *,
     rows: Any,
     other: Any = None,

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.emitter import Emitter
-from wavecast.emulate.lower.frame import Frame, strip_mask
+from wavecast.emulate.lower.frame import StripFrame, strip_mask
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.packed import (
@@ -72,7 +72,7 @@ class PlainInput:
     value: Any
 
 
-class Inputs:
+class InstructionInputs:
     """The inputs of one instruction, in the order its semantics take them."""
 
     def __init__(self, items: list[Any]) -> None:
@@ -99,7 +99,7 @@ class Inputs:
         return prepared
 
 
-def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Inputs:
+def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> InstructionInputs:
     """Take the scalar inputs of an instruction now. `pending` are masks its run writes."""
     meaning = semantics.of(decoded.opcode)
     own = meaning.modifiers if meaning is not None else ()
@@ -127,7 +127,7 @@ def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Inputs:
             items.append(PlainInput(emitter.special(name, 32)))
     for name in own:
         items.append(PlainInput(I32(modifier_value(decoded, name))))
-    return Inputs(items)
+    return InstructionInputs(items)
 
 
 def _input(
@@ -187,7 +187,7 @@ def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lane
     return value
 
 
-def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
+def lane_outputs(frame: StripFrame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
     """What one instruction computes on the lanes of a frame."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
@@ -196,7 +196,7 @@ def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any
     return evaluate(frame.ops, meaning, decoded, values)
 
 
-def lanes_of(frame: Frame, item: Any) -> Any:
+def lanes_of(frame: StripFrame, item: Any) -> Any:
     if isinstance(item, PlainInput):
         return item.value
     if isinstance(item, MaskInput):
@@ -208,7 +208,7 @@ def lanes_of(frame: Frame, item: Any) -> Any:
     return modified(frame.ops, value, item.operand, item.role, frame.lanes)
 
 
-def _row_value(frame: Frame, item: RowInput) -> Any:
+def _row_value(frame: StripFrame, item: RowInput) -> Any:
     ops = frame.ops
     if len(item.rows) == 1:
         value = frame.read(item.rows[0])
@@ -234,7 +234,7 @@ def selected(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
     return ops.ashr(moved, ops.const(32 - width, 32), 32)
 
 
-def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+def write_outputs(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
     """Put results into rows and masks of the frame."""
     results = iter(outputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
@@ -256,7 +256,7 @@ def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> N
 
 
 def _write_rows(
-    frame: Frame, decoded: Decoded, operand: Operand, role: OperandRole, value: Any
+    frame: StripFrame, decoded: Decoded, operand: Operand, role: OperandRole, value: Any
 ) -> None:
     ops = frame.ops
     first = operand.bits.bit_length() - operand.count
@@ -306,7 +306,7 @@ def placed(
     return result
 
 
-def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
+def _clamped(frame: StripFrame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
     """Output modifiers of a floating-point result: multiplied, then limited to 0..1."""
     scaled = {"mul", "div"} & set(decoded.modifiers)
     if "clamp" not in decoded.modifiers and not scaled:

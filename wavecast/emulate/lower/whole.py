@@ -9,10 +9,10 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.dpp import permuted
 from wavecast.emulate.lower.emitter import Emitter
+from wavecast.emulate.lower.frame import StripFrame
 from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps, WaveWide
 from wavecast.emulate.lower.packed import evaluate, own_inputs
-from wavecast.emulate.lower.run import Frame
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 from wavecast.emulate.lower.vector import gather_inputs, lanes_of, write_outputs
 from wavecast.isa import semantics
@@ -166,7 +166,7 @@ def lower_whole(emitter: Emitter, instruction: Instruction) -> None:
     builder, lanes = emitter.builder, emitter.layout.lanes
     inputs = gather_inputs(emitter, decoded, 0).prepare(builder, lanes, {})
     active = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
-    frame = Frame(emitter, builder, ir.Constant(I64, 0), lanes, active)
+    frame = StripFrame(emitter, builder, ir.Constant(I64, 0), lanes, active)
     frame.ops = WholeOps(emitter)
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
@@ -182,7 +182,7 @@ def lower_whole(emitter: Emitter, instruction: Instruction) -> None:
         emitter.set_scalar_bits(key, builder.bitcast(value, ir.IntType(lanes)))
 
 
-def _write_whole(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+def _write_whole(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
     """Put results into rows and masks of the frame; a scalar register gets the first lane's."""
     first = decoded.operands[0] if decoded.operands else None
     if first is None or first.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):

@@ -33,7 +33,7 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
-class Float:
+class FloatElement:
     """A sign bit, `exponent` bits with `bias`, `mantissa` bits."""
 
     exponent: int
@@ -46,19 +46,19 @@ class Float:
         return 1 + self.exponent + self.mantissa
 
 
-F64: Final = Float(11, 52, 1023, Special.IEEE)
-F32: Final = Float(8, 23, 127, Special.IEEE)
-F16: Final = Float(5, 10, 15, Special.IEEE)
-BF16: Final = Float(8, 7, 127, Special.IEEE)
-FP8: Final = Float(4, 3, 7, Special.ONE_NAN)
-BF8: Final = Float(5, 2, 15, Special.IEEE)
-FP8_FNUZ: Final = Float(4, 3, 8, Special.FNUZ)
-BF8_FNUZ: Final = Float(5, 2, 16, Special.FNUZ)
-FP6: Final = Float(2, 3, 1, Special.NONE)
-BF6: Final = Float(3, 2, 3, Special.NONE)
-FP4: Final = Float(2, 1, 1, Special.NONE)
+F64: Final = FloatElement(11, 52, 1023, Special.IEEE)
+F32: Final = FloatElement(8, 23, 127, Special.IEEE)
+F16: Final = FloatElement(5, 10, 15, Special.IEEE)
+BF16: Final = FloatElement(8, 7, 127, Special.IEEE)
+FP8: Final = FloatElement(4, 3, 7, Special.ONE_NAN)
+BF8: Final = FloatElement(5, 2, 15, Special.IEEE)
+FP8_FNUZ: Final = FloatElement(4, 3, 8, Special.FNUZ)
+BF8_FNUZ: Final = FloatElement(5, 2, 16, Special.FNUZ)
+FP6: Final = FloatElement(2, 3, 1, Special.NONE)
+BF6: Final = FloatElement(3, 2, 3, Special.NONE)
+FP4: Final = FloatElement(2, 1, 1, Special.NONE)
 
-Format = Float | Integer
+Format = FloatElement | Integer
 
 _FORMATS: Final[dict[str, Format]] = {
     "f64": F64,

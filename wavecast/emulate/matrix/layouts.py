@@ -117,7 +117,7 @@ def _depth_lanes(target: str, lanes: int, width: int, first: int, groups: int) -
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class OperandShape:
     """Sizes a layout follows from: rows (M of A, N of B), dense k, blocks, element width in bits.
 
     `sparse` says the instruction is sparse; `compressed` that this operand is its A.
@@ -131,7 +131,7 @@ class Operand:
     compressed: bool = False
 
 
-def source(target: str, lanes: int, operand: Operand) -> Placement:
+def source(target: str, lanes: int, operand: OperandShape) -> Placement:
     """The placement of A or B. Compressed A is indexed by its stored k, depth / 2 of them."""
     axes = _Axes()
     stored = operand.depth // 2 if operand.compressed else operand.depth

@@ -45,7 +45,7 @@ class UnsupportedMatrix(WavecastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MatrixSource:
     """A or B: its type, format and sign changes.
 
     `negate` applies to even and to odd k. For A, `blocks` is the block each block reads; for B,
@@ -83,8 +83,8 @@ class MatrixSpec:
     lanes: int
     name: str
     shape: MatrixShape
-    a: Source
-    b: Source
+    a: MatrixSource
+    b: MatrixSource
     c: Addend
     d_type: str
     clamp: bool = False
@@ -111,7 +111,7 @@ class MatrixSpec:
     @cached_property
     def a_layout(self) -> layouts.Placement:
         sparse = self.shape.sparse
-        operand = layouts.Operand(
+        operand = layouts.OperandShape(
             self.shape.m, self.shape.k, self.shape.blocks, self.a.format.bits, sparse, sparse
         )
         return layouts.source(self.target, self.lanes, operand)
@@ -119,7 +119,9 @@ class MatrixSpec:
     @cached_property
     def b_layout(self) -> layouts.Placement:
         shape = self.shape
-        operand = layouts.Operand(shape.n, shape.k, shape.blocks, self.b.format.bits, shape.sparse)
+        operand = layouts.OperandShape(
+            shape.n, shape.k, shape.blocks, self.b.format.bits, shape.sparse
+        )
         return layouts.source(self.target, self.lanes, operand)
 
     @cached_property
@@ -259,7 +261,9 @@ def _element_type(decoded: Decoded, role: OperandRole | None, position: int) -> 
     return match["name"]
 
 
-def _source(decoded: Decoded, target: str, shape: MatrixShape, element: str, which: int) -> Source:
+def _source(
+    decoded: Decoded, target: str, shape: MatrixShape, element: str, which: int
+) -> MatrixSource:
     kind = element_format(element, target)
     low, high = (_numbers(decoded, name, 3)[which] for name in ("neg_lo", "neg_hi"))
     negate = (False, False)
@@ -290,7 +294,7 @@ def _source(decoded: Decoded, target: str, shape: MatrixShape, element: str, whi
     if shape.scaled:
         scale = _numbers(decoded, "op_sel", 3)[which]
         scale += 2 * _numbers(decoded, "op_sel_hi", 3)[which]
-    return Source(element, kind, negate, blocks, groups, scale)
+    return MatrixSource(element, kind, negate, blocks, groups, scale)
 
 
 def _addend(decoded: Decoded, shape: MatrixShape, d_type: str) -> Addend:

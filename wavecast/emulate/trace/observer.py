@@ -12,13 +12,13 @@ from llvmlite import ir
 from wavecast.analyze.values.banks import phases
 from wavecast.compile.digest import digest
 from wavecast.emulate.lower import runtime
-from wavecast.emulate.lower.access import Access, Outlined, Place, function_type
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.state import WAVE, WORKGROUP
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.emulate.trace import layout, lines, passes, record
-from wavecast.emulate.trace.layout import Plan
+from wavecast.emulate.trace.layout import TracePlan
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Block, Program
@@ -37,7 +37,7 @@ class TraceObserver(Observer):
     are those of the device's LDS."""
 
     def __init__(self, program: Program, *, memory: bool, streams: bool, banks: int) -> None:
-        self.plan = Plan.of(program)
+        self.plan = TracePlan.of(program)
         self.target = isa_target(program.target)
         self.banks = banks
         self.memory, self.streams = memory, streams
@@ -105,8 +105,8 @@ class TraceObserver(Observer):
         self,
         emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         del rows
@@ -125,7 +125,7 @@ class TraceObserver(Observer):
             self._scalar_lines(emitter, instruction, address, size, first)
         if self.streams and first:
             with self._room(emitter):
-                place = Place("scalar", emitter.spare, base=address)
+                place = AccessTarget("scalar", emitter.spare, base=address)
                 self._record(emitter, instruction, "scalar", size, place)
 
     # parts
@@ -152,14 +152,18 @@ class TraceObserver(Observer):
                 yield
 
     def _count(
-        self, emitter: WaveEmitter, instruction: Instruction, access: Access, place: Place
+        self,
+        emitter: WaveEmitter,
+        instruction: Instruction,
+        access: MemoryAccess,
+        place: AccessTarget,
     ) -> None:
         """Count the transactions, or the passes through the banks, of an access."""
         assert instruction.memory is not None
         word = self.plan.memory_word(self._memory[instruction.index])
         slots = element(emitter.builder, self.counters, word, I64)
         use = use_of(instruction.memory.kind)
-        seen = Access("count", access.mode, access.lanes, access.bytes, use)
+        seen = MemoryAccess("count", access.mode, access.lanes, access.bytes, use)
         build: Callable[[Outlined], None] = lines.build
         known = ""
         if access.mode == "local":
@@ -169,9 +173,14 @@ class TraceObserver(Observer):
         _call(emitter, seen, known, build, place, slots)
 
     def _record(
-        self, emitter: WaveEmitter, instruction: Instruction, mode: str, size: int, place: Place
+        self,
+        emitter: WaveEmitter,
+        instruction: Instruction,
+        mode: str,
+        size: int,
+        place: AccessTarget,
     ) -> None:
-        seen = Access("record", mode, emitter.layout.lanes, size)
+        seen = MemoryAccess("record", mode, emitter.layout.lanes, size)
         number = emitter.builder.inttoptr(I64(instruction.index), PTR)
         _call(emitter, seen, "", record.build, place, number)
 
@@ -201,10 +210,10 @@ class TraceObserver(Observer):
 
 def _call(
     emitter: WaveEmitter,
-    access: Access,
+    access: MemoryAccess,
     known: str,
     build: Callable[[Outlined], None],
-    place: Place,
+    place: AccessTarget,
     rows: Any,
 ) -> None:
     """Call an outlined function that looks at an access; `known` names what else it depends on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wavecast.analyze.sync.hazards import cdna, rdna, scalar_reads
-from wavecast.analyze.sync.hazards.code import Code
+from wavecast.analyze.sync.hazards.code import HazardCode
 from wavecast.analyze.sync.violation import Violation
 from wavecast.arch import capabilities
 from wavecast.errors import MissingFact
@@ -22,7 +22,7 @@ def hazards(program: Program) -> tuple[Violation, ...]:
     known = capabilities(target).hazards
     if not known:
         raise MissingFact(f"the hazards of {target} are not written down")
-    code = Code(program)
+    code = HazardCode(program)
     found = list(cdna.check(code) if "wait_states" in known else rdna.check(code))
     if "valu_read_sgpr" in known:
         found += scalar_reads.check(code)

@@ -52,7 +52,7 @@ class Exposure:
         self.previous.append(last)
 
 
-class Code:
+class HazardCode:
     """Traits per instruction, and dense copies of what a walk looks at."""
 
     def __init__(self, program: Program) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from wavecast.analyze.sync.hazards.code import Code
+from wavecast.analyze.sync.hazards.code import HazardCode
 from wavecast.analyze.sync.hazards.traits import (
     COMPARE_EXEC,
     DEALLOCATES,
@@ -29,7 +29,7 @@ _MOST_VALU: Final = 5
 _MOST_TRANS: Final = 1
 
 
-def check(code: Code) -> Iterator[Violation]:
+def check(code: HazardCode) -> Iterator[Violation]:
     """Every hazard of an RDNA program, kind by kind."""
     if "valu_trans_use" in code.hazards and code.has & TRANS:
         yield from _transcendentals(code)
@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Violation]:
         yield from _deallocations(code)
 
 
-def _transcendentals(code: Code) -> Iterator[Violation]:
+def _transcendentals(code: HazardCode) -> Iterator[Violation]:
     """fixVALUTransUseHazard: the result of a transcendental read by a vector instruction with at
     most 5 vector and 1 transcendental instructions in between; memory instructions wait."""
     near = _near_transcendentals(code)
@@ -50,7 +50,7 @@ def _transcendentals(code: Code) -> Iterator[Violation]:
             yield from _transcendental_use(code, index)
 
 
-def _near_transcendentals(code: Code) -> list[bool]:
+def _near_transcendentals(code: HazardCode) -> list[bool]:
     """Whether a transcendental result may still be on its way, by instruction: a cheap filter.
 
     A forward data flow of how many more vector instructions it takes until none can be.
@@ -78,7 +78,7 @@ def _near_transcendentals(code: Code) -> list[bool]:
     return near
 
 
-def _transcendental_use(code: Code, index: int) -> Iterator[Violation]:
+def _transcendental_use(code: HazardCode, index: int) -> Iterator[Violation]:
     sources = code.traits[index].sources
     if not sources:
         return
@@ -111,7 +111,7 @@ def _transcendental_use(code: Code, index: int) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _matrix(code: Code) -> Iterator[Violation]:
+def _matrix(code: HazardCode) -> Iterator[Violation]:
     """fixWMMAHazards: A, B or the index of a matrix instruction is D of the one before, with no
     vector instruction in between. C is interlocked."""
     for index in code.with_flags(MATRIX):
@@ -130,7 +130,7 @@ def _matrix(code: Code) -> Iterator[Violation]:
                 break
 
 
-def _permutations(code: Code) -> Iterator[Violation]:
+def _permutations(code: HazardCode) -> Iterator[Violation]:
     """fixVcmpxPermlaneHazards: v_cmpx and a permutation of lanes with no vector instruction but
     v_nop in between."""
     for index in code.with_flags(PERMLANE):
@@ -143,7 +143,7 @@ def _permutations(code: Code) -> Iterator[Violation]:
                 break
 
 
-def _deallocations(code: Code) -> Iterator[Violation]:
+def _deallocations(code: HazardCode) -> Iterator[Violation]:
     """GCNSubtarget.h, requiresNopBeforeDeallocVGPRs: the message that frees the registers needs an
     s_nop just before it."""
     for index in code.with_flags(DEALLOCATES):
@@ -162,7 +162,7 @@ def _deallocations(code: Code) -> Iterator[Violation]:
                 break
 
 
-def _last_vector(code: Code, index: int, flags: int, but: int = 0) -> list[int]:
+def _last_vector(code: HazardCode, index: int, flags: int, but: int = 0) -> list[int]:
     """The last instructions with `flags` and none of `but` before `index`, one per path."""
     found: list[int] = []
 
