@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wavecast import arch
-from wavecast.analyze.occupancy import Demand, occupancy, total_vgprs
+from wavecast.analyze.occupancy import ResourceDemand, occupancy, total_vgprs
 from wavecast.analyze.result import NextStep, Occupancy
 
 GOLDEN = Path(__file__).parent / "golden" / "occupancy.csv"
@@ -29,7 +29,7 @@ NVIDIA = ("a100_80g_sxm", "h100_sxm", "b200")
 
 def on(device: str, **demand: int) -> Occupancy:
     full = {"vgprs": 32, "agprs": 0, "sgprs": 0, "lds_bytes": 0, "threads": 256, **demand}
-    return occupancy(arch.load(device).limits(), Demand(**full))
+    return occupancy(arch.load(device).limits(), ResourceDemand(**full))
 
 
 @pytest.mark.parametrize("target", DEVICES)
@@ -40,7 +40,9 @@ def test_every_case_of_the_golden_table_is_what_llvm_says(target: str) -> None:
     assert len(cases) > 150
     for row in cases:
         case = {name: int(value) for name, value in row.items()}
-        demand = Demand(case["vgpr"], case["agpr"], case["sgpr"], case["lds"], case["threads"])
+        demand = ResourceDemand(
+            case["vgpr"], case["agpr"], case["sgpr"], case["lds"], case["threads"]
+        )
         assert total_vgprs(limits, demand.vgprs, demand.agprs) == case["total_vgprs"], case
         assert occupancy(limits, demand).waves_per_simd == case["occupancy"], case
 
@@ -137,7 +139,7 @@ def test_warps_of_an_sm_are_those_of_whole_blocks() -> None:
 
 
 demands = st.builds(
-    Demand,
+    ResourceDemand,
     vgprs=st.integers(1, 255),
     agprs=st.just(0),
     sgprs=st.integers(0, 102),
@@ -149,7 +151,9 @@ devices = st.sampled_from([*DEVICES.values(), *NVIDIA])
 
 @settings(max_examples=300, deadline=None)
 @given(device=devices, demand=demands, less=st.integers(0, 255))
-def test_fewer_registers_never_lower_occupancy(device: str, demand: Demand, less: int) -> None:
+def test_fewer_registers_never_lower_occupancy(
+    device: str, demand: ResourceDemand, less: int
+) -> None:
     limits = arch.load(device).limits()
     smaller = replace(demand, vgprs=max(1, demand.vgprs - less))
     before, after = occupancy(limits, demand), occupancy(limits, smaller)
@@ -159,7 +163,7 @@ def test_fewer_registers_never_lower_occupancy(device: str, demand: Demand, less
 
 @settings(max_examples=500, deadline=None)
 @given(device=devices, demand=demands)
-def test_the_next_step_is_the_smallest_that_helps(device: str, demand: Demand) -> None:
+def test_the_next_step_is_the_smallest_that_helps(device: str, demand: ResourceDemand) -> None:
     limits = arch.load(device).limits()
     now = occupancy(limits, demand)
     if now.next is None:

@@ -20,10 +20,10 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from wavecast import isa
+from wavecast.arch import capabilities
 from wavecast.errors import WavecastError
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
-from wavecast.isa.targets import is_gfx9
 
 MC_NAMES = ("llvm-mc-22", "llvm-mc-23", "llvm-mc-24")
 
@@ -85,7 +85,7 @@ def _with_llvm_mc(text: str, target: str) -> bytes:
     tool = llvm_mc()
     assert tool is not None
     # Triton's LLVM uses 16-bit halves of registers where LLVM 22 does only when asked to.
-    features = [] if is_gfx9(target) else ["-mattr=+real-true16"]
+    features = ["-mattr=+real-true16"] if capabilities(target).true16 else []
     done = subprocess.run(
         [tool, "-triple=amdgcn-amd-amdhsa", f"-mcpu={target}", *features, "-filetype=obj"],
         input=text.encode(),
@@ -118,7 +118,7 @@ def check(text: str, elf: bytes, target: str, assembler: str) -> tuple[int, list
     for kernel in module.kernels.values():
         program = kernel.program
         theirs = machine_code(elf, kernel.name)
-        if assembler == "llvm-mc" and not is_gfx9(target):
+        if assembler == "llvm-mc" and capabilities(target).true16:
             try:
                 theirs = assemble(original(program, text), target, assembler)
             except ValueError:

@@ -35,7 +35,7 @@ from pathlib import Path
 
 from wavecast import isa
 from wavecast.analyze import sync
-from wavecast.analyze.sync.outstanding import Flow, State
+from wavecast.analyze.sync.outstanding import OutstandingFlow, OutstandingState
 from wavecast.isa.decode import Decoder, wave_lanes_of
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import VECTOR_MEMORY_FORMS, Role
@@ -141,7 +141,7 @@ def verdict(text: str, program: Program, mutant: Mutant) -> str:
     if sync.missing_waits(after):
         return "reported"
     index = _index_of(program, mutant.line)
-    flow = Flow(program)
+    flow = OutstandingFlow(program)
     open_ = _open_after(flow, index, after) - _open_after(flow, index, program)
     if not open_:
         return "redundant"
@@ -150,14 +150,14 @@ def verdict(text: str, program: Program, mutant: Mutant) -> str:
     return "later" if any(program.instructions[op].writes for op in open_) else "memory"
 
 
-def _open_after(flow: Flow, index: int, form: Program) -> set[int]:
+def _open_after(flow: OutstandingFlow, index: int, form: Program) -> set[int]:
     """What is outstanding behind the wait at `index` in the form `form` has it."""
     counters = wait_counters(form.instructions[index], form.target)
     block = next(b for b in flow.program.blocks if b.start <= index < b.stop)
     entry = flow.entries[block.index]
     if entry is None:
         return set()
-    state = State(entry)
+    state = OutstandingState(entry)
     for step in flow.steps[block.index]:
         if step.index < index:
             flow.apply(state, step)

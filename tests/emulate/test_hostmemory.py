@@ -11,7 +11,7 @@ from tests.emulate.memory_support import kernel_of
 from wavecast.emulate.check.counters import Progress
 from wavecast.emulate.check.registers import Undefined
 from wavecast.emulate.hostmemory import APART, zeros
-from wavecast.emulate.trace.layout import Plan
+from wavecast.emulate.trace.layout import TracePlan
 
 
 def _lines(array: np.ndarray) -> set[int]:
@@ -29,6 +29,6 @@ def test_arrays_share_no_lines(dtype: type) -> None:
 
 def test_what_modes_write_starts_a_line() -> None:
     progress = Progress()
-    counters = Plan.of(kernel_of("gfx942", "").program).counters()
+    counters = TracePlan.of(kernel_of("gfx942", "").program).counters()
     for array in (progress.words, progress.arrivals, Undefined(4).words, counters):
         assert array.ctypes.data % APART == 0

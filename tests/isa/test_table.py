@@ -14,7 +14,9 @@ from wavecast.isa.opcode import (
     VECTOR_MEMORY_FORMS,
     Access,
     Control,
+    MemoryForm,
     MemoryKind,
+    OpcodeFlag,
     OperandKind,
     OperandRole,
     Role,
@@ -244,8 +246,65 @@ def test_an_unknown_opcode_names_the_nearest() -> None:
         ("v_x | =v:f32 | - | valu | - | gfx7", "target set"),
         ("v_x | =v:f32 | - | valu | - | all gfx942=v_y", "named twice"),
         ("v_x | =v:f32 | - | valu | - | all !loud", "unknown flag"),
+        ("v_x | =v:f32 | - | valu | - | all !arrive", "needs !barrier"),
+        ("v_x | =v:f32 | - | valu | - | all !setreg", "writes MODE"),
+        ("v_x | =v:f32 | - | valu | - | all !m0_source", "reads M0"),
+        ("v_x | =v:f32 | - | valu | - | all !nop=vmcnt[5:0]", "only a wait"),
+        ("s_x | imm | - | wait | - | all !wait=vmcnt[0:5]", "bad bits"),
+        ("s_x | imm | - | wait | - | all !wait=vmcnt(5)", "bad counters"),
+        ("ds_x | v:b32 | - | lds_load(lds load 4 upside_down) | - | all", "unknown word"),
+        ("ds_x | v:b32 | - | lds_load(lds load 4 add) | - | all", "for atomics"),
+        ("ds_x | v:b32 | - | lds_load(lds load 4 swizzle) | - | all", "for permutes"),
+        ("ds_x | v:b32 | - | lds_atomic(lds atomic 4 add or) | - | all", "given twice"),
     ],
 )
 def test_a_row_that_breaks_the_format_is_refused(line: str, message: str) -> None:
     with pytest.raises(table.TableError, match=message):
         table._row("VOP1", line, "here:1")
+
+
+def test_a_wait_has_the_fields_of_its_immediate() -> None:
+    """LLVM AMDGPUBaseInfo.cpp, getVmcntBitShiftLo: vmcnt of gfx9 is in two parts."""
+    vmcnt = table.opcode("s_waitcnt_gfx9").waits[0]
+    assert (vmcnt.counter, vmcnt.parts, vmcnt.ones) == ("vmcnt", ((0, 4), (14, 2)), 63)
+    assert vmcnt.value(0xC00F) == 63
+    assert vmcnt.value(0x8003) == 0x23
+    loads, lds = table.opcode("s_wait_loadcnt_dscnt").waits
+    assert (loads.value(0x0305), lds.value(0x0305)) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ds_load_2addr_stride64_b64", MemoryForm(offsets=2, stride=64)),
+        ("ds_cmpstore_b32", MemoryForm(operation="cmpswap")),
+        ("buffer_atomic_max_num_f32", MemoryForm(operation="max_num")),
+        ("global_load_d16_hi_b16", MemoryForm(high=True)),
+        ("ds_bpermute_b32", MemoryForm(exchange="bpermute")),
+        ("buffer_load_i8_lds", MemoryForm(sign_extended=True)),
+        ("global_load_b128", MemoryForm()),
+    ],
+)
+def test_form_of_memory_rows(name: str, expected: MemoryForm) -> None:
+    assert table.opcode(name).memory_form == expected
+
+
+def test_every_atomic_names_its_operation() -> None:
+    """Those without one have no meaning in the emulator."""
+    missing = {
+        row.name
+        for row in table.rows()
+        if row.memory is not None
+        and row.memory.kind is MemoryKind.ATOMIC
+        and not row.memory_form.operation
+    }
+    assert missing == {
+        "ds_atomic_async_barrier_arrive_b64",
+        "ds_atomic_barrier_arrive_rtn_b64",
+        "ds_condxchg32_rtn_b64",
+        "ds_wrap_rtn_b32",
+    }
+
+
+def test_every_flag_is_used() -> None:
+    assert {flag for row in table.rows() for flag in row.flags} == set(OpcodeFlag)

@@ -63,11 +63,11 @@ def placement(
             return layouts.Placement(32, found.row, block=found.block, first_bit=4 * int(value))
         return layouts.result(target, wave, shape.m, shape.n, shape.blocks, width)
     if matrix == "B":
-        operand = layouts.Operand(
+        operand = layouts.OperandShape(
             shape.n, shape.k, shape.blocks, WIDTHS[b_type], sparse=shape.sparse
         )
         return layouts.source(target, wave, operand)
-    operand = layouts.Operand(
+    operand = layouts.OperandShape(
         shape.m, shape.k, shape.blocks, WIDTHS[a_type], shape.sparse, shape.sparse
     )
     a = layouts.source(target, wave, operand)

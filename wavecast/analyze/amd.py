@@ -10,7 +10,7 @@ from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
 from wavecast.analyze.loops import loops
 from wavecast.analyze.memory import charge_patterns, memory_instructions
-from wavecast.analyze.occupancy import Demand, occupancy
+from wavecast.analyze.occupancy import ResourceDemand, occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
 from wavecast.analyze.pressure import pressure
 from wavecast.analyze.result import CodeAnalysis, Occupancy, Registers
@@ -100,7 +100,9 @@ def _occupancy(
 ) -> Occupancy:
     cu_mode = descriptor.directives.get("workgroup_processor_mode") == 0
     limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
-    demand = Demand(descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds_bytes, threads)
+    demand = ResourceDemand(
+        descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds_bytes, threads
+    )
     return occupancy(limits, demand)
 
 

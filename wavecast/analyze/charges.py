@@ -98,11 +98,6 @@ class Charges:
             found = self._by_kind[key] = self._make(decoded)
         return found
 
-    def unknown_latencies(self) -> list[str]:
-        """Mnemonics seen whose result latency nobody has published."""
-        charges = self._by_kind.values()
-        return sorted({c.mnemonic for c in charges if c.latency is None and c.pipe})
-
     def _make(self, decoded: Decoded) -> Charge:
         opcode = decoded.opcode
         dtype, flops = self._matrix_work(decoded)

@@ -20,7 +20,7 @@ _PERIOD = 1024
 _CACHED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 
 
-class Access(Protocol):
+class TracedAccess(Protocol):
     """What is known of the addresses one memory instruction touches (`wavecast.analyze.values`)."""
 
     @property
@@ -38,14 +38,14 @@ class Access(Protocol):
     def conflict_ways(self, device: Device) -> float | None: ...
 
 
-class Accesses(Protocol):
+class TracedAccesses(Protocol):
     """Instruction index -> its access, None for an instruction that touches no memory."""
 
-    def memory(self, instruction: int) -> Access | None: ...
+    def memory(self, instruction: int) -> TracedAccess | None: ...
 
 
 def memory_instructions(
-    program: Program, charges: Charges, accesses: Accesses
+    program: Program, charges: Charges, accesses: TracedAccesses
 ) -> tuple[MemoryInstruction, ...]:
     """Every instruction of a program that moves data to or from memory, in order."""
     measured = _Measured(charges.device)
@@ -74,7 +74,7 @@ class _Measured:
         self._lines: dict[object, tuple[int | None, int | None]] = {}
         self._ways: dict[object, float | None] = {}
 
-    def lines(self, access: Access) -> tuple[int | None, int | None]:
+    def lines(self, access: TracedAccess) -> tuple[int | None, int | None]:
         """Lines touched and lines needed; None where addresses or the line are not known."""
         if self._line_bytes is None or access.offsets is None:
             return None, None
@@ -86,7 +86,7 @@ class _Measured:
             )
         return self._lines[key]
 
-    def conflict_ways(self, access: Access, kind: MemoryKind) -> float | None:
+    def conflict_ways(self, access: TracedAccess, kind: MemoryKind) -> float | None:
         """Passes through the banks over passes without conflicts."""
         if access.offsets is None:
             return None
@@ -96,7 +96,7 @@ class _Measured:
         return self._ways[key]
 
 
-def _shape(access: Access) -> tuple[int, tuple[int | None, ...]]:
+def _shape(access: TracedAccess) -> tuple[int, tuple[int | None, ...]]:
     """Width and lane offsets, moved down by a multiple of `_PERIOD`."""
     offsets = access.offsets or ()
     lowest = min([offset for offset in offsets if offset is not None], default=0)
@@ -108,7 +108,7 @@ def _shape(access: Access) -> tuple[int, tuple[int | None, ...]]:
 
 def _describe(
     instruction: Instruction,
-    access: Access | None,
+    access: TracedAccess | None,
     measured: _Measured,
     loop: int | None,
 ) -> MemoryInstruction:

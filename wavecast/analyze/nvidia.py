@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
 from wavecast.analyze.loops import loops
-from wavecast.analyze.occupancy import Demand, occupancy
+from wavecast.analyze.occupancy import ResourceDemand, occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction, Registers, Wait
 from wavecast.analyze.sass import parser, tcgen05
@@ -55,7 +55,9 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     threads = threads_of(code, launch)
     assumed = () if threads else (_NO_SIZE,)
     threads = threads or _option(code.options, "max_threads") or device.limits().wave_lanes
-    occupied = occupancy(device.limits(), Demand(registers.vgpr, 0, 0, shared_bytes, threads))
+    occupied = occupancy(
+        device.limits(), ResourceDemand(registers.vgpr, 0, 0, shared_bytes, threads)
+    )
     rates = SassCharges(code.target, occupied.waves_per_workgroup, tcgen05.shapes(program))
     charges = [rates.of(i.decoded, i.index) for i in program.instructions]
     reachable = _reachable(program)

@@ -27,7 +27,7 @@ from wavecast.arch import OccupancyLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ResourceDemand:
     """What one kernel asks of a compute unit.
 
     `vgprs`, `agprs` per lane and `sgprs` per wave; `lds_bytes` per workgroup, static and dynamic
@@ -63,7 +63,7 @@ class _Resource:
         return low
 
 
-def occupancy(limits: OccupancyLimits, demand: Demand) -> Occupancy:
+def occupancy(limits: OccupancyLimits, demand: ResourceDemand) -> Occupancy:
     """Waves per SIMD of a kernel on a device, their limiter, and the next step up."""
     waves = max(1, -(-demand.threads // limits.wave_lanes))
     resources = (

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 
 from wavecast.analyze.charges import Charge
 from wavecast.analyze.mix import ordered
-from wavecast.analyze.result import PIPES, Occupancy
-from wavecast.arch import Device
+from wavecast.analyze.result import Occupancy
+from wavecast.arch import PIPES, Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Tally:
         return round(sum(count for charge, count in self.charges.items() if charge.barrier))
 
     def cycles(self, residency: Residency) -> dict[str, float]:
-        """Cycles by pipe, in the order of PIPES; pipes that are not used are 0."""
+        """Cycles by pipe, in the order of `arch.PIPES`; pipes that are not used are 0."""
         waves, simds = residency.waves, residency.simds
         totals: dict[str, float] = dict.fromkeys(PIPES, 0.0)
         units: dict[tuple[str, str], float] = {}

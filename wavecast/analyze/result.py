@@ -11,10 +11,6 @@ from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import SourceLocation
 
-PIPES = ("matrix", "valu", "trans", "salu", "smem", "lds", "vmem", "branch", "issue")
-"""Names of the pipes a compute unit issues to, in display order; `tensor` replaces `matrix` on
-NVIDIA targets in no place: the same names are used for every vendor."""
-
 
 @dataclass(frozen=True, slots=True)
 class Registers:
@@ -163,18 +159,8 @@ class LoopAnalysis:
 
 
 @dataclass(frozen=True, slots=True)
-class PressurePoint:
-    """Live registers just before an instruction."""
-
-    index: int
-    vgpr: int
-    agpr: int
-    sgpr: int
-
-
-@dataclass(frozen=True, slots=True)
 class Pressure:
-    """Register pressure along the program. `points` holds one per instruction."""
+    """Live registers before each instruction, and the most at once."""
 
     vgpr: tuple[int, ...]
     agpr: tuple[int, ...]

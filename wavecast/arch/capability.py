@@ -37,6 +37,35 @@ class Capabilities:
     bf16_conversion: bool
     registers_per_lane: int
     fp8_conversion: tuple[str, ...]
+    default_wave_size: int
+    kernel_descriptor: int
+    user_sgpr_count_bits: int
+    wgp_mode: bool
+    architected_scratch: bool
+    unified_vgprs: bool
+    vgpr_encoding_granule: tuple[int, int]
+    kernarg_preload: bool
+    named_barriers: bool
+    workgroup_ids_in_ttmp: bool
+    true16: bool
+    fp8_fnuz: bool
+    ieee754_2019_extremes: bool
+    dot2_bf16_fused: bool
+    mode_issue_bits: bool
+    vgpr_msb: bool
+    hwreg_numbers: tuple[str, ...]
+    wait_counters: str
+    load_to_lds_m0_bits: int
+    lds_transpose_lanes: int
+    lane_exchange_span: int
+    buffer_swizzle_bits: int
+    buffer_bounds_modes: bool
+    buffer_stride_scale: bool
+    wide_buffer_base: bool
+    buffer_offset_in_record: bool
+    matrix_layout: str
+    matrix_reuse_hints: bool
+    hazards: tuple[str, ...]
 
 
 @cache

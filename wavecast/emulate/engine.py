@@ -19,10 +19,11 @@ import numpy as np
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import hostmemory, initial
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.mode import Mode
-from wavecast.emulate.native import NativeKernel, translate
-from wavecast.emulate.resident import BROKEN, NONE_LEFT, Grid, Resident
+from wavecast.emulate.native import translate
+from wavecast.emulate.resident import BROKEN, NONE_LEFT, LaunchGrid, Resident
 from wavecast.errors import LaunchError
 
 DEFAULT_BUDGET = 1 << 34
@@ -75,7 +76,7 @@ def run(
     own = [(block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)]
     known = [*own, *ranges]
     watch = mode.watch(native, launch, known) if mode is not None else None
-    grid = Grid(
+    grid = LaunchGrid(
         native,
         launch,
         initial.prepare(native, launch, segment),
@@ -158,7 +159,7 @@ class _Worker:
     """One host thread: the workgroup it runs, and those it has put aside."""
 
     def __init__(
-        self, grid: Grid, team: _Team, attach: Callable[[np.ndarray], None] | None
+        self, grid: LaunchGrid, team: _Team, attach: Callable[[np.ndarray], None] | None
     ) -> None:
         self.grid, self.team, self.attach = grid, team, attach
         self.aside: deque[Resident] = deque()

@@ -6,22 +6,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wavecast.analyze.values.inputs import Inputs
+from wavecast.arch import capabilities
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
 from wavecast.emulate.lower.mode import machine_of, word_of
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.native import NativeKernel
+from wavecast.isa.targets import isa_target
 
 _USER_SGPRS = (
     ("private_segment_buffer", 4),
@@ -96,8 +94,7 @@ def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     mode_word = state.scalar_word(SPECIAL_REGISTERS["mode"][0])
     template[:, mode_word] = word_of(machine_of(native.target, descriptor))
     user_end = _user(descriptor, template, segment)
-    target = isa_target(native.target)
-    if target in TARGET_SETS["gfx12+"]:
+    if capabilities(isa_target(native.target)).workgroup_ids_in_ttmp:
         ids = state.scalar_word(TTMP_BASE + 9), state.scalar_word(TTMP_BASE + 7), -1
         packed = 1
         for wave in range(waves):

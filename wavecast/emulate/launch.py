@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import engine
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.mode import Mode
-from wavecast.emulate.native import NativeKernel, native_kernel
+from wavecast.emulate.native import native_kernel
 from wavecast.errors import UsageError
 
 AddressRange = tuple[int, int]

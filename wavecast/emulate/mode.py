@@ -7,19 +7,17 @@ every launch, which gives host threads their memory and says in the end what was
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.isa.program import Kernel
 
-if TYPE_CHECKING:
-    from wavecast.emulate.native import NativeKernel
 
-
-class Watch(Protocol):
+class LaunchWatch(Protocol):
     """One launch being watched.
 
     `workgroups` are the numbers (int64, x fastest) of the only workgroups to run, None for all.
@@ -48,7 +46,7 @@ class Mode(Protocol):
 
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
-    ) -> Watch:
+    ) -> LaunchWatch:
         """Prepare for a launch that may touch `ranges` (first and end host addresses; the first
         range is the argument segment)."""
         ...
@@ -74,14 +72,14 @@ class Modes:
 
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
-    ) -> Watch:
+    ) -> LaunchWatch:
         return Watches([mode.watch(native, launch, ranges) for mode in self.modes])
 
 
-class Watches(Watch):
+class Watches(LaunchWatch):
     """One launch watched by several modes."""
 
-    def __init__(self, watches: Sequence[Watch]) -> None:
+    def __init__(self, watches: Sequence[LaunchWatch]) -> None:
         self.watches = watches
         chosen = [watch.workgroups for watch in watches if watch.workgroups is not None]
         assert len(chosen) <= 1
@@ -96,4 +94,4 @@ class Watches(Watch):
             watch.close(failed=failed)
 
 
-__all__ = ["Mode", "Modes", "Watch", "Watches"]
+__all__ = ["LaunchWatch", "Mode", "Modes", "Watches"]

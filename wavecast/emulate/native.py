@@ -7,154 +7,32 @@ someone asks for instructions, to word an error.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
 from llvmlite import binding, ir
 
 from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
+from wavecast.emulate.compiled import FUNCTION, Compiled, Improvement, NativeKernel
 from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower.emitter import KernelInput
 from wavecast.emulate.lower.kernel import KernelLowering
 from wavecast.emulate.lower.mode import machine_of
+from wavecast.emulate.lower.operands import uses_apertures
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.mode import Mode
-from wavecast.emulate.processor import load_object, processor
-from wavecast.isa.program import Kernel, KernelArgument, KernelDescriptor, first_block
+from wavecast.emulate.processor import processor
+from wavecast.isa.program import Kernel, KernelDescriptor, first_block
 from wavecast.isa.registers import AGPRS, VGPRS
 
-_FUNCTION = "wave"
 _LEVEL = 1
 _SECONDS = 0.0004
 """Seconds it takes to compile an instruction well, about."""
 _DYNAMIC_STACK = 16384
 """Bytes of scratch per lane for a stack of unknown depth; hardware takes what the runtime set."""
-
-
-class NativeKernel:
-    """Machine code of one kernel for this host, which better code may replace while it runs.
-
-    `address` is that of `i32 wave(ptr state, ptr context)`.
-    """
-
-    def __init__(self, compiled: Compiled, parse: Callable[[], Kernel]) -> None:
-        self.target = compiled.target
-        self.descriptor = compiled.descriptor
-        self.layout = compiled.layout
-        self.instructions = compiled.instructions
-        self.data = _placed(compiled)
-        """The data of the code object, uint8; kernels may write to it."""
-        self.improvement: Improvement | None = None
-        self._parse = parse
-        self._owners: list[Any] = []
-        self.address = 0
-        self.replace_code(compiled)
-
-    def replace_code(self, compiled: Compiled) -> None:
-        """Bring code into this process; waves that start or go on use it from then on.
-
-        Raises runtime.Missing.
-        """
-        runtime.provide(compiled.outlined)
-        owner = load_object(compiled.code)
-        self._owners.append(owner)
-        self.address = owner.get_function_address(_FUNCTION)
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        """The kernel's program, parsed when it is first asked for."""
-        return self._parse()
-
-    def worked(self, seconds: float) -> None:
-        """Note how long the code ran."""
-        improvement = self.improvement  # the thread that improves may take it away
-        if improvement is not None:
-            improvement.worked(seconds)
-
-
-class Improvement:
-    """Better code for a kernel, made by a thread once the kernel has run for `after` seconds."""
-
-    def __init__(
-        self, native: NativeKernel, improve: Callable[[NativeKernel], None], after: float
-    ) -> None:
-        self._native = native
-        self._improve = improve
-        self._left = after
-        self._lock = threading.Lock()
-        self.thread: threading.Thread | None = None
-
-    def worked(self, seconds: float) -> None:
-        """Note how long the kernel ran."""
-        self._left -= seconds
-        if self._left < 0 and self.thread is None:
-            with self._lock:
-                if self.thread is None:
-                    self.thread = threading.Thread(target=self._run, name="wavecast-improvement")
-                    self.thread.start()
-
-    def _run(self) -> None:
-        self._improve(self._native)
-        self._native.improvement = None
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """What is kept of a translation: an object file that defines `wave`, the outlined functions it
-    is linked against, and what a launch must know of the kernel."""
-
-    target: str
-    descriptor: KernelDescriptor
-    layout: WaveLayout
-    code: bytes
-    outlined: tuple[str, ...]
-    instructions: int
-    data: bytes = b""
-    addresses: tuple[tuple[int, int], ...] = ()
-    """Places in the data that hold addresses of data: (offset, offset of what they point to)."""
-
-    def load(self, parse: Callable[[], Kernel]) -> NativeKernel:
-        """Bring the code into this process. Raises runtime.Missing."""
-        return NativeKernel(self, parse)
-
-    def packed(self) -> dict[str, object]:
-        """As plain values for the cache."""
-        return asdict(self)
-
-    @classmethod
-    def unpacked(cls, value: object) -> Compiled | None:
-        """From plain values; None where they are not those of a translation."""
-        if not isinstance(value, dict):
-            return None
-        try:
-            fields = dict(value["descriptor"])
-            arguments = tuple(KernelArgument(**argument) for argument in fields.pop("arguments"))
-            return cls(
-                value["target"],
-                KernelDescriptor(arguments=arguments, **fields),
-                WaveLayout(**value["layout"]),
-                value["code"],
-                tuple(value["outlined"]),
-                int(value["instructions"]),
-                value["data"],
-                tuple((place, to) for place, to in value["addresses"]),
-            )
-        except (KeyError, TypeError):
-            return None
-
-
-def _placed(compiled: Compiled) -> np.ndarray:
-    """A kernel's data in memory, its addresses filled in."""
-    data = np.frombuffer(bytearray(compiled.data), np.uint8)
-    for place, to in compiled.addresses:
-        data[place : place + 8].view(np.uint64)[0] = data.ctypes.data + to
-    return data
 
 
 def layout_of(kernel: Kernel) -> WaveLayout:
@@ -251,17 +129,16 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = Fa
     module.data_layout = str(machine.target_data)
     layout = layout_of(kernel)
     observer = mode.observer(kernel) if mode is not None else None
-    KernelLowering(
-        kernel.program,
-        layout,
-        machine_of(kernel.program.target, kernel.descriptor),
-        module,
-        host.strip_lanes,
-        _FUNCTION,
-        observer,
-        first_block(kernel.program, kernel.descriptor),
-        quick,
-    ).build()
+    given = KernelInput(
+        program=kernel.program,
+        layout=layout,
+        strip=min(host.strip_lanes, layout.lanes),
+        first=first_block(kernel.program, kernel.descriptor),
+        quick=quick,
+        apertures=uses_apertures(kernel.program),
+    )
+    mode_register = machine_of(kernel.program.target, kernel.descriptor)
+    KernelLowering(given, mode_register, module, FUNCTION, observer).build()
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
     if not quick:
@@ -299,4 +176,4 @@ def _optimise(module: binding.ModuleRef, machine: binding.TargetMachine) -> None
             passes.run(function, builder)
 
 
-__all__ = ["Compiled", "NativeKernel", "compile_kernel", "native_kernel", "translate"]
+__all__ = ["compile_kernel", "native_kernel", "translate"]

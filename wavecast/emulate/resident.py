@@ -17,14 +17,13 @@ from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault, initial
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.native import NativeKernel
 from wavecast.emulate.processor import load_object, processor
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
-from wavecast.isa.table.memory_forms import memory_form
 
 NONE_LEFT, UNDER_WAY, BROKEN = 0, 1, 2
 """What the native loop returns."""
@@ -39,7 +38,7 @@ _WAITING: Final = 2
 
 
 @dataclass(frozen=True)
-class Grid:
+class LaunchGrid:
     """What the workgroups of a launch share. `budget`: instructions each wave may execute, after
     which it ends if `cut`; `chosen`: the numbers of the only workgroups to run."""
 
@@ -88,7 +87,7 @@ class Grid:
 class Resident:
     """Room for one workgroup at a time. Raises ExecutionError when memory does not suffice."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: LaunchGrid) -> None:
         self.grid = grid
         setup, native = grid.setup, grid.native
         waves, words = setup.waves, grid.wave_words
@@ -242,7 +241,7 @@ def _alignment(instruction: Instruction) -> int:
     memory = instruction.memory
     if memory is None or memory.kind is not MemoryKind.ATOMIC:
         return 1
-    return memory.bytes // memory_form(instruction.opcode).places
+    return memory.bytes // instruction.opcode.memory_form.offsets
 
 
 @lru_cache(maxsize=1)
@@ -261,4 +260,4 @@ def _compiled_scheduler() -> bytes:
     return processor().machine(2).emit_object(module)
 
 
-__all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "Grid", "Resident"]
+__all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "LaunchGrid", "Resident"]

@@ -11,18 +11,26 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from wavecast.arch import capabilities
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import VECTOR_MEMORY_FORMS, MemoryKind, Role, Space
+from wavecast.isa.opcode import (
+    VECTOR_MEMORY_FORMS,
+    MemoryKind,
+    Opcode,
+    OpcodeFlag,
+    Role,
+    Space,
+)
 from wavecast.isa.registers import AGPRS, EXEC, SCC, VGPRS
-from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.targets import isa_target
 
 _VECTOR: Final = VGPRS | AGPRS
 _DMA: Final = frozenset({MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS})
 
 LIMITS: Final[dict[str, dict[str, int]]] = {
-    "gfx9": {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7},
-    "gfx11": {"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7},
-    "gfx12": {
+    "combined": {"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7},
+    "stores_apart": {"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7},
+    "separate": {
         "loadcnt": 63,
         "storecnt": 63,
         "dscnt": 63,
@@ -32,7 +40,7 @@ LIMITS: Final[dict[str, dict[str, int]]] = {
         "tensorcnt": 63,
     },
 }
-"""Generation -> counter -> the most it counts; an instruction that would count further is not
+"""Set of counters -> counter -> the most it counts; an instruction that would count further is not
 issued before (AMD, rocm-systems pull request 10926 on rocjitsu's wait check)."""
 
 
@@ -53,7 +61,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class CounterEvent:
     """One count of one instruction: `writes` are the registers that change by its completion,
     `holds` those it may still read until then."""
 
@@ -63,32 +71,36 @@ class Event:
 
 
 @cache
-def generation_of(target: str) -> str:
-    """`gfx9`, `gfx11` or `gfx12`: the target's set of counters."""
-    name = isa_target(target)
-    return next(found for found in ("gfx9", "gfx11", "gfx12+") if name in TARGET_SETS[found])[:5]
+def counter_set(target: str) -> str:
+    """The target's set of counters, a key of `LIMITS`. Raises UsageError and UnknownName as
+    `isa_target`."""
+    return capabilities(isa_target(target)).wait_counters
 
 
-_GFX9_VECTOR = Queue("vmcnt", "vector memory", writes_in_order=True)
-_GFX11_LOAD = Queue("vmcnt", "load", writes_in_order=True)
-_GFX12_LOAD = Queue("loadcnt", "load")
-_LOADS = {"gfx9": _GFX9_VECTOR, "gfx11": _GFX11_LOAD, "gfx12": _GFX12_LOAD}
+_VECTOR_MEMORY = Queue("vmcnt", "vector memory", writes_in_order=True)
+_LOAD_WITHOUT_STORES = Queue("vmcnt", "load", writes_in_order=True)
+_SEPARATE_LOAD = Queue("loadcnt", "load")
+_LOADS = {
+    "combined": _VECTOR_MEMORY,
+    "stores_apart": _LOAD_WITHOUT_STORES,
+    "separate": _SEPARATE_LOAD,
+}
 _STORES = {
-    "gfx9": _GFX9_VECTOR,
-    "gfx11": Queue("vscnt", "store"),
-    "gfx12": Queue("storecnt", "store"),
+    "combined": _VECTOR_MEMORY,
+    "stores_apart": Queue("vscnt", "store"),
+    "separate": Queue("storecnt", "store"),
 }
 _SCRATCH_STORES = {
-    "gfx9": _GFX9_VECTOR,
-    "gfx11": Queue("vscnt", "scratch store"),
-    "gfx12": Queue("storecnt", "scratch store"),
+    "combined": _VECTOR_MEMORY,
+    "stores_apart": Queue("vscnt", "scratch store"),
+    "separate": Queue("storecnt", "scratch store"),
 }
 _LDS = {
-    "gfx9": Queue("lgkmcnt", "LDS"),
-    "gfx11": Queue("lgkmcnt", "LDS"),
-    "gfx12": Queue("dscnt", "LDS"),
+    "combined": Queue("lgkmcnt", "LDS"),
+    "stores_apart": Queue("lgkmcnt", "LDS"),
+    "separate": Queue("dscnt", "LDS"),
 }
-_SCALAR_COUNTER = {"gfx9": "lgkmcnt", "gfx11": "lgkmcnt", "gfx12": "kmcnt"}
+_SCALAR_COUNTER = {"combined": "lgkmcnt", "stores_apart": "lgkmcnt", "separate": "kmcnt"}
 _SCALAR = {
     name: Queue(counter, "scalar", unordered=True) for name, counter in _SCALAR_COUNTER.items()
 }
@@ -99,75 +111,77 @@ _FLAT = {
 }
 _GDS = {
     name: (Queue(counter, "GDS"), Queue("expcnt", "GDS"))
-    for name, counter in (("gfx9", "lgkmcnt"), ("gfx11", "lgkmcnt"))
+    for name, counter in (("combined", "lgkmcnt"), ("stores_apart", "lgkmcnt"))
 }
 _ASYNC = Queue("asynccnt", "async")
 _TENSOR = Queue("tensorcnt", "tensor")
-_CACHE = {
-    "global_inv": _GFX12_LOAD,
-    "global_wb": _STORES["gfx12"],
-    "global_wbinv": _STORES["gfx12"],
-    "buffer_wbl2": Queue("vmcnt", "write-back"),
-}
-"""Cache control that a counter follows."""
-_BARRIER_STATE: Final = frozenset(
-    {"s_barrier_leave", "s_barrier_signal_isfirst", "s_get_barrier_state"}
-)
-"""Rows that ask the barrier unit; the answer comes as that of a scalar load does."""
+_WRITE_BACKS = {"combined": Queue("vmcnt", "write-back"), "separate": _STORES["separate"]}
+"""Cache control that is counted with stores."""
 
 
-def events(decoded: Decoded, target: str) -> tuple[Event, ...]:
+def events(decoded: Decoded, target: str) -> tuple[CounterEvent, ...]:
     """What `decoded` counts in, one event per counter; empty where nothing is outstanding after it.
 
     SCC written by `s_barrier_signal_isfirst` is left out: the wait for the barrier covers it.
     """
-    generation = generation_of(target)
+    counters = counter_set(target)
     row = decoded.opcode
     form, memory = row.form, decoded.memory
     if form == "SMEM":
         if row.role is Role.PREFETCH:
             return ()
-        return (Event(_SCALAR[generation], decoded.writes),)
+        return (CounterEvent(_SCALAR[counters], decoded.writes),)
     if form == "TENSOR":
-        return (Event(_TENSOR),)
-    if row.name in _CACHE:
-        return (Event(_CACHE[row.name]),)
+        return (CounterEvent(_TENSOR),)
+    if row.role is Role.CACHE:
+        return _cache(row, counters)
     if row.role is Role.MESSAGE:
-        return (Event(_MESSAGE[generation], decoded.writes),)
-    if row.name in _BARRIER_STATE:
-        return (Event(_SCALAR[generation], decoded.writes & ~SCC),)
+        return (CounterEvent(_MESSAGE[counters], decoded.writes),)
+    if OpcodeFlag.BARRIER_QUERY in row.flags:
+        return (CounterEvent(_SCALAR[counters], decoded.writes & ~SCC),)
     if memory is None:
         return ()
     if memory.space is Space.LDS:
-        return _lds(decoded, generation)
+        return _lds(decoded, counters)
     if form in VECTOR_MEMORY_FORMS:
-        return _vector_memory(decoded, generation)
+        return _vector_memory(decoded, counters)
     return ()
 
 
-def _lds(decoded: Decoded, generation: str) -> tuple[Event, ...]:
+def _cache(row: Opcode, counters: str) -> tuple[CounterEvent, ...]:
+    if OpcodeFlag.LOAD_COUNTED in row.flags:
+        return (CounterEvent(_LOADS[counters]),)
+    if OpcodeFlag.STORE_COUNTED in row.flags:
+        return (CounterEvent(_WRITE_BACKS[counters]),)
+    return ()
+
+
+def _lds(decoded: Decoded, counters: str) -> tuple[CounterEvent, ...]:
     writes = decoded.writes & _VECTOR
-    if "gds" in decoded.modifiers and generation in _GDS:
-        counted, held = _GDS[generation]
-        return (Event(counted, writes), Event(held, 0, decoded.reads & (_VECTOR | EXEC)))
-    return (Event(_LDS[generation], writes),)
+    if "gds" in decoded.modifiers and counters in _GDS:
+        counted, held = _GDS[counters]
+        return (
+            CounterEvent(counted, writes),
+            CounterEvent(held, 0, decoded.reads & (_VECTOR | EXEC)),
+        )
+    return (CounterEvent(_LDS[counters], writes),)
 
 
-def _vector_memory(decoded: Decoded, generation: str) -> tuple[Event, ...]:
+def _vector_memory(decoded: Decoded, counters: str) -> tuple[CounterEvent, ...]:
     memory = decoded.memory
     assert memory is not None
     writes = decoded.writes & _VECTOR
     if memory.kind in _DMA:
-        return (Event(_GFX9_VECTOR if generation == "gfx9" else _ASYNC),)
+        return (CounterEvent(_VECTOR_MEMORY if counters == "combined" else _ASYNC),)
     if memory.space is Space.FLAT:
-        if generation == "gfx9":
-            return (Event(_FLAT["vmcnt"], writes), Event(_FLAT["lgkmcnt"], writes))
-        vector = _LOADS[generation] if writes else _SCRATCH_STORES[generation]
-        return (Event(vector, writes), Event(_LDS[generation], writes))
+        if counters == "combined":
+            return (CounterEvent(_FLAT["vmcnt"], writes), CounterEvent(_FLAT["lgkmcnt"], writes))
+        vector = _LOADS[counters] if writes else _SCRATCH_STORES[counters]
+        return (CounterEvent(vector, writes), CounterEvent(_LDS[counters], writes))
     if writes:
-        return (Event(_LOADS[generation], writes),)
+        return (CounterEvent(_LOADS[counters], writes),)
     stores = _SCRATCH_STORES if memory.space is Space.SCRATCH else _STORES
-    return (Event(stores[generation]),)
+    return (CounterEvent(stores[counters]),)
 
 
-__all__ = ["LIMITS", "Event", "Queue", "events", "generation_of"]
+__all__ = ["LIMITS", "CounterEvent", "Queue", "counter_set", "events"]

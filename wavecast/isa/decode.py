@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
+from wavecast.arch import capabilities
 from wavecast.errors import nearest_names
 from wavecast.isa import table
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryEffect, MemoryKind, Opcode, OperandKind, OperandRole
 from wavecast.isa.operand import OperandError, parse_operand, print_operand
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
-from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.targets import isa_target
 
 # bound once: looking an enum member up costs ten times what comparing it does
 _READ_WRITE = Access.READ_WRITE
@@ -166,7 +167,7 @@ class Decoder:
 
 def wave_lanes_of(target: str) -> int:
     """The wave size code of `target` has unless its descriptor says otherwise."""
-    return 64 if isa_target(target) in TARGET_SETS["gfx9"] else 32
+    return capabilities(isa_target(target)).default_wave_size
 
 
 def _returns(modifiers: dict[str, str]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from wavecast.arch import capabilities
 from wavecast.errors import InputError
 
 SIZE: Final = 64
@@ -62,9 +63,6 @@ _PRELOAD: Final[tuple[Field, ...]] = (
     ("user_sgpr_kernarg_preload_length", 0, 7),
     ("user_sgpr_kernarg_preload_offset", 7, 9),
 )
-_UNIFIED_VGPRS: Final = frozenset({"gfx90a", "gfx940", "gfx941", "gfx942", "gfx950"})
-_ARCHITECTED_SCRATCH: Final = frozenset({"gfx940", "gfx941", "gfx942", "gfx950"})
-"""Targets before gfx11 whose scratch base the hardware sets up; from gfx11 on all do."""
 
 
 def decode(data: bytes, processor: str) -> dict[str, int]:
@@ -72,56 +70,48 @@ def decode(data: bytes, processor: str) -> dict[str, int]:
     if len(data) != SIZE:
         raise InputError(f"kernel descriptor has {len(data)} bytes, not {SIZE}")
     lds, scratch, kernarg, _, rsrc3, rsrc1, rsrc2, properties, preload = _LAYOUT.unpack(data)
-    generation = _generation(processor)
+    able = capabilities(processor)
+    version = able.kernel_descriptor
     wave32 = bool(properties >> 10 & 1)
     found = {
         "group_segment_fixed_size": lds,
         "private_segment_fixed_size": scratch,
         "kernarg_size": kernarg,
-        "user_sgpr_count": _bits(rsrc2, 1, 6 if processor.startswith("gfx125") else 5),
+        "user_sgpr_count": _bits(rsrc2, 1, able.user_sgpr_count_bits),
         "next_free_vgpr": (_bits(rsrc1, 0, 6) + 1) * vgpr_granule(processor, wave32),
     }
     found |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
-    if generation >= 10:
+    if version >= 10:
         found["wavefront_size32"] = int(wave32)
         found |= _fields(rsrc1, _RSRC1_GFX10)
-    if processor.startswith("gfx125"):
-        del found["workgroup_processor_mode"]  # the target has compute units only
-    found |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if generation < 12 else _RSRC1_GFX12)
-    if generation >= 11 or processor in _ARCHITECTED_SCRATCH:
+        if not able.wgp_mode:
+            del found["workgroup_processor_mode"]
+    found |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if version < 12 else _RSRC1_GFX12)
+    if able.architected_scratch:
         found["enable_private_segment"] = _bits(rsrc2, 0, 1)
     else:
         found["system_sgpr_private_segment_wavefront_offset"] = _bits(rsrc2, 0, 1)
         found |= _fields(properties, _ABSOLUTE_SCRATCH)
-    if processor in _UNIFIED_VGPRS:
+    if able.unified_vgprs:
         found["accum_offset"] = (_bits(rsrc3, 0, 6) + 1) * 4
         found["tg_split"] = _bits(rsrc3, 16, 1)
-    if processor in _UNIFIED_VGPRS or processor.startswith("gfx125"):
+    if able.kernarg_preload:
         found |= _fields(preload, _PRELOAD)
-    if generation in (10, 11):
+    if version in (10, 11):
         found["shared_vgpr_count"] = _bits(rsrc3, 0, 4)
-    if generation == 11:
+    if version == 11:
         found["inst_pref_size"] = _bits(rsrc3, 4, 6)
-    if generation >= 12:
+    if version >= 12:
         found["inst_pref_size"] = _bits(rsrc3, 4, 8)
-    if processor.startswith("gfx125"):
+    if able.named_barriers:
         found["named_barrier_count"] = _bits(rsrc3, 14, 3)
     return found
 
 
 def vgpr_granule(processor: str, wave32: bool) -> int:
     """Encoding granule of the VGPR count (not the allocation granule)."""
-    if processor.startswith("gfx125"):
-        return 16
-    if processor in _UNIFIED_VGPRS:
-        return 8
-    return 8 if wave32 else 4
-
-
-def _generation(processor: str) -> int:
-    """9 for gfx90a, 11 for gfx1100: what stands before the last two digits."""
-    digits = processor.removeprefix("gfx").split("-", 1)[0]
-    return int(digits[:2] if len(digits) == 4 or not digits.startswith("9") else digits[:1])
+    of_wave32, of_wave64 = capabilities(processor).vgpr_encoding_granule
+    return of_wave32 if wave32 else of_wave64
 
 
 def _bits(word: int, low: int, width: int) -> int:

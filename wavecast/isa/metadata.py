@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from wavecast.arch import capabilities
 from wavecast.errors import InputError, ParseError
 from wavecast.isa import elf, kernel_code, symbols
 from wavecast.isa.program import KernelArgument, KernelDescriptor
@@ -238,7 +239,7 @@ def _architectural(total: int, agprs: int, offset: int | None, exact: int | None
 def _wave_size(directives: Mapping[str, int], processor: str) -> int:
     if "wavefront_size32" in directives:
         return 32 if directives["wavefront_size32"] else 64
-    return 64 if processor.startswith("gfx9") else 32
+    return capabilities(processor).default_wave_size
 
 
 def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final
 
 VECTOR_FORMS: Final = frozenset({"VOP1", "VOP2", "VOP3", "VOPC", "VOP3P", "MFMA", "WMMA"})
@@ -117,6 +117,128 @@ class Role(Enum):
     PREFETCH = "prefetch"
 
 
+class OpcodeFlag(StrEnum):
+    """A fact of one or a few instructions that no other column of the table gives.
+
+    The value is the word of the table. Sources: AMD instruction set architecture guides, entries of
+    the instructions; LLVM GCNHazardRecognizer.cpp for those that only matter to hazards.
+    """
+
+    ARRIVE = "arrive"
+    """The wave tells the others of its workgroup that it has reached the barrier."""
+    AWAIT = "await"
+    """The wave stops until the others of its workgroup have reached the barrier."""
+    BARRIER_QUERY = "barrier_query"
+    """Asks the barrier unit; the answer comes back and is counted like a scalar load."""
+    LOAD_COUNTED = "load_counted"
+    """Cache control that is counted with loads."""
+    STORE_COUNTED = "store_counted"
+    """Cache control that is counted with stores."""
+    PRIORITY = "priority"
+    """Sets the priority the wave issues with."""
+    SLEEP = "sleep"
+    """The wave issues nothing for the clocks its operand gives."""
+    TRAP = "trap"
+    TRAP_RETURN = "trap_return"
+    GETPC = "getpc"
+    """Reads the program counter."""
+    CLOCK = "clock"
+    """Reads the cycle counter of the shader."""
+    GETREG = "getreg"
+    """Reads a field of a hardware register."""
+    SETREG = "setreg"
+    """Writes a field of a hardware register."""
+    ROUND_MODE = "round_mode"
+    """Writes MODE[3:0]."""
+    DENORM_MODE = "denorm_mode"
+    """Writes MODE[7:4]."""
+    VGPR_MSB = "vgpr_msb"
+    """Sets the upper bits of vector register numbers; LLVM prints the complete numbers."""
+    INDEX_ON = "index_on"
+    """Starts VGPR indexing (gfx9)."""
+    INDEX_OFF = "index_off"
+    INDEX_MODE = "index_mode"
+    """Sets which operands VGPR indexing applies to."""
+    INDEX_VALUE = "index_value"
+    """Sets the index of VGPR indexing."""
+    M0_SOURCE = "m0_source"
+    """Adds M0 to the number of the source register."""
+    M0_DEST = "m0_dest"
+    """Adds M0 to the number of the destination register."""
+    M0_DEST_HIGH = "m0_dest_high"
+    """Adds M0[25:16] to the number of the destination register."""
+    MOVE = "move"
+    """Copies one source to a vector register."""
+    CHOICE = "choice"
+    """The result is one of several values: a select, a minimum, a maximum or a median."""
+    HIGH_PRODUCT = "high_product"
+    """The upper half of an integer product; compilers divide by constants with it."""
+    DIVISION = "division"
+    """A step of a division whose result v_div_fixup replaces for special operands."""
+    LANE_READ = "lane_read"
+    """Reads one lane of a vector register into a scalar register."""
+    LANE_WRITE = "lane_write"
+    """Writes one lane of a vector register."""
+    PERMLANE = "permlane"
+    """Exchanges vector registers between lanes in the vector unit."""
+    PART_WRITE = "part_write"
+    """The result passes the selector that places it in part of its register."""
+    M0_HAZARD = "m0_hazard"
+    """Needs a wait state after a scalar write of M0 on gfx9."""
+    WAIT_ALU = "wait_alu"
+    """Waits for vector and scalar arithmetic; its immediate has a field per dependency counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitField:
+    """One counter of a wait's immediate: its bits as (first, width), the least significant part
+    first. With `optional` a field of all ones does not wait."""
+
+    counter: str
+    parts: tuple[tuple[int, int], ...]
+    optional: bool = False
+
+    def value(self, immediate: int) -> int:
+        """The field's value in an immediate."""
+        found, moved = 0, 0
+        for first, width in self.parts:
+            found |= (immediate >> first & (1 << width) - 1) << moved
+            moved += width
+        return found
+
+    @property
+    def ones(self) -> int:
+        """The field's largest value."""
+        return (1 << sum(width for _, width in self.parts)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryForm:
+    """How a memory row addresses memory and places its data in registers.
+
+    `operation`: what an atomic does ("" for other rows and for atomics without a name here).
+    `comparand_first`: the comparand of an LDS compare-and-store is its first data operand (gfx9;
+    the second one from gfx11 on). `high`: sub-dword data is in the upper half of its register.
+    `offsets`: 2 where two elements have an offset each, counted in elements times `stride`.
+    `transpose`: bits of the elements a transposing load exchanges between lanes. `exchange`: how
+    lanes exchange dwords. `by_lane`: the address is the lane number times four. `formatted`: data
+    is converted by the descriptor's format. `block`: M0 chooses registers. `sign_extended`: a load
+    to LDS extends its data by the sign.
+    """
+
+    operation: str = ""
+    comparand_first: bool = False
+    high: bool = False
+    offsets: int = 1
+    stride: int = 1
+    transpose: int = 0
+    exchange: str = ""
+    by_lane: bool = False
+    formatted: bool = False
+    block: bool = False
+    sign_extended: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixShape:
     """D = A·B + C of a matrix instruction: M x N x K, `blocks` independent products.
@@ -149,6 +271,7 @@ class Opcode:
     a target that is missing there does not have the instruction. `implicit_reads` and
     `implicit_writes` are register names (`scc`, `vcc`, `exec`, `m0`). `flops` counts useful
     floating-point operations per lane (an FMA is 2); matrix instructions carry theirs in `matrix`.
+    `waits` are the fields of a wait's immediate; `waits_for_all` a wait for every counter.
     """
 
     name: str
@@ -163,6 +286,10 @@ class Opcode:
     control: Control = Control.NONE
     role: Role = Role.NONE
     matrix: MatrixShape | None = None
+    memory_form: MemoryForm = MemoryForm()
+    flags: frozenset[OpcodeFlag] = frozenset()
+    waits: tuple[WaitField, ...] = ()
+    waits_for_all: bool = False
 
     @property
     def is_vector(self) -> bool:

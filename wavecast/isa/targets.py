@@ -59,8 +59,3 @@ def isa_target(processor: str) -> str:
             )
         raise UnknownName("AMD target", processor, (*TARGETS, *_SAME_ISA))
     return name
-
-
-def is_gfx9(target: str) -> bool:
-    """True for the CDNA targets (wave64, combined vmcnt, accumulation registers)."""
-    return isa_target(target) in TARGET_SETS["gfx9"]

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.analyze.occupancy import Demand, occupancy
+from wavecast.analyze.occupancy import ResourceDemand, occupancy
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_descriptor
@@ -126,7 +126,7 @@ def _layout(
     limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
     lds = descriptor.lds_bytes + launch.dynamic_lds
     fits = occupancy(
-        limits, Demand(descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds, threads)
+        limits, ResourceDemand(descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds, threads)
     )
     number = int(np.prod([int(n) for n in launch.grid]))
     resident = max(1, fits.workgroups)

@@ -12,7 +12,6 @@ from wavecast.arch import Device
 from wavecast.emulate.trace.mode import lds_banks
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.model.cache import accesses as path
 from wavecast.model.cache.accesses import Instructions
 from wavecast.model.cache.order import positions
@@ -51,7 +50,7 @@ class Table:
             memory, index = instruction.memory, instruction.index
             if memory is None:
                 continue
-            places[index] = memory_form(instruction.opcode).places
+            places[index] = instruction.opcode.memory_form.offsets
             kind = _KINDS.get(memory.kind, path.LOAD)
             width = max(1, memory.bytes // int(places[index]))
             kinds[:, index] = _PATHS.get(memory.space, path.VECTOR), kind, width

@@ -21,8 +21,8 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.check.mode import CheckMode
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.launch import Emulator
-from wavecast.emulate.native import NativeKernel
 from wavecast.integrations.torch_cpu import emulated_cuda
 from wavecast.integrations.triton.execute import ExecutingHooks
 from wavecast.integrations.triton.session import device_facts

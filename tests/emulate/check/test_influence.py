@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, Source
+from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, UndefinedSource
 from wavecast.isa import semantics, table
 from wavecast.isa.opcode import Access, Opcode, OperandKind
 from wavecast.isa.semantics.integers import IntegerOps
@@ -66,7 +66,7 @@ def _source(index: int, bits: int, first: int = 0) -> Bits:
     pieces = range(0, bits, 16)
     return Bits(
         {
-            Source(100 * index + first + piece // 16, Reach.OWN): (0xFFFF << piece)
+            UndefinedSource(100 * index + first + piece // 16, Reach.OWN): (0xFFFF << piece)
             & ((1 << bits) - 1)
             for piece in pieces
         }
@@ -111,7 +111,7 @@ def _check(row: Opcode, seed: int) -> None:
         flipped = random_.randrange(bits)
         changed = values.copy()
         changed[index] ^= 1 << flipped
-        source = Source(100 * index + flipped // 16, Reach.OWN)
+        source = UndefinedSource(100 * index + flipped // 16, Reach.OWN)
         for old, new, seen in zip(before, result(changed), depends, strict=True):
             if isinstance(old, int) and isinstance(new, int):
                 missing = (old ^ new) & ~seen.depends.get(source, 0)
@@ -141,7 +141,7 @@ def test_what_changes_a_result_is_among_its_dependencies(form: str) -> None:
 def test_dependencies_are_no_wider_than_they_need_be() -> None:
     ops = InfluenceOps(Machine(), 64)
     value = _source(0, 32)
-    low, high = Source(0, Reach.OWN), Source(1, Reach.OWN)
+    low, high = UndefinedSource(0, Reach.OWN), UndefinedSource(1, Reach.OWN)
     assert ops.and_(value, ops.const(0xFFFF, 32), 32).depends == {low: 0xFFFF}
     assert ops.shl(value, ops.const(16, 32), 32).depends == {low: 0xFFFF0000}
     assert ops.lshr(value, ops.const(24, 32), 32).depends == {high: 0xFF}

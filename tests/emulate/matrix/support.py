@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import binding, ir
 
 from wavecast.emulate.lower.values import PTR
-from wavecast.emulate.matrix.formats import Float, Integer, Special
+from wavecast.emulate.matrix.formats import FloatElement, Integer, Special
 from wavecast.emulate.matrix.function import matrix_function
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.layouts import Placement
@@ -131,7 +131,7 @@ def matrix_rows(target: str) -> list[Opcode]:
 
 
 @cache
-def values(kind: Float | Integer) -> np.ndarray:
+def values(kind: FloatElement | Integer) -> np.ndarray:
     """The value of every encoding of a format of at most 16 bits, as float64."""
     raw = np.arange(1 << kind.bits)
     if isinstance(kind, Integer):
@@ -168,7 +168,9 @@ def encode(found: np.ndarray, element: str) -> np.ndarray:
     return bits
 
 
-def small_values(random: np.random.Generator, kind: Float | Integer, shape: Any) -> tuple[Any, Any]:
+def small_values(
+    random: np.random.Generator, kind: FloatElement | Integer, shape: Any
+) -> tuple[Any, Any]:
     """Random encodings with values that are multiples of 1/4 up to 6 in size, and the values."""
     if kind.bits >= 32:
         found = random.integers(-24, 25, shape) / 4.0

@@ -13,8 +13,8 @@ from llvmlite import ir
 from tests.emulate.matrix.support import compile_module, encode, values
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.emulate.matrix import formats
-from wavecast.emulate.matrix.decode import Decoder
-from wavecast.emulate.matrix.formats import Float
+from wavecast.emulate.matrix.decode import ElementDecoder
+from wavecast.emulate.matrix.formats import FloatElement
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.loops import counted_loop
 
@@ -26,7 +26,7 @@ FORMATS = {
 }
 
 
-def convert(raw: np.ndarray, host: Host, emit: Callable[[Decoder, Any], Any]) -> np.ndarray:
+def convert(raw: np.ndarray, host: Host, emit: Callable[[ElementDecoder, Any], Any]) -> np.ndarray:
     """Apply an emitted conversion to u32 values."""
     module = ir.Module("decode")
     kind = ir.FunctionType(ir.VoidType(), [PTR, PTR])
@@ -36,7 +36,7 @@ def convert(raw: np.ndarray, host: Host, emit: Callable[[Decoder, Any], Any]) ->
     assert raw.size % WIDTH == 0
     with counted_loop(builder, raw.size, WIDTH) as index:
         value = load(builder, element(builder, function.args[0], index, I32), vector)
-        result = emit(Decoder(builder, host, WIDTH), value)
+        result = emit(ElementDecoder(builder, host, WIDTH), value)
         result = builder.bitcast(result, vector)
         place = builder.add(index, I64(0))
         builder.store(result, element(builder, function.args[1], place, I32), align=4)
@@ -79,7 +79,7 @@ def interesting_floats() -> np.ndarray:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize(("name", "element_type"), [("F16", "f16"), ("BF16", "bf16")])
 def test_rounding_to_sixteen_bits(name: str, element_type: str, host: Host) -> None:
-    kind: Float = FORMATS[name]
+    kind: FloatElement = FORMATS[name]
     bits = interesting_floats()
     found = convert(
         bits,
@@ -109,6 +109,6 @@ def test_rounding_to_xf32() -> None:
 
 def test_every_block_scale() -> None:
     raw = np.arange(256, dtype=np.uint32)
-    found = convert(raw | np.uint32(0x5A00), detect(), Decoder.to_scale).view(np.float32)
+    found = convert(raw | np.uint32(0x5A00), detect(), ElementDecoder.to_scale).view(np.float32)
     assert (found[:255] == 2.0 ** (np.arange(255) - 127.0)).all()
     assert np.isnan(found[255])

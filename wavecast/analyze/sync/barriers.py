@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from wavecast.analyze.sync.outstanding import Flow, State
+from wavecast.analyze.sync.outstanding import OutstandingFlow, OutstandingState
 from wavecast.isa.collector import no_collections
 from wavecast.isa.opcode import MemoryEffect, MemoryKind, Space
 from wavecast.isa.program import Program
@@ -24,14 +24,14 @@ def outstanding_at(program: Program) -> dict[int, tuple[int, ...]]:
     barriers = {item.index for item in instructions if arrives(item.decoded.opcode)}
     if not barriers:
         return {}
-    flow = Flow(program)
+    flow = OutstandingFlow(program)
     found: dict[int, tuple[int, ...]] = {}
     for block in program.blocks:
         entry = flow.entries[block.index]
         inside = [index for index in range(block.start, block.stop) if index in barriers]
         if entry is None or not inside:
             continue
-        state = State(entry)
+        state = OutstandingState(entry)
         steps = flow.steps[block.index]
         taken = 0
         for barrier in inside:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from wavecast.isa.counters import LIMITS, Event, Queue, events, generation_of
+from wavecast.isa.counters import LIMITS, CounterEvent, Queue, counter_set, events
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Control, Role
 from wavecast.isa.program import Program
@@ -30,18 +30,18 @@ Distances = list[dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OutstandingStep:
     """What one instruction does to the state: operations it issues, waits it performs.
 
     `issues` are (queue, event) and `waits` (queue, value) pairs, queues by their number.
     """
 
     index: int
-    issues: tuple[tuple[int, Event], ...] = ()
+    issues: tuple[tuple[int, CounterEvent], ...] = ()
     waits: tuple[tuple[int, int], ...] = ()
 
 
-class State:
+class OutstandingState:
     """Outstanding operations at one point of one walk through a block.
 
     `issued[q]` counts the operations of queue `q` seen so far, `scores[q]` maps an outstanding one
@@ -91,24 +91,24 @@ class State:
 _distance = itemgetter(1)
 
 
-class Flow:
+class OutstandingFlow:
     """The solved data flow of one program."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.limits: Final = LIMITS[generation_of(program.target)]
+        self.limits: Final = LIMITS[counter_set(program.target)]
         self.queues: list[Queue] = []
-        self.steps: list[list[Step]] = []
+        self.steps: list[list[OutstandingStep]] = []
         self.entries: list[Distances | None] = [None] * len(program.blocks)
         """Per block the state at its start; None where no path leads."""
-        self.effects: list[dict[int, Event]] = []
+        self.effects: list[dict[int, CounterEvent]] = []
         """Per queue: operation -> what it does there."""
         self._numbers: dict[Queue, int] = {}
-        self._events: dict[Decoded, tuple[tuple[int, Event], ...]] = {}
+        self._events: dict[Decoded, tuple[tuple[int, CounterEvent], ...]] = {}
         self._read_steps()
         self._solve()
 
-    def apply(self, state: State, step: Step) -> None:
+    def apply(self, state: OutstandingState, step: OutstandingStep) -> None:
         """Carry `state` over one instruction."""
         for queue, value in step.waits:
             state.wait(queue, value, unordered=self.queues[queue].unordered)
@@ -122,7 +122,7 @@ class Flow:
     def _read_steps(self) -> None:
         program = self.program
         waits: list[tuple[int, dict[str, int] | None]] = []
-        issues: dict[int, tuple[tuple[int, Event], ...]] = {}
+        issues: dict[int, tuple[tuple[int, CounterEvent], ...]] = {}
         known: dict[Decoded, dict[str, int]] = {}
         silent: set[int] = set()
         for instruction in program.instructions:
@@ -149,8 +149,8 @@ class Flow:
                         self.effects[number][instruction.index] = event
                 elif row.memory is None:
                     silent.add(id(row))
-        steps = [Step(index, issues=found) for index, found in issues.items()]
-        steps += [Step(index, waits=self._waited(counters)) for index, counters in waits]
+        steps = [OutstandingStep(index, issues=found) for index, found in issues.items()]
+        steps += [OutstandingStep(index, waits=self._waited(counters)) for index, counters in waits]
         steps.sort(key=lambda step: step.index)
         self.steps = [[] for _ in program.blocks]
         starts = [block.start for block in program.blocks]
@@ -193,7 +193,7 @@ class Flow:
             dirty.discard(block)
             entry = self.entries[block]
             assert entry is not None
-            state = State(entry)
+            state = OutstandingState(entry)
             for step in self.steps[block]:
                 self.apply(state, step)
             leaving = state.distances()
@@ -217,4 +217,4 @@ class Flow:
         return changed
 
 
-__all__ = ["Distances", "Flow", "State", "Step"]
+__all__ = ["Distances", "OutstandingFlow", "OutstandingState", "OutstandingStep"]

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.analyze.sync.outstanding import Flow, State, Step
+from wavecast.analyze.sync.outstanding import OutstandingFlow, OutstandingState, OutstandingStep
 from wavecast.analyze.sync.violation import Violation, listed
 from wavecast.isa.collector import no_collections
-from wavecast.isa.counters import Queue
+from wavecast.isa.counters import Queue, counter_set
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.program import Program
 from wavecast.isa.registers import register_names
-from wavecast.isa.table.memory_forms import memory_form
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 # bound once: looking an enum member up costs ten times what comparing it does
 _READ_WRITE = Access.READ_WRITE
@@ -34,7 +32,7 @@ def missing_waits(program: Program) -> tuple[Violation, ...]:
     one per instruction and counter, for the operation that needs the strongest wait. Memory itself
     is not followed: whether LDS is read before a load to LDS has filled it depends on addresses.
     """
-    flow = Flow(program)
+    flow = OutstandingFlow(program)
     if not flow.queues:
         return ()
     return tuple(
@@ -59,12 +57,12 @@ class _Clash:
 class _Walk:
     """One pass through a block with its entry state."""
 
-    def __init__(self, flow: Flow, block: int) -> None:
+    def __init__(self, flow: OutstandingFlow, block: int) -> None:
         entry = flow.entries[block]
         assert entry is not None
         self.flow = flow
         self.block = flow.program.blocks[block]
-        self.state = State(entry)
+        self.state = OutstandingState(entry)
         self.settled: dict[int, int] = {}
         """Operation -> registers of it already reported in this block."""
         self.written = self.held = 0
@@ -83,7 +81,7 @@ class _Walk:
                 self._take(step)
                 step = next(steps, None)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: OutstandingStep) -> None:
         self.flow.apply(self.state, step)
         for _, event in step.issues:
             self.settled.pop(step.index, None)
@@ -164,7 +162,7 @@ class _Walk:
 
 def wait_text(target: str, counter: str, value: int) -> str:
     """The instruction that waits until `counter` is at most `value`."""
-    if isa_target(target) in TARGET_SETS["gfx12+"]:
+    if counter_set(target) == "separate":
         return f"s_wait_{counter} {value:#x}"
     if counter in _OWN_INSTRUCTION:
         return f"s_waitcnt_{counter} null, {value:#x}"
@@ -214,7 +212,7 @@ def _half(decoded: Decoded, operand: Operand, role: OperandRole) -> str:
         return operand.half
     if role.kind is not OperandKind.VECTOR or not 0 < decoded.memory.bytes <= _HALF_BYTES:
         return operand.half
-    return "h" if memory_form(decoded.opcode).high else "l"
+    return "h" if decoded.opcode.memory_form.high else "l"
 
 
 __all__ = ["missing_waits", "wait_text"]

@@ -20,7 +20,7 @@ from wavecast.analyze.values.kinds import (
     origin_of,
     signed_offsets,
 )
-from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.integers import Integer, IntegerOps, Unknown, trailing_zeros
 from wavecast.isa.semantics.lanes import LaneOps, constant
 from wavecast.isa.semantics.machine import Machine
@@ -96,7 +96,7 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
         if selects and isinstance(operands[0], int):
             return operands[1] if operands[0] else operands[2]
         width = arguments[values] if len(arguments) > values else 32
-        bits = width.bits if isinstance(width, Format) else width
+        bits = width.bits if isinstance(width, FloatFormat) else width
         if known:
             arrays = [
                 constant(v, 1 if selects and not i else bits) if type(v) is int else v

@@ -29,6 +29,7 @@ from wavecast.analyze.values.steps import Steps
 from wavecast.analyze.values.walk import Walk
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.defuse import bits_of
+from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import KernelDescriptor, Loop, Program, first_block
 from wavecast.isa.semantics.integers import Integer, Unknown
 from wavecast.isa.semantics.machine import Machine
@@ -40,8 +41,8 @@ BUDGET: Final = 12_000
 
 EVERY_BUDGET: Final = 40_000
 """The same of a walk that sees every iteration."""
-_TURNING: Final = ("cndmask", "cselect", "mul_hi", "_min_", "_max_")
-"""Parts of the names of instructions that bend addresses in a loop: back to the start of a row."""
+_WRAPS: Final = frozenset({OpcodeFlag.CHOICE, OpcodeFlag.HIGH_PRODUCT})
+"""Flags of instructions that wrap addresses in a loop: back to the start of a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,12 +113,12 @@ def _bent_loops(program: Program, parts: Slices) -> list[Loop]:
         if any(other.header in loop.blocks and other is not loop for other in program.loops):
             continue
         traced = (
-            program.instructions[index].mnemonic
+            program.instructions[index].opcode.flags
             for block in loop.blocks
             for index in range(program.blocks[block].start, program.blocks[block].stop)
             if parts.addresses.member[index]
         )
-        if any(part in name for name in traced for part in _TURNING):
+        if any(flags & _WRAPS for flags in traced):
             found.append(loop)
     return found
 

@@ -14,23 +14,20 @@ in later turns.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
-from wavecast.isa.counters import events
+from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, Role
-from wavecast.isa.targets import TARGET_SETS, isa_target
 from wavecast.isa.waits import arrives, wait_counters
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 STREAMS: Final = 4
 DS, LOAD, STORE = range(3)
@@ -48,11 +45,10 @@ _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 
 def streams(target: str) -> dict[str, int]:
     """Counter name -> stream."""
-    if isa_target(target) in TARGET_SETS["gfx12+"]:
-        return {"dscnt": DS, "loadcnt": LOAD, "storecnt": STORE}
-    if isa_target(target) in TARGET_SETS["gfx9"]:
-        return {"lgkmcnt": DS, "vmcnt": LOAD}
-    return {"lgkmcnt": DS, "vmcnt": LOAD, "vscnt": STORE}
+    known = {"dscnt": DS, "lgkmcnt": DS, "loadcnt": LOAD, "vmcnt": LOAD}
+    known |= {"storecnt": STORE, "vscnt": STORE}
+    limits = LIMITS[counter_set(target)]
+    return {counter: stream for counter, stream in known.items() if counter in limits}
 
 
 def issues(instruction: Instruction, target: str) -> tuple[int, ...]:
@@ -81,75 +77,75 @@ class Counters(Observer):
         self.target = target
         self._streams = streams(target)
 
-    def enter(self, lowering: KernelLowering) -> None:
-        builder = lowering.builder
+    def enter(self, emitter: WaveEmitter) -> None:
+        builder = emitter.builder
 
-        word = partial(context_word, builder, lowering.context)
+        word = partial(context_word, builder, emitter.context)
         self.words = word(log.PROGRESS, PTR)
         self.wave, self.turn = word(state.WAVE, I64), word(state.TURN, I64)
         self.parity = builder.and_(self.turn, I64(1))
-        entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)
+        entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             for stream in range(STREAMS):
                 for slot in (
-                    self._visible(lowering, self.wave, 0, stream),
-                    self._visible(lowering, self.wave, 1, stream),
-                    self._own(lowering, _ISSUED, stream),
-                    self._own(lowering, _DONE, stream),
+                    self._visible(emitter, self.wave, 0, stream),
+                    self._visible(emitter, self.wave, 1, stream),
+                    self._own(emitter, _ISSUED, stream),
+                    self._own(emitter, _DONE, stream),
                 ):
                     builder.store(I64(0), slot, align=8)
 
-    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
-        builder = lowering.builder
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
+        builder = emitter.builder
         if instruction.opcode.role is Role.WAIT:
             for counter, left in wait_counters(instruction, self.target).items():
                 stream = self._streams.get(counter)
                 if stream is None:
                     continue
-                slot = self._own(lowering, _DONE, stream)
-                issued = self.issued(lowering, stream)
+                slot = self._own(emitter, _DONE, stream)
+                issued = self.issued(emitter, stream)
                 seen = builder.sub(issued, I64(left))
                 more = builder.icmp_signed(">", seen, load(builder, slot, I64, 8))
                 with builder.if_then(more):
                     builder.store(seen, slot, align=8)
         if arrives(instruction.opcode):
-            self._publish(lowering)
+            self._publish(emitter)
         for stream in issues(instruction, self.target):
-            number = builder.add(self.issued(lowering, stream), I64(1))
-            builder.store(number, self._own(lowering, _ISSUED, stream), align=8)
+            number = builder.add(self.issued(emitter, stream), I64(1))
+            builder.store(number, self._own(emitter, _ISSUED, stream), align=8)
 
-    def _publish(self, lowering: KernelLowering) -> None:
+    def _publish(self, emitter: WaveEmitter) -> None:
         """What is done by now is visible in the next turn."""
-        builder = lowering.builder
+        builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
         for stream in set(self._streams.values()):
-            done = load(builder, self._own(lowering, _DONE, stream), I64, 8)
-            following = self._visible(lowering, self.wave, other, stream)
+            done = load(builder, self._own(emitter, _DONE, stream), I64, 8)
+            following = self._visible(emitter, self.wave, other, stream)
             builder.store(builder.and_(done, I64(_NUMBERS)), following, align=8)
 
-    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         if instruction.opcode.control is not Control.END:
             return
-        builder = lowering.builder
+        builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
         ended = builder.shl(builder.add(self.turn, I64(1)), I64(32))
         for stream in set(self._streams.values()):
-            mine = self._visible(lowering, self.wave, self.parity, stream)
+            mine = self._visible(emitter, self.wave, self.parity, stream)
             builder.store(builder.or_(load(builder, mine, I64, 8), ended), mine, align=8)
-            following = self._visible(lowering, self.wave, other, stream)
+            following = self._visible(emitter, self.wave, other, stream)
             builder.store(ended, following, align=8)
 
-    def issued(self, lowering: KernelLowering, stream: int) -> Any:
+    def issued(self, emitter: WaveEmitter, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""
-        return load(lowering.builder, self._own(lowering, _ISSUED, stream), I64, 8)
+        return load(emitter.builder, self._own(emitter, _ISSUED, stream), I64, 8)
 
-    def _own(self, lowering: KernelLowering, first: int, stream: int) -> Any:
-        builder = lowering.builder
+    def _own(self, emitter: WaveEmitter, first: int, stream: int) -> Any:
+        builder = emitter.builder
         index = builder.add(builder.mul(self.wave, I64(STREAMS)), I64(first + stream))
         return element(builder, self.words, index, I64)
 
-    def _visible(self, lowering: KernelLowering, wave: Any, parity: Any, stream: int) -> Any:
-        return _visible_slot(lowering.builder, self.words, wave, parity, stream)
+    def _visible(self, emitter: WaveEmitter, wave: Any, parity: Any, stream: int) -> Any:
+        return _visible_slot(emitter.builder, self.words, wave, parity, stream)
 
 
 def visible(builder: Any, words: Any, turn: Any, wave: Any, stream: Any, number: Any) -> Any:

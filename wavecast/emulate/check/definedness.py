@@ -14,7 +14,7 @@ from functools import partial
 from wavecast.emulate.check.flows import (
     VECTORS,
     Flow,
-    Form,
+    FlowForm,
     first_cell,
     halves,
     matrix_flows,
@@ -22,11 +22,11 @@ from wavecast.emulate.check.flows import (
     scalars,
     vector_flows,
 )
-from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.check.joins import Joins
 from wavecast.emulate.check.known import Known, initially_defined
 from wavecast.emulate.check.lane_sets import EVERY, NONE, covers, unknown
-from wavecast.emulate.check.relevance import Definedness, Step, relevance
+from wavecast.emulate.check.relevance import Definedness, DefinednessStep, relevance
 from wavecast.emulate.check.scalar_steps import constant_written, masks_written
 from wavecast.emulate.check.uses import Use, uses
 from wavecast.emulate.lower import relative
@@ -60,7 +60,7 @@ class _Forward:
         self._flows: dict[object, list[Flow]] = {}
         self._uses: dict[int, tuple[Use, ...]] = {}
 
-    def run(self) -> list[Step]:
+    def run(self) -> list[DefinednessStep]:
         vectors, scalar_set = initially_defined(self.descriptor, self.program.target)
         first = Known(
             self.lanes, EVERY, NONE, dict.fromkeys(halves(vectors), EVERY), {}, scalar_set
@@ -80,7 +80,7 @@ class _Forward:
                 self._leave(block, state, leaving)
             if not changed:
                 break
-        steps = [Step() for _ in self.program.instructions]
+        steps = [DefinednessStep() for _ in self.program.instructions]
         for block in self.program.reverse_postorder:
             state = entering[block].copy()
             for instruction in self.program.block_instructions(block):
@@ -110,12 +110,12 @@ class _Forward:
 
     # instructions
 
-    def _step(self, instruction: Instruction, state: Known) -> Step:
+    def _step(self, instruction: Instruction, state: Known) -> DefinednessStep:
         decoded, opcode = instruction.decoded, instruction.opcode
-        found = Step(uses=self._open_uses(instruction, state))
+        found = DefinednessStep(uses=self._open_uses(instruction, state))
         if opcode.role in _SILENT:
             return found
-        if opcode.name in relative.ROWS:
+        if opcode.flags & relative.FLAGS:
             state.define_everything()
             found.defined = found.whole = _EVERY_CELL
             return found
@@ -142,10 +142,10 @@ class _Forward:
             if (use := each.only(partial(self._may_be_undefined, state))) is not None
         )  # fmt: skip
 
-    def _may_be_undefined(self, state: Known, source: Source) -> bool:
+    def _may_be_undefined(self, state: Known, source: UndefinedSource) -> bool:
         return not covers(self._covered(state, source), state.execute)
 
-    def _covered(self, state: Known, source: Source) -> int:
+    def _covered(self, state: Known, source: UndefinedSource) -> int:
         """The lanes of a result for which a source is known to be written."""
         if source.reach in (Reach.UNIFORM, Reach.MASK):
             return EVERY if state.scalars >> (source.cell >> 1) & 1 else NONE
@@ -178,7 +178,7 @@ class _Forward:
             self._flows[key] = found
         return found
 
-    def _vector_step(self, instruction: Instruction, state: Known, found: Step) -> None:
+    def _vector_step(self, instruction: Instruction, state: Known, found: DefinednessStep) -> None:
         decoded = instruction.decoded
         if self._plainly_defined(decoded, state):
             execute = state.execute
@@ -217,7 +217,7 @@ class _Forward:
         if first is not None:
             state.masks[first] = part
 
-    def _apply(self, found: Step, state: Known, flows: Iterable[Flow]) -> None:
+    def _apply(self, found: DefinednessStep, state: Known, flows: Iterable[Flow]) -> None:
         """The results of flows, all read before any is written."""
         results = []
         still_open = []
@@ -226,7 +226,7 @@ class _Forward:
             results.append((flow, lanes))
         for flow, lanes in results:
             bit = 1 << flow.target
-            if flow.form in (Form.MASK, Form.SCALAR):
+            if flow.form in (FlowForm.MASK, FlowForm.SCALAR):
                 registers = self._mask_registers(flow)
                 good = covers(lanes, state.execute)
                 if good:
@@ -235,23 +235,23 @@ class _Forward:
                     state.scalars &= ~(registers & ~EXEC)
                     still_open.append(self._narrowed(state, flow))
                 continue
-            good = covers(lanes, EVERY if flow.form is Form.WHOLE else state.execute)
-            if flow.form in (Form.PART, Form.ONE_LANE):
+            good = covers(lanes, EVERY if flow.form is FlowForm.WHOLE else state.execute)
+            if flow.form in (FlowForm.PART, FlowForm.ONE_LANE):
                 good = good and covers(state.at(flow.target), state.execute)
             if good:
                 found.defined |= bit
             else:
                 still_open.append(self._narrowed(state, flow))
         for flow, lanes in results:
-            if flow.form in (Form.MASK, Form.SCALAR):
+            if flow.form in (FlowForm.MASK, FlowForm.SCALAR):
                 continue
             old = state.at(flow.target)
             execute = state.execute
-            if flow.form is Form.WHOLE:
+            if flow.form is FlowForm.WHOLE:
                 new = lanes
-            elif flow.form is Form.ONE_LANE:
+            elif flow.form is FlowForm.ONE_LANE:
                 new = old if lanes == EVERY else NONE
-            elif flow.form is Form.PART:
+            elif flow.form is FlowForm.PART:
                 new = (old & ~execute) | (old & execute & lanes)
             else:
                 new = (old & ~execute) | (execute & lanes)
@@ -260,7 +260,7 @@ class _Forward:
                 found.whole |= 1 << flow.target
         found.flows = tuple(still_open)
 
-    def _define(self, found: Step, state: Known, registers: int) -> None:
+    def _define(self, found: DefinednessStep, state: Known, registers: int) -> None:
         """Scalar registers are written."""
         state.define(registers)
         cells = sum(1 << cell for cell in scalars(registers))
@@ -268,7 +268,7 @@ class _Forward:
         found.whole |= cells
 
     def _mask_registers(self, flow: Flow) -> int:
-        count = self.lanes // 32 if flow.form is Form.MASK else 1
+        count = self.lanes // 32 if flow.form is FlowForm.MASK else 1
         return span(flow.target >> 1, 0, count)
 
     def _result(self, state: Known, flow: Flow) -> int:
@@ -283,7 +283,7 @@ class _Forward:
             return lanes & other
         return (mask & lanes) | (~mask & EVERY & other)
 
-    def _all_covered(self, state: Known, sources: Iterable[Source]) -> int:
+    def _all_covered(self, state: Known, sources: Iterable[UndefinedSource]) -> int:
         lanes = EVERY
         for source in sources:
             lanes &= self._covered(state, source)
@@ -292,8 +292,8 @@ class _Forward:
     def _narrowed(self, state: Known, flow: Flow) -> Flow:
         """The flow with only those sources that may be undefined."""
 
-        def undefined(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-            needed = EVERY if flow.form is Form.WHOLE else state.execute
+        def undefined(sources: tuple[UndefinedSource, ...]) -> tuple[UndefinedSource, ...]:
+            needed = EVERY if flow.form is FlowForm.WHOLE else state.execute
             return tuple(s for s in sources if not covers(self._covered(state, s), needed))
 
         return Flow(
@@ -302,7 +302,7 @@ class _Forward:
 
     # scalar registers
 
-    def _scalar_step(self, instruction: Instruction, state: Known, found: Step) -> None:
+    def _scalar_step(self, instruction: Instruction, state: Known, found: DefinednessStep) -> None:
         decoded = instruction.decoded
         unwritten = decoded.reads & ~VECTORS & ~EXEC & ~state.scalars
         written = decoded.writes & ~VECTORS

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.lower import dpp, swizzle
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.places import instruction_offset
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.table.memory_forms import memory_form
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 
-def _sources(lowering: KernelLowering, decoded: Decoded) -> list[int]:
+def _sources(emitter: WaveEmitter, decoded: Decoded) -> list[int]:
     """For every lane the lane a fixed permutation reads, dpp.INVALID for none."""
-    lanes = lowering.layout.lanes
+    lanes = emitter.layout.lanes
     if decoded.memory is not None:
         return swizzle.source_lanes(decoded.modifiers.get("offset") or "0", lanes)
     return dpp.source_lanes(decoded.modifiers, lanes)
 
 
-def _constant(lowering: KernelLowering, bits: list[bool]) -> Any:
+def _constant(emitter: WaveEmitter, bits: list[bool]) -> Any:
     value = sum(1 << lane for lane, bit in enumerate(bits) if bit)
-    return ir.IntType(lowering.layout.lanes)(value)
+    return ir.IntType(emitter.layout.lanes)(value)
 
 
-def _shuffled(lowering: KernelLowering, value: Any, sources: list[int]) -> Any:
-    builder, lanes = lowering.builder, lowering.layout.lanes
+def _shuffled(emitter: WaveEmitter, value: Any, sources: list[int]) -> Any:
+    builder, lanes = emitter.builder, emitter.layout.lanes
     kind = ir.VectorType(I1, lanes)
     order = ir.Constant(ir.VectorType(I32, lanes), [max(lane, 0) for lane in sources])
     row = builder.bitcast(value, kind)
@@ -40,54 +36,52 @@ def _shuffled(lowering: KernelLowering, value: Any, sources: list[int]) -> Any:
     return builder.bitcast(moved, value.type)
 
 
-def permuted_bits(lowering: KernelLowering, decoded: Decoded, value: Any) -> Any:
+def permuted_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     """The bits as a fixed permutation moves them; 0 from lanes that do not exist or are not
     active: these give a zero, or the lane is not written."""
-    builder = lowering.builder
-    sources = _sources(lowering, decoded)
+    builder = emitter.builder
+    sources = _sources(emitter, decoded)
     if "fi" not in decoded.modifiers:
-        value = builder.and_(value, lowering.exec_mask())
-    moved = _shuffled(lowering, value, sources)
-    exists = _constant(lowering, [lane != dpp.INVALID for lane in sources])
+        value = builder.and_(value, emitter.exec_mask())
+    moved = _shuffled(emitter, value, sources)
+    exists = _constant(emitter, [lane != dpp.INVALID for lane in sources])
     return builder.and_(moved, exists)
 
 
-def written_lanes(lowering: KernelLowering, decoded: Decoded) -> Any:
+def written_lanes(emitter: WaveEmitter, decoded: Decoded) -> Any:
     """The lanes a permutation writes (`lower.dpp.permuted`)."""
-    builder = lowering.builder
-    active = lowering.exec_mask()
+    builder = emitter.builder
+    active = emitter.exec_mask()
     if decoded.memory is not None:
         return active
-    sources = _sources(lowering, decoded)
+    sources = _sources(emitter, decoded)
     rows = int(decoded.modifiers.get("row_mask", "0xf"), 0)
     banks = int(decoded.modifiers.get("bank_mask", "0xf"), 0)
-    lanes = range(lowering.layout.lanes)
+    lanes = range(emitter.layout.lanes)
     enabled = [bool(rows >> (n >> 4 & 3) & banks >> (n >> 2 & 3) & 1) for n in lanes]
-    written = builder.and_(active, _constant(lowering, enabled))
+    written = builder.and_(active, _constant(emitter, enabled))
     if "bound_ctrl" in decoded.modifiers:
         return written
-    exists = _constant(lowering, [lane != dpp.INVALID for lane in sources])
+    exists = _constant(emitter, [lane != dpp.INVALID for lane in sources])
     written = builder.and_(written, exists)
     if "fi" in decoded.modifiers:
         return written
-    return builder.and_(written, _shuffled(lowering, active, sources))
+    return builder.and_(written, _shuffled(emitter, active, sources))
 
 
-def moved_bits(lowering: KernelLowering, decoded: Decoded, value: Any) -> Any:
+def moved_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     """The bits of active lanes as ds_bpermute fetches them; for other exchanges among active lanes
     every lane takes part in every other."""
-    builder = lowering.builder
-    value = builder.and_(value, lowering.exec_mask())
+    builder = emitter.builder
+    value = builder.and_(value, emitter.exec_mask())
     fetches = decoded.memory is not None
-    if not fetches or memory_form(decoded.opcode).exchange != "bpermute":
+    if not fetches or decoded.opcode.memory_form.exchange != "bpermute":
         some = builder.icmp_unsigned("!=", value, value.type(0))
         return builder.sext(some, value.type)
-    gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
-    last = lowering.layout.lanes - 1 if gfx9 else 31
-    function = _fetch_function(lowering.module, lowering.layout.lanes, last)
-    lowering.flush()
-    lowering.products.before(decoded)
-    address = data_rows(lowering, decoded.operands[1])
+    last = min(emitter.layout.lanes, emitter.input.capabilities.lane_exchange_span) - 1
+    function = _fetch_function(emitter.module, emitter.layout.lanes, last)
+    emitter.pending.flush_rows(decoded)
+    address = data_rows(emitter, decoded.operands[1])
     return builder.call(function, [address, value, I32(instruction_offset(decoded))])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.check.log import Record
+from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from wavecast.isa.program import Kernel
@@ -29,7 +29,7 @@ def reports(
     launch: Launch,
     ranges: Sequence[tuple[int, int]],
     known: Mapping[int, tuple[str, ...]],
-    records: Sequence[Record],
+    records: Sequence[CheckRecord],
 ) -> list[Report]:
     """The reports of one launch, by instruction. `known` are the arguments addresses come from."""
     return [_report(kernel, launch, ranges, known, record) for record in records]
@@ -40,7 +40,7 @@ def _report(
     launch: Launch,
     ranges: Sequence[tuple[int, int]],
     known: Mapping[int, tuple[str, ...]],
-    record: Record,
+    record: CheckRecord,
 ) -> Report:
     program = kernel.program
     instruction = program.instructions[record.instruction]
@@ -69,7 +69,7 @@ def _message(
     launch: Launch,
     ranges: Sequence[tuple[int, int]],
     known: Mapping[int, tuple[str, ...]],
-    record: Record,
+    record: CheckRecord,
 ) -> str:
     kind = record.kind
     if kind in _RACES:

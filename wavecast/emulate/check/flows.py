@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, Source
+from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, UndefinedSource
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import evaluate, modifier_value, plain
 from wavecast.emulate.lower.vector import mixed_role, own_inputs, placed, selected
@@ -21,14 +21,13 @@ from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole
 from wavecast.isa.registers import AGPRS, VGPRS, special
 from wavecast.isa.semantics.machine import Machine
-from wavecast.isa.table.memory_forms import memory_form
 
 VECTORS: Final = VGPRS | AGPRS
 _HALF = 0xFFFF
 _WRITTEN = (Access.WRITE, Access.READ_WRITE)
 
 
-class Form(Enum):
+class FlowForm(Enum):
     """What of the target a flow writes."""
 
     LANES = "lanes"  # the lanes in EXEC
@@ -48,9 +47,9 @@ class Flow:
     """
 
     target: int
-    form: Form
-    sources: tuple[Source, ...] = ()
-    otherwise: tuple[Source, ...] = ()
+    form: FlowForm
+    sources: tuple[UndefinedSource, ...] = ()
+    otherwise: tuple[UndefinedSource, ...] = ()
     choice: int | None = None
 
 
@@ -81,11 +80,15 @@ def matrix_flows(decoded: Decoded) -> list[Flow]:
     for index, operand in enumerate(decoded.operands):
         if index not in (0, c):
             factors |= operand.bits
-    around = tuple(Source(cell, Reach.ANY) for cell in halves(factors))
-    around += tuple(Source(cell, Reach.UNIFORM) for cell in scalars(factors))
+    around = tuple(UndefinedSource(cell, Reach.ANY) for cell in halves(factors))
+    around += tuple(UndefinedSource(cell, Reach.UNIFORM) for cell in scalars(factors))
     own = list(halves(decoded.operands[c].bits))
     return [
-        Flow(cell, Form.WHOLE, ((Source(own[index], Reach.OWN),) if own else ()) + around)
+        Flow(
+            cell,
+            FlowForm.WHOLE,
+            ((UndefinedSource(own[index], Reach.OWN),) if own else ()) + around,
+        )
         for index, cell in enumerate(halves(target.bits))
     ]
 
@@ -108,12 +111,12 @@ def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
         for cell in halves(bits):
             upper = "h" in letters
             if "k" not in letters or bool(cell & 1) == upper:
-                found.append(Flow(cell, Form.LANES))
+                found.append(Flow(cell, FlowForm.LANES))
     return found
 
 
 def _exchange(decoded: Decoded) -> list[Flow]:
-    kind = memory_form(decoded.opcode).exchange
+    kind = decoded.opcode.memory_form.exchange
     if kind == "swizzle":
         address, reach = 0, Reach.PERMUTED
     else:
@@ -122,9 +125,9 @@ def _exchange(decoded: Decoded) -> list[Flow]:
     data = decoded.operands[-1].bits
     found = []
     by = Reach.OWN if kind.startswith("bpermute") else Reach.ACTIVE
-    lanes = tuple(Source(cell, by) for cell in halves(address))
+    lanes = tuple(UndefinedSource(cell, by) for cell in halves(address))
     for target, cell in zip(halves(decoded.operands[0].bits), halves(data), strict=True):
-        found.append(Flow(target, Form.LANES, (Source(cell, reach), *lanes)))
+        found.append(Flow(target, FlowForm.LANES, (UndefinedSource(cell, reach), *lanes)))
     return found
 
 
@@ -193,13 +196,13 @@ class _Evaluation:
             value = next(results)
             if role.kind is OperandKind.LANE_MASK:
                 if operand.bits:
-                    found.append(Flow(first_cell(operand.bits), Form.MASK, _sources(value)))
+                    found.append(Flow(first_cell(operand.bits), FlowForm.MASK, _sources(value)))
             elif operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
                 found += self._vector(operand, value)
             elif operand.bits:
-                found.append(Flow(first_cell(operand.bits), Form.SCALAR, _sources(value)))
+                found.append(Flow(first_cell(operand.bits), FlowForm.SCALAR, _sources(value)))
         for name in decoded.opcode.implicit_writes:
-            found.append(Flow(first_cell(special(name)), Form.MASK, _sources(next(results))))
+            found.append(Flow(first_cell(special(name)), FlowForm.MASK, _sources(next(results))))
         return found
 
     def _results(self, mask: int | None) -> tuple[Any, ...]:
@@ -236,7 +239,7 @@ class _Evaluation:
     def _mask(self, cell: int, known: int | None) -> Bits:
         if known is not None:
             return self.ops.const(known, 1)
-        return Bits({Source(cell, Reach.MASK): 1})
+        return Bits({UndefinedSource(cell, Reach.MASK): 1})
 
     def _input(self, operand: Operand, role: OperandRole, source: int, mask: int | None) -> Any:
         if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
@@ -270,7 +273,7 @@ class _Evaluation:
             if known is not None:
                 parts.append(ops.const(known, 32))
             else:
-                parts.append(Bits({Source(cell, Reach.UNIFORM): 0xFFFFFFFF}))
+                parts.append(Bits({UndefinedSource(cell, Reach.UNIFORM): 0xFFFFFFFF}))
         if not parts:
             return ops.const(0, bits)
         if len(parts) == 1:
@@ -280,9 +283,9 @@ class _Evaluation:
     def _vector(self, operand: Operand, value: Any) -> Iterator[Flow]:
         """The flows into an operand's registers."""
         ops = self.ops
-        form = Form.ONE_LANE if ops.writes_lane else Form.LANES
+        form = FlowForm.ONE_LANE if ops.writes_lane else FlowForm.LANES
         if _skips_lanes(self.decoded):
-            form = Form.PART
+            form = FlowForm.PART
         first = operand.bits.bit_length() - operand.count
         for index in range(operand.count):
             position = first + index
@@ -307,11 +310,11 @@ def _skips_lanes(decoded: Decoded) -> bool:
 
 def _row(position: int, reach: Reach) -> Bits:
     """A vector register."""
-    low, high = Source(2 * position, reach), Source(2 * position + 1, reach)
+    low, high = UndefinedSource(2 * position, reach), UndefinedSource(2 * position + 1, reach)
     return Bits({low: _HALF, high: _HALF << 16})
 
 
-def _half_sources(value: Bits, upper: int) -> tuple[Source, ...]:
+def _half_sources(value: Bits, upper: int) -> tuple[UndefinedSource, ...]:
     """What a half of a register depends on.
 
     Where an instruction replaces a byte of it and keeps the other, the old value is left out: a
@@ -321,17 +324,19 @@ def _half_sources(value: Bits, upper: int) -> tuple[Source, ...]:
     found = []
     for source, mask in value.depends.items():
         if source.reach is Reach.OLD and mask & part == part:
-            found.append(Source(source.cell, Reach.OWN))
+            found.append(UndefinedSource(source.cell, Reach.OWN))
         elif source.reach is not Reach.OLD and mask & part:
             found.append(source)
     return tuple(dict.fromkeys(found))
 
 
-def _sources(value: Any) -> tuple[Source, ...]:
+def _sources(value: Any) -> tuple[UndefinedSource, ...]:
     parts = value if isinstance(value, tuple) else (value,)
     found = [source for part in parts for source in part.depends]
     return tuple(
-        dict.fromkeys(Source(s.cell, Reach.OWN) if s.reach is Reach.OLD else s for s in found)
+        dict.fromkeys(
+            UndefinedSource(s.cell, Reach.OWN) if s.reach is Reach.OLD else s for s in found
+        )
     )
 
 
@@ -340,7 +345,7 @@ def _permuted(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_permuted(part) for part in value)
     depends = {
-        Source(source.cell, Reach.PERMUTED) if source.reach is Reach.OWN else source: mask
+        UndefinedSource(source.cell, Reach.PERMUTED) if source.reach is Reach.OWN else source: mask
         for source, mask in value.depends.items()
     }
     return Bits(depends, value.known, value.value)
@@ -349,7 +354,7 @@ def _permuted(value: Any) -> Any:
 __all__ = [
     "VECTORS",
     "Flow",
-    "Form",
+    "FlowForm",
     "first_cell",
     "halves",
     "matrix_flows",

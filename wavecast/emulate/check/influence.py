@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
 
@@ -40,7 +40,7 @@ class Reach(IntEnum):
     """Its own, of what the instruction replaces (only while a result is being made)."""
 
 
-class Source(NamedTuple):
+class UndefinedSource(NamedTuple):
     """A cell and how it is reached."""
 
     cell: int
@@ -51,7 +51,7 @@ class Source(NamedTuple):
 class Bits:
     """A value: `value` in the bits of `known`, and what other bits depend on."""
 
-    depends: dict[Source, int]
+    depends: dict[UndefinedSource, int]
     known: int = 0
     value: int = 0
 
@@ -95,7 +95,7 @@ class InfluenceOps(Ops[Bits]):
         self, move: Callable[[int], int], *values: Bits, known: int = 0, value: int = 0
     ) -> Bits:
         """Dependencies of several values merged, their masks moved; none in known bits."""
-        found: dict[Source, int] = {}
+        found: dict[UndefinedSource, int] = {}
         for each in values:
             for source, mask in each.depends.items():
                 moved = move(mask) & ~known
@@ -238,37 +238,37 @@ class InfluenceOps(Ops[Bits]):
 
     # floating point: every bit of a result depends on the whole of its operands
 
-    def f_add(self, a: Bits, b: Bits, fmt: Format) -> Bits:
+    def f_add(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(fmt.bits, a, b)
 
-    def f_mul(self, a: Bits, b: Bits, fmt: Format) -> Bits:
+    def f_mul(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(fmt.bits, a, b)
 
-    def f_fma(self, a: Bits, b: Bits, c: Bits, fmt: Format) -> Bits:
+    def f_fma(self, a: Bits, b: Bits, c: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(fmt.bits, a, b, c)
 
-    def f_div(self, a: Bits, b: Bits, fmt: Format) -> Bits:
+    def f_div(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(fmt.bits, a, b)
 
-    def f_sqrt(self, a: Bits, fmt: Format) -> Bits:
+    def f_sqrt(self, a: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(fmt.bits, a)
 
-    def f_round(self, a: Bits, fmt: Format, direction: Direction) -> Bits:
+    def f_round(self, a: Bits, fmt: FloatFormat, direction: Direction) -> Bits:
         return self.mixed(fmt.bits, a)
 
-    def f_less(self, a: Bits, b: Bits, fmt: Format) -> Bits:
+    def f_less(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(1, a, b)
 
-    def f_equal(self, a: Bits, b: Bits, fmt: Format) -> Bits:
+    def f_equal(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
         return self.mixed(1, a, b)
 
-    def f_convert(self, a: Bits, source: Format, result: Format) -> Bits:
+    def f_convert(self, a: Bits, source: FloatFormat, result: FloatFormat) -> Bits:
         return self.mixed(result.bits, a)
 
-    def f_from_int(self, a: Bits, bits: int, signed: bool, fmt: Format) -> Bits:
+    def f_from_int(self, a: Bits, bits: int, signed: bool, fmt: FloatFormat) -> Bits:
         return self.mixed(fmt.bits, a)
 
-    def f_to_int(self, a: Bits, fmt: Format, bits: int, signed: bool) -> Bits:
+    def f_to_int(self, a: Bits, fmt: FloatFormat, bits: int, signed: bool) -> Bits:
         return self.mixed(bits, a)
 
     # the wave
@@ -302,12 +302,12 @@ class InfluenceOps(Ops[Bits]):
 
     def _from(self, a: Bits, reach: Reach) -> Bits:
         """The value in other lanes."""
-        found: dict[Source, int] = {}
+        found: dict[UndefinedSource, int] = {}
         for source, mask in a.depends.items():
             vector = source.reach in (Reach.OWN, Reach.OLD)
-            moved = Source(source.cell, reach) if vector else source
+            moved = UndefinedSource(source.cell, reach) if vector else source
             found[moved] = found.get(moved, 0) | mask
         return Bits(found, a.known, a.value)
 
 
-__all__ = ["Bits", "InfluenceOps", "Reach", "Source"]
+__all__ = ["Bits", "InfluenceOps", "Reach", "UndefinedSource"]

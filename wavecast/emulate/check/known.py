@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from wavecast.analyze.values.inputs import user_registers
+from wavecast.arch import capabilities
 from wavecast.emulate.check.flows import VECTORS, first_cell, scalars
 from wavecast.emulate.check.lane_sets import EVERY, unknown
 from wavecast.isa.instruction import Instruction
@@ -22,7 +23,7 @@ from wavecast.isa.registers import (
     VGPR_BASE,
     span,
 )
-from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.targets import isa_target
 
 
 def initially_defined(descriptor: KernelDescriptor, target: str) -> tuple[int, int]:
@@ -32,7 +33,7 @@ def initially_defined(descriptor: KernelDescriptor, target: str) -> tuple[int, i
     are packed into v0 on all targets here.
     """
     position = user_registers(descriptor).end
-    if isa_target(target) not in TARGET_SETS["gfx12+"]:
+    if not capabilities(isa_target(target)).workgroup_ids_in_ttmp:
         for axis in "xyz":
             asked = f"system_sgpr_workgroup_id_{axis}"
             position += descriptor.directives.get(asked, int(axis == "x"))

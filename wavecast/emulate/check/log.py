@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from llvmlite import ir
 
 from wavecast.emulate.check.report import KINDS, Kind
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I64, PTR, context_word, element, load
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 # context words of check mode
 RECORDS: Final = state.MODE
@@ -39,7 +37,7 @@ _CAPACITY: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CheckRecord:
     """An entry of the log. `lanes` is a mask; `other` an instruction + 1, or 0."""
 
     kind: Kind
@@ -66,7 +64,7 @@ class Log:
         context[RECORDS] = self.records.ctypes.data
         context[COUNTS] = self.counts.ctypes.data
 
-    def read(self) -> list[Record]:
+    def read(self) -> list[CheckRecord]:
         """What was written, by instruction."""
         written = min(int(self.records[0]), _CAPACITY)
         rows = self.records[2 : 2 + written * _FIELDS].reshape(-1, _FIELDS).tolist()
@@ -75,7 +73,7 @@ class Log:
             instruction, kind = divmod(site, KINDS)
             count = int(self.counts[site])
             found.append(
-                Record(
+                CheckRecord(
                     Kind(kind), instruction, workgroup, wave, lanes, address, other, detail, count
                 )
             )
@@ -115,7 +113,7 @@ def log_function(module: ir.Module) -> ir.Function:
 
 
 def emit(
-    lowering: KernelLowering,
+    emitter: WaveEmitter,
     kind: Kind,
     instruction: int,
     *,
@@ -126,11 +124,11 @@ def emit(
 ) -> None:
     """Write to the log from a kernel's own code. `lanes` is a mask (i32 or i64); `other` an
     instruction + 1 (i64); `detail` any i64 the report's message is made of."""
-    builder = lowering.builder
+    builder = emitter.builder
     wide = lanes if lanes.type == I64 else builder.zext(lanes, I64)
     arguments = [wide] + [I64(0) if value is None else value for value in (address, other, detail)]
     site = I64(instruction * KINDS + kind)
-    builder.call(log_function(lowering.module), [lowering.context, site, *arguments])
+    builder.call(log_function(emitter.module), [emitter.context, site, *arguments])
 
 
-__all__ = ["KINDS", "Log", "Record", "emit", "log_function"]
+__all__ = ["KINDS", "CheckRecord", "Log", "emit", "log_function"]

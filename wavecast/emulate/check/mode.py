@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,13 +21,11 @@ from wavecast.emulate.check.report import Report
 from wavecast.emulate.check.shadow_global import MOST_GROUPS, group_bits
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.isa.program import Kernel
-
-if TYPE_CHECKING:
-    from wavecast.emulate.engine import NativeKernel
 
 _LONGEST = 1 << 16
 """Instructions a record's field can name."""

@@ -12,13 +12,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.check import log
 from wavecast.emulate.check.exchange import permuted_bits
 from wavecast.emulate.check.report import Kind
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.packed import entries, writes_high_half
@@ -26,11 +27,8 @@ from wavecast.emulate.lower.values import I32, constant
 from wavecast.emulate.lower.vector import mixed_role
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, Control, OperandRole
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
+from wavecast.isa.opcode import Access, Control, OpcodeFlag, OperandRole
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 
 _FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "xf32": F32, "f64": F64}
 _TYPE = re.compile(r"(x?[a-z]+\d+)(?:x(\d+))?")
@@ -42,7 +40,7 @@ _VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
 class _Element:
     """A number in an operand: its format, the register it starts in and, for 16 bits, its half."""
 
-    fmt: Format
+    fmt: FloatFormat
     register: int
     upper: bool = False
 
@@ -61,32 +59,32 @@ class NumberChecks(Observer):
     def __init__(self) -> None:
         self._before: tuple[_Found, Any] | None = None
 
-    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         self._before = None
         if not _computes(instruction.decoded):
             return
-        lowering.settle()
+        emitter.pending.settle()
         found = [
-            self._operand(lowering, decoded, index, written=False)
+            self._operand(emitter, decoded, index, written=False)
             for decoded in _parts(instruction)
             for index, role in enumerate(decoded.roles)
             if role.access is not Access.WRITE
         ]
-        mask = lowering.exec_mask()
-        self._before = _either(lowering, found), mask
+        mask = emitter.exec_mask()
+        self._before = _either(emitter, found), mask
 
-    def after(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         if self._before is None:
             return
         operands, active = self._before
         self._before = None
-        lowering.settle()
-        builder = lowering.builder
+        emitter.pending.settle()
+        builder = emitter.builder
         for decoded in _parts(instruction):
             results = _either(
-                lowering,
+                emitter,
                 [
-                    self._operand(lowering, decoded, index, written=True)
+                    self._operand(emitter, decoded, index, written=True)
                     for index, role in enumerate(decoded.roles)
                     if role.access in (Access.WRITE, Access.READ_WRITE)
                 ],
@@ -101,34 +99,30 @@ class NumberChecks(Observer):
                 lanes: Any = builder.and_(lanes, active)
                 some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
                 with builder.if_then(some, likely=False):
-                    log.emit(lowering, kind, instruction.index, lanes=lanes)
+                    log.emit(emitter, kind, instruction.index, lanes=lanes)
 
     def _operand(
-        self, lowering: KernelLowering, decoded: Decoded, index: int, *, written: bool
+        self, emitter: WaveEmitter, decoded: Decoded, index: int, *, written: bool
     ) -> _Found:
         """The special numbers of one operand."""
         operand, role = decoded.operands[index], decoded.roles[index]
         found = []
         for element in _elements(decoded, index, written=written):
             if operand.kind in _VECTORS:
-                found.append(_lanes(lowering, operand, element))
+                found.append(_lanes(emitter, operand, element))
             else:
-                found.append(_uniform(lowering, operand, role, element))
-        result = _either(lowering, found)
+                found.append(_uniform(emitter, operand, role, element))
+        result = _either(emitter, found)
         if written:
             return result
         if decoded.opcode.matrix is not None and index in (1, 2):
-            return _everywhere(lowering, result)
+            return _everywhere(emitter, result)
         if "dpp" in decoded.encoding and index == _first_source(decoded):
             return _Found(
-                permuted_bits(lowering, decoded, result.nan),
-                permuted_bits(lowering, decoded, result.infinite),
+                permuted_bits(emitter, decoded, result.nan),
+                permuted_bits(emitter, decoded, result.infinite),
             )
         return result
-
-
-_DIVISION = ("v_div_scale", "v_div_fmas")
-"""Steps of a division whose result `v_div_fixup` replaces for special operands."""
 
 
 def _parts(instruction: Instruction) -> list[Decoded]:
@@ -140,7 +134,7 @@ def _computes(decoded: Decoded) -> bool:
     """Whether an instruction has a floating-point result of 16 bits or more, made from operands
     whose special numbers are known."""
     opcode = decoded.opcode
-    if opcode.name.startswith(_DIVISION):
+    if OpcodeFlag.DIVISION in opcode.flags:
         return False
     if decoded.memory is not None or opcode.control is not Control.NONE:
         return decoded.second is not None
@@ -199,32 +193,32 @@ def _upper(decoded: Decoded, operand: Operand, source: int, *, written: bool) ->
     return 0 <= source < len(picks) and bool(picks[source])
 
 
-def _lanes(lowering: KernelLowering, operand: Operand, element: _Element) -> _Found:
+def _lanes(emitter: WaveEmitter, operand: Operand, element: _Element) -> _Found:
     """The special numbers in the lanes of a vector register."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
+    builder, lanes = emitter.builder, emitter.layout.lanes
     kind = ir.VectorType(I32, lanes)
     first = operand.bits.bit_length() - operand.count + element.register
 
     def row(position: int) -> Any:
-        pointer = lowering.row(lowering.layout.row(position))
+        pointer = emitter.row(emitter.layout.row(position))
         return builder.load(pointer, align=4, typ=kind)
 
     low = row(first)
     high = row(first + 1) if element.fmt.bits == 64 else None
-    return _compared(lowering, low, high, element, lanes)
+    return _compared(emitter, low, high, element, lanes)
 
 
 def _uniform(
-    lowering: KernelLowering, operand: Operand, role: OperandRole, element: _Element
+    emitter: WaveEmitter, operand: Operand, role: OperandRole, element: _Element
 ) -> _Found:
     """The special number in a scalar register or a constant, for every lane or none."""
-    builder = lowering.builder
-    nothing = ir.IntType(lowering.layout.lanes)(0)
+    builder = emitter.builder
+    nothing = ir.IntType(emitter.layout.lanes)(0)
     bits = 32 * role.dwords if role.dwords else 32
     if operand.kind is OperandClass.CONSTANT:
         value: Any = ir.IntType(bits)(constant_bits(operand, role, bits))
     elif operand.bits:
-        value = scalar_operand(lowering, operand, role, bits)
+        value = scalar_operand(emitter, operand, role, bits)
     else:
         return _Found(nothing, nothing)
     if bits > 32:
@@ -233,15 +227,13 @@ def _uniform(
         high = builder.trunc(builder.lshr(value, value.type(32)), I32)
     else:
         low, high = value, None
-    found = _compared(lowering, low, high if element.fmt.bits == 64 else None, element, 0)
+    found = _compared(emitter, low, high if element.fmt.bits == 64 else None, element, 0)
     return _Found(builder.sext(found.nan, nothing.type), builder.sext(found.infinite, nothing.type))
 
 
-def _compared(
-    lowering: KernelLowering, low: Any, high: Any, element: _Element, lanes: int
-) -> _Found:
+def _compared(emitter: WaveEmitter, low: Any, high: Any, element: _Element, lanes: int) -> _Found:
     """Patterns beyond that of infinity, and equal to it, without their signs."""
-    builder, fmt = lowering.builder, element.fmt
+    builder, fmt = emitter.builder, element.fmt
 
     def number(value: int) -> Any:
         return constant(value, 32, lanes)
@@ -263,9 +255,9 @@ def _compared(
     return _Found(beyond, equal)
 
 
-def _either(lowering: KernelLowering, found: Iterable[_Found]) -> _Found:
-    builder = lowering.builder
-    nothing: Any = ir.IntType(lowering.layout.lanes)(0)
+def _either(emitter: WaveEmitter, found: Iterable[_Found]) -> _Found:
+    builder = emitter.builder
+    nothing: Any = ir.IntType(emitter.layout.lanes)(0)
     each = list(found)
     return _Found(
         reduce(builder.or_, [f.nan for f in each], nothing),
@@ -273,9 +265,9 @@ def _either(lowering: KernelLowering, found: Iterable[_Found]) -> _Found:
     )
 
 
-def _everywhere(lowering: KernelLowering, found: _Found) -> _Found:
+def _everywhere(emitter: WaveEmitter, found: _Found) -> _Found:
     """What one lane holds, for every lane of a matrix instruction."""
-    builder = lowering.builder
+    builder = emitter.builder
 
     def spread(lanes: Any) -> Any:
         return builder.sext(builder.icmp_unsigned("!=", lanes, lanes.type(0)), lanes.type)

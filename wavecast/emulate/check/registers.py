@@ -11,7 +11,7 @@ Memory of a host thread: per wave one 64-bit word per cell (`flows.py`).
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from llvmlite import ir
@@ -20,14 +20,15 @@ from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
-from wavecast.emulate.check.flows import Flow, Form, halves, scalars
-from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.flows import Flow, FlowForm, halves, scalars
+from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.check.known import initially_defined
-from wavecast.emulate.check.relevance import Definedness, Step
+from wavecast.emulate.check.relevance import Definedness, DefinednessStep
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.scalar_shadow import Pair, ShadowOps
 from wavecast.emulate.check.uses import Purpose, Use
 from wavecast.emulate.lower import buffers, jumps, state
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
@@ -39,9 +40,6 @@ from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, OperandKind
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, EXEC, SPECIAL_REGISTERS, VGPRS
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _SPECIALS = max(first + count for first, count in SPECIAL_REGISTERS.values())
 WORDS_PER_WAVE: Final = 2 * _SPECIALS
@@ -69,110 +67,110 @@ class RegisterChecks(Observer):
 
     # the frame
 
-    def enter(self, lowering: KernelLowering) -> None:
+    def enter(self, emitter: WaveEmitter) -> None:
         if not self.found.entry:
             return
-        builder = lowering.builder
+        builder = emitter.builder
 
-        word = partial(context_word, builder, lowering.context)
+        word = partial(context_word, builder, emitter.context)
         wave = builder.mul(word(state.WAVE, I64), I64(WORDS_PER_WAVE))
         self.base = element(builder, word(log.REGISTERS, PTR), wave, I64)
-        entry = load(builder, element(builder, lowering.state, state.ENTRY, I32), I32)
+        entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             for cell in bits_of(self.found.entry):
                 undefined = 0 if cell in self.defined else -1
-                builder.store(I64(undefined), self._slot(lowering, cell), align=8)
+                builder.store(I64(undefined), self._slot(emitter, cell), align=8)
 
-    def _slot(self, lowering: KernelLowering, cell: int) -> Any:
-        return element(lowering.builder, self.base, cell, I64)
+    def _slot(self, emitter: WaveEmitter, cell: int) -> Any:
+        return element(emitter.builder, self.base, cell, I64)
 
-    def _kind(self, lowering: KernelLowering, cell: int) -> ir.IntType:
-        return ir.IntType(lowering.layout.lanes) if cell < _VECTOR_CELLS else I32
+    def _kind(self, emitter: WaveEmitter, cell: int) -> ir.IntType:
+        return ir.IntType(emitter.layout.lanes) if cell < _VECTOR_CELLS else I32
 
-    def _get(self, lowering: KernelLowering, cell: int) -> Any:
-        kind = self._kind(lowering, cell)
-        return load(lowering.builder, self._slot(lowering, cell), kind, 8)
+    def _get(self, emitter: WaveEmitter, cell: int) -> Any:
+        kind = self._kind(emitter, cell)
+        return load(emitter.builder, self._slot(emitter, cell), kind, 8)
 
-    def _set(self, lowering: KernelLowering, cell: int, value: Any) -> None:
-        lowering.builder.store(value, self._slot(lowering, cell), align=8)
+    def _set(self, emitter: WaveEmitter, cell: int, value: Any) -> None:
+        emitter.builder.store(value, self._slot(emitter, cell), align=8)
 
-    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         step = self.found.steps[instruction.index]
         for use in step.uses:
-            self._use(lowering, instruction, use)
+            self._use(emitter, instruction, use)
         live = self.found.after[instruction.index]
-        changes = self._flow_changes(lowering, instruction, step, live)
+        changes = self._flow_changes(emitter, instruction, step, live)
         if step.scalars and (step.to_exec or live & step.written):
-            changes += self._scalar_changes(lowering, instruction, step)
-        changes += self._definitions(lowering, step, live)
+            changes += self._scalar_changes(emitter, instruction, step)
+        changes += self._definitions(emitter, step, live)
         for cell, value in changes:
-            self._set(lowering, cell, value)
+            self._set(emitter, cell, value)
 
     def _definitions(
-        self, lowering: KernelLowering, step: Step, live: int
+        self, emitter: WaveEmitter, step: DefinednessStep, live: int
     ) -> list[tuple[int, Any]]:
         """Results that are known to be written."""
         found = []
         for cell in bits_of(step.defined & live):
             if step.whole >> cell & 1:
-                found.append((cell, self._kind(lowering, cell)(0)))
+                found.append((cell, self._kind(emitter, cell)(0)))
             else:
-                others = lowering.builder.not_(lowering.exec_mask())
-                old = self._get(lowering, cell)
-                found.append((cell, lowering.builder.and_(old, others)))
+                others = emitter.builder.not_(emitter.exec_mask())
+                old = self._get(emitter, cell)
+                found.append((cell, emitter.builder.and_(old, others)))
         return found
 
     # lanes
 
     def _flow_changes(
-        self, lowering: KernelLowering, instruction: Instruction, step: Step, live: int
+        self, emitter: WaveEmitter, instruction: Instruction, step: DefinednessStep, live: int
     ) -> list[tuple[int, Any]]:
         """New masks of what vector, memory and matrix instructions write."""
         found = []
         for flow in step.flows:
-            if flow.form is Form.MASK:
-                found += self._mask_change(lowering, instruction, flow, live)
+            if flow.form is FlowForm.MASK:
+                found += self._mask_change(emitter, instruction, flow, live)
             elif live >> flow.target & 1:
-                found.append((flow.target, self._lane_change(lowering, instruction, flow)))
+                found.append((flow.target, self._lane_change(emitter, instruction, flow)))
         return found
 
-    def _lane_change(self, lowering: KernelLowering, instruction: Instruction, flow: Flow) -> Any:
-        builder = lowering.builder
-        value = self._flow(lowering, instruction, flow)
-        if flow.form is Form.WHOLE:
+    def _lane_change(self, emitter: WaveEmitter, instruction: Instruction, flow: Flow) -> Any:
+        builder = emitter.builder
+        value = self._flow(emitter, instruction, flow)
+        if flow.form is FlowForm.WHOLE:
             return value
-        if flow.form is Form.SCALAR:
+        if flow.form is FlowForm.SCALAR:
             some = builder.icmp_unsigned("!=", value, value.type(0))
             return builder.sext(some, I32)
-        old = self._get(lowering, flow.target)
-        if flow.form is Form.ONE_LANE:
-            lane = self._chosen_lane(lowering, instruction.decoded)
+        old = self._get(emitter, flow.target)
+        if flow.form is FlowForm.ONE_LANE:
+            lane = self._chosen_lane(emitter, instruction.decoded)
             changed = builder.shl(value.type(1), lane)
         else:
-            part = flow.form is Form.PART
+            part = flow.form is FlowForm.PART
             decoded = instruction.decoded
-            changed = written_lanes(lowering, decoded) if part else lowering.exec_mask()
+            changed = written_lanes(emitter, decoded) if part else emitter.exec_mask()
         return builder.or_(builder.and_(value, changed), builder.and_(old, builder.not_(changed)))
 
     def _mask_change(
-        self, lowering: KernelLowering, instruction: Instruction, flow: Flow, live: int
+        self, emitter: WaveEmitter, instruction: Instruction, flow: Flow, live: int
     ) -> list[tuple[int, Any]]:
         """A lane mask: a bit of a lane in EXEC, or a defined 0."""
-        lanes = lowering.layout.lanes
+        lanes = emitter.layout.lanes
         cells = [flow.target + 2 * index for index in range(lanes // 32)]
         to_exec = EXEC >> (flow.target >> 1) & 1
         if not to_exec and not any(live >> cell & 1 for cell in cells):
             return []
-        builder = lowering.builder
-        value = builder.and_(self._flow(lowering, instruction, flow), lowering.exec_mask())
+        builder = emitter.builder
+        value = builder.and_(self._flow(emitter, instruction, flow), emitter.exec_mask())
         if to_exec:
-            self._report(lowering, instruction, value, flow.sources)
+            self._report(emitter, instruction, value, flow.sources)
             return []
-        return list(zip(cells, self._split(lowering, value), strict=True))
+        return list(zip(cells, self._split(emitter, value), strict=True))
 
-    def _split(self, lowering: KernelLowering, value: Any) -> list[Any]:
+    def _split(self, emitter: WaveEmitter, value: Any) -> list[Any]:
         """An integer as 32-bit parts, lowest first."""
-        builder = lowering.builder
+        builder = emitter.builder
         count = value.type.width // 32
         if count == 1:
             return [value]
@@ -181,62 +179,62 @@ class RegisterChecks(Observer):
             for index in range(count)
         ]
 
-    def _flow(self, lowering: KernelLowering, instruction: Instruction, flow: Flow) -> Any:
+    def _flow(self, emitter: WaveEmitter, instruction: Instruction, flow: Flow) -> Any:
         """The undefined lanes of a result."""
-        value = self._all_sources(lowering, instruction, flow.sources)
+        value = self._all_sources(emitter, instruction, flow.sources)
         if flow.choice is None:
             return value
-        builder, lanes = lowering.builder, lowering.layout.lanes
-        other = self._all_sources(lowering, instruction, flow.otherwise)
+        builder, lanes = emitter.builder, emitter.layout.lanes
+        other = self._all_sources(emitter, instruction, flow.otherwise)
         first = flow.choice >> 1
-        waiting = lowering.pending.masks if lowering.pending is not None else 0
-        if waiting >> first & (1 << lanes // 32) - 1:
-            lowering.flush()
-        mask = lowering.scalar_bits(first, lanes // 32)
+        emitter.pending.flush_masks(((1 << lanes // 32) - 1) << first)
+        mask = emitter.scalar_bits(first, lanes // 32)
         picked = builder.or_(builder.and_(mask, value), builder.and_(builder.not_(mask), other))
         return builder.or_(
-            picked, self._source(lowering, instruction, Source(flow.choice, Reach.MASK))
+            picked, self._source(emitter, instruction, UndefinedSource(flow.choice, Reach.MASK))
         )
 
     def _all_sources(
-        self, lowering: KernelLowering, instruction: Instruction, sources: tuple[Source, ...]
+        self, emitter: WaveEmitter, instruction: Instruction, sources: tuple[UndefinedSource, ...]
     ) -> Any:
-        builder = lowering.builder
-        nothing = ir.IntType(lowering.layout.lanes)(0)
-        parts = [self._source(lowering, instruction, source) for source in sources]
+        builder = emitter.builder
+        nothing = ir.IntType(emitter.layout.lanes)(0)
+        parts = [self._source(emitter, instruction, source) for source in sources]
         return reduce(builder.or_, parts, nothing)
 
-    def _source(self, lowering: KernelLowering, instruction: Instruction, source: Source) -> Any:
+    def _source(
+        self, emitter: WaveEmitter, instruction: Instruction, source: UndefinedSource
+    ) -> Any:
         """The lanes of a result that a source makes undefined."""
-        builder, lanes = lowering.builder, lowering.layout.lanes
+        builder, lanes = emitter.builder, emitter.layout.lanes
         kind = ir.IntType(lanes)
         if source.reach is Reach.MASK:
-            parts = [self._get(lowering, source.cell + 2 * i) for i in range(lanes // 32)]
+            parts = [self._get(emitter, source.cell + 2 * i) for i in range(lanes // 32)]
             if len(parts) == 1:
                 return parts[0]
             upper: Any = builder.shl(builder.zext(parts[1], kind), kind(32))
             return builder.or_(builder.zext(parts[0], kind), upper)
-        value = self._get(lowering, source.cell)
+        value = self._get(emitter, source.cell)
         if source.reach is Reach.OWN:
             return value
         if source.reach is Reach.PERMUTED:
-            return permuted_bits(lowering, instruction.decoded, value)
+            return permuted_bits(emitter, instruction.decoded, value)
         if source.reach is Reach.ACTIVE:
-            return moved_bits(lowering, instruction.decoded, value)
+            return moved_bits(emitter, instruction.decoded, value)
         if source.reach in (Reach.FIRST, Reach.CHOSEN):
             if source.reach is Reach.FIRST:
-                lane = builder.cttz(lowering.exec_mask(), I1(0))
+                lane = builder.cttz(emitter.exec_mask(), I1(0))
                 lane = builder.and_(lane, kind(lanes - 1))
             else:
-                lane = self._chosen_lane(lowering, instruction.decoded)
+                lane = self._chosen_lane(emitter, instruction.decoded)
             value: Any = builder.and_(builder.lshr(value, lane), kind(1))
         some: Any = builder.icmp_unsigned("!=", value, value.type(0))
         return builder.sext(some, kind)
 
-    def _chosen_lane(self, lowering: KernelLowering, decoded: Decoded) -> Any:
+    def _chosen_lane(self, emitter: WaveEmitter, decoded: Decoded) -> Any:
         """The lane number that the last operand gives."""
-        builder, lanes = lowering.builder, lowering.layout.lanes
-        number: Any = scalar_operand(lowering, decoded.operands[-1], decoded.roles[-1], 32)
+        builder, lanes = emitter.builder, emitter.layout.lanes
+        number: Any = scalar_operand(emitter, decoded.operands[-1], decoded.roles[-1], 32)
         if lanes == 64:
             number = builder.zext(number, I64)
         kind: Any = number.type
@@ -245,13 +243,12 @@ class RegisterChecks(Observer):
     # scalar registers
 
     def _scalar_changes(
-        self, lowering: KernelLowering, instruction: Instruction, step: Step
+        self, emitter: WaveEmitter, instruction: Instruction, step: DefinednessStep
     ) -> list[tuple[int, Any]]:
         decoded = instruction.decoded
-        if lowering.pending is not None and lowering.pending.blocks(decoded):
-            lowering.flush()
+        emitter.pending.flush_before(decoded)
         names = [*decoded.opcode.implicit_writes]
-        shadows = iter(self._shadows(lowering, instruction, step.scalars))
+        shadows = iter(self._shadows(emitter, instruction, step.scalars))
         found: list[tuple[int, Any]] = []
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             if role.access not in (Access.WRITE, Access.READ_WRITE):
@@ -259,46 +256,44 @@ class RegisterChecks(Observer):
             shadow = next(shadows)
             if operand.bits:
                 first = operand.bits.bit_length() - operand.bits.bit_count()
-                found += self._scalar_result(lowering, instruction, first, shadow, step)
+                found += self._scalar_result(emitter, instruction, first, shadow, step)
         for name in names:
             first, _ = SPECIAL_REGISTERS[name]
             shadow = next(shadows)
             if shadow.type.width < 32:
-                shadow = lowering.builder.zext(shadow, I32)
-            found += self._scalar_result(lowering, instruction, first, shadow, step)
+                shadow = emitter.builder.zext(shadow, I32)
+            found += self._scalar_result(emitter, instruction, first, shadow, step)
         return found
 
     def _scalar_result(
         self,
-        lowering: KernelLowering,
+        emitter: WaveEmitter,
         instruction: Instruction,
         first: int,
         shadow: Any,
-        step: Step,
+        step: DefinednessStep,
     ) -> list[tuple[int, Any]]:
         if EXEC >> first & 1:
-            sources = tuple(Source(cell, Reach.UNIFORM) for cell in bits_of(step.scalars))
-            self._report(lowering, instruction, shadow, sources)
+            sources = tuple(UndefinedSource(cell, Reach.UNIFORM) for cell in bits_of(step.scalars))
+            self._report(emitter, instruction, shadow, sources)
             return []
-        parts = self._split(lowering, shadow)
+        parts = self._split(emitter, shadow)
         return [(2 * (first + index), part) for index, part in enumerate(parts)]
 
-    def _shadows(
-        self, lowering: KernelLowering, instruction: Instruction, unwritten: int
-    ) -> list[Any]:
+    def _shadows(self, emitter: WaveEmitter, instruction: Instruction, unwritten: int) -> list[Any]:
         """The undefined bits of a scalar instruction's results."""
-        values = LlvmOps(lowering.builder, 0, lowering.machine, lowering.layout.lanes)
+        values = LlvmOps(emitter.builder, 0, emitter.machine, emitter.layout.lanes)
         ops = ShadowOps(values)
         decoded = instruction.decoded
         meaning = semantics.of(decoded.opcode)
-        inputs = self._scalar_inputs(lowering, instruction, unwritten)
+        inputs = self._scalar_inputs(emitter, instruction, unwritten)
         if meaning is None:
             count = len(decoded.operands) + len(decoded.opcode.implicit_writes)
             return [constant(0, 32)] * count
         return [shadow for _, shadow in meaning.evaluate(ops, *inputs)]
 
     def _scalar_inputs(
-        self, lowering: KernelLowering, instruction: Instruction, unwritten: int
+        self, emitter: WaveEmitter, instruction: Instruction, unwritten: int
     ) -> list[Pair]:
         inputs: list[Pair] = []
         decoded = instruction.decoded
@@ -306,40 +301,40 @@ class RegisterChecks(Observer):
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             bits = 32 * role.dwords if role.dwords else 32
             if role.kind is OperandKind.LANE_MASK:
-                bits = lowering.layout.lanes
+                bits = emitter.layout.lanes
             if role.kind is not OperandKind.IMMEDIATE:
                 width = max(width, bits)
             if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
                 continue
             shadow: Any = ir.IntType(bits)(0)
             if operand.kind is OperandClass.EXPRESSION:
-                value = jumps.symbol_value(lowering, instruction.index, operand.text, bits)
+                value = jumps.symbol_value(emitter, instruction.index, operand.text, bits)
                 inputs.append((value, shadow))
                 continue
-            value = scalar_operand(lowering, operand, role, bits)
+            value = scalar_operand(emitter, operand, role, bits)
             if operand.kind is not OperandClass.CONSTANT and operand.bits:
-                shadow = self._scalar_shadow(lowering, operand.bits, unwritten, bits)
+                shadow = self._scalar_shadow(emitter, operand.bits, unwritten, bits)
             inputs.append((value, shadow))
         for name in decoded.opcode.implicit_reads:
             first, _ = SPECIAL_REGISTERS[name]
-            value = lowering.special(name, width)
+            value = emitter.special(name, width)
             bits = value.type.width
             registers = ((1 << max(1, bits // 32)) - 1) << first
-            shadow = self._scalar_shadow(lowering, registers, unwritten, max(bits, 32))
+            shadow = self._scalar_shadow(emitter, registers, unwritten, max(bits, 32))
             if bits == 1:
-                shadow = lowering.builder.trunc(shadow, I1)
+                shadow = emitter.builder.trunc(shadow, I1)
             inputs.append((value, shadow))
         return inputs
 
     def _scalar_shadow(
-        self, lowering: KernelLowering, registers: int, unwritten: int, bits: int
+        self, emitter: WaveEmitter, registers: int, unwritten: int, bits: int
     ) -> Any:
-        builder, kind = lowering.builder, ir.IntType(bits)
+        builder, kind = emitter.builder, ir.IntType(bits)
         total: Any = kind(0)
         for index, position in enumerate(bits_of(registers)):
             if not unwritten >> 2 * position & 1 or 32 * index >= bits:
                 continue
-            part = self._get(lowering, 2 * position)
+            part = self._get(emitter, 2 * position)
             if bits > 32:
                 part = builder.shl(builder.zext(part, kind), kind(32 * index))
             total = builder.or_(total, part)
@@ -347,27 +342,26 @@ class RegisterChecks(Observer):
 
     # reports
 
-    def _use(self, lowering: KernelLowering, instruction: Instruction, use: Use) -> None:
+    def _use(self, emitter: WaveEmitter, instruction: Instruction, use: Use) -> None:
         if use.purpose is Purpose.CONDITION:
-            self._condition(lowering, instruction, use)
+            self._condition(emitter, instruction, use)
             return
-        builder = lowering.builder
-        value = self._all_sources(lowering, instruction, use.sources)
-        value = builder.and_(value, lowering.exec_mask())
+        builder = emitter.builder
+        value = self._all_sources(emitter, instruction, use.sources)
+        value = builder.and_(value, emitter.exec_mask())
         if instruction.opcode.form == "SMEM":
-            value = self._all_sources(lowering, instruction, use.sources)
+            value = self._all_sources(emitter, instruction, use.sources)
         resource = named(instruction.decoded, OperandKind.RESOURCE)
-        if use.unless_scratch and resource is not None and buffers.may_be_scratch(lowering):
-            found = buffers.descriptor(lowering, resource[0])
-            scratch = buffers.is_scratch(lowering, found)
-            value = builder.select(scratch, ir.IntType(lowering.layout.lanes)(0), value)
-        self._report(lowering, instruction, value, use.sources)
+        if use.unless_scratch and resource is not None and buffers.may_be_scratch(emitter):
+            found = buffers.descriptor(emitter, resource[0])
+            scratch = buffers.is_scratch(emitter, found)
+            value = builder.select(scratch, ir.IntType(emitter.layout.lanes)(0), value)
+        self._report(emitter, instruction, value, use.sources)
 
-    def _condition(self, lowering: KernelLowering, instruction: Instruction, use: Use) -> None:
+    def _condition(self, emitter: WaveEmitter, instruction: Instruction, use: Use) -> None:
         """A branch whose condition depends on undefined bits."""
-        decoded, builder = instruction.decoded, lowering.builder
-        if lowering.pending is not None and lowering.pending.blocks(decoded):
-            lowering.flush()
+        decoded, builder = instruction.decoded, emitter.builder
+        emitter.pending.flush_before(decoded)
         meaning = semantics.of(decoded.opcode)
         if meaning is None:
             return
@@ -375,46 +369,46 @@ class RegisterChecks(Observer):
         inputs: list[Pair] = []
         for name in decoded.opcode.implicit_reads:
             first, _ = SPECIAL_REGISTERS[name]
-            lanes = 1 if name == "scc" else lowering.layout.lanes
+            lanes = 1 if name == "scc" else emitter.layout.lanes
             registers = ((1 << max(1, lanes // 32)) - 1) << first
-            value = lowering.special(name, lanes)
-            shadow = self._scalar_shadow(lowering, registers, unwritten, max(32, lanes))
+            value = emitter.special(name, lanes)
+            shadow = self._scalar_shadow(emitter, registers, unwritten, max(32, lanes))
             if lanes == 1:
                 shadow = builder.trunc(shadow, I1)
             elif lanes == 32:
                 value, shadow = builder.zext(value, I64), builder.zext(shadow, I64)
             inputs.append((value, shadow))
-        ops = ShadowOps(LlvmOps(builder, 0, lowering.machine, lowering.layout.lanes))
+        ops = ShadowOps(LlvmOps(builder, 0, emitter.machine, emitter.layout.lanes))
         ((_, shadow),) = meaning.evaluate(ops, *inputs)
-        value = builder.select(shadow, lowering.exec_mask(), lowering.exec_mask().type(0))
-        self._report(lowering, instruction, value, use.sources)
+        value = builder.select(shadow, emitter.exec_mask(), emitter.exec_mask().type(0))
+        self._report(emitter, instruction, value, use.sources)
 
     def _report(
         self,
-        lowering: KernelLowering,
+        emitter: WaveEmitter,
         instruction: Instruction,
         lanes: Any,
-        sources: tuple[Source, ...],
+        sources: tuple[UndefinedSource, ...],
     ) -> None:
         """Report lanes unless there are none; the registers count as written from here on."""
-        builder = lowering.builder
+        builder = emitter.builder
         some: Any = builder.icmp_unsigned("!=", lanes, lanes.type(0))
         with builder.if_then(some, likely=False):
             position: Any = I64(0)
             for source in reversed(sources):
-                mask: Any = self._source(lowering, instruction, source)
+                mask: Any = self._source(emitter, instruction, source)
                 if source.reach is Reach.OWN:
                     mask = builder.and_(mask, lanes)
                 some = builder.icmp_unsigned("!=", mask, ir.IntType(mask.type.width)(0))
                 position = builder.select(some, I64(source.cell >> 1), position)
             log.emit(
-                lowering, Kind.UNINITIALISED_REGISTER, instruction.index, lanes=lanes,
+                emitter, Kind.UNINITIALISED_REGISTER, instruction.index, lanes=lanes,
                 detail=position,
             )  # fmt: skip
             for source in sources:
-                self._set(lowering, source.cell, self._kind(lowering, source.cell)(0))
-                if source.reach is Reach.MASK and lowering.layout.lanes == 64:
-                    self._set(lowering, source.cell + 2, I32(0))
+                self._set(emitter, source.cell, self._kind(emitter, source.cell)(0))
+                if source.reach is Reach.MASK and emitter.layout.lanes == 64:
+                    self._set(emitter, source.cell + 2, I32(0))
 
 
 __all__ = ["WORDS_PER_WAVE", "RegisterChecks", "Undefined"]

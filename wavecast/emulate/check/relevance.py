@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavecast.emulate.check.flows import Flow, Form
-from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.flows import Flow, FlowForm
+from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.check.uses import Use
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC
 
 
 @dataclass(slots=True)
-class Step:
+class DefinednessStep:
     """What one instruction does to cells.
 
     `defined` are cells whose result is known to be written, in the lanes of EXEC; of those in
@@ -37,12 +37,12 @@ class Definedness:
     """Steps by instruction; cells whose mask is of use at the start of the program and after each
     instruction, as sets of bits."""
 
-    steps: list[Step]
+    steps: list[DefinednessStep]
     entry: int
     after: list[int]
 
 
-def relevance(program: Program, steps: list[Step]) -> Definedness:
+def relevance(program: Program, steps: list[DefinednessStep]) -> Definedness:
     """The cells whose undefined lanes may be asked for."""
     live_in = [0] * len(program.blocks)
     after = [0] * len(steps)
@@ -62,16 +62,16 @@ def relevance(program: Program, steps: list[Step]) -> Definedness:
     return Definedness(steps, live_in[0] if live_in else 0, after)
 
 
-def _before(step: Step, live: int) -> int:
+def _before(step: DefinednessStep, live: int) -> int:
     wanted = live & ~step.whole
     for flow in step.flows:
-        if flow.form in (Form.WHOLE, Form.SCALAR):
+        if flow.form in (FlowForm.WHOLE, FlowForm.SCALAR):
             wanted &= ~(1 << flow.target)
-        elif flow.form is Form.MASK:
+        elif flow.form is FlowForm.MASK:
             wanted &= ~(0b101 << flow.target)
     for flow in step.flows:
-        reported = flow.form is Form.MASK and EXEC >> (flow.target >> 1) & 1
-        asked = 0b101 if flow.form is Form.MASK else 1
+        reported = flow.form is FlowForm.MASK and EXEC >> (flow.target >> 1) & 1
+        asked = 0b101 if flow.form is FlowForm.MASK else 1
         if not reported and not live & asked << flow.target:
             continue
         for source in (*flow.sources, *flow.otherwise):
@@ -86,8 +86,8 @@ def _before(step: Step, live: int) -> int:
     return wanted
 
 
-def _cells(source: Source) -> int:
+def _cells(source: UndefinedSource) -> int:
     return (0b101 if source.reach is Reach.MASK else 1) << source.cell
 
 
-__all__ = ["Definedness", "Step", "relevance"]
+__all__ = ["Definedness", "DefinednessStep", "relevance"]

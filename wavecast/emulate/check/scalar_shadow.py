@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import constant
-from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
 
@@ -148,37 +148,37 @@ class ShadowOps(Ops[Pair]):
 
     # floating point
 
-    def f_add(self, a: Pair, b: Pair, fmt: Format) -> Pair:
+    def f_add(self, a: Pair, b: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_add(a[0], b[0], fmt), a, b)
 
-    def f_mul(self, a: Pair, b: Pair, fmt: Format) -> Pair:
+    def f_mul(self, a: Pair, b: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_mul(a[0], b[0], fmt), a, b)
 
-    def f_fma(self, a: Pair, b: Pair, c: Pair, fmt: Format) -> Pair:
+    def f_fma(self, a: Pair, b: Pair, c: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_fma(a[0], b[0], c[0], fmt), a, b, c)
 
-    def f_div(self, a: Pair, b: Pair, fmt: Format) -> Pair:
+    def f_div(self, a: Pair, b: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_div(a[0], b[0], fmt), a, b)
 
-    def f_sqrt(self, a: Pair, fmt: Format) -> Pair:
+    def f_sqrt(self, a: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_sqrt(a[0], fmt), a)
 
-    def f_round(self, a: Pair, fmt: Format, direction: Direction) -> Pair:
+    def f_round(self, a: Pair, fmt: FloatFormat, direction: Direction) -> Pair:
         return self._whole(self.values.f_round(a[0], fmt, direction), a)
 
-    def f_less(self, a: Pair, b: Pair, fmt: Format) -> Pair:
+    def f_less(self, a: Pair, b: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_less(a[0], b[0], fmt), a, b)
 
-    def f_equal(self, a: Pair, b: Pair, fmt: Format) -> Pair:
+    def f_equal(self, a: Pair, b: Pair, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_equal(a[0], b[0], fmt), a, b)
 
-    def f_convert(self, a: Pair, source: Format, result: Format) -> Pair:
+    def f_convert(self, a: Pair, source: FloatFormat, result: FloatFormat) -> Pair:
         return self._whole(self.values.f_convert(a[0], source, result), a)
 
-    def f_from_int(self, a: Pair, bits: int, signed: bool, fmt: Format) -> Pair:
+    def f_from_int(self, a: Pair, bits: int, signed: bool, fmt: FloatFormat) -> Pair:
         return self._whole(self.values.f_from_int(a[0], bits, signed, fmt), a)
 
-    def f_to_int(self, a: Pair, fmt: Format, bits: int, signed: bool) -> Pair:
+    def f_to_int(self, a: Pair, fmt: FloatFormat, bits: int, signed: bool) -> Pair:
         return self._whole(self.values.f_to_int(a[0], fmt, bits, signed), a)
 
     # scalar code sees no lanes

@@ -25,7 +25,7 @@ workgroup + 1 (0: several) is above it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ShadowField:
     """Bits of a 64-bit record."""
 
     first: int
@@ -147,8 +147,8 @@ __all__ = [
     "READ_AFTER_WRITE",
     "WRITE_AFTER_READ",
     "WRITE_AFTER_WRITE",
-    "Field",
     "Findings",
+    "ShadowField",
     "Watched",
     "together",
 ]

@@ -21,8 +21,8 @@ from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
-    Field,
     Findings,
+    ShadowField,
     Watched,
     together,
 )
@@ -32,8 +32,8 @@ from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, range_of, resolve
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
 
-PLACE, WAVE = Field(0, 37), Field(37, 6)
-BYTES, ATOMIC, INSTRUCTION = Field(43, 4), Field(47, 1), Field(48, 16)
+PLACE, WAVE = ShadowField(0, 37), ShadowField(37, 6)
+BYTES, ATOMIC, INSTRUCTION = ShadowField(43, 4), ShadowField(47, 1), ShadowField(48, 16)
 _ONES = (1 << 64) - 1
 MOST_GROUPS = (1 << 26) - 2
 """Workgroups of a launch that leave room for 2048 turns."""

@@ -21,8 +21,8 @@ from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
-    Field,
     Findings,
+    ShadowField,
     Watched,
     together,
 )
@@ -31,11 +31,15 @@ from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 
-NUMBER, WRITTEN, STREAM = Field(0, NUMBER_BITS), Field(31, 4), Field(35, 2)
-BYTES, WAVE = Field(37, 4), Field(41, 6)
-ATOMIC, INSTRUCTION = Field(47, 1), Field(48, 16)
-READ_TURN = Field(0, 48)
-LAST_NUMBER, LAST_STREAM, LAST_WAVE = Field(0, NUMBER_BITS), Field(32, 2), Field(40, 6)
+NUMBER, WRITTEN, STREAM = ShadowField(0, NUMBER_BITS), ShadowField(31, 4), ShadowField(35, 2)
+BYTES, WAVE = ShadowField(37, 4), ShadowField(41, 6)
+ATOMIC, INSTRUCTION = ShadowField(47, 1), ShadowField(48, 16)
+READ_TURN = ShadowField(0, 48)
+LAST_NUMBER, LAST_STREAM, LAST_WAVE = (
+    ShadowField(0, NUMBER_BITS),
+    ShadowField(32, 2),
+    ShadowField(40, 6),
+)
 READ_WORDS = 4
 """64-bit words of a load's record."""
 _RECORD = ir.VectorType(I64, READ_WORDS)

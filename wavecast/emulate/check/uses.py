@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from wavecast.emulate.check.flows import VECTORS, halves, scalars
-from wavecast.emulate.check.influence import Reach, Source
+from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.lower.sites import shape_letters
 from wavecast.isa.instruction import Decoded, Operand
 from wavecast.isa.opcode import Access, Control, MemoryKind, OperandKind, OperandRole, Space
@@ -32,10 +32,10 @@ class Use:
     spilled: `unless_scratch` data is no use where the access turns out to go there."""
 
     purpose: Purpose
-    sources: tuple[Source, ...]
+    sources: tuple[UndefinedSource, ...]
     unless_scratch: bool = False
 
-    def only(self, wanted: Callable[[Source], bool]) -> Use | None:
+    def only(self, wanted: Callable[[UndefinedSource], bool]) -> Use | None:
         """The use of those sources, None without any."""
         found = tuple(source for source in self.sources if wanted(source))
         return replace(self, sources=found) if found else None
@@ -59,7 +59,7 @@ def uses(decoded: Decoded) -> tuple[Use, ...]:
     if memory is None or memory.kind is MemoryKind.PERMUTE:
         return ()
     addresses = list(_sources(decoded.reads & M0))
-    data: list[Source] = []
+    data: list[UndefinedSource] = []
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         scalar = memory.space is Space.SCALAR
         if role.kind in _ADDRESSES or (scalar and operand is not decoded.operands[0]):
@@ -72,12 +72,12 @@ def uses(decoded: Decoded) -> tuple[Use, ...]:
     return tuple(use for use in found if use.sources)
 
 
-def _sources(bits: int) -> Iterable[Source]:
-    yield from (Source(cell, Reach.OWN) for cell in halves(bits))
-    yield from (Source(cell, Reach.UNIFORM) for cell in scalars(bits & ~VECTORS & ~EXEC))
+def _sources(bits: int) -> Iterable[UndefinedSource]:
+    yield from (UndefinedSource(cell, Reach.OWN) for cell in halves(bits))
+    yield from (UndefinedSource(cell, Reach.UNIFORM) for cell in scalars(bits & ~VECTORS & ~EXEC))
 
 
-def _data(decoded: Decoded, operand: Operand, role: OperandRole) -> Iterable[Source]:
+def _data(decoded: Decoded, operand: Operand, role: OperandRole) -> Iterable[UndefinedSource]:
     """What of a data operand goes to memory."""
     memory = decoded.memory
     assert memory is not None

@@ -21,10 +21,11 @@ from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element
 
 PREFIX: Final = "wavecast_memory"
+_ZERO = ir.Constant(I64, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class MemoryAccess:
     """Which outlined function: everything that is in its name.
 
     `action`: `load`, `store`, `tolds` or an atomic operation. `mode`: how addresses are made
@@ -44,7 +45,7 @@ class Access:
         return f"{PREFIX}.{self.action}.{self.mode}.{self.lanes}.{self.bytes}.{self.detail}"
 
     @classmethod
-    def of(cls, name: str) -> Access:
+    def of(cls, name: str) -> MemoryAccess:
         """The access a function name stands for."""
         _, action, mode, lanes, size, detail = name.split(".")
         return cls(action, mode, int(lanes), int(size), detail)
@@ -62,6 +63,20 @@ class Access:
         return 4 if self.bytes <= 4 else 16
 
 
+@dataclass(frozen=True, slots=True)
+class AccessTarget:
+    """Mode and address arguments of an access (`addresses.py`). `private` is the same access if the
+    descriptor turns out to be the one of scratch, which `is_private` (i1) says at run time."""
+
+    mode: str
+    address: Any
+    base: Any = _ZERO
+    limit: Any = _ZERO
+    offset: Any = _ZERO
+    private: AccessTarget | None = None
+    is_private: Any = None
+
+
 def function_type(lanes: int) -> ir.FunctionType:
     """The type every outlined memory function has."""
     return ir.FunctionType(I32, [PTR] * 5 + [I64] * 3 + [ir.IntType(lanes)])
@@ -71,7 +86,7 @@ class Outlined:
     """A function being built: its arguments by name and its builder. `name` is given to functions
     that look at an access instead of doing it."""
 
-    def __init__(self, module: ir.Module, access: Access, name: str = "") -> None:
+    def __init__(self, module: ir.Module, access: MemoryAccess, name: str = "") -> None:
         self.module = module
         self.access = access
         self.lanes = access.lanes
@@ -161,4 +176,4 @@ class Outlined:
         return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
 
 
-__all__ = ["Access", "Outlined", "function_type"]
+__all__ = ["AccessTarget", "MemoryAccess", "Outlined", "function_type"]

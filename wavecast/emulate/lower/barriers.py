@@ -7,21 +7,17 @@ workgroup (-1) is known. Source: AMD RDNA4 instruction set architecture guide, "
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I32, I64, element, load
 from wavecast.isa.instruction import Instruction, OperandClass
 from wavecast.isa.waits import arrives, awaits
 
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
-
 _WORKGROUP = (-1, 0xFFFF, 0xFFFFFFFF)
 
 
-def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Lower a barrier. Raises Unsupported for named ones, and for joining or leaving one."""
     opcode = instruction.opcode
     if not arrives(opcode) and not awaits(opcode):
@@ -31,45 +27,45 @@ def lower(lowering: KernelLowering, instruction: Instruction) -> None:
             raise Unsupported("a named barrier")
     if not awaits(opcode):
         if opcode.implicit_writes:
-            _tell(lowering)
-        _signal(lowering)
+            _tell(emitter)
+        _signal(emitter)
         return
     if not arrives(opcode):
-        _check_signalled(lowering, instruction)
-    lowering.observer.leave(lowering, instruction)
-    lowering.resume.append(lowering.function.append_basic_block("resume"))
-    lowering.builder.store(I32(len(lowering.resume)), lowering.place)
-    lowering.stop(state.BARRIER)
-    lowering.builder.position_at_end(lowering.resume[-1])
+        _check_signalled(emitter, instruction)
+    emitter.listener.leave(instruction)
+    resume = emitter.function.append_basic_block("resume")
+    emitter.resume_at(resume)
+    emitter.stop(state.BARRIER)
+    emitter.builder.position_at_end(resume)
 
 
-def _signal(lowering: KernelLowering) -> None:
-    word = element(lowering.builder, lowering.state, state.SIGNALLED_OWN, I32)
-    lowering.builder.store(I32(1), word)
+def _signal(emitter: WaveEmitter) -> None:
+    word = element(emitter.builder, emitter.state, state.SIGNALLED_OWN, I32)
+    emitter.builder.store(I32(1), word)
 
 
-def _check_signalled(lowering: KernelLowering, instruction: Instruction) -> None:
+def _check_signalled(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Stop where this wave waits without a signal of its own; the next wait needs another."""
-    builder = lowering.builder
-    word = element(builder, lowering.state, state.SIGNALLED_OWN, I32)
+    builder = emitter.builder
+    word = element(builder, emitter.state, state.SIGNALLED_OWN, I32)
     missing = builder.icmp_unsigned("==", load(builder, word, I32), I32(0))
     with builder.if_then(missing, likely=False):
-        lowering.stop(state.BAD_BARRIER, instruction.index)
+        emitter.stop(state.BAD_BARRIER, instruction.index)
     builder.store(I32(0), word)
 
 
-def _tell(lowering: KernelLowering) -> None:
+def _tell(emitter: WaveEmitter) -> None:
     """SCC: whether no wave of the workgroup has signalled since the last barrier."""
-    builder = lowering.builder
+    builder = emitter.builder
     group, turn, place = (
-        element(builder, lowering.context, word, I64)
+        element(builder, emitter.context, word, I64)
         for word in (state.WORKGROUP, state.TURN, state.SIGNALLED)
     )
     high = builder.shl(builder.add(load(builder, group, I64, 8), I64(1)), I64(32))
     now = builder.add(high, load(builder, turn, I64, 8))
     first = builder.icmp_unsigned("!=", load(builder, place, I64, 8), now)
     builder.store(now, place)
-    lowering.set_special("scc", first)
+    emitter.set_special("scc", first)
 
 
 __all__ = ["lower"]

@@ -7,18 +7,15 @@ and "Range checking".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
 from wavecast.isa.instruction import Instruction, Operand
 from wavecast.isa.opcode import MemoryKind
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _FAR = 0xFFFFFFFF
 """An offset no buffer reaches."""
@@ -37,58 +34,55 @@ class Descriptor:
     flags: Any
 
 
-def is_gfx9(lowering: KernelLowering) -> bool:
-    return isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
-
-
-def descriptor(lowering: KernelLowering, operand: Operand) -> Descriptor:
+def descriptor(emitter: WaveEmitter, operand: Operand) -> Descriptor:
     """Take the descriptor in four scalar registers apart. gfx12.0 scales the stride by 1, 4, 8 or
     32 (bits 19:18 of word 3)."""
-    builder = lowering.builder
+    builder = emitter.builder
     first = (operand.bits & -operand.bits).bit_length() - 1
-    low, high, records, flags = (lowering.scalar(first + index) for index in range(4))
+    low, high, records, flags = (emitter.scalar(first + index) for index in range(4))
     top = builder.zext(builder.and_(high, I32(0xFFFF)), I64)
     base = builder.or_(builder.zext(low, I64), builder.shl(top, I64(32)))
     stride = builder.and_(builder.lshr(high, I32(16)), I32(0x3FFF))
-    if isa_target(lowering.program.target) in TARGET_SETS["gfx1201"]:
+    able = emitter.input.capabilities
+    if able.buffer_stride_scale:
         choice = builder.and_(builder.lshr(flags, I32(16)), I32(12))
         shift = builder.and_(builder.lshr(I32(0x5320), choice), I32(15))
         stride = builder.shl(stride, shift)
-    # gfx9 has a bit for the cache (30) beside the one for addresses (31)
-    bits = 0x80000000 if is_gfx9(lowering) else 0xC0000000
+    # where one bit chooses swizzling (31), the one below it is for the cache
+    bits = 0x80000000 if able.buffer_swizzle_bits == 1 else 0xC0000000
     swizzle = builder.and_(high, I32(bits))
     return Descriptor(base, builder.zext(records, I64), stride, swizzle, flags)
 
 
-def may_be_scratch(lowering: KernelLowering) -> bool:
-    """True for code that reaches scratch through a descriptor (gfx90a)."""
-    return lowering.program.target.startswith("gfx90a")
+def may_be_scratch(emitter: WaveEmitter) -> bool:
+    """True for code that reaches scratch through a descriptor."""
+    return not emitter.input.capabilities.architected_scratch
 
 
-def is_scratch(lowering: KernelLowering, found: Descriptor) -> Any:
+def is_scratch(emitter: WaveEmitter, found: Descriptor) -> Any:
     """True at run time for the descriptor that waves receive for their scratch."""
-    bits = lowering.builder.and_(found.flags, I32(ADD_LANE))
-    return lowering.builder.icmp_unsigned("!=", bits, I32(0))
+    bits = emitter.builder.and_(found.flags, I32(ADD_LANE))
+    return emitter.builder.icmp_unsigned("!=", bits, I32(0))
 
 
 def refuse(
-    lowering: KernelLowering, instruction: Instruction, found: Descriptor, is_private: Any
+    emitter: WaveEmitter, instruction: Instruction, found: Descriptor, is_private: Any
 ) -> None:
     """Stop at run time where a descriptor used without an index swizzles or adds lane numbers."""
-    builder = lowering.builder
-    bad = builder.or_(_is_swizzled(lowering, found), is_scratch(lowering, found))
+    builder = emitter.builder
+    bad = builder.or_(_is_swizzled(emitter, found), is_scratch(emitter, found))
     if is_private is not None:
         bad = builder.and_(bad, builder.not_(is_private))
-    _stop_if(lowering, instruction, bad)
+    _stop_if(emitter, instruction, bad)
 
 
-def _stop_if(lowering: KernelLowering, instruction: Instruction, bad: Any) -> None:
-    with lowering.builder.if_then(bad, likely=False):
-        lowering.stop(state.BAD_DESCRIPTOR, instruction.index)
+def _stop_if(emitter: WaveEmitter, instruction: Instruction, bad: Any) -> None:
+    with emitter.builder.if_then(bad, likely=False):
+        emitter.stop(state.BAD_DESCRIPTOR, instruction.index)
 
 
-def _is_swizzled(lowering: KernelLowering, found: Descriptor) -> Any:
-    return lowering.builder.icmp_unsigned("!=", found.swizzle, I32(0))
+def _is_swizzled(emitter: WaveEmitter, found: Descriptor) -> Any:
+    return emitter.builder.icmp_unsigned("!=", found.swizzle, I32(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +95,24 @@ class _Swizzle:
     element: Any
 
 
-def _swizzle(lowering: KernelLowering, instruction: Instruction, found: Descriptor) -> _Swizzle:
+def _swizzle(emitter: WaveEmitter, instruction: Instruction, found: Descriptor) -> _Swizzle:
     """How an indexed access swizzles; stops at run time where that is not supported.
 
     Elements have 4 bytes on gfx9, 4 or 16 by the bits 31:30 of word 1 on later targets. An access
     must not be larger than one. Sources: the guides, "Buffer Resource" and "Swizzled Buffer
     Addressing"; Mesa, radeonsi, setup_scratch_rsrc_user_sgprs (4 bytes on gfx9).
     """
-    builder = lowering.builder
+    builder, able = emitter.builder, emitter.input.capabilities
     assert instruction.memory is not None
-    on = _is_swizzled(lowering, found)
+    on = _is_swizzled(emitter, found)
     field = builder.zext(builder.and_(builder.lshr(found.flags, I32(21)), I32(3)), I64)
     indices = builder.select(on, builder.add(field, I64(3)), I64(0))
     wide: Any = I1(0)
     known: Any = I1(1)
-    if not is_gfx9(lowering):
+    if able.buffer_swizzle_bits > 1:
         wide = builder.icmp_unsigned("==", found.swizzle, I32(0xC0000000))
         known = builder.or_(wide, builder.icmp_unsigned("==", found.swizzle, I32(0x40000000)))
-    if isa_target(lowering.program.target) in TARGET_SETS["gfx1250"]:  # another descriptor
+    if able.wide_buffer_base:  # other fields
         known = I1(0)
     size = instruction.memory.bytes
     fits = builder.or_(wide, I1(size <= 4)) if size <= 16 else I1(0)
@@ -126,12 +120,12 @@ def _swizzle(lowering: KernelLowering, instruction: Instruction, found: Descript
         known, builder.and_(fits, builder.icmp_unsigned("!=", found.stride, I32(0)))
     )
     bad = builder.and_(on, builder.not_(good))
-    _stop_if(lowering, instruction, builder.or_(bad, is_scratch(lowering, found)))
+    _stop_if(emitter, instruction, builder.or_(bad, is_scratch(emitter, found)))
     return _Swizzle(on, indices, builder.select(wide, I64(4), I64(2)))
 
 
 def indexed(
-    lowering: KernelLowering,
+    emitter: WaveEmitter,
     instruction: Instruction,
     found: Descriptor,
     address: Any,
@@ -146,32 +140,32 @@ def indexed(
     to the result, on gfx12 to the offset in the record. Lanes whose index is out of range get an
     offset beyond every limit.
     """
-    builder, lanes = lowering.builder, lowering.layout.lanes
+    builder, lanes = emitter.builder, emitter.layout.lanes
     kind, wide = ir.VectorType(I32, lanes), ir.VectorType(I64, lanes)
-    swizzle = _swizzle(lowering, instruction, found)
+    swizzle = _swizzle(emitter, instruction, found)
     index = builder.zext(builder.load(address, align=4, typ=kind), wide)
     offset = splat(builder, inset, lanes)
     if "offen" in instruction.modifiers:
         second = builder.gep(address, [I64(lanes)], source_etype=I32)
         offset = builder.add(offset, builder.zext(builder.load(second, align=4, typ=kind), wide))
-    bytewise, good = _in_range(lowering, instruction, found, swizzle.on, index, offset)
-    if isa_target(lowering.program.target) in TARGET_SETS["gfx12+"]:
+    bytewise, good = _in_range(emitter, instruction, found, swizzle.on, index, offset)
+    if emitter.input.capabilities.buffer_offset_in_record:
         whole = builder.add(offset, splat(builder, amount, lanes))
         wrapped = builder.and_(whole, constant(0xFFFFFFFF, 64, lanes))
         offset, amount = builder.select(swizzle.on, wrapped, whole), I64(0)
-    total = _place(lowering, found, swizzle, index, offset)
+    total = _place(emitter, found, swizzle, index, offset)
     small = builder.icmp_unsigned("<", total, constant(_FAR, 64, lanes))
     good = builder.and_(builder.or_(good, splat(builder, bytewise, lanes)), small)
     room = builder.select(good, builder.trunc(total, kind), constant(_FAR, 32, lanes))
-    builder.store(room, lowering.spare, align=4)
-    return lowering.spare, builder.select(bytewise, found.records, I64(_FAR)), amount
+    builder.store(room, emitter.spare, align=4)
+    return emitter.spare, builder.select(bytewise, found.records, I64(_FAR)), amount
 
 
 def _place(
-    lowering: KernelLowering, found: Descriptor, swizzle: _Swizzle, index: Any, offset: Any
+    emitter: WaveEmitter, found: Descriptor, swizzle: _Swizzle, index: Any, offset: Any
 ) -> Any:
     """Bytes from the base to an offset in the record of an index, a vector of i64."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
+    builder, lanes = emitter.builder, emitter.layout.lanes
     indices, element, stride = (
         splat(builder, value, lanes)
         for value in (swizzle.indices, swizzle.element, builder.zext(found.stride, I64))
@@ -187,7 +181,7 @@ def _place(
 
 
 def _in_range(
-    lowering: KernelLowering,
+    emitter: WaveEmitter,
     instruction: Instruction,
     found: Descriptor,
     swizzled: Any,
@@ -200,9 +194,9 @@ def _in_range(
     29:28 of word 3: index and offset, index alone, no check unless empty, or bytes (index and
     offset where swizzled). Stops at run time where only some dwords of a lane are in its record.
     """
-    builder, lanes = lowering.builder, lowering.layout.lanes
+    builder, lanes = emitter.builder, emitter.layout.lanes
     below = builder.icmp_unsigned("<", index, splat(builder, found.records, lanes))
-    if is_gfx9(lowering):
+    if not emitter.input.capabilities.buffer_bounds_modes:
         return builder.icmp_unsigned("==", found.stride, I32(0)), below
     assert instruction.memory is not None
     stride = splat(builder, builder.zext(found.stride, I64), lanes)
@@ -219,9 +213,9 @@ def _in_range(
         first = builder.add(offset, constant(4, 64, lanes))
         some = builder.and_(builder.icmp_unsigned("<=", first, stride), builder.not_(fits))
         some = builder.and_(builder.and_(some, below), splat(builder, structured, lanes))
-        active = builder.and_(builder.bitcast(some, ir.IntType(lanes)), lowering.exec_mask())
+        active = builder.and_(builder.bitcast(some, ir.IntType(lanes)), emitter.exec_mask())
         bad = builder.icmp_unsigned("!=", active, ir.IntType(lanes)(0))
-        _stop_if(lowering, instruction, bad)
+        _stop_if(emitter, instruction, bad)
     good = builder.and_(below, builder.or_(by_offset, splat(builder, index_only, lanes)))
     good = builder.or_(good, splat(builder, builder.and_(unchecked, filled), lanes))
     return builder.and_(raw, builder.not_(swizzled)), good
@@ -232,7 +226,6 @@ __all__ = [
     "Descriptor",
     "descriptor",
     "indexed",
-    "is_gfx9",
     "is_scratch",
     "may_be_scratch",
     "refuse",

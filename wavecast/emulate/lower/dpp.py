@@ -5,16 +5,14 @@ Source: AMD instruction set architecture guides (CDNA3, RDNA3), "Data Parallel P
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.frame import StripFrame
 from wavecast.emulate.lower.values import I1, I32
 from wavecast.isa.instruction import Decoded
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.run import Frame
 
 INVALID = -1
 
@@ -67,7 +65,7 @@ def _source(modifiers: dict[str, str], lane: int, row: int, place: int, lanes: i
     raise Unsupported("this DPP control")
 
 
-def permuted(frame: Frame, decoded: Decoded, value: Any, active: Any) -> tuple[Any, Any]:
+def permuted(frame: StripFrame, decoded: Decoded, value: Any, active: Any) -> tuple[Any, Any]:
     """The permuted source, and the lanes that write.
 
     A lane whose source does not exist or is not active reads 0 with `bound_ctrl` and does not

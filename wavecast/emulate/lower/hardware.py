@@ -7,67 +7,65 @@ first compute unit. Source: AMD instruction set architecture guides, "Hardware r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import mode
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I32, I64
 from wavecast.isa.instruction import Decoded
+from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.registers import SPECIAL_REGISTERS
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
-
-READ = "s_getreg_b32"
-CYCLES = "s_get_shader_cycles_u64"
-ROWS = frozenset({READ, CYCLES})
-"""Rows lowered here."""
+FLAGS: Final = frozenset({OpcodeFlag.GETREG, OpcodeFlag.CLOCK})
+"""Flags of the rows lowered here."""
 _PLACE = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
-_NUMBERS = {"1": "MODE", "23": "HW_ID1", "24": "HW_ID2"}
-_NUMBERS_GFX9 = {"1": "MODE", "4": "HW_ID", "20": "XCC_ID"}
-"""What inline assembly that gives a number means, as LLVM's assembler encodes the names."""
 _CLOCKS = {"SHADER_CYCLES": 0, "SHADER_CYCLES_LO": 0, "SHADER_CYCLES_HI": 32}
 
 
-def lower(lowering: KernelLowering, decoded: Decoded) -> None:
+def lower(emitter: WaveEmitter, decoded: Decoded) -> None:
     """Lower a read. Raises Unsupported for registers without a meaning here."""
     target = decoded.operands[0]
     first = target.bits.bit_length() - target.bits.bit_count()
-    if decoded.opcode.name == CYCLES:
-        lowering.set_scalar_bits(first, cycles(lowering))
+    if OpcodeFlag.CLOCK in decoded.opcode.flags:
+        emitter.set_scalar_bits(first, cycles(emitter))
         return
     field = mode.field_of(decoded.operands[1].text)
-    builder = lowering.builder
-    on_gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
-    name = (_NUMBERS_GFX9 if on_gfx9 else _NUMBERS).get(field.name, field.name)
-    value = builder.lshr(_register(lowering, name), I32(field.first))
-    lowering.set_scalar_bits(first, builder.and_(value, I32(field.mask >> field.first)))
+    builder = emitter.builder
+    name = _names_by_number(emitter.input.capabilities.hwreg_numbers).get(field.name, field.name)
+    value = builder.lshr(_register(emitter, name), I32(field.first))
+    emitter.set_scalar_bits(first, builder.and_(value, I32(field.mask >> field.first)))
 
 
-def _register(lowering: KernelLowering, name: str) -> Any:
-    builder = lowering.builder
+def _names_by_number(numbers: tuple[str, ...]) -> dict[str, str]:
+    """Number -> name of hardware registers, for inline assembly that gives a number."""
+    pairs = (item.split("=") for item in numbers)
+    return {number: name for name, number in pairs}
+
+
+def _register(emitter: WaveEmitter, name: str) -> Any:
+    builder = emitter.builder
     if name == "MODE":
         position, _ = SPECIAL_REGISTERS["mode"]
-        if position in lowering.scalars:
-            return lowering.scalar(position)
-        return I32(mode.word_of(lowering.machine))
+        if position in emitter.scalars:
+            return emitter.scalar(position)
+        return I32(mode.word_of(emitter.machine))
     if name in _PLACE:
         return I32(0)
     if name in _CLOCKS:
-        return builder.trunc(builder.lshr(cycles(lowering), I64(_CLOCKS[name])), I32)
+        return builder.trunc(builder.lshr(cycles(emitter), I64(_CLOCKS[name])), I32)
     raise Unsupported(f"a read of {name}")
 
 
-def cycles(lowering: KernelLowering) -> Any:
+def cycles(emitter: WaveEmitter) -> Any:
     """The host's cycle counter (i64): it advances, and that is all that can be said of it."""
     name = "llvm.readcyclecounter"
-    function = lowering.module.globals.get(name)
+    function = emitter.module.globals.get(name)
     if function is None:
-        function = ir.Function(lowering.module, ir.FunctionType(I64, []), name)
-    return lowering.builder.call(function, [])
+        function = ir.Function(emitter.module, ir.FunctionType(I64, []), name)
+    return emitter.builder.call(function, [])
 
 
-__all__ = ["CYCLES", "READ", "ROWS", "cycles", "lower"]
+__all__ = ["FLAGS", "cycles", "lower"]

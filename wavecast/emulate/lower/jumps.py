@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I64, context_word
 from wavecast.isa.instruction import Instruction, Operand, OperandClass
 from wavecast.isa.linking import symbol_of
-from wavecast.isa.opcode import Control
+from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Block
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 CODE = 1 << 46
 """Address of the first instruction; positive as a number of 48 bits."""
 SIZE = 8
 _LITERAL = 4
 """Bytes of a literal, and of the first word of a scalar instruction before it."""
-COUNTER = "s_get_pc_i64"
 _DIFFERENCE = re.compile(r"\(?(?P<label>[\w.$]+)-[\w.$]+\)?(?:(?P<part>&|>>)(?:4294967295|32))?")
 """What far branches add: `(.LBB0_3-.Lpost_getpc0)&4294967295`."""
 _PARTS = {
@@ -48,26 +45,26 @@ def address_of(index: int) -> int:
     return CODE + SIZE * index
 
 
-def read_counter(lowering: KernelLowering, instruction: Instruction) -> None:
+def read_counter(emitter: WaveEmitter, instruction: Instruction) -> None:
     """The address of the following instruction."""
     value = I64(address_of(instruction.index + 1))
-    lowering.set_scalar_bits(_first(instruction.operands[0]), value)
+    emitter.set_scalar_bits(_first(instruction.operands[0]), value)
 
 
-def symbol_value(lowering: KernelLowering, index: int, text: str, bits: int) -> Any:
+def symbol_value(emitter: WaveEmitter, index: int, text: str, bits: int) -> Any:
     """What an expression of instruction `index` adds to the program counter read last before it:
     a distance in bytes or a half of it, as an integer of `bits`.
 
     Raises Unsupported for symbols that are neither functions nor data of the program.
     """
-    instructions = lowering.program.instructions
+    instructions = emitter.input.program.instructions
     for before in range(index - 1, -1, -1):
-        if instructions[before].opcode.name == COUNTER:
+        if OpcodeFlag.GETPC in instructions[before].opcode.flags:
             break
     else:
         raise Unsupported(f"{text!r} without a program counter to add it to")
-    place, part = _place(lowering, text, _bytes(instructions[before + 1 : index]) + _LITERAL)
-    builder = lowering.builder
+    place, part = _place(emitter, text, _bytes(instructions[before + 1 : index]) + _LITERAL)
+    builder = emitter.builder
     distance = builder.sub(place, I64(address_of(before + 1)))
     if part == "whole":
         return distance if bits == 64 else builder.trunc(distance, ir.IntType(bits))
@@ -91,13 +88,13 @@ def _bytes(instructions: Sequence[Instruction]) -> int:
     return total
 
 
-def _place(lowering: KernelLowering, text: str, ahead: int) -> tuple[Any, str]:
+def _place(emitter: WaveEmitter, text: str, ahead: int) -> tuple[Any, str]:
     """The address an expression points to, and the part of the distance it takes.
 
     `ahead`: the bytes from the program counter to the literal with the distance, which relocations
     count from and expressions therefore add.
     """
-    program = lowering.program
+    program = emitter.input.program
     jump = _DIFFERENCE.fullmatch(text)
     if jump is not None:
         places = [b.start for b in program.blocks if b.label == jump["label"]]
@@ -117,39 +114,39 @@ def _place(lowering: KernelLowering, text: str, ahead: int) -> tuple[Any, str]:
     )
     if name not in places or (indirect and beyond):
         raise Unsupported(f"the symbol {name!r}, which is not in the code object")
-    builder = lowering.builder
-    base = context_word(builder, lowering.context, state.DATA_BASE)
+    builder = emitter.builder
+    base = context_word(builder, emitter.context, state.DATA_BASE)
     return builder.add(base, I64(places[name] + beyond)), part
 
 
-def lower(lowering: KernelLowering, instruction: Instruction, block: Block) -> None:
+def lower(emitter: WaveEmitter, instruction: Instruction, block: Block) -> None:
     """A call, or a jump to an address in registers."""
-    builder, decoded = lowering.builder, instruction.decoded
+    builder, decoded = emitter.builder, instruction.decoded
     calls = decoded.opcode.control is Control.CALL
     target = decoded.operands[-1]
     if target.kind is OperandClass.LABEL:
         where = None
     else:
-        where = scalar_operand(lowering, target, decoded.roles[-1], 64)
+        where = scalar_operand(emitter, target, decoded.roles[-1], 64)
     if calls:
         back = I64(address_of(instruction.index + 1))
-        lowering.set_scalar_bits(_first(decoded.operands[0]), back)
+        emitter.set_scalar_bits(_first(decoded.operands[0]), back)
     if where is None:
-        builder.branch(lowering.blocks[block.successors[0]])
+        builder.branch(emitter.blocks[block.successors[0]])
         return
-    _jump(lowering, instruction, block, where)
+    _jump(emitter, instruction, block, where)
 
 
-def _jump(lowering: KernelLowering, instruction: Instruction, block: Block, where: Any) -> None:
+def _jump(emitter: WaveEmitter, instruction: Instruction, block: Block, where: Any) -> None:
     """Go to the block at an address, if it is one this may lead to."""
-    builder = lowering.builder
-    nowhere = lowering.function.append_basic_block("nowhere")
+    builder = emitter.builder
+    nowhere = emitter.function.append_basic_block("nowhere")
     choice = builder.switch(where, nowhere)
     for successor in block.successors:
-        start = lowering.program.blocks[successor].start
-        choice.add_case(I64(address_of(start)), lowering.blocks[successor])
+        start = emitter.input.program.blocks[successor].start
+        choice.add_case(I64(address_of(start)), emitter.blocks[successor])
     builder.position_at_end(nowhere)
-    lowering.stop(state.BAD_JUMP, instruction.index)
+    emitter.stop(state.BAD_JUMP, instruction.index)
 
 
 def _first(operand: Operand) -> int:
@@ -157,4 +154,4 @@ def _first(operand: Operand) -> int:
     return operand.bits.bit_length() - operand.bits.bit_count()
 
 
-__all__ = ["COUNTER", "address_of", "lower", "read_counter", "symbol_value"]
+__all__ = ["address_of", "lower", "read_counter", "symbol_value"]

@@ -16,28 +16,24 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import (
     barriers,
-    hardware,
     jumps,
     memory,
     mode,
-    outlining,
     relative,
+    scalar,
     scalar_memory,
     state,
 )
-from wavecast.emulate.lower.matrix import MatrixGroup
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.emitter import KernelInput, WaveEmitter
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.operands import scalar_operand, uses_apertures
-from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.registers import Registers
-from wavecast.emulate.lower.run import Run
-from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I32, I64, PTR, element, load
-from wavecast.emulate.lower.whole import WaveLowering
-from wavecast.isa import semantics
+from wavecast.emulate.lower.outlining import Shapes
+from wavecast.emulate.lower.pending import PendingInstructions
+from wavecast.emulate.lower.values import I32, I64, element, load
+from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
 from wavecast.isa.defuse import bits_of
-from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, Control, OperandKind, Role
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Control, OpcodeFlag, Role
 from wavecast.isa.program import Block, Program
 from wavecast.isa.registers import EXEC, SGPR_BASE
 from wavecast.isa.semantics.machine import Machine
@@ -46,323 +42,211 @@ _DEBUG_TRAP = 3
 _SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
 
 
-class KernelLowering(Registers):
-    """Builds the wave function of one program in `module`."""
+class _ObserverListener:
+    """Passes accesses on to an observer."""
+
+    def __init__(self, observer: Observer, emitter: WaveEmitter) -> None:
+        self._observer = observer
+        self._emitter = emitter
+
+    def access(
+        self, instruction: Instruction, access: MemoryAccess, place: AccessTarget, rows: Any
+    ) -> None:
+        self._observer.access(self._emitter, instruction, access, place, rows)
+
+    def scalar_access(self, instruction: Instruction, address: Any, size: int) -> None:
+        self._observer.scalar_access(self._emitter, instruction, address, size)
+
+    def leave(self, instruction: Instruction) -> None:
+        self._observer.leave(self._emitter, instruction)
+
+
+class KernelLowering:
+    """Builds the wave function `name` of one program in `module`."""
 
     def __init__(
         self,
-        program: Program,
-        layout: WaveLayout,
+        given: KernelInput,
         machine: Machine,
         module: ir.Module,
-        strip: int,
         name: str,
         observer: Observer | None = None,
-        first: int = 0,
-        quick: bool = False,
     ) -> None:
-        super().__init__(layout)
-        self.quick = quick
-        """Whether vector instructions are calls and scalar registers stay in memory."""
-        self.shapes: dict[tuple[str, Machine], str] = {}
-        """Names of the functions of shapes and MODEs."""
-        self.program = program
-        self.first = first
-        """The block waves start at."""
+        self.input = given
         self.observer = observer or Observer()
-        self.machine = machine
-        self.module = module
-        self.strip = min(strip, layout.lanes)
-        kind = ir.FunctionType(I32, [PTR, PTR])
-        self.function = ir.Function(module, kind, name)
-        self.function.args[0].add_attribute("noalias")
-        self.state, self.context = self.function.args
-        self.entry = self.function.append_basic_block("entry")
-        self.exit = self.function.append_basic_block("exit")
-        self.blocks = [self.function.append_basic_block(f"b{b.index}") for b in program.blocks]
-        self.builder = ir.IRBuilder(self.entry)
-        self.resume: list[Any] = []
-        self.headers = _pause_blocks(program)
-        self.apertures = uses_apertures(program)
-        self.vector = WaveLowering(self)
-        self.pending: Run | None = None
-        self.index_mode = 0
-        """Operands that are relative to M0 now (gfx9): bits for src0, src1, src2 and dst."""
-        self.products = MatrixGroup(self)
+        self.emitter = WaveEmitter(given, machine, module, name)
+        self.emitter.listener = _ObserverListener(self.observer, self.emitter)
+        self.pending = PendingInstructions(self.emitter)
+        self.emitter.pending = self.pending
+        self.shapes = Shapes()
+        self._pauses = _pause_blocks(given.program)
+        self._budget: Any = None
+        self._entered: Any = None
 
     # the frame
 
     def build(self) -> ir.Function:
         """Lower every block. Raises Unsupported for the first instruction without a meaning."""
+        emitter, program = self.emitter, self.input.program
         self._enter()
-        machines = mode.entries(self.program, self.machine)
-        for block in self.program.blocks:
-            self.builder.position_at_end(self.blocks[block.index])
-            self.machine = machines[block.index]
+        machines = mode.entries(program, emitter.machine)
+        for block in program.blocks:
+            emitter.builder.position_at_end(emitter.blocks[block.index])
+            emitter.machine = machines[block.index]
             self._spend(block)
-            self.observer.block(self, block)
-            for instruction in self.program.block_instructions(block.index):
+            self.observer.block(emitter, block)
+            for instruction in program.block_instructions(block.index):
                 self._instruction(instruction)
-                current = self.builder.block
+                current = emitter.builder.block
                 if current is not None and not current.is_terminated:
-                    self.observer.after(self, instruction)
-            if self.index_mode:
-                raise Unsupported(f"{self.program.name}: index mode across blocks")
-            self.settle()
-            current = self.builder.block
+                    self.observer.after(emitter, instruction)
+            if emitter.index_mode:
+                raise Unsupported(f"{program.name}: index mode across blocks")
+            self.pending.settle()
+            current = emitter.builder.block
             if current is not None and not current.is_terminated:
                 self._finish_block(block)
         self._dispatch()
         self._leave()
-        return self.function
+        return emitter.function
 
     def _enter(self) -> None:
-        used = 0
-        for instruction in self.program.instructions:
+        emitter, builder = self.emitter, self.emitter.builder
+        used = EXEC
+        for instruction in self.input.program.instructions:
             used |= instruction.decoded.reads | instruction.decoded.writes
-        used |= EXEC
         for position in bits_of(used >> SGPR_BASE):
             position += SGPR_BASE
-            word = element(self.builder, self.state, state.scalar_word(position), I32)
-            if not self.quick:
-                slot = self.builder.alloca(I32, name=f"r{position}")
-                self.builder.store(load(self.builder, word, I32), slot)
+            word = element(builder, emitter.state, state.scalar_word(position), I32)
+            if not self.input.quick:
+                slot = builder.alloca(I32, name=f"r{position}")
+                builder.store(load(builder, word, I32), slot)
                 word = slot
-            self.scalars[position] = word
-        self.status = self.builder.alloca(I32, name="status")
-        self.builder.store(I32(state.DONE), self.status)
-        self.place = self.builder.alloca(I32, name="place")
-        self.builder.store(I32(0), self.place)
-        self.budget = self.builder.alloca(I64, name="budget")
-        words = element(self.builder, self.context, state.BUDGET, I64)
-        self.builder.store(load(self.builder, words, I64, 8), self.budget)
-        self.indices = self._room(I32)
-        self.spare = self._room(I32)
-        self.temporary = self._room(I64)
-        self.observer.enter(self)
-        self.entered = self.builder.block
-
-    def _room(self, kind: ir.Type) -> Any:
-        """Memory for one value of every lane, as an untyped pointer."""
-        space = self.builder.alloca(ir.VectorType(kind, self.layout.lanes))
-        return self.builder.inttoptr(self.builder.ptrtoint(space, I64), PTR)
+            emitter.scalars[position] = word
+        emitter.allocate_status()
+        self._budget = builder.alloca(I64, name="budget")
+        words = element(builder, emitter.context, state.BUDGET, I64)
+        builder.store(load(builder, words, I64, 8), self._budget)
+        emitter.allocate_scratch()
+        self.observer.enter(emitter)
+        self._entered = builder.block
 
     def _dispatch(self) -> None:
-        builder = ir.IRBuilder(self.entered)
-        where = load(builder, element(builder, self.state, state.ENTRY, I32), I32)
-        choice = builder.switch(where, self.blocks[self.first])
-        for number, block in enumerate(self.resume, 1):
+        emitter, builder = self.emitter, ir.IRBuilder(self._entered)
+        where = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
+        choice = builder.switch(where, emitter.blocks[self.input.first])
+        for number, block in enumerate(emitter.resume_points, 1):
             choice.add_case(I32(number), block)
 
     def _leave(self) -> None:
-        builder = ir.IRBuilder(self.exit)
-        for position, slot in () if self.quick else self.scalars.items():
-            word = element(builder, self.state, state.scalar_word(position), I32)
+        emitter = self.emitter
+        builder = ir.IRBuilder(emitter.exit)
+        for position, slot in () if self.input.quick else emitter.scalars.items():
+            word = element(builder, emitter.state, state.scalar_word(position), I32)
             builder.store(load(builder, slot, I32), word)
-        place = load(builder, self.place, I32)
-        builder.store(place, element(builder, self.state, state.ENTRY, I32))
-        budget = load(builder, self.budget, I64, 8)
-        builder.store(budget, element(builder, self.context, state.BUDGET, I64))
-        builder.ret(load(builder, self.status, I32))
-
-    def stop(self, status: int, instruction: int = 0) -> None:
-        """Leave the function with a status; the instruction is named for errors."""
-        builder = self.builder
-        builder.store(I32(status), self.status)
-        if status > state.BARRIER:
-            word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
-            builder.store(I32(instruction), word)
-        builder.branch(self.exit)
+        place = load(builder, emitter.resume_point, I32)
+        builder.store(place, element(builder, emitter.state, state.ENTRY, I32))
+        budget = load(builder, self._budget, I64, 8)
+        builder.store(budget, element(builder, emitter.context, state.BUDGET, I64))
+        builder.ret(load(builder, emitter.status, I32))
 
     def _spend(self, block: Block) -> None:
         """Count a block's instructions. A loop header is where the wave pauses when its slice is
         used up, and where it resumes."""
-        builder = self.builder
-        allowed = load(builder, self.budget, I64, 8)
+        emitter, builder = self.emitter, self.emitter.builder
+        allowed = load(builder, self._budget, I64, 8)
         left = builder.sub(allowed, I64(block.stop - block.start))
-        builder.store(left, self.budget)
-        if block.index not in self.headers:
+        builder.store(left, self._budget)
+        if block.index not in self._pauses:
             return
-        self.resume.append(self.blocks[block.index])
         with builder.if_then(builder.icmp_signed("<", left, I64(0)), likely=False):
-            builder.store(allowed, self.budget)
-            builder.store(I32(len(self.resume)), self.place)
-            self.stop(state.PAUSED, block.start)
+            builder.store(allowed, self._budget)
+            emitter.resume_at(emitter.blocks[block.index])
+            emitter.stop(state.PAUSED, block.start)
 
-    def _finish_block(self, block: Any) -> None:
+    def _finish_block(self, block: Block) -> None:
         if not block.successors:
-            self.stop(state.DONE)
+            self.emitter.stop(state.DONE)
         else:
-            self.builder.branch(self.blocks[block.successors[0]])
-
-    # registers
-
-    def emit_text(self, text: str) -> None:
-        """Add an instruction without a result, as LLVM writes it: objects are slow to make."""
-        block: Any = self.builder.block
-        block.instructions.append(text)
-        self.builder.position_at_end(block)
-
-    def row(self, number: int) -> Any:
-        """A pointer to a row of vector registers."""
-        word = state.VECTORS + number * self.layout.lanes
-        return element(self.builder, self.state, word, I32)
+            self.emitter.builder.branch(self.emitter.blocks[block.successors[0]])
 
     # instructions
-
-    def flush(self) -> None:
-        """Emit the pending run of lane-wise instructions."""
-        if self.pending is not None:
-            run, self.pending = self.pending, None
-            run.emit()
-
-    def settle(self) -> None:
-        """Emit all that waits: the run, and matrix instructions."""
-        self.flush()
-        self.products.close()
 
     def _instruction(self, instruction: Instruction) -> None:
         decoded = instruction.decoded
         opcode = decoded.opcode
-        self.observer.before(self, instruction)
+        self.observer.before(self.emitter, instruction)
         if opcode.matrix is None:
-            self.products.before(decoded)
+            self.pending.products.before(decoded)
         try:
             if opcode.control is not Control.NONE:
                 self._control(instruction)
-            elif relative.concerns(self, decoded):
-                self.settle()
-                relative.lower(self, instruction)
+            elif relative.concerns(self.emitter, decoded):
+                self.pending.settle()
+                relative.lower(self.emitter, instruction)
             elif "mode" in opcode.implicit_writes:
-                self.settle()
-                mode.write(self, decoded)
+                self.pending.settle()
+                mode.write(self.emitter, decoded)
             elif opcode.role is Role.BARRIER:
-                self.settle()
-                barriers.lower(self, instruction)
+                self.pending.settle()
+                barriers.lower(self.emitter, instruction)
             elif opcode.role is Role.MESSAGE and decoded.writes:
-                scalar_memory.message(self, decoded)
-            elif opcode.name == "s_trap":
+                scalar_memory.message(self.emitter, decoded)
+            elif OpcodeFlag.TRAP in opcode.flags:
                 self._trap(instruction)
             elif opcode.role in _SKIPPED:
                 return
             elif opcode.matrix is not None:
-                self.flush()
-                self.products.lower(decoded)
+                self.pending.flush()
+                self.pending.products.lower(decoded)
             elif decoded.memory is not None or opcode.form == "SMEM":
-                self.flush()
-                memory.lower(self, instruction)
+                self.pending.flush()
+                memory.lower(self.emitter, instruction)
             elif opcode.is_vector:
                 self._vector(instruction)
             else:
-                self._scalar(instruction)
+                scalar.lower(self.emitter, instruction)
         except Unsupported as error:
-            raise error.at(self.program, instruction) from None
+            raise error.at(self.input.program, instruction) from None
 
     def _vector(self, instruction: Instruction) -> None:
-        if self.quick:
-            outlining.call(self, instruction)
-            return
-        if not self.vector.lane_wise(instruction.decoded):
-            self.flush()
-            self.vector.whole(instruction)
-            return
-        if self.pending is not None and not self.pending.accepts(instruction.decoded):
-            self.flush()
-        if self.pending is None:
-            self.pending = Run(self)
-        self.pending.add(instruction)
-        if instruction.decoded.writes & EXEC:
-            self.flush()
-
-    def _scalar(self, instruction: Instruction) -> None:
-        decoded = instruction.decoded
-        if self.pending is not None and self.pending.blocks(decoded):
-            self.flush()
-        meaning = semantics.of(decoded.opcode)
-        if decoded.opcode.name == jumps.COUNTER:
-            jumps.read_counter(self, instruction)
-            return
-        if decoded.opcode.name in hardware.ROWS:
-            hardware.lower(self, decoded)
-            return
-        if meaning is None:
-            raise Unsupported(f"no semantics for {decoded.mnemonic}")
-        outputs = meaning.evaluate(self._scalar_ops(), *self._scalar_inputs(instruction))
-        self._scalar_outputs(decoded, outputs)
-
-    def _scalar_ops(self) -> LlvmOps:
-        ops = LlvmOps(self.builder, 0, self.machine, self.layout.lanes)
-        ops.overflow = mode.overflow(self)
-        return ops
-
-    def _scalar_inputs(self, instruction: Instruction) -> list[Any]:
-        inputs, decoded = [], instruction.decoded
-        width = 32
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            bits = self._width(role)
-            if role.kind is not OperandKind.IMMEDIATE:
-                width = max(width, bits)
-            if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
-                continue
-            if operand.kind is OperandClass.EXPRESSION:
-                inputs.append(jumps.symbol_value(self, instruction.index, operand.text, bits))
-            else:
-                inputs.append(scalar_operand(self, operand, role, bits))
-        for name in decoded.opcode.implicit_reads:
-            inputs.append(self.special(name, width))
-        return inputs
-
-    def _width(self, role: Any) -> int:
-        if role.kind is OperandKind.LANE_MASK:
-            return self.layout.lanes
-        return 32 * role.dwords if role.dwords else 32
-
-    def _scalar_outputs(self, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
-        values = iter(outputs)
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            if role.access in (Access.WRITE, Access.READ_WRITE):
-                value = next(values)
-                if operand.bits:
-                    self.set_scalar_bits(operand.bits.bit_length() - operand.count, value)
-        for name in decoded.opcode.implicit_writes:
-            self.set_special(name, next(values))
+        if self.input.quick:
+            self.shapes.call(self.emitter, instruction)
+        elif is_lane_wise(instruction.decoded):
+            self.pending.add(instruction)
+        else:
+            self.pending.flush()
+            lower_whole(self.emitter, instruction)
 
     # control
 
     def _control(self, instruction: Instruction) -> None:
-        self.settle()
-        block = next(b for b in self.program.blocks if b.start <= instruction.index < b.stop)
+        emitter = self.emitter
+        self.pending.settle()
+        block = next(b for b in self.input.program.blocks if b.start <= instruction.index < b.stop)
         control = instruction.opcode.control
         if control is Control.END:
-            self.observer.leave(self, instruction)
-            self.stop(state.DONE)
+            self.observer.leave(emitter, instruction)
+            emitter.stop(state.DONE)
         elif control is not Control.INDIRECT and not block.successors:
             raise Unsupported("a jump out of the code")
         elif control is Control.BRANCH:
-            self.builder.branch(self.blocks[block.successors[0]])
+            emitter.builder.branch(emitter.blocks[block.successors[0]])
         elif control is Control.CONDITIONAL:
             self._conditional(instruction, block)
         else:
-            jumps.lower(self, instruction, block)
+            jumps.lower(emitter, instruction, block)
 
-    def _conditional(self, instruction: Instruction, block: Any) -> None:
-        if len(block.successors) < 2:
-            self.builder.branch(self.blocks[block.successors[0]])
+    def _conditional(self, instruction: Instruction, block: Block) -> None:
+        emitter = self.emitter
+        if len(block.successors) == 1:
+            self._finish_block(block)
             return
-        meaning = semantics.of(instruction.opcode)
-        if meaning is None:
-            raise Unsupported(f"no semantics for {instruction.mnemonic}")
-        inputs = []
-        for name in instruction.opcode.implicit_reads:
-            value = self.special(name, self.layout.lanes)
-            if name != "scc" and self.layout.lanes == 32:
-                value = self.builder.zext(value, I64)
-            inputs.append(value)
-        (taken,) = meaning.evaluate(self._scalar_ops(), *inputs)
-        self.observer.branch(self, instruction, taken)
+        taken = scalar.condition(emitter, instruction)
+        self.observer.branch(emitter, instruction, taken)
         follows = block.index + 1
         jump = next(s for s in block.successors if s != follows)
-        self.builder.cbranch(taken, self.blocks[jump], self.blocks[follows])
+        emitter.builder.cbranch(taken, emitter.blocks[jump], emitter.blocks[follows])
 
     def _trap(self, instruction: Instruction) -> None:
         """Ends the launch; trap 3 is for a debugger, and nothing without one.
@@ -372,9 +256,10 @@ class KernelLowering(Registers):
         number = instruction.operands[0].value
         if number == _DEBUG_TRAP:
             return
-        self.settle()
-        self.stop(state.TRAP, instruction.index)
-        self.builder.position_at_end(self.function.append_basic_block("after_trap"))
+        emitter = self.emitter
+        self.pending.settle()
+        emitter.stop(state.TRAP, instruction.index)
+        emitter.builder.position_at_end(emitter.function.append_basic_block("after_trap"))
 
 
 def _pause_blocks(program: Program) -> frozenset[int]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state, swizzle
-from wavecast.emulate.lower.access import Access
-from wavecast.emulate.lower.places import Place, constant_row, instruction_offset, local_place
-from wavecast.emulate.lower.run import masked_store
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.emitter import WaveEmitter
+from wavecast.emulate.lower.frame import masked_store
+from wavecast.emulate.lower.places import constant_row, instruction_offset, local_place
 from wavecast.emulate.lower.sites import (
     atomic_operation,
     call,
@@ -34,71 +35,68 @@ from wavecast.emulate.lower.values import (
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandRole
-from wavecast.isa.table.memory_forms import memory_form
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _COUNTERS = frozenset({"append", "consume"})
 
 
-def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Lower one LDS instruction."""
-    memory, form = instruction.memory, memory_form(instruction.opcode)
+    memory, form = instruction.memory, instruction.opcode.memory_form
     assert memory is not None
     if form.exchange == "swizzle":
-        _swizzle(lowering, instruction.decoded)
+        _swizzle(emitter, instruction.decoded)
     elif form.exchange:
-        _permute(lowering, instruction)
+        _permute(emitter, instruction)
     elif form.operation in _COUNTERS:
-        _count(lowering, instruction)
+        _count(emitter, instruction)
     elif form.transpose:
-        _transpose(lowering, instruction)
+        _transpose(emitter, instruction)
     elif memory.kind is MemoryKind.ATOMIC:
-        _atomic(lowering, instruction)
+        _atomic(emitter, instruction)
     elif memory.kind in (MemoryKind.LOAD, MemoryKind.STORE):
-        _move(lowering, instruction)
+        _move(emitter, instruction)
     else:
         raise Unsupported(f"{memory.kind.value} of LDS")
 
 
 def _offsets(decoded: Decoded, size: int) -> list[int]:
     """Byte offsets of the places an instruction goes to, `size` bytes each."""
-    form = memory_form(decoded.opcode)
-    if form.places == 1:
+    form = decoded.opcode.memory_form
+    if form.offsets == 1:
         return [instruction_offset(decoded)]
     unit = size * form.stride
     return [unit * instruction_offset(decoded, f"offset{index}") for index in range(2)]
 
 
 def _places(
-    lowering: KernelLowering, decoded: Decoded, size: int, *, overwrites: int
-) -> list[Place]:
+    emitter: WaveEmitter, decoded: Decoded, size: int, *, overwrites: int
+) -> list[AccessTarget]:
     """The places, safe from what the first of two accesses writes."""
     offsets = _offsets(decoded, size)
-    places = [local_place(lowering, decoded, offset) for offset in offsets]
+    places = [local_place(emitter, decoded, offset) for offset in offsets]
     if len(places) == 2 and overwrites & decoded.operands[1].bits:
-        saved = copied_rows(lowering, places[0].address, 1)
-        places = [Place("local", saved, offset=place.offset) for place in places]
+        saved = copied_rows(emitter, places[0].address, 1)
+        places = [AccessTarget("local", saved, offset=place.offset) for place in places]
     return places
 
 
-def _move(lowering: KernelLowering, instruction: Instruction) -> None:
+def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    places = memory_form(decoded.opcode).places
+    places = decoded.opcode.memory_form.offsets
     size = memory.bytes // places
     operands = [operand for operand, _ in data_operands(decoded)]
-    access = Access(memory.kind.value, "local", lowering.layout.lanes, size, shape_letters(decoded))
+    access = MemoryAccess(
+        memory.kind.value, "local", emitter.layout.lanes, size, shape_letters(decoded)
+    )
     load_ = memory.kind is MemoryKind.LOAD
     overwrites = operands[0].bits if load_ else 0
-    for index, place in enumerate(_places(lowering, decoded, size, overwrites=overwrites)):
+    for index, place in enumerate(_places(emitter, decoded, size, overwrites=overwrites)):
         if load_:
-            rows = data_rows(lowering, operands[0], index * size // 4)
+            rows = data_rows(emitter, operands[0], index * size // 4)
         else:
-            rows = data_rows(lowering, operands[index])
-        call(lowering, instruction, access, place, rows=rows)
+            rows = data_rows(emitter, operands[index])
+        call(emitter, instruction, access, place, rows=rows)
 
 
 def _split(decoded: Decoded) -> tuple[Operand | None, list[tuple[Operand, OperandRole]]]:
@@ -108,51 +106,51 @@ def _split(decoded: Decoded) -> tuple[Operand | None, list[tuple[Operand, Operan
     return returned, [pair for pair in operands if pair[1].access is not Use.WRITE]
 
 
-def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
+def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    form = memory_form(decoded.opcode)
-    operation = atomic_operation(lowering, decoded)
-    size = memory.bytes // form.places
+    form = decoded.opcode.memory_form
+    operation = atomic_operation(emitter, decoded)
+    size = memory.bytes // form.offsets
     returned, data = _split(decoded)
     role = data[0][1]
     element_type = role.type if operation == "pk_add" else role.type.partition("x")[0]
-    access = Access(
+    access = MemoryAccess(
         operation,
         "local",
-        lowering.layout.lanes,
+        emitter.layout.lanes,
         size,
         ("r" if returned is not None else "n") + element_type,
     )
-    rows = [data_rows(lowering, operand) for operand, _ in data]
+    rows = [data_rows(emitter, operand) for operand, _ in data]
     overwrites = returned.bits if returned is not None else 0
-    places = _places(lowering, decoded, size, overwrites=overwrites)
-    if form.places == 2 and overwrites & data[1][0].bits:
-        rows[1] = copied_rows(lowering, rows[1], size // 4)
+    places = _places(emitter, decoded, size, overwrites=overwrites)
+    if form.offsets == 2 and overwrites & data[1][0].bits:
+        rows[1] = copied_rows(emitter, rows[1], size // 4)
     for index, place in enumerate(places):
         result = None
         if returned is not None:
-            result = data_rows(lowering, returned, index * size // 4)
-        if form.places == 2:
-            call(lowering, instruction, access, place, rows=rows[index], result=result)
+            result = data_rows(emitter, returned, index * size // 4)
+        if form.offsets == 2:
+            call(emitter, instruction, access, place, rows=rows[index], result=result)
             continue
         first, second = (rows[1], rows[0]) if form.comparand_first else (rows[0], rows[-1])
-        call(lowering, instruction, access, place, rows=first, other=second, result=result)
+        call(emitter, instruction, access, place, rows=first, other=second, result=result)
 
 
-def _count(lowering: KernelLowering, instruction: Instruction) -> None:
+def _count(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Append and consume: a counter at M0 + offset grows or shrinks by the active lanes.
 
     Every active lane gets its old value. Source: AMD instruction set architecture guides,
     DS_APPEND and DS_CONSUME.
     """
-    builder, decoded = lowering.builder, instruction.decoded
+    builder, decoded = emitter.builder, instruction.decoded
     words = (state.LDS_BASE, state.LDS_BYTES)
-    base, limit = (context_word(builder, lowering.context, word) for word in words)
-    start = builder.zext(builder.and_(lowering.special("m0", 32), I32(0xFFFF)), I64)
+    base, limit = (context_word(builder, emitter.context, word) for word in words)
+    start = builder.zext(builder.and_(emitter.special("m0", 32), I32(0xFFFF)), I64)
     place = builder.add(start, I64(instruction_offset(decoded)))
     inside = builder.icmp_unsigned("<=", builder.add(place, I64(4)), limit)
-    lanes = lowering.layout.lanes
+    lanes = emitter.layout.lanes
     with builder.goto_entry_block():
         old = builder.alloca(I32)
     builder.store(I32(0), old)
@@ -160,45 +158,47 @@ def _count(lowering: KernelLowering, instruction: Instruction) -> None:
         pointer = builder.inttoptr(builder.add(base, place), PTR)
         value = load(builder, pointer, I32, 1)
         builder.store(value, old)
-        active = builder.ctpop(lowering.exec_mask())
+        active = builder.ctpop(emitter.exec_mask())
         active = active if lanes == 32 else builder.trunc(active, I32)
-        grows = memory_form(decoded.opcode).operation == "append"
+        grows = decoded.opcode.memory_form.operation == "append"
         changed = builder.add(value, active) if grows else builder.sub(value, active)
         builder.store(changed, pointer, align=1)
     result = splat(builder, load(builder, old, I32), lanes)
-    _write(lowering, decoded.operands[0], result)
+    _write(emitter, decoded.operands[0], result)
 
 
-def _write(lowering: KernelLowering, operand: Operand, value: Any) -> None:
+def _write(emitter: WaveEmitter, operand: Operand, value: Any) -> None:
     """Write a dword to the active lanes of a register."""
-    mask = ir.VectorType(I1, lowering.layout.lanes)
-    active = lowering.builder.bitcast(lowering.exec_mask(), mask)
-    masked_store(lowering.builder, value, data_rows(lowering, operand), active)
+    mask = ir.VectorType(I1, emitter.layout.lanes)
+    active = emitter.builder.bitcast(emitter.exec_mask(), mask)
+    masked_store(emitter.builder, value, data_rows(emitter, operand), active)
 
 
-def _transpose(lowering: KernelLowering, instruction: Instruction) -> None:
+def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
     """A load, then an exchange of elements within blocks of 16 lanes."""
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    if isa_target(lowering.program.target) not in TARGET_SETS["gfx950"]:
+    if not emitter.input.capabilities.lds_transpose_lanes:
         raise Unsupported("transposing loads of this target")
-    builder, lanes, dwords = lowering.builder, lowering.layout.lanes, memory.bytes // 4
-    place = local_place(lowering, decoded, instruction_offset(decoded))
-    loaded, moved = local_rows(lowering, dwords), local_rows(lowering, dwords)
-    call(lowering, instruction, Access("load", "local", lanes, memory.bytes), place, rows=loaded)
-    bits = memory_form(decoded.opcode).transpose
-    exchange = Access("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
-    _exchange(lowering, exchange, loaded, moved, constant_row(lowering, 0))
+    builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
+    place = local_place(emitter, decoded, instruction_offset(decoded))
+    loaded, moved = local_rows(emitter, dwords), local_rows(emitter, dwords)
+    call(
+        emitter, instruction, MemoryAccess("load", "local", lanes, memory.bytes), place, rows=loaded
+    )
+    bits = decoded.opcode.memory_form.transpose
+    exchange = MemoryAccess("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
+    _exchange(emitter, exchange, loaded, moved, constant_row(emitter, 0))
     kind = ir.VectorType(I32, lanes)
-    mask = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
+    mask = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
     for index in range(dwords):
         value = builder.load(element(builder, moved, index * lanes, I32), align=4, typ=kind)
-        masked_store(builder, value, data_rows(lowering, decoded.operands[0], index), mask)
+        masked_store(builder, value, data_rows(emitter, decoded.operands[0], index), mask)
 
 
 def _exchange(
-    lowering: KernelLowering,
-    access: Access,
+    emitter: WaveEmitter,
+    access: MemoryAccess,
     rows: Any,
     result: Any,
     address: Any,
@@ -206,37 +206,36 @@ def _exchange(
     last: int = 0,
     offset: int = 0,
 ) -> None:
-    function = runtime.declare(lowering.module, access)
+    function = runtime.declare(emitter.module, access)
     arguments = [
-        lowering.context, rows, rows, result, address, I64(0), I64(last), I64(offset),
-        lowering.exec_mask(),
+        emitter.context, rows, rows, result, address, I64(0), I64(last), I64(offset),
+        emitter.exec_mask(),
     ]  # fmt: skip
-    lowering.builder.call(function, arguments)
+    emitter.builder.call(function, arguments)
 
 
-def _permute(lowering: KernelLowering, instruction: Instruction) -> None:
-    """Lanes exchange dwords; from gfx11 on within halves of 32 lanes."""
-    decoded, lanes = instruction.decoded, lowering.layout.lanes
-    gfx9 = isa_target(lowering.program.target) in TARGET_SETS["gfx9"]
-    target, address, source = (data_rows(lowering, o) for o in decoded.operands)
-    access = Access("exchange", memory_form(decoded.opcode).exchange, lanes, 4)
-    last = lanes - 1 if gfx9 else 31
+def _permute(emitter: WaveEmitter, instruction: Instruction) -> None:
+    """Lanes exchange dwords within the wave, or within halves of 32 lanes."""
+    decoded, lanes = instruction.decoded, emitter.layout.lanes
+    target, address, source = (data_rows(emitter, o) for o in decoded.operands)
+    access = MemoryAccess("exchange", decoded.opcode.memory_form.exchange, lanes, 4)
+    last = min(lanes, emitter.input.capabilities.lane_exchange_span) - 1
     offset = instruction_offset(decoded)
-    _exchange(lowering, access, source, target, address, last=last, offset=offset)
+    _exchange(emitter, access, source, target, address, last=last, offset=offset)
 
 
-def _swizzle(lowering: KernelLowering, decoded: Decoded) -> None:
+def _swizzle(emitter: WaveEmitter, decoded: Decoded) -> None:
     """Lanes read the lane the instruction names; 0 from one that is not active."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
+    builder, lanes = emitter.builder, emitter.layout.lanes
     sources = swizzle.source_lanes(decoded.modifiers.get("offset") or "0", lanes)
     kind = ir.VectorType(I32, lanes)
-    rows = data_rows(lowering, decoded.operands[1])
-    active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
+    rows = data_rows(emitter, decoded.operands[1])
+    active = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
     value = builder.load(rows, align=4, typ=kind)
     value = builder.select(active, value, constant(0, 32, lanes))
     order = ir.Constant(kind, sources)
     value = builder.shuffle_vector(value, ir.Constant(kind, ir.Undefined), order)
-    _write(lowering, decoded.operands[0], value)
+    _write(emitter, decoded.operands[0], value)
 
 
 __all__ = ["lower"]

@@ -11,21 +11,19 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I8, I64, PTR, element
 from wavecast.emulate.matrix import function
 from wavecast.emulate.matrix.host import detect
 from wavecast.emulate.matrix.spec import MatrixSpec, UnsupportedMatrix, matrix_spec
 from wavecast.isa.instruction import Decoded, Operand
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _POSITIONS = {"d": 0, "a": 1, "b": 2, "c": 3, "index": 3, "scale_a": 4, "scale_b": 5}
 _ROOM = 128 << 10
@@ -54,8 +52,8 @@ class _Array:
 class MatrixGroup:
     """The matrix instructions of a block that wait, and the operands read for them."""
 
-    def __init__(self, lowering: KernelLowering) -> None:
-        self.lowering = lowering
+    def __init__(self, emitter: WaveEmitter) -> None:
+        self.emitter = emitter
         self.host = detect()
         self._chains: list[_Chain] = []
         self._written = 0
@@ -69,9 +67,9 @@ class MatrixGroup:
 
     def lower(self, decoded: Decoded) -> None:
         """Lower one matrix instruction. Raises Unsupported with the reason."""
-        lowering = self.lowering
+        emitter = self.emitter
         try:
-            spec = matrix_spec(decoded, lowering.program.target, lowering.layout.lanes)
+            spec = matrix_spec(decoded, emitter.input.program.target, emitter.layout.lanes)
         except UnsupportedMatrix as error:
             raise Unsupported(error.message) from None
         if spec.chains:
@@ -83,7 +81,7 @@ class MatrixGroup:
             function.spec_type(spec),
             lambda module: function.spec_function(module, spec, self.host),
         )
-        lowering.builder.call(called, [self._rows(decoded, name) for name in spec.parameters])
+        emitter.builder.call(called, [self._rows(decoded, name) for name in spec.parameters])
 
     def before(self, decoded: Decoded) -> None:
         """Ahead of an instruction of another kind: execute what it must not see undone."""
@@ -92,11 +90,11 @@ class MatrixGroup:
 
     def flush(self) -> None:
         """Execute what waits."""
-        builder, chains = self.lowering.builder, self._chains
+        builder, chains = self.emitter.builder, self._chains
         self._chains, self._written, self._kept = [], 0, 0
         for chain in chains:
-            rows = [data_rows(self.lowering, o) for o in (chain.d, chain.c) if o is not None]
-            links = function.links_table(self.lowering.module, chain.links)
+            rows = [data_rows(self.emitter, o) for o in (chain.d, chain.c) if o is not None]
+            links = function.links_table(self.emitter.module, chain.links)
             builder.call(chain.function, [*rows, self._room, links, I64(len(chain.links))])
 
     def close(self) -> None:
@@ -159,7 +157,7 @@ class MatrixGroup:
         return a, b
 
     def _array(self, decoded: Decoded, spec: MatrixSpec, which: str, size: int) -> int:
-        lowering = self.lowering
+        emitter = self.emitter
         called = self._outlined(
             function.source_name(spec, which),
             function.source_type(spec),
@@ -173,9 +171,9 @@ class MatrixGroup:
             return known.offset
         offset, self._used = self._used, self._used + size
         self._arrays[key] = _Array(functools.reduce(operator.or_, bits), offset)
-        place = element(lowering.builder, self._space(), offset, I8)
+        place = element(emitter.builder, self._space(), offset, I8)
         rows = [self._rows(decoded, name) for name in names]
-        lowering.builder.call(called, [place, *rows])
+        emitter.builder.call(called, [place, *rows])
         return offset
 
     def _outlined(
@@ -187,12 +185,12 @@ class MatrixGroup:
             made = build(module)
             made.name, made.linkage = runtime.OUTLINED + name, ""
 
-        return runtime.outline(self.lowering.module, name, kind, recipe)
+        return runtime.outline(self.emitter.module, name, kind, recipe)
 
     def _space(self) -> Any:
         """The room: memory of the wave function, allotted once."""
         if self._room is None:
-            builder = self.lowering.builder
+            builder = self.emitter.builder
             with builder.goto_entry_block():
                 space: Any = builder.alloca(ir.ArrayType(I8, _ROOM))
                 space.align = function.ALIGNMENT
@@ -200,7 +198,7 @@ class MatrixGroup:
         return self._room
 
     def _rows(self, decoded: Decoded, name: str) -> Any:
-        return data_rows(self.lowering, decoded.operands[_POSITIONS[name]])
+        return data_rows(self.emitter, decoded.operands[_POSITIONS[name]])
 
 
 __all__ = ["MatrixGroup"]

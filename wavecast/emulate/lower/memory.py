@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import lds, scalar_memory
-from wavecast.emulate.lower.access import Access
-from wavecast.emulate.lower.places import Place, place_of
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.emitter import WaveEmitter
+from wavecast.emulate.lower.places import place_of
 from wavecast.emulate.lower.sites import (
     atomic_operation,
     call,
@@ -20,11 +19,6 @@ from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, Space
-from wavecast.isa.table.memory_forms import memory_form
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _MODIFIERS = frozenset(
     [
@@ -49,101 +43,101 @@ _MODIFIERS = frozenset(
 )
 
 
-def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Lower one memory instruction. Raises Unsupported for forms without a meaning here."""
     memory = instruction.memory
     if memory is None or memory.space is Space.SCALAR:
-        scalar_memory.lower(lowering, instruction)
+        scalar_memory.lower(emitter, instruction)
         return
     unknown = sorted(set(instruction.modifiers) - _MODIFIERS)
     if unknown or "gds" in instruction.modifiers:
         raise Unsupported(f"the modifier {(unknown or ['gds'])[0]}")
-    form = memory_form(instruction.opcode)
+    form = instruction.opcode.memory_form
     if form.formatted or form.block:
         raise Unsupported("formatted and block accesses")
     if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
-        lds.lower(lowering, instruction)
+        lds.lower(emitter, instruction)
     elif form.transpose:
         raise Unsupported("transposing loads from global memory")
     elif memory.kind in (MemoryKind.LOAD, MemoryKind.STORE):
-        _move(lowering, instruction)
+        _move(emitter, instruction)
     elif memory.kind is MemoryKind.ATOMIC:
-        _atomic(lowering, instruction)
+        _atomic(emitter, instruction)
     elif memory.kind is MemoryKind.LOAD_TO_LDS:
-        _to_lds(lowering, instruction)
+        _to_lds(emitter, instruction)
     else:
         raise Unsupported(f"{memory.kind.value} of {memory.space.value} memory")
 
 
-def _each_place(lowering: KernelLowering, instruction: Instruction, emit: object) -> None:
+def _each_place(emitter: WaveEmitter, instruction: Instruction, emit: object) -> None:
     """Emit the access; for a descriptor that may be the one of scratch, both kinds of it."""
     assert callable(emit)
-    place = place_of(lowering, instruction)
+    place = place_of(emitter, instruction)
     if place.private is None:
         emit(place)
         return
-    with lowering.builder.if_else(place.is_private) as (scratch, memory):
+    with emitter.builder.if_else(place.is_private) as (scratch, memory):
         with scratch:
             emit(place.private)
         with memory:
             emit(place)
 
 
-def _move(lowering: KernelLowering, instruction: Instruction) -> None:
+def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory = instruction.memory
     assert memory is not None
     letters = shape_letters(instruction.decoded)
-    rows = data_rows(lowering, data_operands(instruction.decoded)[0][0])
+    rows = data_rows(emitter, data_operands(instruction.decoded)[0][0])
 
-    def emit(place: Place) -> None:
-        lanes = lowering.layout.lanes
-        access = Access(memory.kind.value, place.mode, lanes, memory.bytes, letters)
-        call(lowering, instruction, access, place, rows=rows)
+    def emit(place: AccessTarget) -> None:
+        lanes = emitter.layout.lanes
+        access = MemoryAccess(memory.kind.value, place.mode, lanes, memory.bytes, letters)
+        call(emitter, instruction, access, place, rows=rows)
 
-    _each_place(lowering, instruction, emit)
+    _each_place(emitter, instruction, emit)
 
 
-def _atomic(lowering: KernelLowering, instruction: Instruction) -> None:
+def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    operation = atomic_operation(lowering, decoded)
+    operation = atomic_operation(emitter, decoded)
     operands = data_operands(decoded)
     returned = [o for o, role in operands if role.access is Use.WRITE]
     data, role = next((o, role) for o, role in operands if role.access is not Use.WRITE)
     if role.access is Use.RETURN and data.bits & decoded.writes:
         returned = [data]
-    rows = data_rows(lowering, data)
-    lanes = lowering.layout.lanes
+    rows = data_rows(emitter, data)
+    lanes = emitter.layout.lanes
     other = rows
     if operation == "cmpswap":  # new value first, then the comparand
-        other = lowering.row(first_row(lowering, data) + memory.bytes // 4)
-    result = data_rows(lowering, returned[0]) if returned else rows
+        other = emitter.row(first_row(emitter, data) + memory.bytes // 4)
+    result = data_rows(emitter, returned[0]) if returned else rows
     element = role.type if operation == "pk_add" else role.type.partition("x")[0]
     detail = ("r" if returned else "n") + element
 
-    def emit(place: Place) -> None:
-        access = Access(operation, place.mode, lanes, memory.bytes, detail)
-        call(lowering, instruction, access, place, rows=rows, other=other, result=result)
+    def emit(place: AccessTarget) -> None:
+        access = MemoryAccess(operation, place.mode, lanes, memory.bytes, detail)
+        call(emitter, instruction, access, place, rows=rows, other=other, result=result)
 
-    _each_place(lowering, instruction, emit)
+    _each_place(emitter, instruction, emit)
 
 
-def _to_lds(lowering: KernelLowering, instruction: Instruction) -> None:
-    memory, builder = instruction.memory, lowering.builder
+def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:
+    memory, builder = instruction.memory, emitter.builder
     assert memory is not None
-    target = isa_target(lowering.program.target)
-    if memory.space is Space.SCRATCH or target not in TARGET_SETS["gfx9"]:
+    address_bits = emitter.input.capabilities.load_to_lds_m0_bits
+    if memory.space is Space.SCRATCH or not address_bits:
         raise Unsupported("this load to LDS")
-    start = lowering.special("m0", 32)
-    if target not in TARGET_SETS["gfx950"]:
-        start = builder.and_(start, I32(0xFFFF))
+    start = emitter.special("m0", 32)
+    if address_bits < 32:
+        start = builder.and_(start, I32((1 << address_bits) - 1))
     offset = int(instruction.modifiers.get("offset") or "0", 0)
     start = builder.add(builder.zext(start, I64), I64(offset & (1 << 64) - 1))
     rows = builder.inttoptr(start, PTR)
-    letters = "s" if memory_form(instruction.opcode).signed_to_lds else "n"
+    letters = "s" if instruction.opcode.memory_form.sign_extended else "n"
 
-    def emit(place: Place) -> None:
-        access = Access("tolds", place.mode, lowering.layout.lanes, memory.bytes, letters)
-        call(lowering, instruction, access, place, rows=rows)
+    def emit(place: AccessTarget) -> None:
+        access = MemoryAccess("tolds", place.mode, emitter.layout.lanes, memory.bytes, letters)
+        call(emitter, instruction, access, place, rows=rows)
 
-    _each_place(lowering, instruction, emit)
+    _each_place(emitter, instruction, emit)

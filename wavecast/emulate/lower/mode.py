@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+from wavecast.arch import capabilities
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import relative
+from wavecast.emulate.lower.emitter import Emitter, WaveEmitter
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.values import I1, I32
 from wavecast.isa.instruction import Decoded, OperandClass
+from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import Denormals, Machine
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
+from wavecast.isa.targets import isa_target
 
 OVERFLOW_BIT = 23
 _ROUNDING = 0x00F
@@ -33,19 +33,22 @@ _STATIC = 0x3FF
 """Rounding (3:0), denormals (7:4), DX10_CLAMP (8) and IEEE (9)."""
 _SILENT = 0x7FFC00
 """Debugging and exceptions, which nothing here raises (22:10)."""
-_SILENT_LATER = 0x7000000
-"""From gfx11 on also prefetching, performance counters and replay (26:24)."""
+_ISSUE = 0x7000000
+"""Prefetching, performance counters and replay (26:24), where the target has them."""
 _REGISTER_BANKS = 0xFF000
-"""gfx1250: the upper bits of vector register numbers (19:12)."""
-_NAMING = frozenset({"s_set_vgpr_msb"})
-"""Rows that say which registers numbers stand for; instructions are printed with the names."""
+"""Upper bits of vector register numbers (19:12), where the target has them."""
+_NOT_EXECUTED: Final = relative.FLAGS | {OpcodeFlag.VGPR_MSB}
+"""Flags of rows that write MODE without a change of rounding or denormals: LLVM prints instructions
+with the complete numbers of vector registers, and `relative` keeps the index mode."""
+_IMMEDIATES: Final = {OpcodeFlag.ROUND_MODE: 0, OpcodeFlag.DENORM_MODE: 4}
+"""Flags of rows that write four bits of MODE -> the first one."""
 _INERT = ("SCHED_MODE",)
 """Registers that steer how a wave is issued."""
 _HARDWARE = re.compile(r"hwreg\((?P<name>\w+)(?:,\s*(?P<first>\d+),\s*(?P<width>\d+))?\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RegisterField:
     """Bits of a hardware register, as `hwreg(NAME, first, width)` says."""
 
     name: str
@@ -58,13 +61,13 @@ class Field:
         return ((1 << self.width) - 1) << self.first
 
 
-def field_of(text: str) -> Field:
+def field_of(text: str) -> RegisterField:
     """The field an operand names, its register without HW_REG_ and WAVE_. Raises Unsupported."""
     match = _HARDWARE.fullmatch(text)
     if match is None:
         raise Unsupported(f"the operand {text!r}")
     name = match["name"].removeprefix("HW_REG_").removeprefix("WAVE_")
-    return Field(name, int(match["first"] or 0), int(match["width"] or 32))
+    return RegisterField(name, int(match["first"] or 0), int(match["width"] or 32))
 
 
 def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
@@ -92,7 +95,7 @@ def word_of(machine: Machine) -> int:
     pairs = machine.denormals_f32, machine.denormals_f16_f64
     single, others = (int(pair.inputs) | int(pair.results) << 1 for pair in pairs)
     word = single << 4 | others << 6 | int(machine.fp16_overflow) << OVERFLOW_BIT
-    if not machine.is_gfx12:
+    if not machine.follows_2019:
         word |= machine.dx10_clamp * _CLAMP | machine.ieee * _IEEE
     return word
 
@@ -107,7 +110,7 @@ def _with_bits(machine: Machine, mask: int, bits: int) -> Machine:
         denormals_f32=Denormals.of(word >> 4 & 3),
         denormals_f16_f64=Denormals.of(word >> 6 & 3),
     )
-    if machine.is_gfx12:
+    if machine.follows_2019:
         return machine
     return replace(machine, ieee=bool(word & _IEEE), dx10_clamp=bool(word & _CLAMP))
 
@@ -117,11 +120,11 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
 
     Raises Unsupported for bits without a meaning here.
     """
-    name = decoded.opcode.name
-    if name in ("s_denorm_mode", "s_round_mode"):
-        value = decoded.operands[0].value
-        assert value is not None
-        return (0xF0, (value & 15) << 4) if name == "s_denorm_mode" else (0x0F, value & 15)
+    for flag, first in _IMMEDIATES.items():
+        if flag in decoded.opcode.flags:
+            value = decoded.operands[0].value
+            assert value is not None
+            return 15 << first, (value & 15) << first
     field = field_of(decoded.operands[0].text)
     source = decoded.operands[1]
     value = None
@@ -133,7 +136,7 @@ def _written(decoded: Decoded) -> tuple[int, int | None]:
 def _is_inert(decoded: Decoded) -> bool:
     """Whether the write goes to a register that changes no result. Raises Unsupported for those
     other than MODE that do."""
-    if not decoded.opcode.name.startswith("s_setreg"):
+    if OpcodeFlag.SETREG not in decoded.opcode.flags:
         return False
     name = field_of(decoded.operands[0].text).name
     if name not in ("MODE", *_INERT):
@@ -143,16 +146,16 @@ def _is_inert(decoded: Decoded) -> bool:
 
 def changed(machine: Machine, decoded: Decoded) -> Machine:
     """The machine after an instruction that writes MODE. Raises Unsupported."""
-    if decoded.opcode.name in _NAMING or decoded.opcode.name in relative.ROWS:
+    if decoded.opcode.flags & _NOT_EXECUTED:
         return machine
     if _is_inert(decoded):
         return machine
     mask, value = _written(decoded)
-    target = isa_target(machine.target)
+    able = capabilities(isa_target(machine.target))
     allowed = _STATIC | _SILENT | 1 << OVERFLOW_BIT
-    if target not in TARGET_SETS["gfx9"]:
-        allowed |= _SILENT_LATER
-    if target == "gfx1250":
+    if able.mode_issue_bits:
+        allowed |= _ISSUE
+    if able.vgpr_msb:
         allowed &= ~_REGISTER_BANKS
     if mask & ~allowed:
         raise Unsupported(f"a write of MODE bits {mask & ~allowed:#x}")
@@ -188,28 +191,28 @@ def entries(program: Program, start: Machine) -> list[Machine]:
     return [machine or start for machine in found]
 
 
-def write(lowering: KernelLowering, decoded: Decoded) -> None:
+def write(emitter: WaveEmitter, decoded: Decoded) -> None:
     """Lower a write of MODE. Raises Unsupported for what cannot be known ahead."""
-    lowering.machine = changed(lowering.machine, decoded)
-    if decoded.opcode.name in _NAMING or _is_inert(decoded):
+    emitter.machine = changed(emitter.machine, decoded)
+    if decoded.opcode.flags & _NOT_EXECUTED or _is_inert(decoded):
         return
     mask, value = _written(decoded)
-    builder = lowering.builder
+    builder = emitter.builder
     if value is None:
-        source = scalar_operand(lowering, decoded.operands[1], decoded.roles[1], 32)
+        source = scalar_operand(emitter, decoded.operands[1], decoded.roles[1], 32)
         first = (mask & -mask).bit_length() - 1
         bits: Any = builder.and_(builder.shl(source, I32(first)), I32(mask))
     else:
         bits = I32(value & mask)
     position, _ = SPECIAL_REGISTERS["mode"]
-    rest = builder.and_(lowering.scalar(position), I32(~mask & 0xFFFFFFFF))
-    lowering.set_scalar_bits(position, builder.or_(rest, bits))
+    rest = builder.and_(emitter.scalar(position), I32(~mask & 0xFFFFFFFF))
+    emitter.set_scalar_bits(position, builder.or_(rest, bits))
 
 
-def overflow(lowering: KernelLowering) -> Any:
+def overflow(emitter: Emitter) -> Any:
     """MODE.FP16_OVFL now, as a condition; None where the program never changes it."""
     position, _ = SPECIAL_REGISTERS["mode"]
-    if position not in lowering.scalars:
+    if position not in emitter.scalars:
         return None
-    builder = lowering.builder
-    return builder.trunc(builder.lshr(lowering.scalar(position), I32(OVERFLOW_BIT)), I1)
+    builder = emitter.builder
+    return builder.trunc(builder.lshr(emitter.scalar(position), I32(OVERFLOW_BIT)), I1)

@@ -3,58 +3,57 @@
 Methods emit code at the builder's place, ahead of what they are told about; without observers no
 code is emitted. Results of lane-wise instructions that wait in a run (`run.py`) are not in their
 rows yet when `before` is called for a later instruction of the run, nor are those of matrix
-instructions that wait (`matrix.py`); an observer that needs them calls `lowering.settle()`.
+instructions that wait (`matrix.py`); an observer that needs them calls `emitter.settle()`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Block
 
 if TYPE_CHECKING:
-    from wavecast.emulate.lower.access import Access
-    from wavecast.emulate.lower.kernel import KernelLowering
-    from wavecast.emulate.lower.places import Place
+    from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 
 
 class Observer:
     """Watches nothing; modes override what they need."""
 
-    def enter(self, lowering: KernelLowering) -> None:
+    def enter(self, emitter: WaveEmitter) -> None:
         """In the function's entry, after scalar registers are loaded: at the start of a wave and
         each time it resumes."""
 
-    def block(self, lowering: KernelLowering, block: Block) -> None:
+    def block(self, emitter: WaveEmitter, block: Block) -> None:
         """At the start of a basic block."""
 
-    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Ahead of every instruction, in program order."""
 
-    def after(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Behind every instruction that goes on to the next."""
 
     def access(
         self,
-        lowering: KernelLowering,
+        emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         """Ahead of an access of vector memory or LDS. `rows` is a pointer to the data registers;
         for a load to LDS the offset in LDS as a pointer."""
 
     def scalar_access(
-        self, lowering: KernelLowering, instruction: Instruction, address: Any, size: int
+        self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
     ) -> None:
         """Ahead of an access of scalar memory at `address` (i64), `size` in bytes."""
 
-    def branch(self, lowering: KernelLowering, instruction: Instruction, taken: Any) -> None:
+    def branch(self, emitter: WaveEmitter, instruction: Instruction, taken: Any) -> None:
         """Ahead of a conditional branch; `taken` is its condition (i1)."""
 
-    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Ahead of a barrier, where the wave stops to be resumed, and of the end of the program."""
 
 
@@ -64,46 +63,46 @@ class Observers(Observer):
     def __init__(self, observers: tuple[Observer, ...]) -> None:
         self.observers = observers
 
-    def enter(self, lowering: KernelLowering) -> None:
+    def enter(self, emitter: WaveEmitter) -> None:
         for observer in self.observers:
-            observer.enter(lowering)
+            observer.enter(emitter)
 
-    def block(self, lowering: KernelLowering, block: Block) -> None:
+    def block(self, emitter: WaveEmitter, block: Block) -> None:
         for observer in self.observers:
-            observer.block(lowering, block)
+            observer.block(emitter, block)
 
-    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         for observer in self.observers:
-            observer.before(lowering, instruction)
+            observer.before(emitter, instruction)
 
-    def after(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         for observer in self.observers:
-            observer.after(lowering, instruction)
+            observer.after(emitter, instruction)
 
     def access(
         self,
-        lowering: KernelLowering,
+        emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         for observer in self.observers:
-            observer.access(lowering, instruction, access, place, rows)
+            observer.access(emitter, instruction, access, place, rows)
 
     def scalar_access(
-        self, lowering: KernelLowering, instruction: Instruction, address: Any, size: int
+        self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
     ) -> None:
         for observer in self.observers:
-            observer.scalar_access(lowering, instruction, address, size)
+            observer.scalar_access(emitter, instruction, address, size)
 
-    def branch(self, lowering: KernelLowering, instruction: Instruction, taken: Any) -> None:
+    def branch(self, emitter: WaveEmitter, instruction: Instruction, taken: Any) -> None:
         for observer in self.observers:
-            observer.branch(lowering, instruction, taken)
+            observer.branch(emitter, instruction, taken)
 
-    def leave(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         for observer in self.observers:
-            observer.leave(lowering, instruction)
+            observer.leave(emitter, instruction)
 
 
 __all__ = ["Observer", "Observers"]

@@ -11,11 +11,11 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import Emitter
 from wavecast.isa.instruction import Operand, OperandClass
 from wavecast.isa.opcode import OperandRole
 
 if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
     from wavecast.isa.program import Program
 
 _FLOAT_TEXT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -77,7 +77,7 @@ def _aperture(name: str, bits: int) -> int:
     return APERTURES[name] << 32 & (1 << bits) - 1
 
 
-def scalar_operand(lowering: KernelLowering, operand: Operand, role: OperandRole, bits: int) -> Any:
+def scalar_operand(emitter: Emitter, operand: Operand, role: OperandRole, bits: int) -> Any:
     """The value of a scalar operand as an integer of `bits`."""
     if operand.kind is OperandClass.CONSTANT:
         return ir.Constant(ir.IntType(bits), constant_bits(operand, role, bits))
@@ -86,12 +86,12 @@ def scalar_operand(lowering: KernelLowering, operand: Operand, role: OperandRole
             return ir.Constant(ir.IntType(bits), _aperture(operand.text, bits))
         first = operand.bits.bit_length() - operand.bits.bit_count()
         if operand.text in ("scc", "src_scc"):
-            return lowering.builder.zext(lowering.special("scc", 1), ir.IntType(bits))
-        value = lowering.scalar_bits(first, operand.bits.bit_count())
+            return emitter.builder.zext(emitter.special("scc", 1), ir.IntType(bits))
+        value = emitter.scalar_bits(first, operand.bits.bit_count())
         width = value.type.width
         if width > bits:
-            value = lowering.builder.trunc(value, ir.IntType(bits))
+            value = emitter.builder.trunc(value, ir.IntType(bits))
         elif width < bits:
-            value = lowering.builder.zext(value, ir.IntType(bits))
+            value = emitter.builder.zext(value, ir.IntType(bits))
         return value
     raise Unsupported(f"the operand {operand.text!r}")

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower.values import I1, constant, integer, splat
-from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
 
@@ -153,11 +153,11 @@ class LlvmOps(Ops[Any]):
 
     # floating point: formats LLVM has a type for
 
-    def _type(self, fmt: Format) -> ir.Type:
+    def _type(self, fmt: FloatFormat) -> ir.Type:
         single = _TYPES[fmt.name]
         return ir.VectorType(single, self.lanes) if self.lanes else single
 
-    def _float(self, a: Any, fmt: Format) -> Any:
+    def _float(self, a: Any, fmt: FloatFormat) -> Any:
         known = self._floats.get(id(a))
         if known is not None and known[0] is a:
             return known[1]
@@ -165,51 +165,51 @@ class LlvmOps(Ops[Any]):
         self._floats[id(a)] = (a, value)
         return value
 
-    def _pattern(self, a: Any, fmt: Format) -> Any:
+    def _pattern(self, a: Any, fmt: FloatFormat) -> Any:
         pattern = self.builder.bitcast(a, integer(fmt.bits, self.lanes))
         self._floats[id(pattern)] = (pattern, a)
         return pattern
 
-    def _unary(self, name: str, a: Any, fmt: Format) -> Any:
+    def _unary(self, name: str, a: Any, fmt: FloatFormat) -> Any:
         kind = self._type(fmt)
         return self._pattern(self._call(name, kind, self._float(a, fmt)), fmt)
 
-    def f_add(self, a: Any, b: Any, fmt: Format) -> Any:
+    def f_add(self, a: Any, b: Any, fmt: FloatFormat) -> Any:
         return self._pattern(self.builder.fadd(self._float(a, fmt), self._float(b, fmt)), fmt)
 
-    def f_mul(self, a: Any, b: Any, fmt: Format) -> Any:
+    def f_mul(self, a: Any, b: Any, fmt: FloatFormat) -> Any:
         return self._pattern(self.builder.fmul(self._float(a, fmt), self._float(b, fmt)), fmt)
 
-    def f_fma(self, a: Any, b: Any, c: Any, fmt: Format) -> Any:
+    def f_fma(self, a: Any, b: Any, c: Any, fmt: FloatFormat) -> Any:
         kind = self._type(fmt)
         values = [self._float(value, fmt) for value in (a, b, c)]
         return self._pattern(self._call("llvm.fma", kind, *values), fmt)
 
-    def f_div(self, a: Any, b: Any, fmt: Format) -> Any:
+    def f_div(self, a: Any, b: Any, fmt: FloatFormat) -> Any:
         return self._pattern(self.builder.fdiv(self._float(a, fmt), self._float(b, fmt)), fmt)
 
-    def f_sqrt(self, a: Any, fmt: Format) -> Any:
+    def f_sqrt(self, a: Any, fmt: FloatFormat) -> Any:
         return self._unary("llvm.sqrt", a, fmt)
 
-    def f_round(self, a: Any, fmt: Format, direction: Direction) -> Any:
+    def f_round(self, a: Any, fmt: FloatFormat, direction: Direction) -> Any:
         return self._unary(f"llvm.{_ROUND[direction]}", a, fmt)
 
-    def f_less(self, a: Any, b: Any, fmt: Format) -> Any:
+    def f_less(self, a: Any, b: Any, fmt: FloatFormat) -> Any:
         return self.builder.fcmp_ordered("<", self._float(a, fmt), self._float(b, fmt))
 
-    def f_equal(self, a: Any, b: Any, fmt: Format) -> Any:
+    def f_equal(self, a: Any, b: Any, fmt: FloatFormat) -> Any:
         return self.builder.fcmp_ordered("==", self._float(a, fmt), self._float(b, fmt))
 
-    def f_convert(self, a: Any, source: Format, result: Format) -> Any:
+    def f_convert(self, a: Any, source: FloatFormat, result: FloatFormat) -> Any:
         value = self._float(a, source)
         convert = self.builder.fpext if result.bits > source.bits else self.builder.fptrunc
         return self._pattern(convert(value, self._type(result)), result)
 
-    def f_from_int(self, a: Any, bits: int, signed: bool, fmt: Format) -> Any:
+    def f_from_int(self, a: Any, bits: int, signed: bool, fmt: FloatFormat) -> Any:
         convert = self.builder.sitofp if signed else self.builder.uitofp
         return self._pattern(convert(a, self._type(fmt)), fmt)
 
-    def f_to_int(self, a: Any, fmt: Format, bits: int, signed: bool) -> Any:
+    def f_to_int(self, a: Any, fmt: FloatFormat, bits: int, signed: bool) -> Any:
         result = integer(bits, self.lanes)
         name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_mangled(result)}"
         return self._call(name, result, self._float(a, fmt), source=self._type(fmt))

@@ -14,25 +14,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.compile import digest
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower.emitter import Emitter, KernelInput, WaveEmitter
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import plain
-from wavecast.emulate.lower.registers import Registers
-from wavecast.emulate.lower.run import Run
+from wavecast.emulate.lower.run import LaneRun
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.lower.values import I32, I64, PTR, element
 from wavecast.emulate.lower.vector import mixed_role
-from wavecast.emulate.lower.whole import WaveLowering
+from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Access, OperandKind, OperandRole
-from wavecast.isa.program import Program
 from wavecast.isa.registers import (
     SGPR_BASE,
     SPECIAL_REGISTERS,
@@ -42,9 +41,6 @@ from wavecast.isa.registers import (
     special,
 )
 from wavecast.isa.semantics.machine import Machine
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _FOLDED = frozenset({OperandKind.IMMEDIATE, OperandKind.LANE_MASK})
 """Kinds of operands whose constants are part of the shape."""
@@ -89,34 +85,39 @@ def shape_of(decoded: Decoded) -> str:
     return "\n".join(text)
 
 
-def call(lowering: KernelLowering, instruction: Instruction) -> None:
-    """Execute a vector instruction through the function of its shape."""
-    decoded = instruction.decoded
-    key = (shape_of(decoded), lowering.machine)
-    name = lowering.shapes.get(key)
-    if name is None:
-        name = lowering.shapes[key] = _outlined(lowering, instruction, key[0])
-    lowering.emit_text(f'call void @"{name}"({", ".join(_arguments(lowering, decoded))})')
-    lowering.forget(decoded.writes)
+class Shapes:
+    """The functions one kernel calls, by shape and MODE."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, Machine], str] = {}
+
+    def call(self, emitter: WaveEmitter, instruction: Instruction) -> None:
+        """Execute a vector instruction through the function of its shape."""
+        decoded = instruction.decoded
+        key = (shape_of(decoded), emitter.machine)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = _outlined(emitter, instruction, key[0])
+        emitter.emit_text(f'call void @"{name}"({", ".join(_arguments(emitter, decoded))})')
+        emitter.forget(decoded.writes)
 
 
-def _outlined(lowering: KernelLowering, instruction: Instruction, shape: str) -> str:
+def _outlined(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str:
     """Declare the function of a shape; its name."""
-    decoded, lanes, machine = instruction.decoded, lowering.layout.lanes, lowering.machine
-    overflow = SPECIAL_REGISTERS["mode"][0] in lowering.scalars
-    strip, program = lowering.strip, lowering.program
+    decoded, lanes, machine = instruction.decoded, emitter.layout.lanes, emitter.machine
+    overflow = SPECIAL_REGISTERS["mode"][0] in emitter.scalars
+    strip = emitter.input.strip
     name = digest.digest(shape, lanes, strip, overflow, repr(machine))[:24]
     kinds = [PTR, *(ir.IntType(bits) for bits in _widths(decoded))]
     kind = ir.FunctionType(ir.VoidType(), kinds)
     label = f"vector.{instruction.mnemonic}.{name}"
-    lane_wise = lowering.vector.lane_wise(decoded)
+    given = KernelInput(emitter.input.program, WaveLayout(lanes, VGPR_COUNT, 0), strip)
 
     def recipe(module: ir.Module) -> None:
         function = ir.Function(module, kind, runtime.OUTLINED + label)
-        site = _Site(function, decoded, WaveLayout(lanes, VGPR_COUNT, 0), machine, strip, program)
-        site.build(instruction, lane_wise, overflow)
+        ShapeEmitter(given, machine, function, decoded).build(instruction, overflow)
 
-    return runtime.outline(lowering.module, label, kind, recipe).name
+    return runtime.outline(emitter.module, label, kind, recipe).name
 
 
 def _widths(decoded: Decoded) -> Iterator[int]:
@@ -128,10 +129,10 @@ def _widths(decoded: Decoded) -> Iterator[int]:
                 yield 32 * max(role.dwords, 1) if kind is _Kind.CONSTANT else 32
 
 
-def _arguments(lowering: KernelLowering, decoded: Decoded) -> Iterator[str]:
+def _arguments(emitter: WaveEmitter, decoded: Decoded) -> Iterator[str]:
     """The arguments of a call, as LLVM writes them."""
-    yield f"ptr {lowering.state.get_reference()}"
-    lanes, layout = lowering.layout.lanes, lowering.layout
+    yield f"ptr {emitter.state.get_reference()}"
+    lanes, layout = emitter.layout.lanes, emitter.layout
     for part in _parts(decoded):
         source = 0
         for operand, role in zip(part.operands, part.roles, strict=True):
@@ -155,26 +156,14 @@ def _value(decoded: Decoded, operand: Operand, role: OperandRole, source: int, b
     return constant_bits(operand, mixed_role(decoded, role, source), bits)
 
 
-class _Site(Registers):
-    """The inside of an outlined function, as the lowering of instructions sees a kernel: every
-    operand has registers of its own."""
+class ShapeEmitter(Emitter):
+    """The function of a shape: every operand has registers of its own."""
 
     def __init__(
-        self,
-        function: ir.Function,
-        decoded: Decoded,
-        layout: WaveLayout,
-        machine: Machine,
-        strip: int,
-        program: Program,
+        self, given: KernelInput, machine: Machine, function: ir.Function, decoded: Decoded
     ) -> None:
-        super().__init__(layout)
-        self.module, self.function = function.module, function
-        self.machine, self.strip, self.program = machine, strip, program
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.state = function.args[0]
-        self.indices, self.spare = self._room(I32), self._room(I32)
-        self.temporary = self._room(I64)
+        super().__init__(given, machine, function, "entry")
+        self.allocate_scratch()
         self._values = iter(function.args[1:])
         self._rows: list[Any] = []
         self._next_scalar = 0
@@ -233,30 +222,25 @@ class _Site(Registers):
     def row(self, number: int) -> Any:
         return self._rows[number]
 
-    def _room(self, kind: ir.Type) -> Any:
-        space = self.builder.alloca(ir.VectorType(kind, self.layout.lanes))
-        return self.builder.inttoptr(self.builder.ptrtoint(space, I64), PTR)
-
-    def build(self, instruction: Instruction, lane_wise: bool, overflow: bool) -> None:
-        """The body; `overflow`: MODE.FP16_OVFL is a value. Raises Unsupported naming the
+    def build(self, instruction: Instruction, overflow: bool) -> None:
+        """Build the body; `overflow`: MODE.FP16_OVFL is a value. Raises Unsupported naming the
         instruction."""
-        lowering: Any = self
         own = Instruction(self.decoded, instruction.index, instruction.line, instruction.location)
         if overflow:
             self._special("mode")
         try:
-            if lane_wise:
-                run = Run(lowering)
+            if is_lane_wise(instruction.decoded):
+                run = LaneRun(self)
                 run.add(own)
                 run.emit()
             else:
-                WaveLowering(lowering).whole(own)
+                lower_whole(self, own)
         except Unsupported as error:
-            raise error.at(self.program, instruction) from None
+            raise error.at(self.input.program, instruction) from None
         self.builder.ret_void()
         for function in self.module.functions:
             if function is not self.function and not function.is_declaration:
                 function.linkage = "internal"
 
 
-__all__ = ["call", "shape_of"]
+__all__ = ["Shapes", "shape_of"]

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.lower import buffers
+from wavecast.emulate.lower.access import AccessTarget
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, constant
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole, Space
-from wavecast.isa.table.memory_forms import memory_form
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _ALL_ONES = (1 << 64) - 1
 _ZERO = ir.Constant(I64, 0)
 _REGISTERS = (OperandClass.SGPR, OperandClass.SPECIAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Mode and address arguments of an access (`addresses.py`). `private` is the same access if the
-    descriptor turns out to be the one of scratch, which `is_private` (i1) says at run time."""
-
-    mode: str
-    address: Any
-    base: Any = _ZERO
-    limit: Any = _ZERO
-    offset: Any = _ZERO
-    private: Place | None = None
-    is_private: Any = None
 
 
 def named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | None:
@@ -44,20 +27,18 @@ def named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | 
     return None
 
 
-def constant_row(lowering: KernelLowering, step: int) -> Any:
+def constant_row(emitter: WaveEmitter, step: int) -> Any:
     """A row that holds `step` times the lane number: for addresses without a register."""
     name = f"lanes.{step}"
-    found: Any = lowering.module.globals.get(name)
+    found: Any = emitter.module.globals.get(name)
     if found is None:
-        kind = ir.ArrayType(I32, lowering.layout.lanes)
-        found = ir.GlobalVariable(lowering.module, kind, name)
-        found.initializer = ir.Constant(
-            kind, [step * lane for lane in range(lowering.layout.lanes)]
-        )
+        kind = ir.ArrayType(I32, emitter.layout.lanes)
+        found = ir.GlobalVariable(emitter.module, kind, name)
+        found.initializer = ir.Constant(kind, [step * lane for lane in range(emitter.layout.lanes)])
         found.global_constant = True
         found.linkage = "internal"
         found.align = 64
-    return lowering.builder.gep(found, [I64(0)], source_etype=I32)
+    return emitter.builder.gep(found, [I64(0)], source_etype=I32)
 
 
 def instruction_offset(decoded: Decoded, name: str = "offset") -> int:
@@ -65,97 +46,98 @@ def instruction_offset(decoded: Decoded, name: str = "offset") -> int:
     return int(decoded.modifiers.get(name) or "0", 0)
 
 
-def address_row(lowering: KernelLowering, decoded: Decoded) -> Any:
+def address_row(emitter: WaveEmitter, decoded: Decoded) -> Any:
     """The row of the address register; zeros for `off`, lane numbers where the form says so."""
-    if memory_form(decoded.opcode).by_lane:
-        return constant_row(lowering, 4)
+    if decoded.opcode.memory_form.by_lane:
+        return constant_row(emitter, 4)
     found = named(decoded, OperandKind.ADDRESS)
     if found is None or found[0].kind is not OperandClass.VGPR:
-        return constant_row(lowering, 0)
+        return constant_row(emitter, 0)
     bits = found[0].bits
-    return lowering.row(lowering.layout.row((bits & -bits).bit_length() - 1))
+    return emitter.row(emitter.layout.row((bits & -bits).bit_length() - 1))
 
 
-def place_of(lowering: KernelLowering, instruction: Instruction) -> Place:
+def place_of(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     """The place a global, flat, scratch or buffer access goes to."""
     decoded = instruction.decoded
     assert decoded.memory is not None
     if decoded.memory.space is Space.BUFFER:
-        return _buffer(lowering, instruction)
-    builder = lowering.builder
-    address = address_row(lowering, decoded)
+        return _buffer(emitter, instruction)
+    builder = emitter.builder
+    address = address_row(emitter, decoded)
     if "scale_offset" in decoded.modifiers:
-        address = _scaled(lowering, address, decoded.memory.bytes)
+        address = _scaled(emitter, address, decoded.memory.bytes)
     offset: Any = I64(instruction_offset(decoded) & _ALL_ONES)
     base = named(decoded, OperandKind.SCALAR_ADDRESS)
     scalar = base is not None and base[0].kind in _REGISTERS and bool(base[0].bits)
     if decoded.memory.space is Space.SCRATCH:
         if scalar and base is not None:
-            amount = builder.zext(scalar_operand(lowering, base[0], base[1], 32), I64)
+            amount = builder.zext(scalar_operand(emitter, base[0], base[1], 32), I64)
             offset = builder.add(offset, amount)
-        return Place("private", address, offset=offset)
+        return AccessTarget("private", address, offset=offset)
     if not scalar or base is None:
         found = named(decoded, OperandKind.ADDRESS)
         lanes = found is not None and found[0].kind is OperandClass.VGPR
-        mode = _lane_mode(lowering, decoded.memory.space) if lanes else "narrow"
-        return Place(mode, address, offset=offset)
-    return Place("narrow", address, scalar_operand(lowering, base[0], base[1], 64), offset=offset)
+        mode = _lane_mode(emitter, decoded.memory.space) if lanes else "narrow"
+        return AccessTarget(mode, address, offset=offset)
+    return AccessTarget(
+        "narrow", address, scalar_operand(emitter, base[0], base[1], 64), offset=offset
+    )
 
 
-def _lane_mode(lowering: KernelLowering, space: Space) -> str:
+def _lane_mode(emitter: WaveEmitter, space: Space) -> str:
     """How 64-bit addresses of lanes are taken: `flat` where the program makes any of LDS."""
-    return "flat" if space is Space.FLAT and lowering.apertures else "wide"
+    return "flat" if space is Space.FLAT and emitter.input.apertures else "wide"
 
 
-def _scaled(lowering: KernelLowering, address: Any, size: int) -> Any:
+def _scaled(emitter: WaveEmitter, address: Any, size: int) -> Any:
     """A row of offsets in units of the access (gfx1250, `scale_offset`), as bytes."""
-    builder, lanes = lowering.builder, lowering.layout.lanes
+    builder, lanes = emitter.builder, emitter.layout.lanes
     row = builder.load(address, align=4, typ=ir.VectorType(I32, lanes))
-    builder.store(builder.mul(row, constant(size, 32, lanes)), lowering.spare, align=4)
-    return lowering.spare
+    builder.store(builder.mul(row, constant(size, 32, lanes)), emitter.spare, align=4)
+    return emitter.spare
 
 
-def _buffer(lowering: KernelLowering, instruction: Instruction) -> Place:
+def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     """A place in the buffer of a descriptor."""
-    decoded, builder = instruction.decoded, lowering.builder
+    decoded, builder = instruction.decoded, emitter.builder
     resource, shift = named(decoded, OperandKind.RESOURCE), named(decoded, OperandKind.OFFSET)
     assert resource is not None
-    descriptor = buffers.descriptor(lowering, resource[0])
+    descriptor = buffers.descriptor(emitter, resource[0])
     inset: Any = I64(instruction_offset(decoded))
     amount: Any = _ZERO
     if shift is not None:
-        amount = builder.zext(scalar_operand(lowering, shift[0], shift[1], 32), I64)
+        amount = builder.zext(scalar_operand(emitter, shift[0], shift[1], 32), I64)
     offset = builder.add(inset, amount)
-    address = address_row(lowering, decoded)
+    address = address_row(emitter, decoded)
     scratch, is_private = None, None
-    if buffers.may_be_scratch(lowering):
+    if buffers.may_be_scratch(emitter):
         # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
-        own = builder.udiv(amount, I64(lowering.layout.lanes))
-        scratch = Place("private", address, offset=builder.add(inset, own))
-        is_private = buffers.is_scratch(lowering, descriptor)
+        own = builder.udiv(amount, I64(emitter.layout.lanes))
+        scratch = AccessTarget("private", address, offset=builder.add(inset, own))
+        is_private = buffers.is_scratch(emitter, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
         address, limit, offset = buffers.indexed(
-            lowering, instruction, descriptor, address, inset, amount
+            emitter, instruction, descriptor, address, inset, amount
         )
     else:
-        buffers.refuse(lowering, instruction, descriptor, is_private)
+        buffers.refuse(emitter, instruction, descriptor, is_private)
         if "offen" not in decoded.modifiers:
-            address = constant_row(lowering, 0)
-    return Place("buffer", address, descriptor.base, limit, offset, scratch, is_private)
+            address = constant_row(emitter, 0)
+    return AccessTarget("buffer", address, descriptor.base, limit, offset, scratch, is_private)
 
 
-def local_place(lowering: KernelLowering, decoded: Decoded, offset: int) -> Place:
+def local_place(emitter: WaveEmitter, decoded: Decoded, offset: int) -> AccessTarget:
     """A place in LDS. Forms addressed by lane number start at M0."""
     amount: Any = I64(offset)
-    if memory_form(decoded.opcode).by_lane:
-        start = lowering.builder.and_(lowering.special("m0", 32), I32(0xFFFF))
-        amount = lowering.builder.add(amount, lowering.builder.zext(start, I64))
-    return Place("local", address_row(lowering, decoded), offset=amount)
+    if decoded.opcode.memory_form.by_lane:
+        start = emitter.builder.and_(emitter.special("m0", 32), I32(0xFFFF))
+        amount = emitter.builder.add(amount, emitter.builder.zext(start, I64))
+    return AccessTarget("local", address_row(emitter, decoded), offset=amount)
 
 
 __all__ = [
-    "Place",
     "address_row",
     "constant_row",
     "instruction_offset",

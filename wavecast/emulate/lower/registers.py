@@ -12,7 +12,7 @@ from wavecast.isa.defuse import bits_of
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS
 
 
-class Registers:
+class ScalarRegisters:
     """`scalars` are slots (pointers to i32) by bit position; `builder` emits what reads them."""
 
     builder: ir.IRBuilder
@@ -84,4 +84,4 @@ class Registers:
             self._loaded.pop(position + SGPR_BASE, None)
 
 
-__all__ = ["Registers"]
+__all__ = ["ScalarRegisters"]

@@ -8,42 +8,44 @@ once at the end, under EXEC. Lane masks written in the run are gathered bit by b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower.mode import overflow
-from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.values import I32, I64, element, splat
-from wavecast.emulate.lower.vector import Inputs, gather_inputs, lane_outputs, write_outputs
+from wavecast.emulate.lower.emitter import Emitter
+from wavecast.emulate.lower.frame import StripFrame, lane_shift, strip_mask
+from wavecast.emulate.lower.values import I64
+from wavecast.emulate.lower.vector import (
+    InstructionInputs,
+    gather_inputs,
+    lane_outputs,
+    write_outputs,
+)
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import Access, OperandKind
 from wavecast.isa.registers import EXEC, SGPR_BASE, special
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _SCALARS = ~((1 << SGPR_BASE) - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PendingInstruction:
     """One instruction of a run with its scalar inputs taken."""
 
     instruction: Instruction
     decoded: Decoded
-    inputs: Inputs
-    second: Entry | None = None
+    inputs: InstructionInputs
+    second: PendingInstruction | None = None
     """The other half of a VOPD pair: both read before either writes."""
 
 
-class Run:
+class LaneRun:
     """Collects instructions, then emits them."""
 
-    def __init__(self, lowering: KernelLowering) -> None:
-        self.lowering = lowering
-        self.entries: list[Entry] = []
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.entries: list[PendingInstruction] = []
         self.masks = 0
         """Scalar registers the run writes as lane masks."""
 
@@ -70,17 +72,19 @@ class Run:
         second = None
         if decoded.second is not None:
             other = decoded.second
-            second = Entry(instruction, other, gather_inputs(self.lowering, other, self.masks))
-        inputs = gather_inputs(self.lowering, decoded, self.masks)
-        self.entries.append(Entry(instruction, decoded, inputs, second))
+            second = PendingInstruction(
+                instruction, other, gather_inputs(self.emitter, other, self.masks)
+            )
+        inputs = gather_inputs(self.emitter, decoded, self.masks)
+        self.entries.append(PendingInstruction(instruction, decoded, inputs, second))
         self.masks |= decoded.writes & _SCALARS & ~EXEC if decoded.writes else 0
         self.masks |= decoded.writes & EXEC
 
     def emit(self) -> None:
-        lowering = self.lowering
-        builder = lowering.builder
-        lanes, strip = lowering.layout.lanes, lowering.strip
-        whole = lowering.exec_mask()
+        emitter = self.emitter
+        builder = emitter.builder
+        lanes, strip = emitter.layout.lanes, emitter.input.strip
+        whole = emitter.exec_mask()
         written = _masks_written(self.entries)
         known: dict[int, tuple[Any, Any]] = {}
         prepared = [
@@ -99,19 +103,19 @@ class Run:
             value.add_incoming(ir.Constant(ir.IntType(lanes), 0), before)
         start = builder.mul(index, I64(strip))
         active = strip_mask(builder, whole, start, lanes, strip)
-        frame = Frame(lowering, builder, start, strip, active)
+        frame = StripFrame(emitter, builder, start, strip, active)
         for entry, parts in zip(self.entries, prepared, strict=True):
             try:
                 outputs = [lane_outputs(frame, decoded, inputs) for decoded, inputs in parts]
                 for (decoded, _), results in zip(parts, outputs, strict=True):
                     write_outputs(frame, decoded, results)
             except Unsupported as error:
-                raise error.at(lowering.program, entry.instruction) from None
+                raise error.at(emitter.input.program, entry.instruction) from None
         frame.store_rows()
         for key, value in gathered.items():
             bits = builder.bitcast(builder.and_(frame.masks[key], active), ir.IntType(strip))
             wide = builder.zext(bits, ir.IntType(lanes)) if strip < lanes else bits
-            moved = builder.shl(wide, _amount(builder, start, lanes))
+            moved = builder.shl(wide, lane_shift(builder, start, lanes))
             value.add_incoming(builder.or_(value, moved), builder.block)
             frame.masks[key] = builder.or_(value, moved)
         following = builder.add(index, I64(1))
@@ -120,92 +124,14 @@ class Run:
         builder.cbranch(last, after, body)
         builder.position_at_end(after)
         for key in gathered:
-            lowering.set_scalar_bits(key, frame.masks[key])
+            emitter.set_scalar_bits(key, frame.masks[key])
 
 
-def _parts(entry: Entry) -> list[Entry]:
+def _parts(entry: PendingInstruction) -> list[PendingInstruction]:
     return [entry] if entry.second is None else [entry, entry.second]
 
 
-class Frame:
-    """One strip: forwarded rows and masks, and what is stored at its end."""
-
-    def __init__(
-        self,
-        lowering: KernelLowering,
-        builder: ir.IRBuilder,
-        start: Any,
-        lanes: int,
-        active: Any,
-    ) -> None:
-        self.lowering = lowering
-        self.builder = builder
-        self.start = start
-        self.lanes = lanes
-        self.active = active
-        """`<lanes x i1>`: EXEC of the strip."""
-        self.rows: dict[int, Any] = {}
-        self.dirty: dict[int, Any] = {}
-        self.masks: dict[int, Any] = {}
-        self.kind = ir.VectorType(I32, lanes)
-        numbers = ir.Constant(self.kind, list(range(lanes)))
-        if isinstance(start, ir.Constant):
-            offset = ir.Constant(self.kind, [start.constant] * lanes)
-        else:
-            offset = splat(builder, builder.trunc(start, I32), lanes)
-        self.ops = LlvmOps(
-            builder,
-            lanes,
-            lowering.machine,
-            lowering.layout.lanes,
-            builder.add(numbers, offset),
-        )
-        self.ops.overflow = overflow(lowering)
-
-    def _pointer(self, row: int) -> Any:
-        return element(self.builder, self.lowering.row(row), self.start, I32)
-
-    def read(self, row: int) -> Any:
-        """The lanes of a row, `<lanes x i32>`."""
-        if row not in self.rows:
-            self.rows[row] = self.builder.load(self._pointer(row), align=32, typ=self.kind)
-        return self.rows[row]
-
-    def write(self, row: int, value: Any) -> None:
-        """Write the active lanes of a row."""
-        self.rows[row] = self.dirty[row] = value
-
-    def store_rows(self) -> None:
-        """Store every row written, active lanes only."""
-        for row, value in self.dirty.items():
-            masked_store(self.builder, value, self._pointer(row), self.active)
-
-
-def masked_store(builder: ir.IRBuilder, value: Any, pointer: Any, mask: Any) -> None:
-    """Store the lanes whose mask bit is set."""
-    lanes = value.type.count
-    bits = value.type.element.width
-    name = f"llvm.masked.store.v{lanes}i{bits}.p0"
-    function = builder.module.globals.get(name)
-    if function is None:
-        kind = ir.FunctionType(ir.VoidType(), [value.type, pointer.type, I32, mask.type])
-        function = ir.Function(builder.module, kind, name)
-    builder.call(function, [value, pointer, I32(32), mask])
-
-
-def strip_mask(builder: ir.IRBuilder, whole: Any, start: Any, lanes: int, strip: int) -> Any:
-    """The bits of a lane mask that belong to a strip, as `<strip x i1>`."""
-    moved = builder.lshr(whole, _amount(builder, start, lanes))
-    if strip < lanes:
-        moved = builder.trunc(moved, ir.IntType(strip))
-    return builder.bitcast(moved, ir.VectorType(ir.IntType(1), strip))
-
-
-def _amount(builder: ir.IRBuilder, start: Any, lanes: int) -> Any:
-    return start if lanes == 64 else builder.trunc(start, ir.IntType(lanes))
-
-
-def _masks_written(entries: list[Entry]) -> list[int]:
+def _masks_written(entries: list[PendingInstruction]) -> list[int]:
     """First register position of every lane mask the run writes."""
     found: dict[int, None] = {}
     for entry in entries:

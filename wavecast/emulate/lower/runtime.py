@@ -19,7 +19,7 @@ from llvmlite import binding, ir
 
 from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
-from wavecast.emulate.lower.access import PREFIX, Access, Outlined, function_type
+from wavecast.emulate.lower.access import PREFIX, MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
 from wavecast.emulate.lower.moves import build_move, build_to_lds
@@ -48,7 +48,7 @@ class Missing(LookupError):
     """An outlined function that is not on disk, and that nothing here says how to make."""
 
 
-def declare(module: ir.Module, access: Access) -> ir.Function:
+def declare(module: ir.Module, access: MemoryAccess) -> ir.Function:
     """The function of an access, declared in `module`."""
     found = module.globals.get(access.name)
     if found is not None:
@@ -155,7 +155,7 @@ def _compiled(name: str) -> bytes:
     module = ir.Module(name, context=ir.Context())
     module.triple = processor().triple
     if name.startswith(f"{PREFIX}."):
-        access = Access.of(name)
+        access = MemoryAccess.of(name)
         _BUILDERS.get(access.action, build_atomic)(Outlined(module, access))
     elif name in _recipes:
         _recipes[name](module)

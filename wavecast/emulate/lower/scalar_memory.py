@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import buffers, hardware, state
 from wavecast.emulate.lower.addresses import is_known
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import MemoryKind, OperandKind
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _ALL_ONES = (1 << 64) - 1
 _ASK_TIME = "sendmsg(MSG_RTN_GET_REALTIME)"
@@ -24,14 +22,14 @@ _MODIFIERS = frozenset(["offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "nv",
 }
 
 
-def lower(lowering: KernelLowering, instruction: Instruction) -> None:
+def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Lower one scalar memory instruction."""
     decoded, memory = instruction.decoded, instruction.memory
     unknown = sorted(set(decoded.modifiers) - _MODIFIERS)
     if unknown:
         raise Unsupported(f"the modifier {unknown[0]}")
     if memory is None:
-        _clock(lowering, decoded)
+        _clock(emitter, decoded)
         return
     data = decoded.operands[0]
     role, operand = next(
@@ -39,41 +37,41 @@ def lower(lowering: KernelLowering, instruction: Instruction) -> None:
         for role, operand in zip(decoded.roles[1:], decoded.operands[1:], strict=True)
         if role.kind in (OperandKind.SCALAR, OperandKind.RESOURCE)
     )
-    inset = _offset(lowering, decoded)
+    inset = _offset(emitter, decoded)
     if role.kind is OperandKind.RESOURCE:
-        _buffer(lowering, instruction, data, operand, inset)
+        _buffer(emitter, instruction, data, operand, inset)
         return
-    builder = lowering.builder
-    address = builder.add(scalar_operand(lowering, operand, role, 64), inset)
+    builder = emitter.builder
+    address = builder.add(scalar_operand(emitter, operand, role, 64), inset)
     if memory.bytes >= 4:
         address = builder.and_(address, I64(~3 & _ALL_ONES))
-    lowering.observer.scalar_access(lowering, instruction, address, memory.bytes)
-    _check(lowering, instruction, address, I64(memory.bytes))
+    emitter.listener.scalar_access(instruction, address, memory.bytes)
+    _check(emitter, instruction, address, I64(memory.bytes))
     if memory.kind is MemoryKind.STORE:
         for index in range(memory.bytes // 4):
-            value = lowering.scalar(_first(data) + index)
-            builder.store(value, _at(lowering, address, index), align=4)
+            value = emitter.scalar(_first(data) + index)
+            builder.store(value, _at(emitter, address, index), align=4)
         return
     if memory.bytes < 4:
-        _set_small(lowering, decoded, builder.inttoptr(address, PTR), memory.bytes)
+        _set_small(emitter, decoded, builder.inttoptr(address, PTR), memory.bytes)
         return
     for index in range(memory.bytes // 4):
-        value = load(builder, _at(lowering, address, index), I32, 4)
-        lowering.set_scalar_bits(_first(data) + index, value)
+        value = load(builder, _at(emitter, address, index), I32, 4)
+        emitter.set_scalar_bits(_first(data) + index, value)
 
 
 def _first(operand: Operand) -> int:
     return (operand.bits & -operand.bits).bit_length() - 1
 
 
-def _at(lowering: KernelLowering, address: Any, index: int) -> Any:
-    builder = lowering.builder
+def _at(emitter: WaveEmitter, address: Any, index: int) -> Any:
+    builder = emitter.builder
     return builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
 
 
-def _offset(lowering: KernelLowering, decoded: Decoded) -> Any:
+def _offset(emitter: WaveEmitter, decoded: Decoded) -> Any:
     """Register (unsigned) plus constant (signed) offset, i64."""
-    builder = lowering.builder
+    builder = emitter.builder
     total: Any = I64(int(decoded.modifiers.get("offset") or "0", 0) & _ALL_ONES)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.kind is not OperandKind.OFFSET:
@@ -85,33 +83,33 @@ def _offset(lowering: KernelLowering, decoded: Decoded) -> Any:
                 value -= 1 << 32
             total = builder.add(total, I64(value & _ALL_ONES))
         else:
-            amount = builder.zext(scalar_operand(lowering, operand, role, 32), I64)
+            amount = builder.zext(scalar_operand(emitter, operand, role, 32), I64)
             if "scale_offset" in decoded.modifiers and decoded.memory is not None:
                 amount = builder.mul(amount, I64(decoded.memory.bytes))
             total = builder.add(total, amount)
     return total
 
 
-def _check(lowering: KernelLowering, instruction: Instruction, address: Any, size: Any) -> None:
+def _check(emitter: WaveEmitter, instruction: Instruction, address: Any, size: Any) -> None:
     """Leave the wave unless the whole access lies in a known range."""
-    builder = lowering.builder
-    good = is_known(builder, lowering.context, address, size)
+    builder = emitter.builder
+    good = is_known(builder, emitter.context, address, size)
     with builder.if_then(builder.not_(good), likely=False):
-        builder.store(address, element(builder, lowering.context, state.FAULT_ADDRESS, I64))
-        builder.store(I64(0), element(builder, lowering.context, state.FAULT_LANE, I64))
-        lowering.stop(state.BAD_ADDRESS, instruction.index)
+        builder.store(address, element(builder, emitter.context, state.FAULT_ADDRESS, I64))
+        builder.store(I64(0), element(builder, emitter.context, state.FAULT_LANE, I64))
+        emitter.stop(state.BAD_ADDRESS, instruction.index)
 
 
-def _set_small(lowering: KernelLowering, decoded: Decoded, pointer: Any, size: int) -> None:
+def _set_small(emitter: WaveEmitter, decoded: Decoded, pointer: Any, size: int) -> None:
     """Set the destination to a byte or a half at `pointer`, extended."""
-    builder = lowering.builder
+    builder = emitter.builder
     small = load(builder, pointer, ir.IntType(8 * size), 1)
     extend = builder.sext if decoded.roles[0].type.startswith("i") else builder.zext
-    lowering.set_scalar_bits(_first(decoded.operands[0]), extend(small, I32))
+    emitter.set_scalar_bits(_first(decoded.operands[0]), extend(small, I32))
 
 
 def _buffer(
-    lowering: KernelLowering, instruction: Instruction, data: Operand, source: Operand, inset: Any
+    emitter: WaveEmitter, instruction: Instruction, data: Operand, source: Operand, inset: Any
 ) -> None:
     """Loads through a descriptor: dwords beyond its records are 0.
 
@@ -122,8 +120,8 @@ def _buffer(
     assert memory is not None
     if memory.kind is not MemoryKind.LOAD:
         raise Unsupported("scalar stores through a descriptor")
-    builder = lowering.builder
-    found = buffers.descriptor(lowering, source)
+    builder = emitter.builder
+    found = buffers.descriptor(emitter, source)
     stride = builder.zext(found.stride, I64)
     one = builder.select(builder.icmp_unsigned("==", stride, I64(0)), I64(1), stride)
     limit = builder.mul(found.records, one)
@@ -133,28 +131,28 @@ def _buffer(
     for index in range(max(1, memory.bytes // 4)):
         place = builder.add(inset, I64(4 * index))
         register = _first(data) + index
-        lowering.set_scalar_bits(register, I32(0))
+        emitter.set_scalar_bits(register, I32(0))
         end = builder.add(place, I64(unit))
         with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
             address = builder.add(found.base, place)
-            lowering.observer.scalar_access(lowering, instruction, address, unit)
-            _check(lowering, instruction, address, I64(unit))
+            emitter.listener.scalar_access(instruction, address, unit)
+            _check(emitter, instruction, address, I64(unit))
             pointer = builder.inttoptr(address, PTR)
             if unit == 4:
-                lowering.set_scalar_bits(register, load(builder, pointer, I32, 1))
+                emitter.set_scalar_bits(register, load(builder, pointer, I32, 1))
             else:
-                _set_small(lowering, decoded, pointer, unit)
+                _set_small(emitter, decoded, pointer, unit)
 
 
-def message(lowering: KernelLowering, decoded: Decoded) -> None:
+def message(emitter: WaveEmitter, decoded: Decoded) -> None:
     """A message with an answer: only the one that asks for the time has one here."""
     if not any(operand.text == _ASK_TIME for operand in decoded.operands):
         raise Unsupported("this message")
-    _clock(lowering, decoded)
+    _clock(emitter, decoded)
 
 
-def _clock(lowering: KernelLowering, decoded: Decoded) -> None:
-    lowering.set_scalar_bits(_first(decoded.operands[0]), hardware.cycles(lowering))
+def _clock(emitter: WaveEmitter, decoded: Decoded) -> None:
+    emitter.set_scalar_bits(_first(decoded.operands[0]), hardware.cycles(emitter))
 
 
 __all__ = ["lower", "message"]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import Access
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.atomics import OPERATIONS
-from wavecast.emulate.lower.places import Place
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole
-from wavecast.isa.table.memory_forms import memory_form
-from wavecast.isa.targets import TARGET_SETS, isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 
 def data_operands(decoded: Decoded) -> list[tuple[Operand, OperandRole]]:
@@ -31,26 +26,27 @@ def data_operands(decoded: Decoded) -> list[tuple[Operand, OperandRole]]:
     ]
 
 
-def first_row(lowering: KernelLowering, operand: Operand) -> int:
+def first_row(emitter: WaveEmitter, operand: Operand) -> int:
     """The row of an operand's first register."""
-    return lowering.layout.row((operand.bits & -operand.bits).bit_length() - 1)
+    return emitter.layout.row((operand.bits & -operand.bits).bit_length() - 1)
 
 
-def data_rows(lowering: KernelLowering, operand: Operand, skip: int = 0) -> Any:
+def data_rows(emitter: WaveEmitter, operand: Operand, skip: int = 0) -> Any:
     """A pointer to an operand's rows, from register `skip` of it on."""
-    return lowering.row(first_row(lowering, operand) + skip)
+    return emitter.row(first_row(emitter, operand) + skip)
 
 
-def atomic_operation(lowering: KernelLowering, decoded: Decoded) -> str:
+def atomic_operation(emitter: WaveEmitter, decoded: Decoded) -> str:
     """What an atomic does. Raises Unsupported for one without a meaning here.
 
-    Up to gfx11 the floating-point extremes keep a NaN that is in memory; later a number wins.
+    Floating-point extremes of IEEE 754-2008 keep a NaN that is in memory; in those of 2019 a number
+    wins.
     """
-    operation = memory_form(decoded.opcode).operation
+    operation = decoded.opcode.memory_form.operation
     if operation not in OPERATIONS:
         raise Unsupported("this atomic operation")
-    gfx12 = isa_target(lowering.program.target) in TARGET_SETS["gfx12+"]
-    return operation if gfx12 else operation.removesuffix("_num")
+    number_wins = emitter.input.capabilities.ieee754_2019_extremes
+    return operation if number_wins else operation.removesuffix("_num")
 
 
 def shape_letters(decoded: Decoded) -> str:
@@ -62,7 +58,7 @@ def shape_letters(decoded: Decoded) -> str:
         return "n"
     load = memory.kind is MemoryKind.LOAD
     letters = "s" if load and role.type.startswith("i") else ""
-    if memory_form(decoded.opcode).high or operand.half == "h":
+    if decoded.opcode.memory_form.high or operand.half == "h":
         letters += "h"
     if load and (role.access is Use.READ_WRITE or operand.half):
         letters += "k"
@@ -70,48 +66,48 @@ def shape_letters(decoded: Decoded) -> str:
 
 
 def call(
-    lowering: KernelLowering,
+    emitter: WaveEmitter,
     instruction: Instruction,
-    access: Access,
-    place: Place,
+    access: MemoryAccess,
+    place: AccessTarget,
     *,
     rows: Any,
     other: Any = None,
     result: Any = None,
 ) -> None:
     """Call an outlined access and leave the wave when it fails."""
-    lowering.observer.access(lowering, instruction, access, place, rows)
-    builder = lowering.builder
-    function = runtime.declare(lowering.module, access)
+    emitter.listener.access(instruction, access, place, rows)
+    builder = emitter.builder
+    function = runtime.declare(emitter.module, access)
     failed = builder.call(
         function,
         [
-            lowering.context, rows, rows if other is None else other,
+            emitter.context, rows, rows if other is None else other,
             rows if result is None else result, place.address, place.base, place.limit,
-            place.offset, lowering.exec_mask(),
+            place.offset, emitter.exec_mask(),
         ],
     )  # fmt: skip
     if access.mode == "local" and access.action in ("load", "store"):
         return
     with builder.if_then(builder.icmp_unsigned("!=", failed, I32(0)), likely=False):
-        lowering.stop(state.BAD_ADDRESS, instruction.index)
+        emitter.stop(state.BAD_ADDRESS, instruction.index)
 
 
-def copied_rows(lowering: KernelLowering, rows: Any, count: int) -> Any:
+def copied_rows(emitter: WaveEmitter, rows: Any, count: int) -> Any:
     """A copy of rows in local memory, for accesses that overwrite their own operands."""
-    builder = lowering.builder
-    kind = ir.VectorType(I32, count * lowering.layout.lanes)
-    room = local_rows(lowering, count)
+    builder = emitter.builder
+    kind = ir.VectorType(I32, count * emitter.layout.lanes)
+    room = local_rows(emitter, count)
     builder.store(builder.load(rows, align=4, typ=kind), room, align=4)
     return room
 
 
-def local_rows(lowering: KernelLowering, count: int) -> Any:
+def local_rows(emitter: WaveEmitter, count: int) -> Any:
     """Local memory for rows, allotted once in the function's entry."""
-    with lowering.builder.goto_entry_block():
-        room: Any = lowering.builder.alloca(ir.ArrayType(I32, count * lowering.layout.lanes))
+    with emitter.builder.goto_entry_block():
+        room: Any = emitter.builder.alloca(ir.ArrayType(I32, count * emitter.layout.lanes))
         room.align = 64
-        return lowering.builder.inttoptr(lowering.builder.ptrtoint(room, I64), PTR)
+        return emitter.builder.inttoptr(emitter.builder.ptrtoint(room, I64), PTR)
 
 
 __all__ = [

@@ -18,7 +18,6 @@ ERROR_INSTRUCTION: Final = 1
 SIGNALLED_OWN: Final = 2  # 1 between this wave's signal at a split barrier and its wait
 FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
-SCALAR_WORDS: Final = 144
 VECTORS: Final = 256
 """First word of the vector registers; a multiple of 64 bytes."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.emitter import Emitter
+from wavecast.emulate.lower.frame import StripFrame, strip_mask
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.packed import (
@@ -26,10 +28,6 @@ from wavecast.isa.opcode import Access, OperandKind, OperandRole
 from wavecast.isa.registers import special
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Ops
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
-    from wavecast.emulate.lower.run import Frame
 
 _HANDLED = frozenset(
     {"row_mask", "bank_mask", "bound_ctrl", "fi", "quad_perm", "row_shl", "row_shr", "row_ror"}
@@ -74,7 +72,7 @@ class PlainInput:
     value: Any
 
 
-class Inputs:
+class InstructionInputs:
     """The inputs of one instruction, in the order its semantics take them."""
 
     def __init__(self, items: list[Any]) -> None:
@@ -101,7 +99,7 @@ class Inputs:
         return prepared
 
 
-def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> Inputs:
+def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> InstructionInputs:
     """Take the scalar inputs of an instruction now. `pending` are masks its run writes."""
     meaning = semantics.of(decoded.opcode)
     own = meaning.modifiers if meaning is not None else ()
@@ -115,7 +113,7 @@ def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> I
             continue
         if "neg_lo" in own:
             operand = plain(operand)
-        items.append(_input(lowering, decoded, operand, role, pending, source))
+        items.append(_input(emitter, decoded, operand, role, pending, source))
         source += 1
     for name in decoded.opcode.implicit_reads:
         if name == "exec":
@@ -123,17 +121,17 @@ def gather_inputs(lowering: KernelLowering, decoded: Decoded, pending: int) -> I
         bits = special(name)
         if name == "vcc":
             key = (bits & -bits).bit_length() - 1
-            value = None if bits & pending else lowering.special("vcc", lowering.layout.lanes)
+            value = None if bits & pending else emitter.special("vcc", emitter.layout.lanes)
             items.append(MaskInput(value, key))
         else:
-            items.append(PlainInput(lowering.special(name, 32)))
+            items.append(PlainInput(emitter.special(name, 32)))
     for name in own:
         items.append(PlainInput(I32(modifier_value(decoded, name))))
-    return Inputs(items)
+    return InstructionInputs(items)
 
 
 def _input(
-    lowering: KernelLowering,
+    emitter: Emitter,
     decoded: Decoded,
     operand: Operand,
     role: OperandRole,
@@ -142,14 +140,14 @@ def _input(
 ) -> Any:
     if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
         first = operand.bits.bit_length() - operand.count
-        rows = tuple(lowering.layout.row(first + index) for index in range(operand.count))
+        rows = tuple(emitter.layout.row(first + index) for index in range(operand.count))
         select = decoded.modifiers.get(f"src{source}_sel", "")
         return RowInput(rows, operand, role, select)
     if role.kind is OperandKind.LANE_MASK:
         key = operand.bits.bit_length() - operand.bits.bit_count()
         if operand.bits & pending:
             return MaskInput(None, key)
-        return MaskInput(scalar_operand(lowering, operand, role, lowering.layout.lanes), key)
+        return MaskInput(scalar_operand(emitter, operand, role, emitter.layout.lanes), key)
     bits = 32 * role.dwords if role.dwords else 32
     if role.kind is OperandKind.IMMEDIATE and decoded.roles[0].type == "f64":
         role, bits = replace(role, type="f64"), 64
@@ -157,7 +155,7 @@ def _input(
         format_role = mixed_role(decoded, role, source)
         value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, format_role, bits))
     else:
-        value = scalar_operand(lowering, operand, role, bits)
+        value = scalar_operand(emitter, operand, role, bits)
     return ScalarInput(value, operand, role)
 
 
@@ -189,7 +187,7 @@ def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lane
     return value
 
 
-def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
+def lane_outputs(frame: StripFrame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
     """What one instruction computes on the lanes of a frame."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
@@ -198,21 +196,19 @@ def lane_outputs(frame: Frame, decoded: Decoded, inputs: list[Any]) -> tuple[Any
     return evaluate(frame.ops, meaning, decoded, values)
 
 
-def lanes_of(frame: Frame, item: Any) -> Any:
+def lanes_of(frame: StripFrame, item: Any) -> Any:
     if isinstance(item, PlainInput):
         return item.value
     if isinstance(item, MaskInput):
         if item.value is None:
             return frame.masks[item.key]
-        from wavecast.emulate.lower.run import strip_mask
-
-        lanes = frame.lowering.layout.lanes
+        lanes = frame.emitter.layout.lanes
         return strip_mask(frame.builder, item.value, frame.start, lanes, frame.lanes)
     value = _row_value(frame, item)
     return modified(frame.ops, value, item.operand, item.role, frame.lanes)
 
 
-def _row_value(frame: Frame, item: RowInput) -> Any:
+def _row_value(frame: StripFrame, item: RowInput) -> Any:
     ops = frame.ops
     if len(item.rows) == 1:
         value = frame.read(item.rows[0])
@@ -238,7 +234,7 @@ def selected(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
     return ops.ashr(moved, ops.const(32 - width, 32), 32)
 
 
-def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+def write_outputs(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
     """Put results into rows and masks of the frame."""
     results = iter(outputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
@@ -260,18 +256,18 @@ def write_outputs(frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> N
 
 
 def _write_rows(
-    frame: Frame, decoded: Decoded, operand: Operand, role: OperandRole, value: Any
+    frame: StripFrame, decoded: Decoded, operand: Operand, role: OperandRole, value: Any
 ) -> None:
     ops = frame.ops
     first = operand.bits.bit_length() - operand.count
     if isinstance(value, tuple):
         for index, part in enumerate(value):
-            frame.write(frame.lowering.layout.row(first + index), part)
+            frame.write(frame.emitter.layout.row(first + index), part)
         return
     value = _clamped(frame, decoded, role, value)
     width = value.type.element.width
     for index in range(operand.count):
-        row = frame.lowering.layout.row(first + index)
+        row = frame.emitter.layout.row(first + index)
         part = value
         if width > 32:
             if index:
@@ -310,7 +306,7 @@ def placed(
     return result
 
 
-def _clamped(frame: Frame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
+def _clamped(frame: StripFrame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
     """Output modifiers of a floating-point result: multiplied, then limited to 0..1."""
     scaled = {"mul", "div"} & set(decoded.modifiers)
     if "clamp" not in decoded.modifiers and not scaled:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.dpp import permuted
+from wavecast.emulate.lower.emitter import Emitter
+from wavecast.emulate.lower.frame import StripFrame
 from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps, WaveWide
 from wavecast.emulate.lower.packed import evaluate, own_inputs
-from wavecast.emulate.lower.run import Frame
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 from wavecast.emulate.lower.vector import gather_inputs, lanes_of, write_outputs
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, Opcode, OperandKind
 from wavecast.isa.semantics.machine import Machine
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 _AROUND: dict[str, bool] = {}
 """Row name -> whether it reads other lanes, where that was asked."""
@@ -29,15 +27,15 @@ _AROUND: dict[str, bool] = {}
 class WholeOps(LlvmOps):
     """`LlvmOps` on all lanes of the wave, where other lanes can be looked at."""
 
-    def __init__(self, lowering: KernelLowering) -> None:
-        lanes = lowering.layout.lanes
+    def __init__(self, emitter: Emitter) -> None:
+        lanes = emitter.layout.lanes
         numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
-        super().__init__(lowering.builder, lanes, lowering.machine, lanes, numbers)
-        self.lowering = lowering
-        self.overflow = overflow(lowering)
+        super().__init__(emitter.builder, lanes, emitter.machine, lanes, numbers)
+        self.emitter = emitter
+        self.overflow = overflow(emitter)
 
     def first_active_lane(self, a: Any) -> Any:
-        mask = self.lowering.exec_mask()
+        mask = self.emitter.exec_mask()
         count = self._call("llvm.cttz", mask.type, mask, I1(0))
         empty = self.builder.icmp_unsigned("==", mask, mask.type(0))
         lane = self.builder.select(empty, mask.type(0), count)
@@ -53,8 +51,8 @@ class WholeOps(LlvmOps):
         return load(self.builder, element(self.builder, room, wide, I32), I32)
 
     def _room(self, a: Any) -> Any:
-        self.builder.store(a, self.lowering.temporary, align=8)
-        return self.lowering.temporary
+        self.builder.store(a, self.emitter.temporary, align=8)
+        return self.emitter.temporary
 
     def write_lane(self, old: Any, value: Any, lane: Any) -> Any:
         one = self.builder.extract_element(value, I32(0))
@@ -64,20 +62,20 @@ class WholeOps(LlvmOps):
         return self.builder.load(room, align=8, typ=old.type)
 
     def gather(self, a: Any, lane: Any) -> Any:
-        active = self.builder.bitcast(self.lowering.exec_mask(), ir.VectorType(I1, self.lanes))
+        active = self.builder.bitcast(self.emitter.exec_mask(), ir.VectorType(I1, self.lanes))
         return self.shuffle(self.builder.select(active, a, self.zero(32)), lane)
 
     def shuffle(self, a: Any, lane: Any) -> Any:
         """Through memory, in a function of its own: one load per lane."""
         builder, lanes = self.builder, self.lanes
-        function = _shuffle_function(self.lowering.module, lanes)
-        data, where = self._room(a), self.lowering.indices
+        function = _shuffle_function(self.emitter.module, lanes)
+        data, where = self._room(a), self.emitter.indices
         builder.store(lane, where, align=8)
         builder.call(function, [data, where])
         return builder.load(where, align=8, typ=a.type)
 
     def lane_active(self, lane: Any) -> Any:
-        mask = splat(self.builder, self.lowering.exec_mask(), self.lanes)
+        mask = splat(self.builder, self.emitter.exec_mask(), self.lanes)
         wide = self.zero_extend(lane, 32, mask.type.element.width)
         return self.truncate(self.builder.lshr(mask, wide), mask.type.element.width, 1)
 
@@ -150,55 +148,55 @@ def _probe(opcode: Opcode) -> bool:
     return False
 
 
-class WaveLowering:
-    """Decides how an instruction is lowered, and lowers those that need the whole wave."""
-
-    def __init__(self, lowering: KernelLowering) -> None:
-        self.lowering = lowering
-
-    def lane_wise(self, decoded: Decoded) -> bool:
-        """True when every lane's result depends on that lane alone."""
-        if "dpp" in decoded.encoding or any(name.startswith("dpp8") for name in decoded.modifiers):
+def is_lane_wise(decoded: Decoded) -> bool:
+    """True when every lane's result depends on that lane alone."""
+    if "dpp" in decoded.encoding or any(name.startswith("dpp8") for name in decoded.modifiers):
+        return False
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        written = role.access in (Access.WRITE, Access.READ_WRITE)
+        scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL)
+        if written and scalar and role.kind is not OperandKind.LANE_MASK:
             return False
-        for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            written = role.access in (Access.WRITE, Access.READ_WRITE)
-            scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL)
-            if written and scalar and role.kind is not OperandKind.LANE_MASK:
-                return False
-        return not _looks_around(decoded.opcode)
+    return not _looks_around(decoded.opcode)
 
-    def whole(self, instruction: Instruction) -> None:
-        """Lower an instruction on all lanes at once."""
-        lowering, decoded = self.lowering, instruction.decoded
-        builder, lanes = lowering.builder, lowering.layout.lanes
-        inputs = gather_inputs(lowering, decoded, 0).prepare(builder, lanes, {})
-        active = builder.bitcast(lowering.exec_mask(), ir.VectorType(I1, lanes))
-        frame = Frame(lowering, builder, ir.Constant(I64, 0), lanes, active)
-        frame.ops = WholeOps(lowering)
-        meaning = semantics.of(decoded.opcode)
-        if meaning is None:
-            raise Unsupported(f"no semantics for {decoded.mnemonic}")
-        values = [lanes_of(frame, item) for item in inputs]
-        if "dpp" in decoded.encoding:
-            source = own_inputs(decoded)
-            values[source], frame.active = permuted(frame, decoded, values[source], active)
-        outputs = evaluate(frame.ops, meaning, decoded, values)
-        self._outputs(frame, decoded, outputs)
-        frame.store_rows()
-        for key, value in frame.masks.items():
-            lowering.set_scalar_bits(key, builder.bitcast(value, ir.IntType(lanes)))
 
-    def _outputs(self, frame: Frame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
-        first = decoded.operands[0] if decoded.operands else None
-        if first is None or first.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):
-            if "exec" not in decoded.opcode.implicit_reads:
-                frame.active = constant(1, 1, frame.lanes)
-            write_outputs(frame, decoded, outputs)
-            return
-        if decoded.roles[0].kind is OperandKind.LANE_MASK:
-            write_outputs(frame, decoded, outputs)
-            return
-        value = self.lowering.builder.extract_element(outputs[0], I32(0))
-        if first.bits:
-            start = first.bits.bit_length() - first.bits.bit_count()
-            self.lowering.set_scalar_bits(start, value)
+def lower_whole(emitter: Emitter, instruction: Instruction) -> None:
+    """Lower an instruction on all lanes at once."""
+    decoded = instruction.decoded
+    builder, lanes = emitter.builder, emitter.layout.lanes
+    inputs = gather_inputs(emitter, decoded, 0).prepare(builder, lanes, {})
+    active = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
+    frame = StripFrame(emitter, builder, ir.Constant(I64, 0), lanes, active)
+    frame.ops = WholeOps(emitter)
+    meaning = semantics.of(decoded.opcode)
+    if meaning is None:
+        raise Unsupported(f"no semantics for {decoded.mnemonic}")
+    values = [lanes_of(frame, item) for item in inputs]
+    if "dpp" in decoded.encoding:
+        source = own_inputs(decoded)
+        values[source], frame.active = permuted(frame, decoded, values[source], active)
+    outputs = evaluate(frame.ops, meaning, decoded, values)
+    _write_whole(frame, decoded, outputs)
+    frame.store_rows()
+    for key, value in frame.masks.items():
+        emitter.set_scalar_bits(key, builder.bitcast(value, ir.IntType(lanes)))
+
+
+def _write_whole(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
+    """Put results into rows and masks of the frame; a scalar register gets the first lane's."""
+    first = decoded.operands[0] if decoded.operands else None
+    if first is None or first.kind not in (OperandClass.SGPR, OperandClass.SPECIAL):
+        if "exec" not in decoded.opcode.implicit_reads:
+            frame.active = constant(1, 1, frame.lanes)
+        write_outputs(frame, decoded, outputs)
+        return
+    if decoded.roles[0].kind is OperandKind.LANE_MASK:
+        write_outputs(frame, decoded, outputs)
+        return
+    value = frame.emitter.builder.extract_element(outputs[0], I32(0))
+    if first.bits:
+        start = first.bits.bit_length() - first.bits.bit_count()
+        frame.emitter.set_scalar_bits(start, value)
+
+
+__all__ = ["WholeOps", "is_lane_wise", "lower_whole"]

@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower.values import I16, I32, constant
-from wavecast.emulate.matrix.formats import F16, F32, Float, Integer, Special
+from wavecast.emulate.matrix.formats import F16, F32, FloatElement, Integer, Special
 from wavecast.emulate.matrix.host import Host
 
 F32_TYPE = ir.FloatType()
@@ -28,7 +28,7 @@ def float_constant(value: float, count: int) -> ir.Constant:
     return ir.Constant(float_vector(count), [value] * count)
 
 
-class Decoder:
+class ElementDecoder:
     """Emits conversions of `<count x i32>` vectors whose low bits hold one element each."""
 
     def __init__(self, builder: ir.IRBuilder, host: Host, count: int) -> None:
@@ -51,7 +51,7 @@ class Decoder:
     def _as_bits(self, value: Any) -> Any:
         return self.builder.bitcast(value, ir.VectorType(I32, self.count))
 
-    def to_float(self, raw: Any, kind: Float) -> Any:
+    def to_float(self, raw: Any, kind: FloatElement) -> Any:
         """f32 values of raw elements. Bits above the element may be set."""
         if kind == F32:
             return self._as_float(raw)
@@ -61,7 +61,7 @@ class Decoder:
             return self._through_half(raw, kind)
         return self._by_integers(raw, kind)
 
-    def _through_half(self, raw: Any, kind: Float) -> Any:
+    def _through_half(self, raw: Any, kind: FloatElement) -> Any:
         """Align with f16, convert, scale by the difference of the biases."""
         if kind == F16:
             half = self.builder.trunc(raw, ir.VectorType(I16, self.count))
@@ -80,7 +80,7 @@ class Decoder:
         typed = self.builder.bitcast(half, ir.VectorType(ir.HalfType(), self.count))
         return self.builder.fpext(typed, float_vector(self.count))
 
-    def _by_integers(self, raw: Any, kind: Float) -> Any:
+    def _by_integers(self, raw: Any, kind: FloatElement) -> Any:
         """Rebias in the integer domain; denormals by subtracting their implicit one."""
         builder = self.builder
         shift = F32.mantissa - kind.mantissa
@@ -102,7 +102,7 @@ class Decoder:
         sign = self._and(self._shift_left(raw, 32 - kind.bits), _SIGN)
         return self._replace_nan(self._as_float(builder.or_(bits, sign)), raw, kind)
 
-    def _replace_nan(self, value: Any, raw: Any, kind: Float) -> Any:
+    def _replace_nan(self, value: Any, raw: Any, kind: FloatElement) -> Any:
         if kind.special is Special.ONE_NAN:
             mask = (1 << (kind.bits - 1)) - 1
             pattern = mask
@@ -145,7 +145,7 @@ class Decoder:
         nan = builder.icmp_unsigned("==", byte, self._constant(0xFF))
         return self._as_float(builder.select(nan, self._constant(_QUIET_NAN), bits))
 
-    def from_float(self, value: Any, kind: Float) -> Any:
+    def from_float(self, value: Any, kind: FloatElement) -> Any:
         """i32 vector with the bits of f32 values as f32, bf16 or f16."""
         if kind == F32:
             return self._as_bits(value)

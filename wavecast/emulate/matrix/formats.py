@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from wavecast.arch import capabilities
 from wavecast.isa.targets import isa_target
 
 
@@ -32,7 +33,7 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
-class Float:
+class FloatElement:
     """A sign bit, `exponent` bits with `bias`, `mantissa` bits."""
 
     exponent: int
@@ -45,19 +46,19 @@ class Float:
         return 1 + self.exponent + self.mantissa
 
 
-F64: Final = Float(11, 52, 1023, Special.IEEE)
-F32: Final = Float(8, 23, 127, Special.IEEE)
-F16: Final = Float(5, 10, 15, Special.IEEE)
-BF16: Final = Float(8, 7, 127, Special.IEEE)
-FP8: Final = Float(4, 3, 7, Special.ONE_NAN)
-BF8: Final = Float(5, 2, 15, Special.IEEE)
-FP8_FNUZ: Final = Float(4, 3, 8, Special.FNUZ)
-BF8_FNUZ: Final = Float(5, 2, 16, Special.FNUZ)
-FP6: Final = Float(2, 3, 1, Special.NONE)
-BF6: Final = Float(3, 2, 3, Special.NONE)
-FP4: Final = Float(2, 1, 1, Special.NONE)
+F64: Final = FloatElement(11, 52, 1023, Special.IEEE)
+F32: Final = FloatElement(8, 23, 127, Special.IEEE)
+F16: Final = FloatElement(5, 10, 15, Special.IEEE)
+BF16: Final = FloatElement(8, 7, 127, Special.IEEE)
+FP8: Final = FloatElement(4, 3, 7, Special.ONE_NAN)
+BF8: Final = FloatElement(5, 2, 15, Special.IEEE)
+FP8_FNUZ: Final = FloatElement(4, 3, 8, Special.FNUZ)
+BF8_FNUZ: Final = FloatElement(5, 2, 16, Special.FNUZ)
+FP6: Final = FloatElement(2, 3, 1, Special.NONE)
+BF6: Final = FloatElement(3, 2, 3, Special.NONE)
+FP4: Final = FloatElement(2, 1, 1, Special.NONE)
 
-Format = Float | Integer
+Format = FloatElement | Integer
 
 _FORMATS: Final[dict[str, Format]] = {
     "f64": F64,
@@ -76,7 +77,6 @@ _FORMATS: Final[dict[str, Format]] = {
     "iu4": Integer(4, False),
 }
 _FNUZ: Final = {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
-FNUZ_TARGETS: Final = frozenset({"gfx942"})
 
 F8F6F4: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
 """Element types of an f8f6f4 operand by the value of cbsz (A) or blgp (B)."""
@@ -84,6 +84,6 @@ F8F6F4: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 def element_format(name: str, target: str) -> Format:
     """The format of an element type of the opcode table on `target`."""
-    if isa_target(target) in FNUZ_TARGETS and name in _FNUZ:
+    if name in _FNUZ and capabilities(isa_target(target)).fp8_fnuz:
         return _FNUZ[name]
     return _FORMATS[name]

@@ -23,7 +23,7 @@ from wavecast.emulate.matrix.operands import (
 )
 from wavecast.emulate.matrix.product import Arrays, Links, Product
 from wavecast.emulate.matrix.results import Results
-from wavecast.emulate.matrix.spec import MatrixSpec, Source, matrix_spec
+from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec, matrix_spec
 from wavecast.isa.instruction import Decoded
 
 ALIGNMENT = 64
@@ -196,7 +196,7 @@ def source_name(spec: MatrixSpec, which: str) -> str:
     return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}"
 
 
-def _source_name(source: Source, *, broadcast: bool = True) -> str:
+def _source_name(source: MatrixSource, *, broadcast: bool = True) -> str:
     parts = [source.type, f"{source.scale_byte}"]
     parts += ["n" if sign else "p" for sign in source.negate]
     parts.append("s" if getattr(source.format, "signed", False) else "")

@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wavecast.isa.targets import TARGET_SETS
+from wavecast.arch import capabilities
 
 INDEX_BITS: Final = 4
 """Index bits per group of four k: two positions of two bits."""
@@ -79,6 +79,12 @@ class _Axes:
         return found
 
 
+_SHORT_RUNS: Final = ("replicated", "short_runs")
+"""Layouts with 64 bits of consecutive k per lane."""
+_SPLIT_ROWS: Final = ("short_runs", "long_runs")
+"""Layouts with 16 rows over the lanes and further rows over registers."""
+
+
 def _log2(value: int) -> int:
     if value <= 0 or value & (value - 1):
         raise ValueError(f"{value} is no power of two")
@@ -96,7 +102,7 @@ def lane_bits(first: int, end: int) -> list[Weight]:
 
 def run_length(target: str, width: int, sparse: bool) -> int:
     """Consecutive k of one row in one lane before k moves on to other lanes."""
-    short = target in TARGET_SETS["gfx11-12.0"] and not sparse
+    short = capabilities(target).matrix_layout in _SHORT_RUNS and not sparse
     if width == 6:
         return 32
     return (64 if short else 128) // min(width, 64)
@@ -105,12 +111,13 @@ def run_length(target: str, width: int, sparse: bool) -> int:
 def _depth_lanes(target: str, lanes: int, width: int, first: int, groups: int) -> list[Weight]:
     """The lane bits that k uses above a lane's run."""
     found = lane_bits(first, first * groups)
-    swapped = target in TARGET_SETS["gfx11-12.0"] and lanes == 64 and width < 16
+    short = capabilities(target).matrix_layout in _SHORT_RUNS
+    swapped = short and lanes == 64 and width < 16
     return found[::-1] if swapped else found
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class OperandShape:
     """Sizes a layout follows from: rows (M of A, N of B), dense k, blocks, element width in bits.
 
     `sparse` says the instruction is sparse; `compressed` that this operand is its A.
@@ -124,14 +131,15 @@ class Operand:
     compressed: bool = False
 
 
-def source(target: str, lanes: int, operand: Operand) -> Placement:
+def source(target: str, lanes: int, operand: OperandShape) -> Placement:
     """The placement of A or B. Compressed A is indexed by its stored k, depth / 2 of them."""
     axes = _Axes()
     stored = operand.depth // 2 if operand.compressed else operand.depth
-    if target in TARGET_SETS["gfx11"]:
+    layout = capabilities(target).matrix_layout
+    if layout == "replicated":
         depth = axes.elements(_log2(stored))
         return Placement(operand.width, tuple(lane_bits(1, operand.rows)), tuple(depth))
-    lane_rows = min(operand.rows, 16) if target in TARGET_SETS["gfx12+"] else operand.rows
+    lane_rows = min(operand.rows, 16) if layout in _SPLIT_ROWS else operand.rows
     groups = lanes // (lane_rows * operand.blocks)
     groups = min(groups, max(1, stored * operand.width // 32))
     run = run_length(target, operand.width, operand.sparse)
@@ -172,9 +180,10 @@ def result(target: str, lanes: int, m: int, n: int, blocks: int, width: int) -> 
     lane_blocks = lanes // n if n < 16 and m < 16 else 1
     lane_blocks = min(lane_blocks, blocks)
     first = n * lane_blocks
-    if target in TARGET_SETS["gfx11"] or width == 64:
+    layout = capabilities(target).matrix_layout
+    if layout == "replicated" or width == 64:
         row = lane_bits(first, lanes)
-    elif target in TARGET_SETS["gfx12+"]:
+    elif layout in _SPLIT_ROWS:
         low = axes.elements(3 if lanes == 32 else 2)
         row = low + lane_bits(first, lanes)[::-1]
     else:

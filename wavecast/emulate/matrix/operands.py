@@ -16,12 +16,12 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower.values import I32, I64, constant, element, load
-from wavecast.emulate.matrix.decode import Decoder
+from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.layouts import GROUP, INDEX_BITS, SCALE_RUN, Placement
 from wavecast.emulate.matrix.loops import constant_table, counted_loop, splat, table_entry
-from wavecast.emulate.matrix.spec import MatrixSpec, Source
+from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec
 
 DOUBLE = ir.DoubleType()
 _SHORT = 16
@@ -29,7 +29,7 @@ _SHORT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class OperandWalk:
     """The elements of an operand as (element number) x (strip of consecutive lanes).
 
     `elements` maps an element number to its (row, depth, block) in lane 0; `strips` the first lane
@@ -41,7 +41,7 @@ class Walk:
     strips: tuple[tuple[int, tuple[int, int, int]], ...]
 
 
-def walk(layout: Placement, rows: int, depth: int, blocks: int, width: int) -> Walk:
+def walk(layout: Placement, rows: int, depth: int, blocks: int, width: int) -> OperandWalk:
     """The walk over an operand of `rows` x `depth` x `blocks` in strips of `width` lanes."""
     elements: dict[int, tuple[int, int, int]] = {}
     strips: dict[int, tuple[int, int, int]] = {}
@@ -54,7 +54,7 @@ def walk(layout: Placement, rows: int, depth: int, blocks: int, width: int) -> W
                 if number == 0 and lane % width == 0:
                     strips[lane] = (row, k, block)
     ordered = tuple(elements[number] for number in sorted(elements))
-    return Walk(ordered, tuple(sorted(strips.items())))
+    return OperandWalk(ordered, tuple(sorted(strips.items())))
 
 
 def strip_width(spec: MatrixSpec, host: Host) -> int:
@@ -112,7 +112,7 @@ class Reader:
 class SourceJob:
     """What is needed to convert one of A and B."""
 
-    source: Source
+    source: MatrixSource
     layout: Placement
     rows: int
     depth: int
@@ -161,7 +161,13 @@ class SourceConverter:
             self._strip(reader, job, found, scratch, base, scale_base)
 
     def _strip(
-        self, reader: Reader, job: SourceJob, found: Walk, scratch: Any, base: Any, scale_base: Any
+        self,
+        reader: Reader,
+        job: SourceJob,
+        found: OperandWalk,
+        scratch: Any,
+        base: Any,
+        scale_base: Any,
     ) -> None:
         step = 2 if self.paired else 1
         scaled: dict[int, Any] = {}
@@ -186,7 +192,7 @@ class SourceConverter:
         if self.spec.double:
             value = reader.double(first)
         else:
-            decoder = Decoder(self.builder, self.host, self.width)
+            decoder = ElementDecoder(self.builder, self.host, self.width)
             raw = reader.bits(first, kind.bits)
             if isinstance(kind, Integer):
                 return decoder.to_integer(raw, kind)
@@ -221,7 +227,7 @@ class SourceConverter:
         if job.source.scale_byte:
             amount = constant(8 * job.source.scale_byte, 32, self.width)
             raw = self.builder.lshr(raw, amount)
-        return Decoder(self.builder, self.host, self.width).to_scale(raw)
+        return ElementDecoder(self.builder, self.host, self.width).to_scale(raw)
 
 
 def convert_index(

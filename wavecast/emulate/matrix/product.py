@@ -53,19 +53,19 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class ProductTile:
     """Rows and vectors of one tile. Both powers of two."""
 
     rows: int
     vectors: int
 
 
-def choose_tile(spec: MatrixSpec, host: Host, width: int) -> Tile:
+def choose_tile(spec: MatrixSpec, host: Host, width: int) -> ProductTile:
     """As many accumulators as leave registers for B, a broadcast, and addresses."""
     budget = 16 if host.vectors >= 32 else 8
     most = 4 if host.vectors >= 32 and host.vector_bits <= 128 else 2
     vectors = min(spec.shape.n // width, most)
-    return Tile(min(spec.shape.m, budget // vectors), vectors)
+    return ProductTile(min(spec.shape.m, budget // vectors), vectors)
 
 
 class Product:

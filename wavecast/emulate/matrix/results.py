@@ -11,8 +11,8 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower.values import I32, I64, constant, element, load
-from wavecast.emulate.matrix.decode import Decoder, float_vector
-from wavecast.emulate.matrix.formats import F32, Float, element_format
+from wavecast.emulate.matrix.decode import ElementDecoder, float_vector
+from wavecast.emulate.matrix.formats import F32, FloatElement, element_format
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.layouts import Placement
 from wavecast.emulate.matrix.spec import MatrixSpec
@@ -35,7 +35,7 @@ class Results:
         self.width = width
         self.c = c
         self.d = d
-        self.decoder = Decoder(builder, host, width)
+        self.decoder = ElementDecoder(builder, host, width)
         self.c_layout = spec.result_layout(spec.c.type)
         self.d_layout = spec.result_layout(spec.d_type)
 
@@ -81,7 +81,7 @@ class Results:
 
     def _widen(self, raw: Any) -> Any:
         kind = element_format(self.spec.c.type, self.spec.target)
-        assert isinstance(kind, Float)
+        assert isinstance(kind, FloatElement)
         return self.decoder.to_float(raw, kind)
 
     def _load_words(self, pointer: Any, base: Any, offset: int) -> Any:
@@ -137,7 +137,7 @@ class Results:
     def _store_narrow(self, base: Any, rows: list[Any], column: int) -> None:
         """Rows of 16 bits: two to a register, or one half of it while the other half stays."""
         kind = element_format(self.spec.d_type, self.spec.target)
-        assert isinstance(kind, Float)
+        assert isinstance(kind, FloatElement)
         assert kind != F32
         words: dict[int, Any] = {}
         for row, value in enumerate(rows):

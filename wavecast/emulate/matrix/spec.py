@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from wavecast.arch import capabilities
 from wavecast.dtypes import lookup
 from wavecast.emulate.matrix import layouts
 from wavecast.emulate.matrix.formats import F8F6F4, Format, Integer, element_format
 from wavecast.errors import WavecastError
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import MatrixShape, OperandRole
-from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.targets import isa_target
 
 _VECTORS: Final = frozenset({OperandClass.VGPR, OperandClass.AGPR})
 _TYPE = re.compile(r"(?P<name>[a-z]+\d+(?:f\d+)?)(?:x(?P<count>\d+))?")
@@ -44,7 +45,7 @@ class UnsupportedMatrix(WavecastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MatrixSource:
     """A or B: its type, format and sign changes.
 
     `negate` applies to even and to odd k. For A, `blocks` is the block each block reads; for B,
@@ -82,8 +83,8 @@ class MatrixSpec:
     lanes: int
     name: str
     shape: MatrixShape
-    a: Source
-    b: Source
+    a: MatrixSource
+    b: MatrixSource
     c: Addend
     d_type: str
     clamp: bool = False
@@ -110,7 +111,7 @@ class MatrixSpec:
     @cached_property
     def a_layout(self) -> layouts.Placement:
         sparse = self.shape.sparse
-        operand = layouts.Operand(
+        operand = layouts.OperandShape(
             self.shape.m, self.shape.k, self.shape.blocks, self.a.format.bits, sparse, sparse
         )
         return layouts.source(self.target, self.lanes, operand)
@@ -118,7 +119,9 @@ class MatrixSpec:
     @cached_property
     def b_layout(self) -> layouts.Placement:
         shape = self.shape
-        operand = layouts.Operand(shape.n, shape.k, shape.blocks, self.b.format.bits, shape.sparse)
+        operand = layouts.OperandShape(
+            shape.n, shape.k, shape.blocks, self.b.format.bits, shape.sparse
+        )
         return layouts.source(self.target, self.lanes, operand)
 
     @cached_property
@@ -163,7 +166,7 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     unknown = sorted(set(decoded.modifiers) - _modifiers(shape, target))
     if unknown:
         raise UnsupportedMatrix(decoded, f"modifier {unknown[0]} has no known meaning here")
-    if shape.scaled and target != "gfx950":
+    if shape.scaled and not _is_mfma(target):
         raise UnsupportedMatrix(decoded, f"block scales of {target} are not known")
     operands = decoded.operands
     if any(operand.kind not in _VECTORS for operand in operands[1:3]):
@@ -196,9 +199,14 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     return spec
 
 
+def _is_mfma(target: str) -> bool:
+    """Whether the target's matrix instructions are mfma, not wmma."""
+    return capabilities(target).matrix_unit == "mfma"
+
+
 def _modifiers(shape: MatrixShape, target: str) -> frozenset[str]:
     """The modifiers an instruction of this shape may carry."""
-    if target in TARGET_SETS["gfx9"]:
+    if _is_mfma(target):
         if shape.scaled:
             return frozenset({"cbsz", "blgp", "op_sel", "op_sel_hi"})
         if shape.a_type == "f8f6f4":
@@ -209,14 +217,15 @@ def _modifiers(shape: MatrixShape, target: str) -> frozenset[str]:
     found = {"neg_lo", "neg_hi"}
     if shape.cd_type == "i32":
         found.add("clamp")
-    if target in TARGET_SETS["gfx11"] and shape.cd_type in ("f16", "bf16"):
+    able = capabilities(target)
+    if able.matrix_layout == "replicated" and shape.cd_type in ("f16", "bf16"):
         found.add("op_sel")
-    if target in TARGET_SETS["gfx12+"] and shape.sparse:
+    if shape.sparse:
         found.add("index_key")
-    if target == "gfx1250":
-        found |= {"matrix_a_reuse", "matrix_b_reuse"}  # hints to the operand cache
-        if shape.a_type == "f8f6f4":
-            found |= {"matrix_a_fmt", "matrix_b_fmt"}
+    if able.matrix_reuse_hints:
+        found |= {"matrix_a_reuse", "matrix_b_reuse"}
+    if shape.a_type == "f8f6f4":
+        found |= {"matrix_a_fmt", "matrix_b_fmt"}
     return frozenset(found)
 
 
@@ -232,7 +241,7 @@ def _number(decoded: Decoded, name: str) -> int:
 def _source_types(decoded: Decoded, shape: MatrixShape, target: str) -> tuple[str, str]:
     if shape.a_type != "f8f6f4":
         return shape.a_type, shape.b_type
-    if target in TARGET_SETS["gfx12+"]:
+    if not _is_mfma(target):
         named = [decoded.modifiers.get(f"matrix_{which}_fmt", "") for which in "ab"]
         texts = [text or "MATRIX_FMT_FP8" for text in named]
         if any(text not in _MATRIX_FORMATS for text in texts):
@@ -252,7 +261,9 @@ def _element_type(decoded: Decoded, role: OperandRole | None, position: int) -> 
     return match["name"]
 
 
-def _source(decoded: Decoded, target: str, shape: MatrixShape, element: str, which: int) -> Source:
+def _source(
+    decoded: Decoded, target: str, shape: MatrixShape, element: str, which: int
+) -> MatrixSource:
     kind = element_format(element, target)
     low, high = (_numbers(decoded, name, 3)[which] for name in ("neg_lo", "neg_hi"))
     negate = (False, False)
@@ -283,7 +294,7 @@ def _source(decoded: Decoded, target: str, shape: MatrixShape, element: str, whi
     if shape.scaled:
         scale = _numbers(decoded, "op_sel", 3)[which]
         scale += 2 * _numbers(decoded, "op_sel_hi", 3)[which]
-    return Source(element, kind, negate, blocks, groups, scale)
+    return MatrixSource(element, kind, negate, blocks, groups, scale)
 
 
 def _addend(decoded: Decoded, shape: MatrixShape, d_type: str) -> Addend:
@@ -325,13 +336,13 @@ def _constant_bits(decoded: Decoded, operand: Operand, element: str) -> int:
 
 
 def _selection(decoded: Decoded, shape: MatrixShape, target: str) -> tuple[int | None, int]:
-    """The register half of 16-bit results on gfx11, and the sparse index set."""
+    """The register half of 16-bit results that take a register each, and the sparse index set."""
     if shape.sparse:
-        if target in TARGET_SETS["gfx9"]:
+        if _is_mfma(target):
             # a nonzero cbsz makes the hardware ignore abid and take the first set
             return None, 0 if _number(decoded, "cbsz") else _number(decoded, "abid")
         return None, _number(decoded, "index_key")
-    if target in TARGET_SETS["gfx11"]:
+    if capabilities(target).matrix_layout == "replicated":
         return _numbers(decoded, "op_sel", 3)[2], 0
     return None, 0
 

@@ -74,7 +74,7 @@ NO_STRIDE: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class TraceRegion:
     """Instructions `[start, stop)` of a block that all run under one value of EXEC."""
 
     block: int
@@ -83,18 +83,18 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TracePlan:
     """Which word of the counters belongs to what, for one program."""
 
     blocks: int
-    regions: tuple[Region, ...]
+    regions: tuple[TraceRegion, ...]
     memory: tuple[int, ...]
     """Indices of memory instructions."""
     region_of: np.ndarray
     """Per instruction the number of its region, -1 where it does not run once per active lane."""
 
     @classmethod
-    def of(cls, program: Program) -> Plan:
+    def of(cls, program: Program) -> TracePlan:
         """The plan of a program; it depends on nothing else."""
         regions = [r for block in range(len(program.blocks)) for r in _regions(program, block)]
         memory = tuple(i.index for i in program.instructions if i.memory is not None)
@@ -136,17 +136,17 @@ def per_lane(instruction: Instruction) -> bool:
     return instruction.opcode.is_vector and instruction.opcode.matrix is None
 
 
-def _regions(program: Program, block: int) -> list[Region]:
+def _regions(program: Program, block: int) -> list[TraceRegion]:
     """The regions of a block that hold an instruction which runs once per active lane."""
     found, start = [], None
     for instruction in program.block_instructions(block):
         if start is None and per_lane(instruction):
             start = instruction.index
         if instruction.decoded.writes & EXEC and start is not None:
-            found.append(Region(block, start, instruction.index + 1))
+            found.append(TraceRegion(block, start, instruction.index + 1))
             start = None
     if start is not None:
-        found.append(Region(block, start, program.blocks[block].stop))
+        found.append(TraceRegion(block, start, program.blocks[block].stop))
     return found
 
 
@@ -159,8 +159,8 @@ __all__ = [
     "ROOM",
     "SIZES",
     "STREAM_BIT",
-    "Plan",
-    "Region",
+    "TracePlan",
+    "TraceRegion",
     "per_lane",
     "record_words",
 ]

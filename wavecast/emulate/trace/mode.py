@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from wavecast.analyze.values.banks import phases
 from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.digest import digest
-from wavecast.emulate.mode import Watch
+from wavecast.emulate.compiled import NativeKernel
+from wavecast.emulate.mode import LaunchWatch
 from wavecast.emulate.trace import layout, selection
-from wavecast.emulate.trace.layout import Plan
+from wavecast.emulate.trace.layout import TracePlan
 from wavecast.emulate.trace.logs import Logs, Reduce
 from wavecast.emulate.trace.observer import TraceObserver
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
@@ -23,10 +24,6 @@ from wavecast.emulate.trace.selection import Workgroup
 from wavecast.errors import UsageError
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel, Program
-from wavecast.isa.table.memory_forms import memory_form
-
-if TYPE_CHECKING:
-    from wavecast.emulate.native import NativeKernel
 
 _WIDTHS: Final = (1, 2, 4, 8, 12, 16)
 """Bytes per lane an LDS access may have."""
@@ -77,7 +74,7 @@ class TraceMode:
         self.limit_entries = limit_entries
         self.reduce = reduce
         self.together = together
-        self._plans: dict[int, tuple[NativeKernel, Plan]] = {}
+        self._plans: dict[int, tuple[NativeKernel, TracePlan]] = {}
         self.traces: list[Trace] = []
 
     def key(self, target: str) -> str:
@@ -91,11 +88,11 @@ class TraceMode:
         ]
         return digest("trace", self.memory, bool(self.streams), served)
 
-    def plan(self, native: NativeKernel) -> Plan:
+    def plan(self, native: NativeKernel) -> TracePlan:
         """The plan of a kernel, made once."""
         known = self._plans.get(id(native))
         if known is None:
-            known = self._plans[id(native)] = native, Plan.of(native.kernel.program)
+            known = self._plans[id(native)] = native, TracePlan.of(native.kernel.program)
         return known[1]
 
     def add(self, trace: Trace) -> None:
@@ -127,7 +124,7 @@ def lds_banks(target: str) -> int:
     return int(known) if isinstance(known, (int, float)) else DERIVED_BANKS
 
 
-class TraceWatch(Watch):
+class TraceWatch(LaunchWatch):
     """One launch being traced."""
 
     def __init__(
@@ -241,7 +238,7 @@ _MERGED = {
 }
 
 
-def _merged(plan: Plan, threads: list[np.ndarray]) -> np.ndarray:
+def _merged(plan: TracePlan, threads: list[np.ndarray]) -> np.ndarray:
     """The counters of all host threads as one."""
     total = np.asarray(np.sum(threads, axis=0, dtype=np.uint64))
     start = plan.memory_word(0)
@@ -253,7 +250,7 @@ def _merged(plan: Plan, threads: list[np.ndarray]) -> np.ndarray:
 
 
 def _memory(
-    program: Program, plan: Plan, total: np.ndarray, executions: np.ndarray
+    program: Program, plan: TracePlan, total: np.ndarray, executions: np.ndarray
 ) -> dict[int, MemoryCounts]:
     found = {}
     for number, index in enumerate(plan.memory):
@@ -265,7 +262,7 @@ def _memory(
             index=index,
             space=decoded.memory.space,
             kind=decoded.memory.kind.value,
-            width=decoded.memory.bytes // memory_form(decoded.opcode).places,
+            width=decoded.memory.bytes // decoded.opcode.memory_form.offsets,
             executions=int(executions[index]),
             requests=words[layout.REQUESTS],
             lanes=words[layout.LANES],

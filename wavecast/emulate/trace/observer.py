@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from wavecast.analyze.values.banks import phases
 from wavecast.compile.digest import digest
 from wavecast.emulate.lower import runtime
-from wavecast.emulate.lower.access import Access, Outlined, function_type
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.places import Place
 from wavecast.emulate.lower.state import WAVE, WORKGROUP
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.emulate.trace import layout, lines, passes, record
-from wavecast.emulate.trace.layout import Plan
+from wavecast.emulate.trace.layout import TracePlan
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Block, Program
 from wavecast.isa.targets import isa_target
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.kernel import KernelLowering
 
 
 def use_of(kind: MemoryKind) -> str:
@@ -40,7 +37,7 @@ class TraceObserver(Observer):
     are those of the device's LDS."""
 
     def __init__(self, program: Program, *, memory: bool, streams: bool, banks: int) -> None:
-        self.plan = Plan.of(program)
+        self.plan = TracePlan.of(program)
         self.target = isa_target(program.target)
         self.banks = banks
         self.memory, self.streams = memory, streams
@@ -51,12 +48,12 @@ class TraceObserver(Observer):
         self.recording: Any = I1(0)
         self.room: Any = None
 
-    def enter(self, lowering: KernelLowering) -> None:
-        builder = lowering.builder
+    def enter(self, emitter: WaveEmitter) -> None:
+        builder = emitter.builder
 
-        word = partial(context_word, builder, lowering.context)
+        word = partial(context_word, builder, emitter.context)
         group = word(WORKGROUP)
-        find = _find_function(lowering.module)
+        find = _find_function(emitter.module)
         length = word(layout.COUNTED_LENGTH)
         place = builder.call(find, [word(layout.COUNTED, PTR), length, group])
         outside = builder.icmp_signed("<", place, I64(0))
@@ -70,84 +67,84 @@ class TraceObserver(Observer):
         place = builder.call(find, [word(layout.SAMPLED, PTR), length, group])
         self.recording = builder.icmp_signed(">=", place, I64(0))
         stream = builder.add(builder.mul(place, word(layout.WAVES)), word(WAVE))
-        builder.store(stream, element(builder, lowering.context, layout.STREAM, I64), align=8)
+        builder.store(stream, element(builder, emitter.context, layout.STREAM, I64), align=8)
         entry = builder.or_(builder.trunc(stream, I32), I32(layout.STREAM_BIT))
         with builder.if_then(self.recording, likely=False):
-            builder.call(_note_function(lowering.module), [lowering.context, entry])
+            builder.call(_note_function(emitter.module), [emitter.context, entry])
         # a wave that is not recorded has no number: it looks at the first one's
         own = builder.select(self.recording, stream, I64(0))
         self.room = element(builder, word(layout.ROOM, PTR), own, I64)
 
-    def block(self, lowering: KernelLowering, block: Block) -> None:
-        self._add(lowering, block.index, I64(1))
+    def block(self, emitter: WaveEmitter, block: Block) -> None:
+        self._add(emitter, block.index, I64(1))
         if self.streams:
-            self._note(lowering, I32(block.index))
+            self._note(emitter, I32(block.index))
 
-    def before(self, lowering: KernelLowering, instruction: Instruction) -> None:
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         region = self._regions.get(instruction.index)
         if region is None:
             return
-        builder = lowering.builder
-        mask = lowering.exec_mask()
+        builder = emitter.builder
+        mask = emitter.exec_mask()
         partial = builder.icmp_unsigned("!=", mask, mask.type(-1))
         with builder.if_then(partial, likely=False):
             word = self.plan.region_word(region)
             slots = element(builder, self.counters, word, I64)
             wide = mask if mask.type.width == 64 else builder.zext(mask, I64)
-            lanes = I64(lowering.layout.lanes)
-            builder.call(_partial_function(lowering.module), [slots, wide, lanes])
+            lanes = I64(emitter.layout.lanes)
+            builder.call(_partial_function(emitter.module), [slots, wide, lanes])
 
-    def branch(self, lowering: KernelLowering, instruction: Instruction, taken: Any) -> None:
+    def branch(self, emitter: WaveEmitter, instruction: Instruction, taken: Any) -> None:
         block = next(
-            block.index for block in lowering.program.blocks
+            block.index for block in emitter.input.program.blocks
             if block.start <= instruction.index < block.stop
         )  # fmt: skip
-        self._add(lowering, self.plan.taken_word(block), lowering.builder.zext(taken, I64))
+        self._add(emitter, self.plan.taken_word(block), emitter.builder.zext(taken, I64))
 
     def access(
         self,
-        lowering: KernelLowering,
+        emitter: WaveEmitter,
         instruction: Instruction,
-        access: Access,
-        place: Place,
+        access: MemoryAccess,
+        place: AccessTarget,
         rows: Any,
     ) -> None:
         del rows
         if self.memory:
-            self._count(lowering, instruction, access, place)
+            self._count(emitter, instruction, access, place)
         if self.streams:
-            with self._room(lowering):
-                self._record(lowering, instruction, access.mode, access.bytes, place)
+            with self._room(emitter):
+                self._record(emitter, instruction, access.mode, access.bytes, place)
 
     def scalar_access(
-        self, lowering: KernelLowering, instruction: Instruction, address: Any, size: int
+        self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
     ) -> None:
         first = instruction is not self._scalar
         self._scalar = instruction
         if self.memory:
-            self._scalar_lines(lowering, instruction, address, size, first)
+            self._scalar_lines(emitter, instruction, address, size, first)
         if self.streams and first:
-            with self._room(lowering):
-                place = Place("scalar", lowering.spare, base=address)
-                self._record(lowering, instruction, "scalar", size, place)
+            with self._room(emitter):
+                place = AccessTarget("scalar", emitter.spare, base=address)
+                self._record(emitter, instruction, "scalar", size, place)
 
     # parts
 
-    def _add(self, lowering: KernelLowering, word: int, amount: Any) -> None:
-        builder = lowering.builder
+    def _add(self, emitter: WaveEmitter, word: int, amount: Any) -> None:
+        builder = emitter.builder
         slot = element(builder, self.counters, word, I64)
         builder.store(builder.add(load(builder, slot, I64, 8), amount), slot, align=8)
 
-    def _note(self, lowering: KernelLowering, entry: Any) -> None:
+    def _note(self, emitter: WaveEmitter, entry: Any) -> None:
         """Append to the block log of a wave that is recorded."""
-        with self._room(lowering):
-            note = _note_function(lowering.module)
-            lowering.builder.call(note, [lowering.context, entry])
+        with self._room(emitter):
+            note = _note_function(emitter.module)
+            emitter.builder.call(note, [emitter.context, entry])
 
     @contextmanager
-    def _room(self, lowering: KernelLowering) -> Iterator[None]:
+    def _room(self, emitter: WaveEmitter) -> Iterator[None]:
         """Where a wave is recorded and has entries left; takes one."""
-        builder = lowering.builder
+        builder = emitter.builder
         with builder.if_then(self.recording, likely=False):
             left = load(builder, self.room, I64, 8)
             with builder.if_then(builder.icmp_signed(">", left, I64(0))):
@@ -155,32 +152,41 @@ class TraceObserver(Observer):
                 yield
 
     def _count(
-        self, lowering: KernelLowering, instruction: Instruction, access: Access, place: Place
+        self,
+        emitter: WaveEmitter,
+        instruction: Instruction,
+        access: MemoryAccess,
+        place: AccessTarget,
     ) -> None:
         """Count the transactions, or the passes through the banks, of an access."""
         assert instruction.memory is not None
         word = self.plan.memory_word(self._memory[instruction.index])
-        slots = element(lowering.builder, self.counters, word, I64)
+        slots = element(emitter.builder, self.counters, word, I64)
         use = use_of(instruction.memory.kind)
-        seen = Access("count", access.mode, access.lanes, access.bytes, use)
+        seen = MemoryAccess("count", access.mode, access.lanes, access.bytes, use)
         build: Callable[[Outlined], None] = lines.build
         known = ""
         if access.mode == "local":
             found = phases(self.target, access.bytes, use == "write", access.lanes, self.banks)
             known = digest(found.groups, found.banks)[:16]
             build = partial(passes.build, phases=found)
-        _call(lowering, seen, known, build, place, slots)
+        _call(emitter, seen, known, build, place, slots)
 
     def _record(
-        self, lowering: KernelLowering, instruction: Instruction, mode: str, size: int, place: Place
+        self,
+        emitter: WaveEmitter,
+        instruction: Instruction,
+        mode: str,
+        size: int,
+        place: AccessTarget,
     ) -> None:
-        seen = Access("record", mode, lowering.layout.lanes, size)
-        number = lowering.builder.inttoptr(I64(instruction.index), PTR)
-        _call(lowering, seen, "", record.build, place, number)
+        seen = MemoryAccess("record", mode, emitter.layout.lanes, size)
+        number = emitter.builder.inttoptr(I64(instruction.index), PTR)
+        _call(emitter, seen, "", record.build, place, number)
 
     def _scalar_lines(
         self,
-        lowering: KernelLowering,
+        emitter: WaveEmitter,
         instruction: Instruction,
         address: Any,
         size: int,
@@ -189,25 +195,25 @@ class TraceObserver(Observer):
         """Blocks of a scalar access. Loads through a descriptor come dword by dword: all but the
         first add a block only where they begin one."""
         word = self.plan.memory_word(self._memory[instruction.index])
-        builder = lowering.builder
+        builder = emitter.builder
         if first:
-            self._add(lowering, word + layout.REQUESTS, I64(1))
-            self._add(lowering, word + layout.LANES, I64(1))
+            self._add(emitter, word + layout.REQUESTS, I64(1))
+            self._add(emitter, word + layout.LANES, I64(1))
         for offset, bytes_ in enumerate(layout.SIZES):
             shift = I64(bytes_.bit_length() - 1)
             end = builder.lshr(builder.add(address, I64(size - 1)), shift)
             start = builder.lshr(address if first else builder.sub(address, I64(1)), shift)
             added = builder.sub(end, start)
             added = builder.add(added, I64(1)) if first else added
-            self._add(lowering, word + layout.BLOCKS_32 + offset, added)
+            self._add(emitter, word + layout.BLOCKS_32 + offset, added)
 
 
 def _call(
-    lowering: KernelLowering,
-    access: Access,
+    emitter: WaveEmitter,
+    access: MemoryAccess,
     known: str,
     build: Callable[[Outlined], None],
-    place: Place,
+    place: AccessTarget,
     rows: Any,
 ) -> None:
     """Call an outlined function that looks at an access; `known` names what else it depends on."""
@@ -218,11 +224,11 @@ def _call(
         build(Outlined(alone, access, runtime.OUTLINED + name))
 
     kind = function_type(access.lanes)
-    lowering.builder.call(
-        runtime.outline(lowering.module, name, kind, recipe),
+    emitter.builder.call(
+        runtime.outline(emitter.module, name, kind, recipe),
         [
-            lowering.context, rows, rows, rows, place.address, place.base, place.limit,
-            place.offset, lowering.exec_mask(),
+            emitter.context, rows, rows, rows, place.address, place.base, place.limit,
+            place.offset, emitter.exec_mask(),
         ],
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 from wavecast.isa.semantics.ops import Direction, Ops
 from wavecast.isa.semantics.rounding import (
     double_to_single_odd,
@@ -30,7 +30,7 @@ V = TypeVar("V")
 class Float:
     """Operations of instructions on one format."""
 
-    fmt: Format
+    fmt: FloatFormat
 
     @property
     def bits(self) -> int:
@@ -111,7 +111,7 @@ class Float:
         """A condition, false when either is NaN."""
         return self._relate(o, o.f_equal, a, b)
 
-    def _relate(self, o: Ops[V], relation: Callable[[V, V, Format], V], a: V, b: V) -> V:
+    def _relate(self, o: Ops[V], relation: Callable[[V, V, FloatFormat], V], a: V, b: V) -> V:
         a, b = self.operand(o, a), self.operand(o, b)
         if self.half:
             return relation(widen(o, a, self.fmt), widen(o, b, self.fmt), F32)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from wavecast.isa.semantics.arithmetic import DOUBLE, HALF, SINGLE, Float
 from wavecast.isa.semantics.combine import Function
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 from wavecast.isa.semantics.ops import Direction, Ops
 from wavecast.isa.semantics.rounding import Rounding, narrow, widen
 
@@ -54,7 +54,7 @@ def double_from_single(o: Ops[V], a: V) -> tuple[V]:
     return (o.f_convert(SINGLE.operand(o, a), F32, F64),)
 
 
-def pair_from_singles(fmt: Format, rounding: Rounding) -> Function:
+def pair_from_singles(fmt: FloatFormat, rounding: Rounding) -> Function:
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
         low, high = (narrow(o, SINGLE.operand(o, value), fmt, rounding) for value in (a, b))
         if fmt is F16:

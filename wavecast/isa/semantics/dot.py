@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from wavecast.arch import capabilities
 from wavecast.isa.semantics.arithmetic import HALF, SINGLE
 from wavecast.isa.semantics.combine import Function
-from wavecast.isa.semantics.formats import BF16, F16, F32, Format, format_of
+from wavecast.isa.semantics.formats import BF16, F16, F32, FloatFormat, format_of
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import bits_of, elements
 from wavecast.isa.semantics.rounding import narrow, widen
-from wavecast.isa.targets import TARGET_SETS
 
 V = TypeVar("V")
-_GFX9 = TARGET_SETS["gfx9"]
 
 
 def _chain(o: Ops[V], left: list[V], right: list[V], total: V) -> V:
@@ -28,7 +27,7 @@ def _chain(o: Ops[V], left: list[V], right: list[V], total: V) -> V:
     return total
 
 
-def _singles(o: Ops[V], a: V, fmt: Format, count: int) -> list[V]:
+def _singles(o: Ops[V], a: V, fmt: FloatFormat, count: int) -> list[V]:
     return [widen(o, item, fmt) for item in elements(o, [a], 32 // count, count)]
 
 
@@ -40,7 +39,7 @@ def halves_to_single(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
 
 def brains_to_single(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     left, right = _singles(o, a, BF16, 2), _singles(o, b, BF16, 2)
-    if o.machine.target not in _GFX9:
+    if capabilities(o.machine.target).dot2_bf16_fused:
         return (_chain(o, left, right, c),)
     products = _chain(o, left[1:], right[1:], o.f_mul(left[0], right[0], F32))
     return (o.f_add(products, c, F32),)
@@ -54,7 +53,7 @@ def halves_accumulated(o: Ops[V], old: V, a: V, b: V) -> tuple[V]:
     return halves_to_single(o, a, b, old)
 
 
-def to_same(fmt: Format) -> Function:
+def to_same(fmt: FloatFormat) -> Function:
     """Two products and an accumulator of 16 bits, summed in F32 and rounded once."""
 
     def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
@@ -160,7 +159,7 @@ def _mixed(o: Ops[V], a: V, b: V, width: int, neg_lo: V) -> tuple[list[V], list[
 # mixed-precision multiply-add
 
 
-def mixed(small: Format, result: Format) -> Function:
+def mixed(small: FloatFormat, result: FloatFormat) -> Function:
     """Each operand is F32, or where its entry of `op_sel_hi` is set the half that its entry of
     `op_sel` chooses; `neg_hi` takes absolute values, then `neg_lo` negates."""
 
@@ -170,7 +169,7 @@ def mixed(small: Format, result: Format) -> Function:
     return evaluate
 
 
-def mixed_into(small: Format, upper: bool) -> Function:
+def mixed_into(small: FloatFormat, upper: bool) -> Function:
     """As `mixed`, into one half of the old value."""
 
     def evaluate(
@@ -185,7 +184,11 @@ def mixed_into(small: Format, upper: bool) -> Function:
 
 
 def _mixed_sum(
-    o: Ops[V], small: Format, result: Format, operands: tuple[V, V, V], modifiers: tuple[V, ...]
+    o: Ops[V],
+    small: FloatFormat,
+    result: FloatFormat,
+    operands: tuple[V, V, V],
+    modifiers: tuple[V, ...],
 ) -> V:
     low, high, neg, absolute = modifiers
     values = []

@@ -92,7 +92,7 @@ def _number(o: Ops[V], f: Float, a: V, b: V, largest: bool) -> V:
     bits = f.bits
     a_nan, b_nan = f.is_nan(o, a), f.is_nan(o, b)
     ordered = _ordered(o, f, a, b, largest)
-    if o.machine.is_gfx12:
+    if o.machine.follows_2019:
         a_quiet = f.quieted(o, a)
         when_a = o.select(b_nan, a_quiet, b, bits)
     else:

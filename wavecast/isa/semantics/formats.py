@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from wavecast.arch import capabilities
+
 
 class Specials(Enum):
     """Which bit patterns of a format are no numbers."""
@@ -21,7 +23,7 @@ class Specials(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FloatFormat:
     """A binary floating-point format: sign, `exponent` bits, `fraction` bits.
 
     A number with a biased exponent e > 0 is (1 + f / 2^fraction) * 2^(e - bias), one with e = 0 is
@@ -80,31 +82,33 @@ class Format:
         return self.bias << self.fraction
 
 
-F16 = Format("f16", 5, 10, 15)
-BF16 = Format("bf16", 8, 7, 127)
-F32 = Format("f32", 8, 23, 127)
-F64 = Format("f64", 11, 52, 1023)
+F16 = FloatFormat("f16", 5, 10, 15)
+BF16 = FloatFormat("bf16", 8, 7, 127)
+F32 = FloatFormat("f32", 8, 23, 127)
+F64 = FloatFormat("f64", 11, 52, 1023)
 
-FP8 = Format("fp8", 4, 3, 7, Specials.ALL_ONES)
-BF8 = Format("bf8", 5, 2, 15)
-FP8_FNUZ = Format("fp8", 4, 3, 8, Specials.NEGATIVE_ZERO)
-BF8_FNUZ = Format("bf8", 5, 2, 16, Specials.NEGATIVE_ZERO)
-FP6 = Format("fp6", 2, 3, 1, Specials.NONE)
-BF6 = Format("bf6", 3, 2, 3, Specials.NONE)
-FP4 = Format("fp4", 2, 1, 1, Specials.NONE)
+FP8 = FloatFormat("fp8", 4, 3, 7, Specials.ALL_ONES)
+BF8 = FloatFormat("bf8", 5, 2, 15)
+FP8_FNUZ = FloatFormat("fp8", 4, 3, 8, Specials.NEGATIVE_ZERO)
+BF8_FNUZ = FloatFormat("bf8", 5, 2, 16, Specials.NEGATIVE_ZERO)
+FP6 = FloatFormat("fp6", 2, 3, 1, Specials.NONE)
+BF6 = FloatFormat("bf6", 3, 2, 3, Specials.NONE)
+FP4 = FloatFormat("fp4", 2, 1, 1, Specials.NONE)
 
 _BY_NAME = {item.name: item for item in (F16, BF16, F32, F64, FP8, BF8, FP6, BF6, FP4)}
 _FNUZ = {FP8: FP8_FNUZ, BF8: BF8_FNUZ}
-_FNUZ_TARGETS = frozenset({"gfx942"})
 
 
-def format_of(name: str, target: str = "") -> Format:
-    """The format an operand type names (`f32`, `fp8`). gfx942 has 8-bit formats of its own."""
+def format_of(name: str, target: str = "") -> FloatFormat:
+    """The format an operand type names (`f32`, `fp8`). Some targets have
+    8-bit formats of their own."""
     found = _BY_NAME[name]
-    return _FNUZ.get(found, found) if target in _FNUZ_TARGETS else found
+    if found in _FNUZ and capabilities(target).fp8_fnuz:
+        return _FNUZ[found]
+    return found
 
 
-def element_format(type_name: str, target: str = "") -> Format | None:
+def element_format(type_name: str, target: str = "") -> FloatFormat | None:
     """The format of one element of an operand type (`f16x2` has two F16), None for no float."""
     name = type_name.partition("x")[0]
     return format_of(name, target) if name in _BY_NAME else None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.isa.semantics import numeric
-from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.lanes import UNSIGNED
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
@@ -194,37 +194,37 @@ class IntegerOps(Ops[Integer]):
     def reverse_bits(self, a: Integer, bits: int) -> Integer:
         return int(f"{a:0{bits}b}"[::-1], 2) if isinstance(a, int) else _unknown(0, a)
 
-    def f_add(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+    def f_add(self, a: Integer, b: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.add, (a, b), fmt.bits, fmt)
 
-    def f_mul(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+    def f_mul(self, a: Integer, b: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.multiply, (a, b), fmt.bits, fmt)
 
-    def f_fma(self, a: Integer, b: Integer, c: Integer, fmt: Format) -> Integer:
+    def f_fma(self, a: Integer, b: Integer, c: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.multiply_add, (a, b, c), fmt.bits, fmt)
 
-    def f_div(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+    def f_div(self, a: Integer, b: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.divide, (a, b), fmt.bits, fmt)
 
-    def f_sqrt(self, a: Integer, fmt: Format) -> Integer:
+    def f_sqrt(self, a: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.square_root, (a,), fmt.bits, fmt)
 
-    def f_round(self, a: Integer, fmt: Format, direction: Direction) -> Integer:
+    def f_round(self, a: Integer, fmt: FloatFormat, direction: Direction) -> Integer:
         return _numeric(numeric.round_to_integral, (a,), fmt.bits, fmt, direction)
 
-    def f_less(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+    def f_less(self, a: Integer, b: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.less, (a, b), fmt.bits, fmt)
 
-    def f_equal(self, a: Integer, b: Integer, fmt: Format) -> Integer:
+    def f_equal(self, a: Integer, b: Integer, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.equal, (a, b), fmt.bits, fmt)
 
-    def f_convert(self, a: Integer, source: Format, result: Format) -> Integer:
+    def f_convert(self, a: Integer, source: FloatFormat, result: FloatFormat) -> Integer:
         return _numeric(numeric.convert, (a,), source.bits, source, result)
 
-    def f_from_int(self, a: Integer, bits: int, signed: bool, fmt: Format) -> Integer:
+    def f_from_int(self, a: Integer, bits: int, signed: bool, fmt: FloatFormat) -> Integer:
         return _numeric(numeric.from_integer, (a,), bits, bits, signed, fmt)
 
-    def f_to_int(self, a: Integer, fmt: Format, bits: int, signed: bool) -> Integer:
+    def f_to_int(self, a: Integer, fmt: FloatFormat, bits: int, signed: bool) -> Integer:
         return _numeric(numeric.to_integer, (a,), fmt.bits, fmt, bits, signed)
 
     @property

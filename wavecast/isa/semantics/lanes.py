@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from wavecast.isa.semantics import numeric
-from wavecast.isa.semantics.formats import Format
+from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.semantics.ops import Direction, Ops
 
@@ -122,37 +122,37 @@ class LaneOps(Ops[Lanes]):
         flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
         return np.ascontiguousarray(flipped[:, ::-1]).view(UNSIGNED[bits]).reshape(-1)
 
-    def f_add(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+    def f_add(self, a: Lanes, b: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.add(a, b, fmt)
 
-    def f_mul(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+    def f_mul(self, a: Lanes, b: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.multiply(a, b, fmt)
 
-    def f_fma(self, a: Lanes, b: Lanes, c: Lanes, fmt: Format) -> Lanes:
+    def f_fma(self, a: Lanes, b: Lanes, c: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.multiply_add(a, b, c, fmt)
 
-    def f_div(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+    def f_div(self, a: Lanes, b: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.divide(a, b, fmt)
 
-    def f_sqrt(self, a: Lanes, fmt: Format) -> Lanes:
+    def f_sqrt(self, a: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.square_root(a, fmt)
 
-    def f_round(self, a: Lanes, fmt: Format, direction: Direction) -> Lanes:
+    def f_round(self, a: Lanes, fmt: FloatFormat, direction: Direction) -> Lanes:
         return numeric.round_to_integral(a, fmt, direction)
 
-    def f_less(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+    def f_less(self, a: Lanes, b: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.less(a, b, fmt)
 
-    def f_equal(self, a: Lanes, b: Lanes, fmt: Format) -> Lanes:
+    def f_equal(self, a: Lanes, b: Lanes, fmt: FloatFormat) -> Lanes:
         return numeric.equal(a, b, fmt)
 
-    def f_convert(self, a: Lanes, source: Format, result: Format) -> Lanes:
+    def f_convert(self, a: Lanes, source: FloatFormat, result: FloatFormat) -> Lanes:
         return numeric.convert(a, source, result)
 
-    def f_from_int(self, a: Lanes, bits: int, signed: bool, fmt: Format) -> Lanes:
+    def f_from_int(self, a: Lanes, bits: int, signed: bool, fmt: FloatFormat) -> Lanes:
         return numeric.from_integer(a, bits, signed, fmt)
 
-    def f_to_int(self, a: Lanes, fmt: Format, bits: int, signed: bool) -> Lanes:
+    def f_to_int(self, a: Lanes, fmt: FloatFormat, bits: int, signed: bool) -> Lanes:
         return numeric.to_integer(a, fmt, bits, signed)
 
     @property

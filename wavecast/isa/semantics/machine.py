@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wavecast.isa.targets import TARGET_SETS
-
-_GFX12 = TARGET_SETS["gfx12+"]
+from wavecast.arch import capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +48,11 @@ class Machine:
     fp16_overflow: bool = False
 
     @property
-    def is_gfx12(self) -> bool:
+    def follows_2019(self) -> bool:
         """Instructions follow IEEE 754-2019 (minimumNumber), not 754-2008 (minNum)."""
-        return self.target in _GFX12
+        return capabilities(self.target).ieee754_2019_extremes
 
     @property
     def quiets_signalling(self) -> bool:
         """Minimum and maximum give a signalling operand, quieted, instead of the number."""
-        return self.ieee and not self.is_gfx12
+        return self.ieee and not self.follows_2019

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.isa.semantics.formats import F16, F32, F64, Format
+from wavecast.isa.semantics.formats import F16, F32, F64, FloatFormat
 from wavecast.isa.semantics.ops import Direction
 
 Array = np.ndarray
 
-_FLOATS: dict[Format, type] = {F16: np.float16, F32: np.float32, F64: np.float64}
+_FLOATS: dict[FloatFormat, type] = {F16: np.float16, F32: np.float32, F64: np.float64}
 _PATTERNS: dict[int, type] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 _ROUNDINGS: dict[Direction, Callable[..., Any]] = {
     "floor": np.floor,
@@ -39,21 +39,21 @@ def _quietly(function: Callable[..., Array]) -> Callable[..., Array]:
     return evaluate
 
 
-def _float(a: Array, fmt: Format) -> Array:
+def _float(a: Array, fmt: FloatFormat) -> Array:
     return a.view(_FLOATS[fmt])
 
 
-def _pattern(value: Array, fmt: Format) -> Array:
+def _pattern(value: Array, fmt: FloatFormat) -> Array:
     return np.asarray(value, dtype=_FLOATS[fmt]).view(_PATTERNS[fmt.bits])
 
 
-def is_nan(a: Array, fmt: Format) -> Array:
+def is_nan(a: Array, fmt: FloatFormat) -> Array:
     """Where a bit pattern is a NaN."""
     kind = _PATTERNS[fmt.bits]
     return (a & kind(fmt.sign - 1)) > kind(fmt.exponent_mask)
 
 
-def _first_nan(result: Array, operands: tuple[Array, ...], fmt: Format) -> Array:
+def _first_nan(result: Array, operands: tuple[Array, ...], fmt: FloatFormat) -> Array:
     """The result with every NaN replaced by the first NaN operand, quieted, or the default one."""
     wrong = is_nan(result, fmt)
     if not wrong.any():
@@ -66,42 +66,42 @@ def _first_nan(result: Array, operands: tuple[Array, ...], fmt: Format) -> Array
 
 
 @_quietly
-def add(a: Array, b: Array, fmt: Format) -> Array:
+def add(a: Array, b: Array, fmt: FloatFormat) -> Array:
     return _first_nan(_pattern(_float(a, fmt) + _float(b, fmt), fmt), (a, b), fmt)
 
 
 @_quietly
-def multiply(a: Array, b: Array, fmt: Format) -> Array:
+def multiply(a: Array, b: Array, fmt: FloatFormat) -> Array:
     return _first_nan(_pattern(_float(a, fmt) * _float(b, fmt), fmt), (a, b), fmt)
 
 
 @_quietly
-def divide(a: Array, b: Array, fmt: Format) -> Array:
+def divide(a: Array, b: Array, fmt: FloatFormat) -> Array:
     return _first_nan(_pattern(_float(a, fmt) / _float(b, fmt), fmt), (a, b), fmt)
 
 
 @_quietly
-def square_root(a: Array, fmt: Format) -> Array:
+def square_root(a: Array, fmt: FloatFormat) -> Array:
     return _first_nan(_pattern(np.sqrt(_float(a, fmt)), fmt), (a,), fmt)
 
 
 @_quietly
-def round_to_integral(a: Array, fmt: Format, direction: Direction) -> Array:
+def round_to_integral(a: Array, fmt: FloatFormat, direction: Direction) -> Array:
     return _first_nan(_pattern(_ROUNDINGS[direction](_float(a, fmt)), fmt), (a,), fmt)
 
 
 @_quietly
-def less(a: Array, b: Array, fmt: Format) -> Array:
+def less(a: Array, b: Array, fmt: FloatFormat) -> Array:
     return _float(a, fmt) < _float(b, fmt)
 
 
 @_quietly
-def equal(a: Array, b: Array, fmt: Format) -> Array:
+def equal(a: Array, b: Array, fmt: FloatFormat) -> Array:
     return _float(a, fmt) == _float(b, fmt)
 
 
 @_quietly
-def multiply_add(a: Array, b: Array, c: Array, fmt: Format) -> Array:
+def multiply_add(a: Array, b: Array, c: Array, fmt: FloatFormat) -> Array:
     if fmt is F32:
         wide = [_float(x, F32).astype(np.float64) for x in (a, b, c)]
         # a product of two 24-bit fractions is exact in binary64
@@ -154,7 +154,7 @@ def _sum_to_odd(a: Array, b: Array) -> Array:
 
 
 @_quietly
-def convert(a: Array, source: Format, result: Format) -> Array:
+def convert(a: Array, source: FloatFormat, result: FloatFormat) -> Array:
     """Between two of F16, F32 and F64."""
     converted = _pattern(_float(a, source).astype(_FLOATS[result]), result)
     wrong = is_nan(a, source)
@@ -168,14 +168,14 @@ def convert(a: Array, source: Format, result: Format) -> Array:
     return np.where(wrong, nan.astype(_PATTERNS[result.bits]), converted)
 
 
-def from_integer(a: Array, bits: int, signed: bool, fmt: Format) -> Array:
+def from_integer(a: Array, bits: int, signed: bool, fmt: FloatFormat) -> Array:
     kind = _PATTERNS[bits]
     value = a.view(np.dtype(kind).str.replace("u", "i")) if signed else a
     return _pattern(value.astype(_FLOATS[fmt]), fmt)
 
 
 @_quietly
-def to_integer(a: Array, fmt: Format, bits: int, signed: bool) -> Array:
+def to_integer(a: Array, fmt: FloatFormat, bits: int, signed: bool) -> Array:
     value = np.trunc(_float(a, fmt).astype(np.float64))
     value = np.where(is_nan(a, fmt), 0.0, value)
     if signed:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, Literal, TypeVar
 
-from wavecast.isa.semantics.formats import F32, Format
+from wavecast.isa.semantics.formats import F32, FloatFormat
 from wavecast.isa.semantics.machine import Denormals, Machine
 
 V = TypeVar("V")
@@ -117,48 +117,48 @@ class Ops(ABC, Generic[V]):
     # `fmt.nan`. Native code may leave sign and payload of a NaN to its host.
 
     @abstractmethod
-    def f_add(self, a: V, b: V, fmt: Format) -> V: ...
+    def f_add(self, a: V, b: V, fmt: FloatFormat) -> V: ...
 
     @abstractmethod
-    def f_mul(self, a: V, b: V, fmt: Format) -> V: ...
+    def f_mul(self, a: V, b: V, fmt: FloatFormat) -> V: ...
 
     @abstractmethod
-    def f_fma(self, a: V, b: V, c: V, fmt: Format) -> V:
+    def f_fma(self, a: V, b: V, c: V, fmt: FloatFormat) -> V:
         """a * b + c, rounded once."""
 
     @abstractmethod
-    def f_div(self, a: V, b: V, fmt: Format) -> V: ...
+    def f_div(self, a: V, b: V, fmt: FloatFormat) -> V: ...
 
     @abstractmethod
-    def f_sqrt(self, a: V, fmt: Format) -> V:
+    def f_sqrt(self, a: V, fmt: FloatFormat) -> V:
         """Correctly rounded; the square root of -0 is -0."""
 
     @abstractmethod
-    def f_round(self, a: V, fmt: Format, direction: Direction) -> V:
+    def f_round(self, a: V, fmt: FloatFormat, direction: Direction) -> V:
         """The integral value below ("floor"), above ("ceil"), towards zero ("trunc"), or nearest
         with ties to even ("even"). Keeps the sign of zero and of values that round to it."""
 
     @abstractmethod
-    def f_less(self, a: V, b: V, fmt: Format) -> V:
+    def f_less(self, a: V, b: V, fmt: FloatFormat) -> V:
         """A condition, false when either is NaN; -0 is not less than +0."""
 
     @abstractmethod
-    def f_equal(self, a: V, b: V, fmt: Format) -> V:
+    def f_equal(self, a: V, b: V, fmt: FloatFormat) -> V:
         """A condition, false when either is NaN; -0 equals +0."""
 
     @abstractmethod
-    def f_convert(self, a: V, source: Format, result: Format) -> V:
+    def f_convert(self, a: V, source: FloatFormat, result: FloatFormat) -> V:
         """F16 to F32, F32 to F16, F32 to F64, or F64 to F32.
 
         Overflow gives infinity; denormals of both formats are kept. A NaN is quieted and keeps its
         sign and the upper bits of its payload."""
 
     @abstractmethod
-    def f_from_int(self, a: V, bits: int, signed: bool, fmt: Format) -> V:
+    def f_from_int(self, a: V, bits: int, signed: bool, fmt: FloatFormat) -> V:
         """An integer of 32 bits as F32 or F64, rounded to nearest even."""
 
     @abstractmethod
-    def f_to_int(self, a: V, fmt: Format, bits: int, signed: bool) -> V:
+    def f_to_int(self, a: V, fmt: FloatFormat, bits: int, signed: bool) -> V:
         """Towards zero, to an integer of 32 bits; saturates, NaN gives 0."""
 
     # MODE
@@ -173,15 +173,15 @@ class Ops(ABC, Generic[V]):
         not know it ahead returns a value."""
         return self.const(int(self.machine.fp16_overflow), 1)
 
-    def flush_input(self, a: V, fmt: Format) -> V:
+    def flush_input(self, a: V, fmt: FloatFormat) -> V:
         """An operand with denormals made zeros of their sign if MODE says so; F16, F32 or F64."""
         return a if self._denormals(fmt).inputs else self.without_denormals(a, fmt)
 
-    def flush_result(self, a: V, fmt: Format) -> V:
+    def flush_result(self, a: V, fmt: FloatFormat) -> V:
         """A result with denormals made zeros of their sign if MODE says so; F16, F32 or F64."""
         return a if self._denormals(fmt).results else self.without_denormals(a, fmt)
 
-    def _denormals(self, fmt: Format) -> Denormals:
+    def _denormals(self, fmt: FloatFormat) -> Denormals:
         machine = self.machine
         return machine.denormals_f32 if fmt is F32 else machine.denormals_f16_f64
 
@@ -277,41 +277,35 @@ class Ops(ABC, Generic[V]):
 
     # floating point as bits; any format whose width the evaluator has
 
-    def without_denormals(self, a: V, fmt: Format) -> V:
+    def without_denormals(self, a: V, fmt: FloatFormat) -> V:
         """Denormals become zeros of their sign."""
         bits = fmt.bits
         exponent = self.and_(a, self.const(fmt.exponent_mask, bits), bits)
         zero = self.and_(a, self.const(fmt.sign, bits), bits)
         return self.select(self.eq(exponent, self.zero(bits), bits), zero, a, bits)
 
-    def f_negate(self, a: V, fmt: Format) -> V:
+    def f_negate(self, a: V, fmt: FloatFormat) -> V:
         """The sign bit flipped, also of NaN."""
         return self.xor(a, self.const(fmt.sign, fmt.bits), fmt.bits)
 
-    def f_absolute(self, a: V, fmt: Format) -> V:
+    def f_absolute(self, a: V, fmt: FloatFormat) -> V:
         """The sign bit cleared, also of NaN."""
         return self.and_(a, self.const(fmt.sign - 1, fmt.bits), fmt.bits)
 
-    def f_is_nan(self, a: V, fmt: Format) -> V:
+    def f_is_nan(self, a: V, fmt: FloatFormat) -> V:
         """A condition. The format has IEEE specials."""
         infinity = self.const(fmt.exponent_mask, fmt.bits)
         return self.less_unsigned(infinity, self.f_absolute(a, fmt), fmt.bits)
 
-    def f_is_signalling(self, a: V, fmt: Format) -> V:
-        """A condition: NaN with a clear quiet bit."""
-        quiet = self.and_(a, self.const(fmt.quiet, fmt.bits), fmt.bits)
-        unset = self.eq(quiet, self.zero(fmt.bits), fmt.bits)
-        return self.and_(self.f_is_nan(a, fmt), unset, 1)
-
-    def f_quieted(self, a: V, fmt: Format) -> V:
+    def f_quieted(self, a: V, fmt: FloatFormat) -> V:
         """A NaN with its quiet bit set."""
         return self.or_(a, self.const(fmt.quiet, fmt.bits), fmt.bits)
 
-    def f_is_zero(self, a: V, fmt: Format) -> V:
+    def f_is_zero(self, a: V, fmt: FloatFormat) -> V:
         """A condition, for zeros of both signs."""
         return self.eq(self.f_absolute(a, fmt), self.zero(fmt.bits), fmt.bits)
 
-    def f_is_infinite(self, a: V, fmt: Format) -> V:
+    def f_is_infinite(self, a: V, fmt: FloatFormat) -> V:
         """A condition, for infinities of both signs."""
         infinity = self.const(fmt.exponent_mask, fmt.bits)
         return self.eq(self.f_absolute(a, fmt), infinity, fmt.bits)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, TypeVar
 
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format, Specials
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat, Specials
 from wavecast.isa.semantics.ops import Ops
 
 V = TypeVar("V")
 Rounding = Literal["even", "zero"]
 
 
-def widen(o: Ops[V], a: V, fmt: Format) -> V:
+def widen(o: Ops[V], a: V, fmt: FloatFormat) -> V:
     """Any format up to 32 bits as F32, exactly; NaN is quieted."""
     if fmt is F32:
         return a
@@ -32,7 +32,7 @@ def widen(o: Ops[V], a: V, fmt: Format) -> V:
     return o.or_(value, sign, 32)
 
 
-def _with_specials(o: Ops[V], value: V, a: V, magnitude: V, fmt: Format) -> V:
+def _with_specials(o: Ops[V], value: V, a: V, magnitude: V, fmt: FloatFormat) -> V:
     """`value`, or what the special patterns of a small format are in F32, without the sign."""
     nan = o.const(F32.exponent_mask | F32.quiet, 32)
     if fmt.specials is Specials.IEEE:
@@ -46,7 +46,7 @@ def _with_specials(o: Ops[V], value: V, a: V, magnitude: V, fmt: Format) -> V:
     return value
 
 
-def narrow(o: Ops[V], a: V, fmt: Format, rounding: Rounding = "even") -> V:
+def narrow(o: Ops[V], a: V, fmt: FloatFormat, rounding: Rounding = "even") -> V:
     """F32 as any format up to 32 bits. Overflow is infinity (NaN where there is none, the largest
     number where there is neither), or the largest number if MODE.FP16_OVFL says so."""
     if fmt is F32:
@@ -64,7 +64,7 @@ def narrow(o: Ops[V], a: V, fmt: Format, rounding: Rounding = "even") -> V:
     return _assembled(o, a, sign, exponent, o.lshr(kept, count, 32), fmt, rounding)
 
 
-def narrow_stochastically(o: Ops[V], a: V, random: V, fmt: Format) -> V:
+def narrow_stochastically(o: Ops[V], a: V, random: V, fmt: FloatFormat) -> V:
     """F32 as a smaller format: the top bits of `random` are added below the last kept bit, then
     the rest is cut off.
 
@@ -91,7 +91,7 @@ def _parts(o: Ops[V], a: V) -> tuple[V, V, V]:
     return sign, o.select(denormal, o.const(1, 32), field, 32), significand
 
 
-def _aligned(o: Ops[V], exponent: V, significand: V, fmt: Format) -> tuple[V, V]:
+def _aligned(o: Ops[V], exponent: V, significand: V, fmt: FloatFormat) -> tuple[V, V]:
     """The significand and how far it moves right to the last place of `fmt`, at most 31."""
     # below the smallest normal exponent the last place no longer follows the value
     least = o.const(F32.bias - fmt.bias + 1, 32)
@@ -101,7 +101,7 @@ def _aligned(o: Ops[V], exponent: V, significand: V, fmt: Format) -> tuple[V, V]
 
 
 def _assembled(
-    o: Ops[V], a: V, sign: V, exponent: V, significand: V, fmt: Format, rounding: Rounding
+    o: Ops[V], a: V, sign: V, exponent: V, significand: V, fmt: FloatFormat, rounding: Rounding
 ) -> V:
     """Sign, exponent and rounded significand as a pattern of `fmt`; specials and overflow."""
     least = o.const(F32.bias - fmt.bias + 1, 32)
@@ -123,7 +123,7 @@ def _assembled(
     return o.select(o.f_is_nan(a, F32), _nan(o, a, small_sign, fmt), result, 32)
 
 
-def _overflow(o: Ops[V], fmt: Format, rounding: Rounding) -> V:
+def _overflow(o: Ops[V], fmt: FloatFormat, rounding: Rounding) -> V:
     largest = o.const(fmt.largest, 32)
     if rounding == "zero" or fmt.specials is Specials.NONE:
         return largest
@@ -133,14 +133,14 @@ def _overflow(o: Ops[V], fmt: Format, rounding: Rounding) -> V:
     return o.select(o.saturates(), largest, o.const(beyond, 32), 32)
 
 
-def _infinity(o: Ops[V], fmt: Format) -> V:
+def _infinity(o: Ops[V], fmt: FloatFormat) -> V:
     """What an infinite operand becomes; 16-bit formats keep it whatever MODE says."""
     if fmt.bits == 16:
         return o.const(fmt.exponent_mask, 32)
     return _overflow(o, fmt, "even")
 
 
-def _nan(o: Ops[V], a: V, sign: V, fmt: Format) -> V:
+def _nan(o: Ops[V], a: V, sign: V, fmt: FloatFormat) -> V:
     if fmt.specials is Specials.NEGATIVE_ZERO:
         return o.const(fmt.nan, 32)
     if fmt.specials is Specials.IEEE:
@@ -194,7 +194,7 @@ def sum_to_odd(o: Ops[V], a: V, b: V) -> V:
     return o.select(inexact, moved, total, 64)
 
 
-def from_double(o: Ops[V], a: V, fmt: Format) -> V:
+def from_double(o: Ops[V], a: V, fmt: FloatFormat) -> V:
     """F64 as F16, BF16, F32 or F64 with one rounding; 16-bit results are 32 bits wide."""
     if fmt is F64:
         return a
@@ -203,6 +203,6 @@ def from_double(o: Ops[V], a: V, fmt: Format) -> V:
     return narrow(o, double_to_single_odd(o, a), fmt)
 
 
-def to_double(o: Ops[V], a: V, fmt: Format) -> V:
+def to_double(o: Ops[V], a: V, fmt: FloatFormat) -> V:
     """F16, BF16 (32 bits wide), F32 or F64 as F64."""
     return a if fmt is F64 else o.f_convert(widen(o, a, fmt), F32, F64)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.isa.semantics.combine import Function
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, Format, format_of
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat, format_of
 from wavecast.isa.semantics.ops import Ops
 from wavecast.isa.semantics.registers import (
     bits_of,
@@ -47,14 +47,14 @@ def random_step(o: Ops[V], a: V) -> tuple[V]:
     return (next_random(o, a),)
 
 
-def _format(o: Ops[V], name: str) -> Format:
+def _format(o: Ops[V], name: str) -> FloatFormat:
     return format_of(name, o.machine.target)
 
 
 # without a scale
 
 
-def one_up(small: str, large: Format) -> Function:
+def one_up(small: str, large: FloatFormat) -> Function:
     """One byte, chosen by `byte_sel`."""
 
     def evaluate(o: Ops[V], a: V, position: V) -> tuple[V]:
@@ -64,7 +64,7 @@ def one_up(small: str, large: Format) -> Function:
     return evaluate
 
 
-def pair_up(small: str, large: Format) -> Function:
+def pair_up(small: str, large: FloatFormat) -> Function:
     """Two bytes, from the half that entry 0 of `op_sel` chooses."""
 
     def evaluate(o: Ops[V], a: V, op_sel: V) -> tuple[V]:
@@ -96,7 +96,7 @@ def pair_of_halves_down(small: str) -> Function:
     return evaluate
 
 
-def stochastic_byte(small: str, large: Format) -> Function:
+def stochastic_byte(small: str, large: FloatFormat) -> Function:
     """Into the byte of `old` that `byte_sel`, or entries 2 and 3 of `op_sel`, choose."""
 
     def evaluate(o: Ops[V], old: V, a: V, random: V, op_sel: V, byte_sel: V) -> tuple[V]:
@@ -108,7 +108,7 @@ def stochastic_byte(small: str, large: Format) -> Function:
     return evaluate
 
 
-def stochastic_half(fmt: Format) -> Function:
+def stochastic_half(fmt: FloatFormat) -> Function:
     """Into the half of `old` that entry 2 of `op_sel` chooses."""
 
     def evaluate(o: Ops[V], old: V, a: V, random: V, op_sel: V) -> tuple[V]:
@@ -132,7 +132,7 @@ def _scale(o: Ops[V], scale: V, inverse: bool) -> V:
     return o.select(wrong, o.const(F64.nan, 64), power, 64)
 
 
-def _down(o: Ops[V], a: V, large: Format, scale: V, small: str, random: V | None = None) -> V:
+def _down(o: Ops[V], a: V, large: FloatFormat, scale: V, small: str, random: V | None = None) -> V:
     fmt = _format(o, small)
     scaled = double_to_single_odd(o, o.f_mul(to_double(o, a, large), scale, F64))
     if random is not None:
@@ -140,12 +140,12 @@ def _down(o: Ops[V], a: V, large: Format, scale: V, small: str, random: V | None
     return narrow(o, scaled, fmt)
 
 
-def _up(o: Ops[V], a: V, small: str, scale: V, large: Format) -> V:
+def _up(o: Ops[V], a: V, small: str, scale: V, large: FloatFormat) -> V:
     wide = to_double(o, a, _format(o, small))
     return from_double(o, o.f_mul(wide, scale, F64), large)
 
 
-def scaled_pair_down(small: str, large: Format) -> Function:
+def scaled_pair_down(small: str, large: FloatFormat) -> Function:
     """Two values into the part of `old` that `op_sel` chooses. F32 come in two operands."""
     bits = format_of(small).bits
     half_entry = 3 if large is F32 else 2
@@ -165,7 +165,7 @@ def scaled_pair_down(small: str, large: Format) -> Function:
     return singles if large is F32 else halves
 
 
-def scaled_stochastic_byte(small: str, large: Format) -> Function:
+def scaled_stochastic_byte(small: str, large: FloatFormat) -> Function:
     def evaluate(o: Ops[V], old: V, a: V, random: V, scale: V, op_sel: V) -> tuple[V]:
         byte = _down(o, a, large, _scale(o, scale, inverse=True), small, random)
         return (with_part(o, old, byte, 8, bits_of(o, op_sel, 2, 2)),)
@@ -173,7 +173,7 @@ def scaled_stochastic_byte(small: str, large: Format) -> Function:
     return evaluate
 
 
-def scaled_stochastic_pair(large: Format) -> Function:
+def scaled_stochastic_pair(large: FloatFormat) -> Function:
     """Two fp4 into one byte of `old`; the second takes the next random number."""
 
     def evaluate(o: Ops[V], old: V, pair: V, random: V, scale: V, op_sel: V) -> tuple[V]:
@@ -186,7 +186,7 @@ def scaled_stochastic_pair(large: Format) -> Function:
 
 
 def _all_down(
-    o: Ops[V], values: list[V], large: Format, scale: V, small: str, random: V | None
+    o: Ops[V], values: list[V], large: FloatFormat, scale: V, small: str, random: V | None
 ) -> list[V]:
     factor = _scale(o, scale, inverse=True)
     found = []
@@ -196,7 +196,7 @@ def _all_down(
     return found
 
 
-def scaled_pair_up(small: str, large: Format) -> Function:
+def scaled_pair_up(small: str, large: FloatFormat) -> Function:
     """Two values from the half (fp8, bf8) or byte (fp4) that `op_sel` chooses."""
     bits = format_of(small).bits
 
@@ -230,7 +230,7 @@ def scaled_one_up_to_half(small: str) -> Function:
     return evaluate
 
 
-def block_down(small: str, large: Format, count: int) -> Function:
+def block_down(small: str, large: FloatFormat, count: int) -> Function:
     """A block of `count` values in consecutive registers."""
 
     def evaluate(o: Ops[V], a: tuple[V, ...], scale: V) -> tuple[V | tuple[V, ...]]:
@@ -240,7 +240,7 @@ def block_down(small: str, large: Format, count: int) -> Function:
     return evaluate
 
 
-def stochastic_block_down(small: str, large: Format, count: int) -> Function:
+def stochastic_block_down(small: str, large: FloatFormat, count: int) -> Function:
     def evaluate(o: Ops[V], a: tuple[V, ...], random: V, scale: V) -> tuple[V | tuple[V, ...]]:
         values = elements(o, dwords(o, a, count * large.bits), large.bits, count)
         return (_block(o, _all_down(o, values, large, scale, small, random), small),)
@@ -264,7 +264,7 @@ def _block(o: Ops[V], values: list[V], small: str) -> V | tuple[V, ...]:
     return from_dwords(o, packed(o, values, format_of(small).bits))
 
 
-def block_up(small: str, large: Format, count: int) -> Function:
+def block_up(small: str, large: FloatFormat, count: int) -> Function:
     bits = format_of(small).bits
 
     def evaluate(o: Ops[V], a: tuple[V, ...], scale: V) -> tuple[V | tuple[V, ...]]:
@@ -295,7 +295,7 @@ def _tables() -> dict[str, Function]:
     return found
 
 
-def _scaled(name: str, large: Format) -> dict[str, Function]:
+def _scaled(name: str, large: FloatFormat) -> dict[str, Function]:
     """Scaled rows to and from one larger format."""
     prefix = "v_cvt_scalef32"
     found: dict[str, Function] = {}

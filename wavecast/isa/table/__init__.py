@@ -12,11 +12,17 @@ that follow:
 - **implicit**: registers read (`<vcc`), written (`>scc`), or both (`<>m0`); `-` for none. EXEC is
   implied for vector, vector memory and LDS forms; `!exec` marks one that ignores it.
 - **cost**: the cost class, looked up per chip in `wavecast/arch/costs`. For memory instructions
-  it is followed by `space kind bytes` in parentheses: `vmem_load(global load 16)`.
+  it is followed by `space kind bytes` in parentheses, `vmem_load(global load 16)`, and by words for
+  the fields of `MemoryForm`: the operation of an atomic (`add`, `cmpswap` …), how lanes exchange
+  data (`permute` …), `two_offsets`, `stride64`, `transpose8`, `high`, `by_lane`, `formatted`,
+  `block`, `comparand_first`, `sign_extended`.
 - **flops**: useful floating-point operations per lane; `-` for none.
 - **names**: where the instruction exists and what it is called there, `targets[=mnemonic]`, space
   separated; a target set is one of `wavecast.isa.targets.TARGET_SETS`. Without `=mnemonic` it has
-  the row's name. A trailing `!word` gives the row a control or role: `!branch`, `!wait`, `!hint`.
+  the row's name. A trailing `!word` gives the row a control (`!branch`), a role (`!hint`) or a flag
+  of `OpcodeFlag` (`!trap`). A wait names the counters of its immediate with their bits:
+  `!wait=loadcnt[13:8],dscnt[5:0]`; bits in parts come most significant first (`[15:14,3:0]`), `?`
+  marks a counter that all ones does not wait for, and `!wait=all` waits for every counter.
 
 A row is named by the newest spelling. Where one mnemonic has rows of different shape (a buffer load
 with and without `lds`, v_cmpx with and without a destination), all but one carry a suffix.
@@ -29,10 +35,11 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
+from typing import Any
 
 from wavecast.errors import UnknownName
 from wavecast.isa.opcode import (
@@ -41,12 +48,15 @@ from wavecast.isa.opcode import (
     Control,
     MatrixShape,
     MemoryEffect,
+    MemoryForm,
     MemoryKind,
     Opcode,
+    OpcodeFlag,
     OperandKind,
     OperandRole,
     Role,
     Space,
+    WaitField,
 )
 from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.targets import TARGET_SETS, TARGETS, isa_target
@@ -68,11 +78,48 @@ TABLE_FILES = (
 _ACCESS = {"=": Access.WRITE, "+": Access.READ_WRITE, "~": Access.RETURN}
 _KINDS = {kind.value: kind for kind in OperandKind}
 _OPERAND = re.compile(r"(?P<access>[=+~]?)(?P<kind>[a-z]+)(?::(?P<type>\w+))?(?P<optional>\??)")
-_COST = re.compile(r"(?P<cost>\w+)(?:\((?P<space>\w+) (?P<kind>\w+) (?P<bytes>\d+)\))?")
+_COST = re.compile(
+    r"(?P<cost>\w+)(?:\((?P<space>\w+) (?P<kind>\w+) (?P<bytes>\d+)(?P<form>(?: \w+)*)\))?"
+)
 _TYPE = re.compile(r"(?P<base>[a-z]+)(?P<bits>\d+)(?:x(?P<count>\d+))?")
 _IGNORES_EXEC = "!exec"
 _CONTROLS = {control.value: control for control in Control if control.value}
 _ROLES = {role.value: role for role in Role if role.value}
+_FLAGS = {flag.value: flag for flag in OpcodeFlag}
+_WAITS = re.compile(r"(?P<counter>[a-z]+cnt)\[(?P<bits>[\d:,]+)\](?P<optional>\??)")
+_BITS = re.compile(r"(?P<last>\d+):(?P<first>\d+)")
+_OPERATIONS = frozenset(
+    {"add", "sub", "rsub", "and", "or", "xor", "inc", "dec", "min", "max", "min_num", "max_num"}
+    | {"pk_add", "sub_clamp", "cond_sub", "cmpswap", "swap", "mskor", "append", "consume"}
+)
+_EXCHANGES = frozenset({"permute", "bpermute", "bpermute_fi", "swizzle"})
+_FORM_WORDS: dict[str, tuple[str, object]] = {
+    **{name: ("operation", name) for name in _OPERATIONS},
+    **{name: ("exchange", name) for name in _EXCHANGES},
+    **{f"transpose{bits}": ("transpose", bits) for bits in (4, 6, 8, 16)},
+    "two_offsets": ("offsets", 2),
+    "stride64": ("stride", 64),
+    "high": ("high", True),
+    "by_lane": ("by_lane", True),
+    "formatted": ("formatted", True),
+    "block": ("block", True),
+    "comparand_first": ("comparand_first", True),
+    "sign_extended": ("sign_extended", True),
+}
+"""Word of the cost column -> field of `MemoryForm` and its value."""
+_ROLE_OF_FLAG = {
+    OpcodeFlag.ARRIVE: Role.BARRIER,
+    OpcodeFlag.AWAIT: Role.BARRIER,
+    OpcodeFlag.LOAD_COUNTED: Role.CACHE,
+    OpcodeFlag.STORE_COUNTED: Role.CACHE,
+    OpcodeFlag.WAIT_ALU: Role.WAIT,
+}
+"""Flags that only rows of one role have."""
+_WRITES_MODE = frozenset(
+    {OpcodeFlag.SETREG, OpcodeFlag.ROUND_MODE, OpcodeFlag.DENORM_MODE, OpcodeFlag.VGPR_MSB}
+    | {OpcodeFlag.INDEX_ON, OpcodeFlag.INDEX_OFF, OpcodeFlag.INDEX_MODE, OpcodeFlag.INDEX_VALUE}
+)
+_READS_M0 = frozenset({OpcodeFlag.M0_SOURCE, OpcodeFlag.M0_DEST, OpcodeFlag.M0_DEST_HIGH})
 
 
 class TableError(AssertionError):
@@ -118,24 +165,100 @@ def _implicit(column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(reads), tuple(writes)
 
 
-def _names(name: str, column: str) -> tuple[dict[str, str], Control, Role]:
-    mnemonics: dict[str, str] = {}
-    control, role = Control.NONE, Role.NONE
+@dataclass(slots=True)
+class _Names:
+    """What the last column gives a row."""
+
+    mnemonics: dict[str, str] = field(default_factory=dict)
+    control: Control = Control.NONE
+    role: Role = Role.NONE
+    flags: set[OpcodeFlag] = field(default_factory=set)
+    waits: tuple[WaitField, ...] = ()
+    waits_for_all: bool = False
+
+
+def _names(name: str, column: str) -> _Names:
+    found = _Names()
     for item in column.split():
         if item.startswith("!"):
-            control = _CONTROLS.get(item[1:], control)
-            role = _ROLES.get(item[1:], role)
-            if item[1:] not in _CONTROLS and item[1:] not in _ROLES:
-                raise TableError(f"{name}: unknown flag {item!r}")
+            _mark(found, name, item[1:])
             continue
         targets, _, mnemonic = item.partition("=")
         if targets not in TARGET_SETS:
             raise TableError(f"{name}: unknown target set {targets!r}")
         for target in TARGET_SETS[targets]:
-            if target in mnemonics:
+            if target in found.mnemonics:
                 raise TableError(f"{name}: {target} named twice")
-            mnemonics[target] = mnemonic or name
-    return mnemonics, control, role
+            found.mnemonics[target] = mnemonic or name
+    return found
+
+
+def _mark(found: _Names, name: str, item: str) -> None:
+    """Take in one `!word` of the last column."""
+    word, _, fields = item.partition("=")
+    if word in _CONTROLS:
+        found.control = _CONTROLS[word]
+    elif word in _ROLES:
+        found.role = _ROLES[word]
+    elif word in _FLAGS:
+        found.flags.add(_FLAGS[word])
+    else:
+        raise TableError(f"{name}: unknown flag {'!' + item!r}")
+    if not fields:
+        return
+    if found.role is not Role.WAIT:
+        raise TableError(f"{name}: only a wait has counters: {'!' + item!r}")
+    if fields == "all":
+        found.waits_for_all = True
+        return
+    matches = list(_WAITS.finditer(fields))
+    if ",".join(match[0] for match in matches) != fields:
+        raise TableError(f"{name}: bad counters {fields!r}")
+    found.waits = tuple(
+        WaitField(match["counter"], _bits(name, match["bits"]), bool(match["optional"]))
+        for match in matches
+    )
+
+
+def _bits(name: str, text: str) -> tuple[tuple[int, int], ...]:
+    """The parts of a field as (first, width), the least significant first."""
+    parts = []
+    for item in reversed(text.split(",")):
+        match = _BITS.fullmatch(item)
+        if match is None or int(match["last"]) < int(match["first"]):
+            raise TableError(f"{name}: bad bits {text!r}")
+        parts.append((int(match["first"]), int(match["last"]) - int(match["first"]) + 1))
+    return tuple(parts)
+
+
+def _memory_form(where: str, words: str, kind: MemoryKind) -> MemoryForm:
+    """The words behind the bytes of a memory row. Raises TableError for words its kind cannot
+    have."""
+    fields: dict[str, Any] = {}
+    for word in words.split():
+        if word not in _FORM_WORDS:
+            raise TableError(f"{where}: unknown word {word!r} of a memory row")
+        name, value = _FORM_WORDS[word]
+        if name in fields:
+            raise TableError(f"{where}: {name} given twice")
+        fields[name] = value
+    if "operation" in fields and kind is not MemoryKind.ATOMIC:
+        raise TableError(f"{where}: {fields['operation']!r} is for atomics")
+    if "exchange" in fields and kind is not MemoryKind.PERMUTE:
+        raise TableError(f"{where}: {fields['exchange']!r} is for permutes")
+    return MemoryForm(**fields)
+
+
+def _check_flags(row: Opcode) -> None:
+    """Flags agree with the other columns. Raises TableError."""
+    for flag in row.flags:
+        role = _ROLE_OF_FLAG.get(flag)
+        if role is not None and row.role is not role:
+            raise TableError(f"{row.name}: !{flag} needs !{role.value}")
+        if flag in _WRITES_MODE and "mode" not in row.implicit_writes:
+            raise TableError(f"{row.name}: !{flag} writes MODE")
+        if flag in _READS_M0 and "m0" not in row.implicit_reads:
+            raise TableError(f"{row.name}: !{flag} reads M0")
 
 
 def _row(form: str, line: str, where: str) -> Opcode:
@@ -144,13 +267,14 @@ def _row(form: str, line: str, where: str) -> Opcode:
         raise TableError(f"{where}: expected 6 columns, found {len(columns)}")
     name, operands, implicit, cost, flops, names = columns
     reads, writes = _implicit(implicit)
-    mnemonics, control, role = _names(name, names)
+    last = _names(name, names)
     match = _COST.fullmatch(cost)
     if match is None:
         raise TableError(f"{where}: bad cost {cost!r}")
-    memory = None
+    memory, memory_form = None, MemoryForm()
     if match["space"]:
         memory = MemoryEffect(Space(match["space"]), MemoryKind(match["kind"]), int(match["bytes"]))
+        memory_form = _memory_form(where, match["form"], memory.kind)
     opcode = Opcode(
         name=name,
         form=form,
@@ -159,11 +283,16 @@ def _row(form: str, line: str, where: str) -> Opcode:
         implicit_writes=writes,
         cost_class=match["cost"],
         flops=0.0 if flops == "-" else float(flops),
-        mnemonics=MappingProxyType(mnemonics),
+        mnemonics=MappingProxyType(last.mnemonics),
         memory=memory,
-        control=control,
-        role=role,
+        control=last.control,
+        role=last.role,
+        memory_form=memory_form,
+        flags=frozenset(last.flags),
+        waits=last.waits,
+        waits_for_all=last.waits_for_all,
     )
+    _check_flags(opcode)
     if opcode.is_vector and "exec" not in reads and _IGNORES_EXEC not in implicit.split():
         return replace(opcode, implicit_reads=(*opcode.implicit_reads, "exec"))
     return opcode

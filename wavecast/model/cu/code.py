@@ -9,12 +9,11 @@ import numpy as np
 
 from wavecast.analyze.charges import Charge, Charges
 from wavecast.arch import Device
-from wavecast.isa.counters import LIMITS, events, generation_of
+from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Access, Control, MemoryKind, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC, REGISTERS
-from wavecast.isa.table.memory_forms import memory_form
 from wavecast.isa.waits import awaits, sets_priority, sleeps, wait_counters
 
 Array = np.ndarray[Any, Any]
@@ -114,7 +113,7 @@ def _code(program: Program, device: Device, lanes: int) -> Code:
     by_instruction = tuple(charges.of(i.decoded) for i in instructions)
     number = len(instructions)
     limits = np.full(COUNTERS, 63, np.int8)
-    for name, limit in LIMITS[generation_of(program.target)].items():
+    for name, limit in LIMITS[counter_set(program.target)].items():
         limits[_NUMBERS[name]] = limit
     operands = _operands(instructions, by_instruction)
     spans = [operands[name] for name in ("reads", "accumulators", "writes")]
@@ -157,7 +156,7 @@ def _fill(code: Code, instruction: Instruction, charge: Charge, device: Device, 
     if memory is not None:
         code.kind[at] = _KINDS[memory.kind]
         shuffles = memory.kind is MemoryKind.PERMUTE
-        code.places[at] = 0 if shuffles else memory_form(row).places
+        code.places[at] = 0 if shuffles else row.memory_form.offsets
         code.lds_bytes[at] = 4.0 * lanes if shuffles else charge.bytes_lds
         moved = charge.bytes_global
         if code.category[at] == CATEGORIES.index("lds"):

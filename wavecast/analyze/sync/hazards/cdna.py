@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast.analyze.sync.hazards import matrix
-from wavecast.analyze.sync.hazards.code import NEEDS_VECTOR_WRITES, Code
+from wavecast.analyze.sync.hazards.code import NEEDS_VECTOR_WRITES, HazardCode
 from wavecast.analyze.sync.hazards.traits import (
     COMPARE_EXEC,
     DIV_FMAS,
@@ -40,21 +40,16 @@ from wavecast.analyze.sync.hazards.traits import (
 from wavecast.analyze.sync.violation import Violation
 from wavecast.isa.program import Block
 from wavecast.isa.registers import EXEC, M0, VCC
-from wavecast.isa.targets import TARGET_SETS
-
-_ALL: Final = TARGET_SETS["gfx9"]
-_LATER: Final = TARGET_SETS["gfx940+"]
-_NEWEST: Final = TARGET_SETS["gfx950"]
 
 Hits = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class HazardRule:
     """`user` must come `states` wait states after `producer` wrote registers that `uses` gives.
 
     `producer` and `user` are trait flags; an instruction with a flag of `not_producer` or
-    `not_user` is exempt.
+    `not_user` is exempt. The rule holds on targets that have `hazard`.
     """
 
     why: str
@@ -62,7 +57,7 @@ class Rule:
     user: int
     uses: Callable[[Traits], int]
     states: int
-    targets: frozenset[str] = _ALL
+    hazard: str = "wait_states"
     not_producer: int = 0
     not_user: int = 0
 
@@ -84,31 +79,35 @@ def _exec(_: Traits) -> int:
 
 
 _RULES: Final = (
-    Rule("a memory instruction reads an SGPR a vector instruction wrote", VALU, VMEM, _scalars, 5),
-    Rule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _sources, 2),
-    Rule("DPP after a vector instruction wrote EXEC", VALU, DPP, _exec, 5),
-    Rule("v_div_fmas reads VCC a vector instruction wrote", VALU, DIV_FMAS, lambda _: VCC, 4),
-    Rule(
+    HazardRule("a memory instruction reads an SGPR a vector instruction wrote",
+        VALU, VMEM, _scalars, 5),
+    HazardRule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _sources, 2),
+    HazardRule("DPP after a vector instruction wrote EXEC", VALU, DPP, _exec, 5),
+    HazardRule("v_div_fmas reads VCC a vector instruction wrote", VALU, DIV_FMAS, lambda _: VCC, 4),
+    HazardRule(
         "a lane is selected by an SGPR a vector instruction wrote",
         VALU, LANE_READ | LANE_WRITE, lambda item: item.lane_select, 4,
     ),
-    Rule("M0 is read just after a scalar instruction wrote it",
+    HazardRule("M0 is read just after a scalar instruction wrote it",
          SALU, READS_M0_LATE, lambda _: M0, 1),
-    Rule("a matrix instruction after a vector instruction wrote EXEC",
+    HazardRule("a matrix instruction after a vector instruction wrote EXEC",
          VALU, MATRIX, _exec, 4, not_producer=MATRIX),
-    Rule("a matrix instruction reads a register a vector instruction wrote",
+    HazardRule("a matrix instruction reads a register a vector instruction wrote",
          VALU, MATRIX, _sources, 2, not_producer=MATRIX | DOT),
-    Rule("the result of a transcendental is read", TRANS, VALU, _sources, 1, _LATER,
-         not_user=TRANS),
-    Rule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1, _LATER),
-    Rule("a vector instruction reads an SGPR or VCC one wrote", VALU, VALU, _scalars, 2, _LATER),
-    Rule("a lane of a VGPR is read that a vector instruction wrote",
-         VALU, LANE_READ, _sources, 1, _LATER),
-    Rule("a lane is read or written after a vector instruction wrote EXEC",
-         VALU, LANE_READ | LANE_WRITE, _exec, 4, _LATER),
-    Rule("a permutation after v_cmpx", COMPARE_EXEC, PERMLANE, _exec, 4, _NEWEST),
-    Rule("a permutation reads a VGPR a vector instruction wrote",
-         VALU, PERMLANE, _sources, 2, _NEWEST),
+    HazardRule("the result of a transcendental is read", TRANS, VALU, _sources, 1,
+         "trans_forwarding", not_user=TRANS),
+    HazardRule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1,
+         "dst_sel_forwarding"),
+    HazardRule("a vector instruction reads an SGPR or VCC one wrote", VALU, VALU, _scalars, 2,
+         "vdec_co_exec"),
+    HazardRule("a lane of a VGPR is read that a vector instruction wrote",
+         VALU, LANE_READ, _sources, 1, "vdec_co_exec"),
+    HazardRule("a lane is read or written after a vector instruction wrote EXEC",
+         VALU, LANE_READ | LANE_WRITE, _exec, 4, "vdec_co_exec"),
+    HazardRule("a permutation after v_cmpx", COMPARE_EXEC, PERMLANE, _exec, 4,
+         "vcmpx_permlane"),
+    HazardRule("a permutation reads a VGPR a vector instruction wrote",
+         VALU, PERMLANE, _sources, 2, "permlane_vgpr"),
 )  # fmt: skip
 _USERS: Final = VALU | VMEM | DS | READS_M0_LATE
 _MODE_WINDOW: Final = 2
@@ -118,7 +117,7 @@ _STORE_STATES: Final = 2
 _AFTER_F64: Final = FMA64 | VMEM | DS
 
 
-def check(code: Code) -> Iterator[Violation]:
+def check(code: HazardCode) -> Iterator[Violation]:
     """Every hazard of a CDNA program, in program order, one per instruction."""
     checker = _Checker(code)
     after_f64 = _AFTER_F64 if code.has & F64_MATRIX else 0
@@ -136,7 +135,7 @@ def check(code: Code) -> Iterator[Violation]:
                 yield from _hardware_registers(code, index)
 
 
-def _matrix_reach(code: Code) -> list[int]:
+def _matrix_reach(code: HazardCode) -> list[int]:
     """Per block for how many wait states from its start a matrix instruction before it matters."""
     blocks, passed = code.program.blocks, code.passed
     last = [-1] * len(blocks)
@@ -161,9 +160,9 @@ def _missing(violation: Violation) -> int:
 
 
 class _Checker:
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: HazardCode) -> None:
         self.code = code
-        self.rules = [rule for rule in _RULES if code.target in rule.targets]
+        self.rules = [rule for rule in _RULES if rule.hazard in code.hazards]
         self.limits = {flags: self._limit(flags) for flags in set(code.flags)}
         self.entering = _matrix_reach(code) if code.has & MATRIX else [0] * len(code.starts)
         self.start = self.reach = 0
@@ -207,7 +206,7 @@ class _Checker:
         if code.has & F64_MATRIX:
             if item.flags & FMA64:
                 yield from self._f64_after_matrix(index)
-            if code.target == "gfx90a" and item.flags & (VMEM | DS):
+            if "f64_matrix_between" in code.hazards and item.flags & (VMEM | DS):
                 yield from self._f64_between(index, item)
 
     def _simple(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
@@ -233,7 +232,7 @@ class _Checker:
         createsVALUHazard; a buffer store with an SGPR offset reads in time)."""
         if not item.flags & VALU:
             return
-        needed = _STORE_STATES if self.code.target in _LATER else 1
+        needed = _STORE_STATES if "late_store_data" in self.code.hazards else 1
         for cause, states in hits:
             stored = self.code.traits[cause]
             registers = stored.data & item.writes
@@ -286,7 +285,7 @@ class _Checker:
                 return
 
     def _f64_between(self, index: int, item: Traits) -> Iterator[Violation]:
-        """gfx90a: with a double-precision matrix instruction between a vector instruction and a
+        """With a double-precision matrix instruction between a vector instruction and a
         memory instruction that reads its result, the hardware forgets to wait."""
         near = self.code.before(index, _F64_AFTER_MATRIX, VECTOR, self.code.written)
         between = [states for cause, states in near if self.code.flags[cause] & F64_MATRIX]
@@ -303,7 +302,7 @@ Dependences = tuple[tuple[int, int, str], ...]
 """Registers, wait states needed, and why."""
 
 
-def _of_matrix(code: Code, index: int, cause: int) -> Dependences:
+def _of_matrix(code: HazardCode, index: int, cause: int) -> Dependences:
     """How matrix instruction `index` depends on matrix instruction `cause`."""
     user, producer, target = code.decoded(index), code.decoded(cause), code.target
     result = producer.operands[0].bits
@@ -321,7 +320,7 @@ def _of_matrix(code: Code, index: int, cause: int) -> Dependences:
     )
 
 
-def _of_others(code: Code, index: int, cause: int) -> Dependences:
+def _of_others(code: HazardCode, index: int, cause: int) -> Dependences:
     """How another instruction `index` depends on matrix instruction `cause`."""
     item, producer, target = code.traits[index], code.decoded(cause), code.target
     result = producer.operands[0].bits
@@ -344,7 +343,7 @@ def _of_others(code: Code, index: int, cause: int) -> Dependences:
     )
 
 
-def _multiplied(code: Code, index: int) -> int:
+def _multiplied(code: HazardCode, index: int) -> int:
     """Source registers of a dot product but for its accumulator, the last operand."""
     bits = 0
     for operand in code.decoded(index).operands[1:3]:
@@ -352,7 +351,7 @@ def _multiplied(code: Code, index: int) -> int:
     return bits
 
 
-def _hardware_registers(code: Code, index: int) -> Iterator[Violation]:
+def _hardware_registers(code: HazardCode, index: int) -> Iterator[Violation]:
     """s_setreg and what reads or writes the same hardware register (LLVM checkSetRegHazards,
     checkGetRegHazards, checkRFEHazards)."""
     item = code.traits[index]

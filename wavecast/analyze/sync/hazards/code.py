@@ -22,6 +22,7 @@ from wavecast.analyze.sync.hazards.traits import (
     Traits,
 )
 from wavecast.analyze.sync.violation import Violation, listed
+from wavecast.arch import capabilities
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.program import Program
 from wavecast.isa.registers import M0, register_names
@@ -51,12 +52,13 @@ class Exposure:
         self.previous.append(last)
 
 
-class Code:
+class HazardCode:
     """Traits per instruction, and dense copies of what a walk looks at."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.target = isa_target(program.target)
+        self.hazards = frozenset(capabilities(self.target).hazards)
         known: dict[Decoded, Traits] = {}
         self.traits: list[Traits] = []
         for instruction in program.instructions:

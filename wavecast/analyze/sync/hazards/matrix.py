@@ -10,10 +10,10 @@ from functools import cache
 from typing import Final
 
 from wavecast.analyze.charges import matrix_formats
+from wavecast.arch import capabilities
 from wavecast.arch.cost import matrix_row
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Access
-from wavecast.isa.targets import TARGET_SETS
 
 WINDOW: Final = 20
 """No dependence on a matrix instruction needs more wait states than this."""
@@ -46,7 +46,11 @@ def on_xdl(decoded: Decoded, target: str) -> bool:
     shape = decoded.opcode.matrix
     if shape is None or shape.cd_type == "f64":
         return False
-    return not (target in TARGET_SETS["gfx940+"] and shape.a_type == "f32")
+    return not (_has(target, "fp32_matrix_apart") and shape.a_type == "f32")
+
+
+def _has(target: str, hazard: str) -> bool:
+    return hazard in capabilities(target).hazards
 
 
 def accumulator(decoded: Decoded) -> int:
@@ -72,15 +76,13 @@ def before_use(producer: Decoded, target: str, *, memory: bool) -> int:
     `memory`: the reader is a memory instruction, which reads double precision later.
     """
     count = passes(producer, target)
-    newest = target == "gfx950"
+    late = _has(target, "late_matrix_result")
     if is_f64(producer):
         if count == _SMALL_F64:
             return 9 if memory else 6
-        return 18 if memory else 19 if newest else 11
-    if target == "gfx90a":
-        return count + 3
+        return 18 if memory else 19 if late else 11
     if on_xdl(producer, target):
-        return count + 3 + (newest and count != _SHORT)
+        return count + 3 + (late and count != _SHORT)
     return count + 2
 
 
@@ -93,7 +95,7 @@ def before_overwrite(producer: Decoded, target: str) -> int:
 
 def before_accumulator_overwrite(reader: Decoded, target: str) -> int:
     """Until an instruction of another kind may write C, which is read late."""
-    if is_f64(reader) or (target in TARGET_SETS["gfx940+"] and not on_xdl(reader, target)):
+    if not on_xdl(reader, target):
         return 0
     return passes(reader, target) - 1
 
@@ -101,28 +103,23 @@ def before_accumulator_overwrite(reader: Decoded, target: str) -> int:
 def before_accumulate(producer: Decoded, user: Decoded, target: str) -> int:
     """Until a matrix instruction takes D as its C."""
     count = passes(producer, target)
-    later = target in TARGET_SETS["gfx940+"]
-    if not is_f64(user) and not later and is_f64(producer):
-        return 0
     if producer.operands[0].bits == accumulator(user):
         if is_f64(user) and is_f64(producer):
             both_small = count == _SMALL_F64 == passes(user, target)
             return 4 if both_small else 0
-        return 2 if later and count == _SHORT else 0
+        return 2 if _has(target, "late_matrix_accumulator") and count == _SHORT else 0
     return _before_overlapping(producer, user, count, target)
 
 
 def _before_overlapping(producer: Decoded, user: Decoded, count: int, target: str) -> int:
-    newest = target == "gfx950"
+    late = _has(target, "late_matrix_result")
     user_on_xdl = on_xdl(user, target)
     if is_f64(producer):
         if user_on_xdl:
             return 0
-        return 4 if count == _SMALL_F64 else 17 if newest else 9
-    if target == "gfx90a":
-        return count + is_f64(user)
+        return 4 if count == _SMALL_F64 else 17 if late else 9
     if not on_xdl(producer, target):
         return 0 if user_on_xdl else count
     if user_on_xdl:
-        return count + 1 + newest
-    return count + 1 + (newest and count != _SHORT)
+        return count + _has(target, "late_matrix_accumulator") + late
+    return count + 1 + (late and count != _SHORT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from wavecast.analyze.sync.hazards.code import Code
+from wavecast.analyze.sync.hazards.code import HazardCode
 from wavecast.analyze.sync.hazards.traits import (
     COMPARE_EXEC,
     DEALLOCATES,
@@ -24,31 +24,24 @@ from wavecast.analyze.sync.hazards.traits import (
     alu_wait,
 )
 from wavecast.analyze.sync.violation import Violation
-from wavecast.isa.targets import TARGET_SETS
-
-_TRANS_TARGETS: Final = TARGET_SETS["gfx1100"]
-"""RDNA 3.5 (gfx1150 on) interlocks it: LLVM AMDGPU.td, FeatureISAVersion11_0_Common."""
-_PERMUTE_TARGETS: Final = TARGET_SETS["gfx11"]
-_DEALLOCATE_TARGETS: Final = TARGET_SETS["gfx11-12.0"]
-_WMMA_TARGETS: Final = TARGET_SETS["gfx11-12.0"]
 
 _MOST_VALU: Final = 5
 _MOST_TRANS: Final = 1
 
 
-def check(code: Code) -> Iterator[Violation]:
+def check(code: HazardCode) -> Iterator[Violation]:
     """Every hazard of an RDNA program, kind by kind."""
-    if code.target in _TRANS_TARGETS and code.has & TRANS:
+    if "valu_trans_use" in code.hazards and code.has & TRANS:
         yield from _transcendentals(code)
-    if code.target in _WMMA_TARGETS and code.has & MATRIX:
+    if "wmma" in code.hazards and code.has & MATRIX:
         yield from _matrix(code)
-    if code.target in _PERMUTE_TARGETS and code.has & COMPARE_EXEC:
+    if "vcmpx_permlane" in code.hazards and code.has & COMPARE_EXEC:
         yield from _permutations(code)
-    if code.target in _DEALLOCATE_TARGETS and code.has & DEALLOCATES:
+    if "dealloc_vgprs_nop" in code.hazards and code.has & DEALLOCATES:
         yield from _deallocations(code)
 
 
-def _transcendentals(code: Code) -> Iterator[Violation]:
+def _transcendentals(code: HazardCode) -> Iterator[Violation]:
     """fixVALUTransUseHazard: the result of a transcendental read by a vector instruction with at
     most 5 vector and 1 transcendental instructions in between; memory instructions wait."""
     near = _near_transcendentals(code)
@@ -57,7 +50,7 @@ def _transcendentals(code: Code) -> Iterator[Violation]:
             yield from _transcendental_use(code, index)
 
 
-def _near_transcendentals(code: Code) -> list[bool]:
+def _near_transcendentals(code: HazardCode) -> list[bool]:
     """Whether a transcendental result may still be on its way, by instruction: a cheap filter.
 
     A forward data flow of how many more vector instructions it takes until none can be.
@@ -85,7 +78,7 @@ def _near_transcendentals(code: Code) -> list[bool]:
     return near
 
 
-def _transcendental_use(code: Code, index: int) -> Iterator[Violation]:
+def _transcendental_use(code: HazardCode, index: int) -> Iterator[Violation]:
     sources = code.traits[index].sources
     if not sources:
         return
@@ -118,14 +111,14 @@ def _transcendental_use(code: Code, index: int) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-def _matrix(code: Code) -> Iterator[Violation]:
+def _matrix(code: HazardCode) -> Iterator[Violation]:
     """fixWMMAHazards: A, B or the index of a matrix instruction is D of the one before, with no
     vector instruction in between. C is interlocked."""
     for index in code.with_flags(MATRIX):
         user = code.decoded(index)
         read = user.operands[1].bits | user.operands[2].bits
         shape = user.opcode.matrix
-        if code.target in TARGET_SETS["gfx12+"] and shape is not None and shape.sparse:
+        if shape is not None and shape.sparse:
             read |= user.operands[3].bits
         for cause in _last_vector(code, index, VALU):
             registers = code.flags[cause] & MATRIX and code.decoded(cause).operands[0].bits & read
@@ -137,7 +130,7 @@ def _matrix(code: Code) -> Iterator[Violation]:
                 break
 
 
-def _permutations(code: Code) -> Iterator[Violation]:
+def _permutations(code: HazardCode) -> Iterator[Violation]:
     """fixVcmpxPermlaneHazards: v_cmpx and a permutation of lanes with no vector instruction but
     v_nop in between."""
     for index in code.with_flags(PERMLANE):
@@ -150,7 +143,7 @@ def _permutations(code: Code) -> Iterator[Violation]:
                 break
 
 
-def _deallocations(code: Code) -> Iterator[Violation]:
+def _deallocations(code: HazardCode) -> Iterator[Violation]:
     """GCNSubtarget.h, requiresNopBeforeDeallocVGPRs: the message that frees the registers needs an
     s_nop just before it."""
     for index in code.with_flags(DEALLOCATES):
@@ -169,7 +162,7 @@ def _deallocations(code: Code) -> Iterator[Violation]:
                 break
 
 
-def _last_vector(code: Code, index: int, flags: int, but: int = 0) -> list[int]:
+def _last_vector(code: HazardCode, index: int, flags: int, but: int = 0) -> list[int]:
     """The last instructions with `flags` and none of `but` before `index`, one per path."""
     found: list[int] = []
 

@@ -11,15 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.analyze.sync.hazards.code import Code
+from wavecast.analyze.sync.hazards.code import HazardCode
 from wavecast.analyze.sync.hazards.traits import SALU, SMEM, VALU, VMEM, WAIT_ALU, alu_wait
 from wavecast.analyze.sync.violation import Violation
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Access, Control
 from wavecast.isa.registers import SGPRS, TTMP_BASE, TTMP_COUNT, VCC, span
-from wavecast.isa.targets import TARGET_SETS
-
-TARGETS: Final = TARGET_SETS["gfx1201"]
 
 _TRACKED_FILES: Final = SGPRS | span(TTMP_BASE, 0, TTMP_COUNT) | VCC
 # bound once: looking an enum member up costs ten times what comparing it does
@@ -46,7 +43,7 @@ class _Access:
     definitions: tuple[tuple[int, int], ...]
 
 
-def check(code: Code) -> Iterator[Violation]:
+def check(code: HazardCode) -> Iterator[Violation]:
     """Reads of scalar registers that may see the value before the last write."""
     if not code.has & VALU:
         return
@@ -62,7 +59,7 @@ def check(code: Code) -> Iterator[Violation]:
 
 
 class _Solver:
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: HazardCode) -> None:
         self.code = code
         known: dict[Decoded, _Access | None] = {}
         self.accesses: list[_Access | None] = []
@@ -214,7 +211,7 @@ def _first_pair(bits: int) -> int:
     return 3 << (first & ~1)
 
 
-def _violation(code: Code, index: int, late: int, state: _State) -> Violation:
+def _violation(code: HazardCode, index: int, late: int, state: _State) -> Violation:
     vector = "va_vcc" if late & VCC else "va_sdst"
     counter = "sa_sdst" if late & state[1] else vector
     flag = SALU if counter == "sa_sdst" else VALU
@@ -234,4 +231,4 @@ def _violation(code: Code, index: int, late: int, state: _State) -> Violation:
     )  # fmt: skip
 
 
-__all__ = ["TARGETS", "check"]
+__all__ = ["check"]

@@ -1,7 +1,4 @@
-"""What an instruction is to the hazard rules, worked out once per instruction text.
-
-Names are read here, from the opcode table's own rows, so that the rules need not look at them.
-"""
+"""What the hazard rules ask of an instruction, worked out once per instruction text."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from wavecast.isa.opcode import (
     Access,
     MemoryKind,
     Opcode,
+    OpcodeFlag,
     OperandKind,
     Role,
 )
@@ -58,20 +56,18 @@ _ALWAYS: Final = EXEC | M0
 _WIDE: Final = 8  # bytes
 _HWREG_NUMBER: Final = 0x3F
 _HWREG: Final = re.compile(r"(?:hwreg\()?\s*(?P<register>\w+)")
-_NAMES: Final = (
-    (re.compile(r"v_read(?:first)?lane_b32"), LANE_READ),
-    (re.compile(r"v_writelane_b32"), LANE_WRITE),
-    (re.compile(r"v_div_fmas_f(?:32|64)"), DIV_FMAS),
-    (re.compile(r"v_fmac?_f64"), FMA64),
-    (re.compile(r"v_permlane.*"), PERMLANE),
-    (re.compile(r"s_setreg_.*"), SETREG),
-    (re.compile(r"s_getreg_.*"), GETREG),
-    (re.compile(r"s_rfe_.*"), RETURN_FROM_TRAP),
-    (re.compile(r"s_movrel.*|s_sendmsg|s_sendmsghalt|s_ttracedata|ds_\w*_addtid_\w*"),
-     READS_M0_LATE),
-    (re.compile(r"s_wait_alu"), WAIT_ALU),
-)  # fmt: skip
-_PACKED_CONVERSION: Final = re.compile(r"v_cvt_scalef32_(?:sr_)?pk_fp4_\w+")
+_OF_TABLE: Final = {
+    OpcodeFlag.LANE_READ: LANE_READ,
+    OpcodeFlag.LANE_WRITE: LANE_WRITE,
+    OpcodeFlag.PERMLANE: PERMLANE,
+    OpcodeFlag.SETREG: SETREG,
+    OpcodeFlag.GETREG: GETREG,
+    OpcodeFlag.TRAP_RETURN: RETURN_FROM_TRAP,
+    OpcodeFlag.M0_HAZARD: READS_M0_LATE,
+    OpcodeFlag.WAIT_ALU: WAIT_ALU,
+    OpcodeFlag.PART_WRITE: PART_WRITE,
+}
+_FMA_FLOPS: Final = 2
 _SELECTING_FORMS: Final = frozenset({"VOP1", "VOP2", "VOP3"})
 
 
@@ -170,8 +166,10 @@ def _flags_of(row: Opcode) -> int:
             flags |= DOT
         if form == "VOPC":
             flags |= COMPARES
-        if _PACKED_CONVERSION.fullmatch(row.name):
-            flags |= PART_WRITE
+        if OpcodeFlag.DIVISION in row.flags:
+            flags |= DIV_FMAS if "vcc" in row.implicit_reads else 0
+        elif cost == "valu_f64" and row.flops == _FMA_FLOPS:
+            flags |= FMA64
     elif form in VECTOR_MEMORY_FORMS:
         flags |= VMEM
     elif form == "DS":
@@ -184,9 +182,8 @@ def _flags_of(row: Opcode) -> int:
         flags |= NOP
     if row.role is Role.MESSAGE:
         flags |= MESSAGE
-    for pattern, flag in _NAMES:
-        if pattern.fullmatch(row.name):
-            flags |= flag
+    for flag in row.flags:
+        flags |= _OF_TABLE.get(flag, 0)
     return flags
 
 
