@@ -7,7 +7,7 @@ from typing import Any
 
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.bench.diff.bisect import Found
-from wavecast.bench.diff.result import Delta, Diff, DiffLine, DiffRow, KernelDiff
+from wavecast.bench.diff.result import Delta, Diff, DiffLine, DiffRegion, DiffRow, KernelDiff
 from wavecast.documents import base
 from wavecast.documents.diff import (
     BisectDocument,
