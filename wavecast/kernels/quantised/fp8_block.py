@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu, tiles
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import FP8, Make
-from wavecast.kernels.operator import Operator, Sizes
-from wavecast.kernels.quantise.formats import FP8 as FORMATS
-from wavecast.kernels.quantise.formats import half_of, native, values_of
-from wavecast.kernels.quantised import held, parts
-from wavecast.kernels.quantised.held import halved_tile
-from wavecast.kernels.quantised.turned import TURN, turned
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels import gpu, tiles
+from wavecast.kernels.describe import (
+    Axes,
+    Demand,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    Sizes,
+    checks,
+    normal,
+    sizes,
+    uniform,
+)
+from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
+from wavecast.kernels.quantised import operands, parts
+from wavecast.kernels.quantised.operands import halved_tile
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
-from wavecast.model.bounds import Work
 
 _BLOCK: Final = 128
 """Elements of K, and columns of B, that share a scale."""
-_PART: Final = 3
-"""Where the workspace stands among the kernel's arguments."""
+TENSORS = Signature(
+    "a: [..., k] fp8",
+    "b: [n, k] =a",
+    "a_scale: [..., cdiv(k, 128)] float32",
+    "b_scale: [cdiv(n, 128), cdiv(k, 128)] float32",
+    returns=("out: [..., n]",),
+    leading="m",
+)
 
 
 @triton.jit
@@ -110,138 +122,94 @@ def matmul_fp8_block(
     scaled and added up in float32. The result [..., N] is of `out_dtype`: bfloat16, float16 or
     float32. Raises ArgumentError.
     """
-    _check(a, b, a_scale, b_scale, out_dtype)
+    given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    bound = TENSORS.check("matmul_fp8_block", given)
+    parts.check_output("matmul_fp8_block", out_dtype)
+    device, kind = gpu.launching(), FP8[a.dtype]
+    known = device.vendor == "amd" or "fnuz" not in kind
+    checks.require(known, "matmul_fp8_block", f"{kind} is no format of {device.id}")
+    out = TENSORS.empty(given, bound, out=out_dtype)
     n, k = b.shape
-    out = torch.empty((*a.shape[:-1], n), dtype=out_dtype, device=a.device)
     if not out.numel() or not k:
         return out.zero_()
-    flat = a.reshape(-1, k)
+    flat, b = adjacent(a.reshape(-1, k)), adjacent(b)
     m = flat.shape[0]
-    flat = adjacent(flat)
-    b = adjacent(b)
     scale = a_scale.reshape(m, -1)
-    device = gpu.launching()
-    kind = FORMATS[a.dtype]
     times = 1.0
-    early = held.early(m, device)
-    if early and scale.stride(0) != 1:
-        scale = turned(scale)
-    words = held.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
+    first = operands.recoded_first(m, device)
+    if first and scale.stride(0) != 1:
+        scale = operands.transposed(scale)
+    words = operands.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
     if words:
-        flat, b = held.words(flat), held.words(b)
+        flat, b = operands.words(flat), operands.words(b)
         times = 4.0
-    elif early:
-        flat, times_a = held.multiplied(flat, device)
-        b, times_b = held.multiplied(b, device)
+    elif first:
+        flat, times_a = operands.recoded(flat, device)
+        b, times_b = operands.recoded(b, device)
         times = times_a * times_b
-    format_ = "fp8" if words else parts.NAMES[flat.dtype]
     widened = flat.dtype == a.dtype and not native(kind, device)
-    arguments: list[Any] = [
-        *(flat, b, out, torch.empty(1, dtype=torch.float32, device=a.device)),
-        *(scale, b_scale, m, n, k, *(one.stride(0) * (4 if words else 1) for one in (flat, b))),
-        *(scale.stride(0), scale.stride(1), b_scale.stride(0), b_scale.stride(1)),
-    ]
-    taken: dict[str, Any] = {}
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: the workspace of these settings.
-        taken.update(settings)
-        number = settings["SPLIT_K"]
-        if number > 1:
-            arguments[_PART] = torch.empty((number, m, n), dtype=torch.float32, device=a.device)
-        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
-        return count, number
-
-    wide = checks.wide(flat, b, out)
-    launch(
-        matmul_fp8_block_kernel,
-        grid,
-        arguments,
+    problem = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "kind": kind,
+        "bytes": out.element_size(),
+        "wide": checks.wide(flat, b, out),
+        "format": "fp8" if words else parts.NAMES[flat.dtype],
+        "widened": widened,
+        "words": words,
+    }
+    unit = 4 if words else 1
+    parts.run(
         TILES,
-        {
-            "m": m,
-            "n": n,
-            "k": k,
-            "kind": kind,
-            "bytes": out.element_size(),
-            "wide": wide,
-            "format": format_,
-            "widened": widened,
-            "words": words,
-        },
+        problem,
+        out,
+        a=flat,
+        b=b,
+        a_scale=scale,
+        b_scale=b_scale,
+        a_row=flat.stride(0) * unit,
+        b_column=b.stride(0) * unit,
+        a_scale_row=scale.stride(0),
+        a_scale_step=scale.stride(1),
+        b_scale_column=b_scale.stride(0),
+        b_scale_step=b_scale.stride(1),
         K_EVEN=k % _BLOCK == 0,
-        KIND=kind,
         WIDEN=widened,
-        WORDS=words,
         TIMES=times,
-        WIDE=wide,
-        XCDS=tiles.xcds(device),
     )
-    if taken["SPLIT_K"] > 1:
-        parts.add_parts(arguments[_PART], out)
     return out
 
 
-def matmul_fp8_block_reference(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
-) -> torch.Tensor:
-    """Operands scaled, then multiplied, in float32 at least."""
-    kind = torch.promote_types(a_scale.dtype, torch.float32)
+def matmul_fp8_block_reference(a, b, a_scale, b_scale, out_dtype=torch.bfloat16):
+    dtype = torch.promote_types(a_scale.dtype, torch.float32)
     n, k = b.shape
-    each_a = a_scale.to(kind).repeat_interleave(_BLOCK, -1)[..., :k]
-    each_b = b_scale.to(kind).repeat_interleave(_BLOCK, 0)[:n]
+    each_a = a_scale.to(dtype).repeat_interleave(_BLOCK, -1)[..., :k]
+    each_b = b_scale.to(dtype).repeat_interleave(_BLOCK, 0)[:n]
     each_b = each_b.repeat_interleave(_BLOCK, 1)[:, :k]
-    total = (a.to(kind) * each_a) @ (b.to(kind) * each_b).T
-    wide = torch.float64 if kind == torch.float64 else out_dtype
-    return total.to(wide).contiguous()
+    y = (a.to(dtype) * each_a) @ (b.to(dtype) * each_b).T
+    return y.to(dtype if dtype == torch.float64 else out_dtype).contiguous()
 
 
-def _check(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
-    out_dtype: torch.dtype,
-) -> None:
-    name = "matmul_fp8_block"
-    checks.require(a.dim() > 0, name, "a is a scalar")
-    checks.dtype_in(name, "a", a, FP8)
-    checks.dtype_in(name, "b", b, (a.dtype,))
-    checks.dtype_in(name, "a_scale", a_scale, (torch.float32,))
-    checks.dtype_in(name, "b_scale", b_scale, (torch.float32,))
-    k = a.shape[-1]
-    checks.shape_is(name, "b", b, (-1, k))
-    across = triton.cdiv(k, _BLOCK)
-    checks.shape_is(name, "a_scale", a_scale, (*a.shape[:-1], across))
-    checks.shape_is(name, "b_scale", b_scale, (triton.cdiv(b.shape[0], _BLOCK), across))
-    known = ", ".join(str(one).removeprefix("torch.") for one in parts.OUTPUTS)
-    checks.require(out_dtype in parts.OUTPUTS, name, f"out_dtype is none of {known}")
-    checks.same_device(name, a=a, b=b, a_scale=a_scale, b_scale=b_scale)
-    device = gpu.launching()
-    known_there = device.target.startswith("gfx") or "fnuz" not in str(a.dtype)
-    checks.require(known_there, name, f"{FORMATS[a.dtype]} is no format of {device.id}")
-
-
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     # Every wave changes the codes of its operands: the fewer share a tile, the less work.
     words = problem["words"]
-    stages = (3,) if not device.target.startswith("gfx") else (2,)
-    if device.target == "gfx950":
-        stages = (2, 3)
+    stages = (2,) if device.vendor == "amd" else (3,)
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 128 if words else 256),
         "BLOCK_N": (16, 32, 64, 128) if problem["m"] <= 64 else (64, 128),
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4) if words else (1, 2, 4, 8),
-        "num_stages": stages,
+        "num_stages": (2, 3) if _stages_in_lds(device) else stages,
         "waves_per_eu": (0,),
-        "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
+        "matrix_instr_nonkdim": (16,) if device.wave_lanes == 64 else (0,),
     }
+
+
+def _stages_in_lds(device: Device) -> bool:
+    """Whether an AMD GPU loads steps to the LDS past registers, so that a third can be there."""
+    return device.vendor == "amd" and device.capabilities.direct_to_lds
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
@@ -250,97 +218,67 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     staged = (rows + columns) * _BLOCK * size * tiles.buffers(settings, device)
     if staged > device.limits().lds_max_per_workgroup:
         return False
-    # A third step lies in the LDS unless fewer workgroups then share a compute unit: large tiles
+    # A third step is in the LDS unless fewer workgroups then share a compute unit: large tiles
     # have one to themselves anyhow, and small ones room, but for what they widen.
     two = 64 < rows < 256 or problem["widened"]
-    if device.target == "gfx950" and (stages == 3) == two:
+    if _stages_in_lds(device) and (stages == 3) == two:
         return False
-    if not parts.shared_out(settings, device, rows, columns, 2):
+    if not parts.fits_lanes(settings, device, rows, columns, 2):
         return False
     return parts.splits_fit(problem, settings["SPLIT_K"], _BLOCK)
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     if problem["m"] <= parts.SKINNY:
-        return parts.skinny(problem, settings, device, problem["n"] * problem["k"], 1.0)
-    return estimates.tile(
-        device,
-        settings,
-        m=problem["m"],
-        n=problem["n"],
-        k=problem["k"],
-        dtype="bf16" if problem["widened"] else problem["format"],
-        weight="fp8" if problem["widened"] else "",
-        rows=rows,
-        columns=columns,
-        depth=_BLOCK,
-        splits=settings["SPLIT_K"],
-        scaling="block",
-    )
+        return parts.skinny(problem, settings, problem["n"] * problem["k"], 1.0)
+    widened = problem["widened"]
+    dtype, weight = ("bf16", "fp8") if widened else (problem["format"], "")
+    return parts.tiled(problem, settings, dtype, _BLOCK, weight=weight, scaling="block")
 
 
-TILES = Space(
-    kernel="matmul_fp8_block_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",)
+TILES = KernelSpec(
+    function=matmul_fp8_block_kernel,
+    grid=parts.grid,
+    workspaces=parts.workspaces,
+    axes=_axes,
+    fits=_fits,
+    demand=_demand,
+    rounded=("m",),
 )
 
 
-def _inputs(
-    make: Make, m: int, n: int, k: int, dtype: str, out: str = "bfloat16"
-) -> dict[str, Any]:
-    across = triton.cdiv(k, _BLOCK)
-    return {
-        "a": make.normal((m, k), dtype, 8.0),
-        "b": make.normal((n, k), dtype, 8.0),
-        "a_scale": make.uniform((across, m), "float32", 0.01, 0.1).T,
-        "b_scale": make.uniform((triton.cdiv(n, _BLOCK), across), "float32", 0.01, 0.1),
-        "out_dtype": make.dtype(out),
-    }
-
-
-def _work(m: int, n: int, k: int, dtype: str, out: str = "bfloat16") -> Work:
-    across = triton.cdiv(k, _BLOCK)
-    scales = 4.0 * across * (m + triton.cdiv(n, _BLOCK))
-    written = m * n * getattr(torch, out).itemsize
-    return Work({"fp8": 2.0 * m * n * k}, (m + n) * k + scales, written, "formula", "formula")
-
-
 def _cases(dtype: str) -> tuple[Sizes, ...]:
-    return (
-        {"m": 5, "n": 33, "k": 300, "dtype": dtype},
-        {"m": 70, "n": 200, "k": 384, "dtype": dtype, "out": "float32"},
-        {"m": 1, "n": 150, "k": 1024, "dtype": dtype},
-    )
+    rows = ((5, 33, 300, dtype), (70, 200, 384, dtype, "float32"), (1, 150, 1024, dtype))
+    return sizes("m n k dtype out", *rows)
 
 
 _DEEPSEEK = ((4096, 7168), (7168, 2048), (2112, 7168), (24576, 1536), (7168, 16384))
+_ROWS = (1, 64, 1024, 4096)
 
-OPERATORS = (
-    Operator(
-        name="matmul_fp8_block",
-        summary="fp8 product with scales per 1x128 of A and 128x128 of B",
-        call=matmul_fp8_block,
-        reference=matmul_fp8_block_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_cases("float8_e4m3fn"),
-        thorough=(
-            *_cases("float8_e4m3fnuz"),
-            *_cases("float8_e5m2")[1:],
-            *_cases("float8_e5m2fnuz")[1:2],
-            {"m": 130, "n": 260, "k": 256, "dtype": "float8_e4m3fn", "out": "float16"},
-        ),
-        shapes=(
-            *(
-                {"m": m, "n": n, "k": k, "dtype": "float8_e4m3fn"}
-                for n, k in _DEEPSEEK
-                for m in (1, 64, 1024, 4096)
-            ),
-            *(
-                {"m": m, "n": 4096, "k": 7168, "dtype": "float8_e4m3fnuz"}
-                for m in (1, 64, 1024, 4096)
-            ),
-        ),
-        spaces=(TILES, parts.ADD, held.RECODE, TURN),
+OPERATOR = Operator(
+    summary="fp8 product with scales per 1x128 of A and 128x128 of B",
+    call=matmul_fp8_block,
+    reference=matmul_fp8_block_reference,
+    tensors=TENSORS,
+    inputs=parts.output_inputs(
+        TENSORS,
+        a=normal(8.0),
+        b=normal(8.0),
+        a_scale=lambda make, shape, dtype, _: make.uniform(shape[::-1], dtype, 0.01, 0.1).T,
+        b_scale=uniform(0.01, 0.1),
     ),
+    work=parts.output_work(TENSORS, lambda m, n, k, **_: {"fp8": 2.0 * m * n * k}),
+    cases=_cases("float8_e4m3fn"),
+    thorough=(
+        *_cases("float8_e4m3fnuz"),
+        *_cases("float8_e5m2")[1:],
+        *_cases("float8_e5m2fnuz")[1:2],
+        *sizes("m n k dtype out", (130, 260, 256, "float8_e4m3fn", "float16")),
+    ),
+    shapes=sizes(
+        "m n k dtype",
+        *((m, n, k, "float8_e4m3fn") for n, k in _DEEPSEEK for m in _ROWS),
+        *((m, 4096, 7168, "float8_e4m3fnuz") for m in _ROWS),
+    ),
+    kernels=(TILES, parts.ADD, operands.RECODE, operands.TRANSPOSE),
 )

@@ -73,6 +73,3 @@ def packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
     if not even:
         weight = weight.clone(memory_format=torch.contiguous_format)
     return 4, weight.view(torch.int16)
-
-
-__all__ = ["differences", "packed", "product_of_codes"]
