@@ -56,14 +56,14 @@ def matmul_fp8_block_kernel(
     of four e4m3fn codes (WORDS), which become those of half the value in e4m3fnuz."""
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = tl.minimum(columns, N - 1)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_rows = tl.minimum(offs_m, M - 1)
+    b_columns = tl.minimum(offs_n, N - 1)
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
+        a_rows, b_columns = a_rows.to(tl.int64), b_columns.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
     steps = tl.cdiv(K, 128)
     if SPLIT_K > 1:
         first = tl.program_id(1) * steps // SPLIT_K
@@ -73,38 +73,38 @@ def matmul_fp8_block_kernel(
         last = steps
     tl.assume(last > first)  # so the product of the last step is not behind a branch
     UNIT: tl.constexpr = 4 if WORDS else 1  # pyright: ignore[reportAssignmentType]
-    place = tl.arange(0, 128 // UNIT)
-    from_a = a_ptr + row[:, None] * (a_row // UNIT) + place[None, :]
+    offs_k = tl.arange(0, 128 // UNIT)
+    a_ptrs = a_ptr + a_rows[:, None] * (a_row // UNIT) + offs_k[None, :]
     if WORDS:
-        from_b = b_ptr + column[:, None] * (b_column // UNIT) + place[None, :]
+        b_ptrs = b_ptr + b_columns[:, None] * (b_column // UNIT) + offs_k[None, :]
     else:
-        from_b = b_ptr + column[None, :] * b_column + place[:, None]
-    from_a_scale = a_scale_ptr + row * a_scale_row
-    from_b_scale = b_scale_ptr + (tile_column * BLOCK_N // 128) * b_scale_column
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        b_ptrs = b_ptr + b_columns[None, :] * b_column + offs_k[:, None]
+    a_scale_ptrs = a_scale_ptr + a_rows * a_scale_row
+    b_scale_ptrs = b_scale_ptr + (pid_n * BLOCK_N // 128) * b_scale_column
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
         if K_EVEN:
-            a = tl.load(from_a + step * (128 // UNIT))
-            b = tl.load(from_b + step * (128 // UNIT))
+            a = tl.load(a_ptrs + step * (128 // UNIT))
+            b = tl.load(b_ptrs + step * (128 // UNIT))
         else:
-            left = place < K - step * 128
-            a = tl.load(from_a + step * 128, mask=left[None, :], other=0.0)
-            b = tl.load(from_b + step * 128, mask=left[:, None], other=0.0)
-        scale = tl.load(from_a_scale + step * a_scale_step)
-        scale = scale * (tl.load(from_b_scale + step * b_scale_step) * TIMES)
+            k_mask = offs_k < K - step * 128
+            a = tl.load(a_ptrs + step * 128, mask=k_mask[None, :], other=0.0)
+            b = tl.load(b_ptrs + step * 128, mask=k_mask[:, None], other=0.0)
+        scale = tl.load(a_scale_ptrs + step * a_scale_step)
+        scale = scale * (tl.load(b_scale_ptrs + step * b_scale_step) * TIMES)
         if WORDS:
             a = halved_tile(a, BLOCK_M)
             b = tl.trans(halved_tile(b, BLOCK_N))
         elif WIDEN:
             a = half_of(values_of(a.to(tl.uint8, bitcast=True), KIND))
             b = half_of(values_of(b.to(tl.uint8, bitcast=True), KIND))
-        total += tl.dot(a, b, out_dtype=tl.float32) * scale[:, None]
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+        acc += tl.dot(a, b, out_dtype=tl.float32) * scale[:, None]
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
     if SPLIT_K > 1:
-        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+        tl.store(part_ptr + tl.program_id(1) * M * N + offs, acc, mask=mask)
     else:
-        store_tile(out_ptr, at, total, inside)
+        store_tile(out_ptr, offs, acc, mask)
 
 
 def matmul_fp8_block(

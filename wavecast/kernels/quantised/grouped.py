@@ -61,49 +61,49 @@ def grouped_matmul_kernel(
     after the last writes zeros to rows beyond the last group."""
     down = tl.cdiv(M, BLOCK_M) + groups
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    listed = tl.arange(0, LISTED)
-    starts = tl.load(offsets_ptr + listed, mask=listed < groups, other=0).to(tl.int32)
-    ends = tl.load(offsets_ptr + listed + 1, mask=listed < groups, other=0).to(tl.int32)
-    heights = (ends - starts + BLOCK_M - 1) // BLOCK_M
-    behind = tl.cumsum(heights, 0)
-    group = tl.sum((behind <= tile_row).to(tl.int32), 0)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    ids = tl.arange(0, LISTED)
+    starts = tl.load(offsets_ptr + ids, mask=ids < groups, other=0).to(tl.int32)
+    ends = tl.load(offsets_ptr + ids + 1, mask=ids < groups, other=0).to(tl.int32)
+    tiles_per_group = (ends - starts + BLOCK_M - 1) // BLOCK_M
+    tiles_through = tl.cumsum(tiles_per_group, 0)
+    group = tl.sum((tiles_through <= pid_m).to(tl.int32), 0)
     group = tl.minimum(group, groups)
-    before = tl.sum(tl.where(listed < group, heights, 0), 0)
-    own = group < groups
+    first_tile = tl.sum(tl.where(ids < group, tiles_per_group, 0), 0)
+    in_group = group < groups
     start = tl.load(offsets_ptr + group).to(tl.int32)
-    end = tl.load(offsets_ptr + group + 1, mask=own, other=0).to(tl.int32)
-    end = tl.where(own, end, M)
-    first = start + (tile_row - before) * BLOCK_M
+    end = tl.load(offsets_ptr + group + 1, mask=in_group, other=0).to(tl.int32)
+    end = tl.where(in_group, end, M)
+    first = start + (pid_m - first_tile) * BLOCK_M
     if first >= end:
         return
-    rows = first + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = columns if N_EVEN else tl.minimum(columns, N - 1)
+    offs_m = first + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_rows = tl.minimum(offs_m, M - 1)
+    b_columns = offs_n if N_EVEN else tl.minimum(offs_n, N - 1)
     matrix = tl.minimum(group, groups - 1)
     if WIDE:
-        row, column, matrix = row.to(tl.int64), column.to(tl.int64), matrix.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    place = tl.arange(0, BLOCK_K)
-    from_a = a_ptr + row[:, None] * a_row + place[None, :]
-    from_b = b_ptr + matrix * b_group + place[:, None] * b_step + column[None, :] * b_column
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        a_rows, b_columns, matrix = a_rows.to(tl.int64), b_columns.to(tl.int64), matrix.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+    offs_k = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + a_rows[:, None] * a_row + offs_k[None, :]
+    b_ptrs = b_ptr + matrix * b_group + offs_k[:, None] * b_step + b_columns[None, :] * b_column
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
         if K_EVEN:
-            a = tl.load(from_a)
-            b = tl.load(from_b)
+            a = tl.load(a_ptrs)
+            b = tl.load(b_ptrs)
         else:
-            left = place < K - step * BLOCK_K
-            a = tl.load(from_a, mask=left[None, :], other=0.0)
-            b = tl.load(from_b, mask=left[:, None], other=0.0)
-        total = tl.dot(a, b, total, out_dtype=tl.float32)
-        from_a += BLOCK_K
-        from_b += BLOCK_K * b_step
-    total = tl.where(own, total, 0.0)
-    inside = (rows < end)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
-    store_tile(out_ptr, at, total, inside)
+            k_mask = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=k_mask[None, :], other=0.0)
+            b = tl.load(b_ptrs, mask=k_mask[:, None], other=0.0)
+        acc = tl.dot(a, b, acc, out_dtype=tl.float32)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K * b_step
+    acc = tl.where(in_group, acc, 0.0)
+    mask = (offs_m < end)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
+    store_tile(out_ptr, offs, acc, mask)
 
 
 @triton.jit
@@ -115,35 +115,35 @@ def grouped_outer_kernel(
     """out[g] [M, N] is a[g].T @ b[g], with a [rows, M] and b [rows, N] of the group's rows."""
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
     group = tl.program_id(1)
     start = tl.load(offsets_ptr + group).to(tl.int32)
     end = tl.load(offsets_ptr + group + 1).to(tl.int32)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    place = tl.arange(0, BLOCK_K)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K)
     if WIDE:
         group = group.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-        place = place.to(tl.int64)
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+        offs_k = offs_k.to(tl.int64)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(start, end, BLOCK_K):
-        at = step + place
-        held = at < end
+        offs = step + offs_k
+        k_mask = offs < end
         a = tl.load(
-            a_ptr + rows[:, None] + at[None, :] * a_row,
-            mask=(rows < M)[:, None] & held[None, :],
+            a_ptr + offs_m[:, None] + offs[None, :] * a_row,
+            mask=(offs_m < M)[:, None] & k_mask[None, :],
             other=0.0,
         )
         b = tl.load(
-            b_ptr + at[:, None] * b_row + columns[None, :],
-            mask=held[:, None] & (columns < N)[None, :],
+            b_ptr + offs[:, None] * b_row + offs_n[None, :],
+            mask=k_mask[:, None] & (offs_n < N)[None, :],
             other=0.0,
         )
-        total = tl.dot(a, b, total, out_dtype=tl.float32)
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
-    store_tile(out_ptr + group * M * N, at, total, inside)
+        acc = tl.dot(a, b, acc, out_dtype=tl.float32)
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
+    store_tile(out_ptr + group * M * N, offs, acc, mask)
 
 
 def grouped_matmul(

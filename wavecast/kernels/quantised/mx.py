@@ -52,24 +52,23 @@ TENSORS = Signature(
 def matmul_mx_kernel(
     a_ptr, b_ptr, out_ptr, part_ptr, a_scale_ptr, b_scale_ptr, M, N, K, a_row, b_row,
     a_scale_row, a_scale_step, b_scale_row, b_scale_step,
-    A_KIND: tl.constexpr, B_KIND: tl.constexpr, NATIVE: tl.constexpr, TURNED: tl.constexpr,
-    K_EVEN: tl.constexpr,
-    WIDE: tl.constexpr, XCDS: tl.constexpr,
+    A_FORMAT: tl.constexpr, B_FORMAT: tl.constexpr, NATIVE: tl.constexpr,
+    TRANSPOSED_SCALES: tl.constexpr, K_EVEN: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
-    `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; of kind `bf16` they have no scales. With
-    TURNED scales lie along the rows, padded to whole tiles."""
-    A_PACKED: tl.constexpr = 2 if A_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
-    B_PACKED: tl.constexpr = 2 if B_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
+    `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; in format `bf16` they have no scales.
+    With TRANSPOSED_SCALES scales lie along the rows, padded to whole tiles."""
+    A_PACKED: tl.constexpr = 2 if A_FORMAT == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
+    B_PACKED: tl.constexpr = 2 if B_FORMAT == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = tl.minimum(columns, N - 1)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_rows = tl.minimum(offs_m, M - 1)
+    b_columns = tl.minimum(offs_n, N - 1)
     steps = tl.cdiv(K, BLOCK_K)
     if SPLIT_K > 1:
         first = tl.program_id(1) * steps // SPLIT_K
@@ -79,54 +78,58 @@ def matmul_mx_kernel(
         last = steps
     tl.assume(last > first)  # so the product of the last step is not behind a branch
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    a_place = tl.arange(0, BLOCK_K // A_PACKED)
-    b_place = tl.arange(0, BLOCK_K // B_PACKED)
-    block = tl.arange(0, BLOCK_K // 32)
-    if TURNED:
-        a_scale_rows, b_scale_rows = rows, columns
+        a_rows, b_columns = a_rows.to(tl.int64), b_columns.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+    a_offs_k = tl.arange(0, BLOCK_K // A_PACKED)
+    b_offs_k = tl.arange(0, BLOCK_K // B_PACKED)
+    blocks = tl.arange(0, BLOCK_K // 32)
+    if TRANSPOSED_SCALES:
+        a_scale_rows, b_scale_rows = offs_m, offs_n
     else:
-        a_scale_rows, b_scale_rows = row * a_scale_row, column * b_scale_row
-    from_a = a_ptr + row[:, None] * a_row + a_place[None, :]
-    from_b = b_ptr + column[:, None] * b_row + b_place[None, :]
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        a_scale_rows, b_scale_rows = a_rows * a_scale_row, b_columns * b_scale_row
+    a_ptrs = a_ptr + a_rows[:, None] * a_row + a_offs_k[None, :]
+    b_ptrs = b_ptr + b_columns[:, None] * b_row + b_offs_k[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
         start = step * BLOCK_K
         if K_EVEN:
-            a = tl.load(from_a + start // A_PACKED)
-            b = tl.load(from_b + start // B_PACKED)
+            a = tl.load(a_ptrs + start // A_PACKED)
+            b = tl.load(b_ptrs + start // B_PACKED)
         else:
-            a_held = (start + a_place * A_PACKED < K)[None, :]
-            b_held = (start + b_place * B_PACKED < K)[None, :]
-            a = tl.load(from_a + start // A_PACKED, mask=a_held, other=0 if A_PACKED == 2 else 0.0)
-            b = tl.load(from_b + start // B_PACKED, mask=b_held, other=0 if B_PACKED == 2 else 0.0)
-        if A_KIND != "bf16":
-            at = a_scale_rows[:, None] + (start // 32 + block[None, :]) * a_scale_step
+            a_mask = (start + a_offs_k * A_PACKED < K)[None, :]
+            b_mask = (start + b_offs_k * B_PACKED < K)[None, :]
+            a = tl.load(a_ptrs + start // A_PACKED, mask=a_mask, other=0 if A_PACKED == 2 else 0.0)
+            b = tl.load(b_ptrs + start // B_PACKED, mask=b_mask, other=0 if B_PACKED == 2 else 0.0)
+        if A_FORMAT != "bf16":
+            offs = a_scale_rows[:, None] + (start // 32 + blocks[None, :]) * a_scale_step
             if K_EVEN:
-                a_scale = tl.load(a_scale_ptr + at)
+                a_scale = tl.load(a_scale_ptr + offs)
             else:
-                a_scale = tl.load(a_scale_ptr + at, mask=(start + block * 32 < K)[None, :], other=0)
-        if B_KIND != "bf16":
-            at = b_scale_rows[:, None] + (start // 32 + block[None, :]) * b_scale_step
+                a_scale = tl.load(
+                    a_scale_ptr + offs, mask=(start + blocks * 32 < K)[None, :], other=0
+                )
+        if B_FORMAT != "bf16":
+            offs = b_scale_rows[:, None] + (start // 32 + blocks[None, :]) * b_scale_step
             if K_EVEN:
-                b_scale = tl.load(b_scale_ptr + at)
+                b_scale = tl.load(b_scale_ptr + offs)
             else:
-                b_scale = tl.load(b_scale_ptr + at, mask=(start + block * 32 < K)[None, :], other=0)
+                b_scale = tl.load(
+                    b_scale_ptr + offs, mask=(start + blocks * 32 < K)[None, :], other=0
+                )
         if NATIVE:
-            total = tl.dot_scaled(a, a_scale, A_KIND, b.T, b_scale, B_KIND, total)  # pyright: ignore[reportPossiblyUnboundVariable]
+            acc = tl.dot_scaled(a, a_scale, A_FORMAT, b.T, b_scale, B_FORMAT, acc)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
-            if A_KIND != "bf16":
-                a = widened_mx(a, a_scale, A_KIND, BLOCK_M, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
-            if B_KIND != "bf16":
-                b = widened_mx(b, b_scale, B_KIND, BLOCK_N, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
-            total = tl.dot(a, b.T, total, out_dtype=tl.float32)
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+            if A_FORMAT != "bf16":
+                a = widened_mx(a, a_scale, A_FORMAT, BLOCK_M, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
+            if B_FORMAT != "bf16":
+                b = widened_mx(b, b_scale, B_FORMAT, BLOCK_N, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
+            acc = tl.dot(a, b.T, acc, out_dtype=tl.float32)
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
     if SPLIT_K > 1:
-        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+        tl.store(part_ptr + tl.program_id(1) * M * N + offs, acc, mask=mask)
     else:
-        store_tile(out_ptr, at, total, inside)
+        store_tile(out_ptr, offs, acc, mask)
 
 
 def matmul_mx(
@@ -191,9 +194,9 @@ def matmul_mx(
         a_scale_step=a_scale.stride(1),
         b_scale_row=b_scale.stride(0),
         b_scale_step=b_scale.stride(1),
-        A_KIND=a_format,
-        B_KIND=b_format,
-        TURNED=transposed,
+        A_FORMAT=a_format,
+        B_FORMAT=b_format,
+        TRANSPOSED_SCALES=transposed,
         K_EVEN=k % 512 == 0,
     )
     return out

@@ -57,18 +57,18 @@ def recode_kernel(
 ):  # fmt: skip
     """Other codes for fp8 values: bfloat16, or with HALVED e4m3fnuz for e4m3fn, where only -0 and
     NaN have other codes."""
-    first = tl.program_id(0)
+    pid = tl.program_id(0)
     if WIDE:
-        first = first.to(tl.int64)
-    at = first * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    code = tl.load(from_ptr + at, mask=inside, other=0)
+        pid = pid.to(tl.int64)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < count
+    code = tl.load(from_ptr + offs, mask=mask, other=0)
     if HALVED:
         size = code & 0x7F
         code = tl.where(size == 0, 0, code)
-        tl.store(to_ptr + at, tl.where(size == 0x7F, 0x80, code).to(tl.uint8), mask=inside)
+        tl.store(to_ptr + offs, tl.where(size == 0x7F, 0x80, code).to(tl.uint8), mask=mask)
     else:
-        tl.store(to_ptr + at, half_of(values_of(code, KIND)), mask=inside)
+        tl.store(to_ptr + offs, half_of(values_of(code, KIND)), mask=mask)
 
 
 @triton.jit
@@ -77,16 +77,16 @@ def turn_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """to[column, row] = from[row, column], 0 beyond the rows up to `pitch`."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = (row < rows)[:, None] & (column < columns)[None, :]
+    offs_m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    offs_n = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    mask = (offs_m < rows)[:, None] & (offs_n < columns)[None, :]
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
     tile = tl.load(
-        from_ptr + row[:, None] * row_step + column[None, :] * column_step, mask=inside, other=0
+        from_ptr + offs_m[:, None] * row_step + offs_n[None, :] * column_step, mask=mask, other=0
     )
-    held = (row < pitch)[:, None] & (column < columns)[None, :]
-    tl.store(to_ptr + column[None, :] * pitch + row[:, None], tile, mask=held)
+    out_mask = (offs_m < pitch)[:, None] & (offs_n < columns)[None, :]
+    tl.store(to_ptr + offs_n[None, :] * pitch + offs_m[:, None], tile, mask=out_mask)
 
 
 def widened_in_tiles(rows: int, device: Device) -> bool:

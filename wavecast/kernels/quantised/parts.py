@@ -45,12 +45,12 @@ SKINNY: Final = 64
 @triton.jit
 def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.constexpr):
     """Adds up the parts of a result in their order."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    total = tl.load(part_ptr + at, mask=inside, other=0.0)
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < count
+    acc = tl.load(part_ptr + offs, mask=mask, other=0.0)
     for part in tl.static_range(1, PARTS):  # pyright: ignore[reportGeneralTypeIssues]
-        total += tl.load(part_ptr + part * count + at, mask=inside, other=0.0)
-    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+        acc += tl.load(part_ptr + part * count + offs, mask=mask, other=0.0)
+    tl.store(out_ptr + offs, acc.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 def run(spec: KernelSpec, problem: Problem, out: torch.Tensor, **arguments: Any) -> None:

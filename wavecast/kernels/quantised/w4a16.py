@@ -56,14 +56,14 @@ def matmul_w4a16_kernel(
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
     `part_ptr` [SPLIT_K, M, N]. A step is GROUPS groups of weights, which come as
     integers of PACKED codes (`int4`)."""
-    FEW: tl.constexpr = GROUP_K // PACKED  # pyright: ignore[reportAssignmentType]
+    INTEGERS: tl.constexpr = GROUP_K // PACKED  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = columns if N_EVEN else tl.minimum(columns, N - 1)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    x_rows = tl.minimum(offs_m, M - 1)
+    w_columns = offs_n if N_EVEN else tl.minimum(offs_n, N - 1)
     steps = K // (GROUP_K * GROUPS)
     if SPLIT_K > 1:
         first = tl.program_id(1) * steps // SPLIT_K
@@ -73,29 +73,29 @@ def matmul_w4a16_kernel(
         last = steps
     tl.assume(last > first)  # so no product of the last step is behind a branch
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    from_x = x_ptr + row[:, None] * x_row + tl.arange(0, GROUP_K)[None, :]
-    from_w = w_ptr + column[None, :] * w_row + tl.arange(0, FEW)[:, None]
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        x_rows, w_columns = x_rows.to(tl.int64), w_columns.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+    x_ptrs = x_ptr + x_rows[:, None] * x_row + tl.arange(0, GROUP_K)[None, :]
+    w_ptrs = w_ptr + w_columns[None, :] * w_row + tl.arange(0, INTEGERS)[:, None]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
-        for within in tl.static_range(GROUPS):
-            group = step * GROUPS + within
-            x = tl.load(from_x + group * GROUP_K)
-            codes = tl.load(from_w + group * FEW)
-            scale = tl.load(scale_ptr + group * N + column).to(tl.float32)
+        for i in tl.static_range(GROUPS):
+            group = step * GROUPS + i
+            x = tl.load(x_ptrs + group * GROUP_K)
+            codes = tl.load(w_ptrs + group * INTEGERS)
+            scale = tl.load(scale_ptr + group * N + w_columns).to(tl.float32)
             if zero_ptr is not None:
-                zero = tl.load(zero_ptr + group * N + column).to(tl.float32)
+                zero = tl.load(zero_ptr + group * N + w_columns).to(tl.float32)
             else:
                 zero = tl.full((BLOCK_N,), 8.0, tl.float32)
             product = product_of_codes(x, codes, zero, PACKED)
-            total += product * scale[None, :]
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+            acc += product * scale[None, :]
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
     if SPLIT_K > 1:
-        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+        tl.store(part_ptr + tl.program_id(1) * M * N + offs, acc, mask=mask)
     else:
-        store_tile(out_ptr, at, total, inside)
+        store_tile(out_ptr, offs, acc, mask)
 
 
 def matmul_w4a16(
