@@ -14,6 +14,7 @@ from wavecast.kernels.conv.combine import combine
 from wavecast.kernels.conv.geometry import Geometry, by_axis, empty, formatted, is_last, strides
 from wavecast.kernels.conv.implicit_kernel import convolution_kernel
 from wavecast.kernels.conv.layout import channels_first, channels_last, in_rows
+from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.model.ranking import ImplicitProduct
 
@@ -62,7 +63,7 @@ def product(
         "taps": math.prod(seen) if transposed else math.prod(g.taps[: 2 if merged else 3]),
         "groups": g.groups,
         "phases": phases,
-        "dtype": tiling.DTYPES[x.dtype],
+        "dtype": short_name(x.dtype),
         **g.described,
         "dims": g.dims,
         "padded": transposed or any(pads),

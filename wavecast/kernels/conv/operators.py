@@ -10,8 +10,16 @@ import torch
 
 from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout, weights
 from wavecast.kernels.conv.geometry import Geometry, geometry
-from wavecast.kernels.conv.tiling import DTYPES
-from wavecast.kernels.describe import Batch, Make, Operator, Sizes, Tolerance, Work, derivative
+from wavecast.kernels.describe import (
+    Batch,
+    Make,
+    Operator,
+    Sizes,
+    Tolerance,
+    Work,
+    derivative,
+    short_name,
+)
 
 
 def _numbers(text: str) -> list[int]:
@@ -84,7 +92,7 @@ def _work(result: str) -> Callable[..., Work]:
         bias = g.filters if sizes.get("bias", result == "weight") else 0
         written = {"y": y, "x": x, "weight": w + bias}[result]
         products = 2.0 * y * (g.channels // g.groups) * math.prod(g.taps)
-        rate = "vector_fp32" if g.depthwise else DTYPES[dtype]
+        rate = "vector_fp32" if g.depthwise else short_name(dtype)
         read = x + y + w + (0 if result == "x" else bias) - written
         size = dtype.itemsize
         return Work({rate: products}, read * size, written * size, "formula", "formula")

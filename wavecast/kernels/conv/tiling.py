@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import torch
 import triton
 
+from wavecast import dtypes
 from wavecast.arch import Device
 from wavecast.errors import MissingFact
 from wavecast.kernels.conv import combine
@@ -17,19 +16,13 @@ from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.model.coefficients import coefficient
 from wavecast.model.ranking.convolution import FAMILY, staged_bytes
 
-DTYPES: Mapping[torch.dtype, str] = {
-    torch.float32: "fp32",
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-}
-"""Dtypes of convolutions as the model names them."""
 _SMALL_LDS = 1 << 16
 _SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def element_size(problem: Problem) -> int:
     """Bytes of an element."""
-    return 4 if problem["dtype"] == "fp32" else 2
+    return int(dtypes.lookup(problem["dtype"]).bytes)
 
 
 def axes(rows: int, columns: int, depths: tuple[int, ...], shrink: int, device: Device) -> Axes:

@@ -20,6 +20,7 @@ from wavecast.kernels.conv import tiling
 from wavecast.kernels.conv.combine import combine
 from wavecast.kernels.conv.geometry import Geometry, empty, formatted, strides
 from wavecast.kernels.conv.layout import channels_last, in_rows
+from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
 from wavecast.model.ranking import ImplicitProduct
@@ -178,7 +179,7 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
         "positions": g.pixels,
         "taps": taps,
         "groups": g.groups,
-        "dtype": tiling.DTYPES[x.dtype],
+        "dtype": short_name(x.dtype),
         **g.described,
         "dims": g.dims,
         "padded": any(pads),

@@ -8,12 +8,11 @@ import torch
 import triton
 import triton.language as tl
 
-from wavecast.kernels import gpu, tiles
+from wavecast.kernels import gpu
 from wavecast.kernels.describe import (
     Axes,
     Demand,
     Device,
-    KernelSpec,
     Operator,
     Problem,
     Settings,
@@ -21,6 +20,7 @@ from wavecast.kernels.describe import (
     Sizes,
     checks,
     normal,
+    short_name,
     sizes,
     uniform,
 )
@@ -125,9 +125,9 @@ def matmul_fp8_block(
     given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
     bound = TENSORS.check("matmul_fp8_block", given)
     parts.check_output("matmul_fp8_block", out_dtype)
-    device, kind = gpu.launching(), FP8[a.dtype]
-    known = device.vendor == "amd" or "fnuz" not in kind
-    checks.require(known, "matmul_fp8_block", f"{kind} is no format of {device.id}")
+    device, name = gpu.launching(), FP8[a.dtype]
+    known = device.vendor == "amd" or "fnuz" not in name
+    checks.require(known, "matmul_fp8_block", f"{name} is no format of {device.id}")
     out = TENSORS.empty(given, bound, out=out_dtype)
     n, k = b.shape
     if not out.numel() or not k:
@@ -147,15 +147,15 @@ def matmul_fp8_block(
         flat, times_a = operands.recoded(flat, device)
         b, times_b = operands.recoded(b, device)
         times = times_a * times_b
-    widened = flat.dtype == a.dtype and not native(kind, device)
+    widened = flat.dtype == a.dtype and not native(name, device)
     problem = {
         "m": m,
         "n": n,
         "k": k,
-        "kind": kind,
+        "kind": name,
         "bytes": out.element_size(),
         "wide": checks.wide(flat, b, out),
-        "format": "fp8" if words else parts.NAMES[flat.dtype],
+        "format": "fp8" if words else short_name(flat.dtype),
         "widened": widened,
         "words": words,
     }
@@ -215,17 +215,12 @@ def _stages_in_lds(device: Device) -> bool:
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, stages = settings["BLOCK_M"], settings["BLOCK_N"], settings["num_stages"]
     size = 1 if problem["format"] == "fp8" and not problem["widened"] else 2
-    staged = (rows + columns) * _BLOCK * size * tiles.buffers(settings, device)
-    if staged > device.limits().lds_max_per_workgroup:
-        return False
     # A third step is in the LDS unless fewer workgroups then share a compute unit: large tiles
     # have one to themselves anyhow, and small ones room, but for what they widen.
     two = 64 < rows < 256 or problem["widened"]
     if _stages_in_lds(device) and (stages == 3) == two:
         return False
-    if not parts.fits_lanes(settings, device, rows, columns, 2):
-        return False
-    return parts.splits_fit(problem, settings["SPLIT_K"], _BLOCK)
+    return parts.fits(problem, settings, device, (rows + columns) * _BLOCK * size, 2, _BLOCK)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
@@ -236,15 +231,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return parts.tiled(problem, settings, dtype, _BLOCK, weight=weight, scaling="block")
 
 
-TILES = KernelSpec(
-    function=matmul_fp8_block_kernel,
-    grid=parts.grid,
-    workspaces=parts.workspaces,
-    axes=_axes,
-    fits=_fits,
-    demand=_demand,
-    rounded=("m",),
-)
+TILES = parts.split_kernel(matmul_fp8_block_kernel, _axes, _fits, _demand)
 
 
 def _cases(dtype: str) -> tuple[Sizes, ...]:

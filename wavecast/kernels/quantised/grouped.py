@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
+from wavecast import dtypes
 from wavecast.kernels import tiles
 from wavecast.kernels.describe import (
     Axes,
@@ -24,6 +25,7 @@ from wavecast.kernels.describe import (
     TiledProduct,
     checks,
     choice,
+    short_name,
     sizes,
     wide_dtype,
 )
@@ -245,7 +247,7 @@ def _rows_of(a: torch.Tensor, offsets: torch.Tensor, group: int) -> torch.Tensor
 
 
 def _problem(a: torch.Tensor, n: int, k: int, groups: int, wide: bool) -> dict[str, Any]:
-    dtype = parts.NAMES[a.dtype]
+    dtype = short_name(a.dtype)
     return {"m": a.shape[0], "n": n, "k": k, "groups": groups, "dtype": dtype, "wide": wide}
 
 
@@ -272,7 +274,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
         return False
     if rows * columns > 8192 * settings["num_warps"]:
         return False
-    return parts.fits_lanes(settings, device, rows, columns, 1)
+    return parts.fits_lanes(settings, device, 1)
 
 
 def _grid(problem: Problem, settings: Settings) -> tuple[int]:
@@ -367,7 +369,7 @@ def _outer_inputs(make: Make, even: bool = False, **sizes: Any) -> dict[str, Any
 
 
 def _flops(m: int, n: int, dtype: str, k: int = 0, rows: int = 0, **_: Any) -> dict[str, float]:
-    return {parts.NAMES[getattr(torch, dtype)]: 2.0 * m * n * (k or rows)}
+    return {dtypes.lookup(dtype).short: 2.0 * m * n * (k or rows)}
 
 
 _EXPERTS = {"groups": 128, "dtype": "bfloat16", "even": True}

@@ -14,7 +14,6 @@ from wavecast.kernels.describe import (
     Axes,
     Demand,
     Device,
-    KernelSpec,
     Make,
     Operator,
     Problem,
@@ -240,21 +239,19 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, depth = (settings[f"BLOCK_{axis}"] for axis in "MNK")
     if problem["native"] or problem["a"] == "bf16":
         step = (rows * _SIZES[problem["a"]] + columns * _SIZES[problem["b"]]) * depth
-        staged = step * tiles.buffers(settings, device)
-        sums = 1
+        staged, sums = step * tiles.buffers(settings, device), 1
     else:
-        staged = (rows + columns) * depth * 2
-        sums = 2
+        staged, sums = (rows + columns) * depth * 2, 2
         if max(rows, columns) * depth > 4096 * settings["num_warps"]:
             return False
     if staged > device.limits().lds_max_per_workgroup:
         return False
     if problem["native"] and rows * columns == 256:
         # scaled matrix instructions: two waves that do the same share the loads
-        return settings["num_warps"] == 2 and parts.splits_fit(problem, settings["SPLIT_K"], depth)
-    if not parts.fits_lanes(settings, device, rows, columns, sums):
-        return False
-    return parts.splits_fit(problem, settings["SPLIT_K"], depth)
+        lanes = settings["num_warps"] == 2
+    else:
+        lanes = parts.fits_lanes(settings, device, sums)
+    return lanes and parts.splits_fit(problem, settings, depth)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
@@ -265,15 +262,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return parts.tiled(problem, settings, _RATES[a] if problem["native"] else "bf16", depth)
 
 
-TILES = KernelSpec(
-    function=matmul_mx_kernel,
-    grid=parts.grid,
-    workspaces=parts.workspaces,
-    axes=_axes,
-    fits=_fits,
-    demand=_demand,
-    rounded=("m",),
-)
+TILES = parts.split_kernel(matmul_mx_kernel, _axes, _fits, _demand)
 
 
 def _codes(

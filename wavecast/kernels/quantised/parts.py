@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from wavecast.kernels import checks, choice
+from wavecast.kernels import tiles
 from wavecast.kernels.describe import (
     Device,
     KernelSpec,
@@ -21,19 +21,12 @@ from wavecast.kernels.describe import (
     TiledProduct,
     Work,
     Workspace,
+    checks,
+    choice,
     coefficient,
 )
 from wavecast.model.ranking import SkinnyProduct
 
-NAMES: Final = {
-    torch.bfloat16: "bf16",
-    torch.float16: "fp16",
-    torch.float8_e4m3fn: "fp8",
-    torch.float8_e4m3fnuz: "fp8",
-    torch.float8_e5m2: "fp8",
-    torch.float8_e5m2fnuz: "fp8",
-}
-"""Operands by the names of `wavecast.model`."""
 OUTPUTS: Final = (torch.bfloat16, torch.float16, torch.float32)
 """Dtypes of results."""
 _MOST_PARTS_BYTES: Final = 2**27
@@ -64,18 +57,6 @@ def run(spec: KernelSpec, problem: Problem, out: torch.Tensor, **arguments: Any)
         choice.run(ADD, adding, part=launched.workspaces["part"], out=out)
 
 
-def grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    """A program per tile and part of K."""
-    down = triton.cdiv(problem["m"], settings["BLOCK_M"])
-    return down * triton.cdiv(problem["n"], settings["BLOCK_N"]), settings["SPLIT_K"]
-
-
-def workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
-    """The parts of a split K."""
-    number = settings["SPLIT_K"]
-    return {"part": Workspace((number, problem["m"], problem["n"]) if number > 1 else (1,))}
-
-
 def _add_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
     return StreamingKernel(
         workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
@@ -103,8 +84,9 @@ def splits(problem: Problem) -> tuple[int, ...]:
     return (1, 2, 4, 8, 16)
 
 
-def splits_fit(problem: Problem, splits: int, depth: int) -> bool:
+def splits_fit(problem: Problem, settings: Settings, depth: int) -> bool:
     """Whether every part has two steps of `depth` at least, and the parts have room."""
+    splits = settings["SPLIT_K"]
     if splits == 1:
         return True
     room = splits * problem["m"] * problem["n"] * 4 <= _MOST_PARTS_BYTES
@@ -117,14 +99,44 @@ def blocks(size: int, least: int, most: int) -> tuple[int, ...]:
     return tuple(one for one in (largest >> 2, largest >> 1, largest) if one >= least)
 
 
-def fits_lanes(settings: Settings, device: Device, tile_m: int, tile_n: int, sums: int) -> bool:
+def split_kernel(function: Any, axes: Any, fits: Any, demand: Any) -> KernelSpec:
+    """A kernel whose programs compute a tile, or one of `SPLIT_K` parts of it."""
+
+    def workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
+        number = settings["SPLIT_K"]
+        return {"part": Workspace((number, problem["m"], problem["n"]) if number > 1 else (1,))}
+
+    def grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+        down = triton.cdiv(problem["m"], settings["BLOCK_M"])
+        return down * triton.cdiv(problem["n"], settings["BLOCK_N"]), settings["SPLIT_K"]
+
+    return KernelSpec(
+        function=function,
+        grid=grid,
+        workspaces=workspaces,
+        axes=axes,
+        fits=fits,
+        demand=demand,
+        rounded=("m",),
+    )
+
+
+def fits(
+    problem: Problem, settings: Settings, device: Device, step: float, sums: int, depth: int
+) -> bool:
+    """Whether a tile fits that has `step` bytes of operands in a step of `depth` elements, and
+    `sums` accumulators per element: into the LDS, the registers, and the parts of K."""
+    if step * tiles.buffers(settings, device) > device.limits().lds_max_per_workgroup:
+        return False
+    return fits_lanes(settings, device, sums) and splits_fit(problem, settings, depth)
+
+
+def fits_lanes(settings: Settings, device: Device, sums: int) -> bool:
     """Whether every wave of a tile has a square of 16 at least, and no lane more accumulators than
     registers, of which a tile has `sums` at once."""
-    waves = settings["num_warps"]
-    if tile_m * tile_n < 256 * waves:
-        return False
+    elements, waves = settings["BLOCK_M"] * settings["BLOCK_N"], settings["num_warps"]
     most = coefficient("ranking_product", "accumulators").of(device)
-    return tile_m * tile_n * sums / (waves * device.wave_lanes) <= most
+    return 256 * waves <= elements and elements * sums / (waves * device.wave_lanes) <= most
 
 
 def half_axes(device: Device) -> Mapping[str, Sequence[Any]]:

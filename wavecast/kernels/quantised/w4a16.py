@@ -12,12 +12,11 @@ import torch
 import triton
 import triton.language as tl
 
-from wavecast.kernels import tiles
+from wavecast import dtypes
 from wavecast.kernels.describe import (
     Axes,
     Demand,
     Device,
-    KernelSpec,
     Make,
     Operator,
     Problem,
@@ -25,6 +24,7 @@ from wavecast.kernels.describe import (
     Signature,
     checks,
     integers,
+    short_name,
     sizes,
     uniform,
     wide_dtype,
@@ -130,7 +130,7 @@ def matmul_w4a16(
         "n": n,
         "k": k,
         "group": group,
-        "dtype": parts.NAMES[x.dtype],
+        "dtype": short_name(x.dtype),
         "scale": scale.element_size(),
         "zero": zero is not None,
         "wide": checks.wide(flat, weight, out),
@@ -179,12 +179,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     depth = problem["group"] * settings["GROUPS"]
     if not 64 <= depth <= 256 and settings["GROUPS"] > 1:
         return False
-    staged = (rows * 2 + columns // 2) * depth * tiles.buffers(settings, device)
-    if staged > device.limits().lds_max_per_workgroup:
-        return False
-    if not parts.fits_lanes(settings, device, rows, columns, 3):
-        return False
-    return parts.splits_fit(problem, settings["SPLIT_K"], depth)
+    return parts.fits(problem, settings, device, (rows * 2 + columns // 2) * depth, 3, depth)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
@@ -195,15 +190,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return parts.tiled(problem, settings, problem["dtype"], depth, weight="int4")
 
 
-TILES = KernelSpec(
-    function=matmul_w4a16_kernel,
-    grid=parts.grid,
-    workspaces=parts.workspaces,
-    axes=_axes,
-    fits=_fits,
-    demand=_demand,
-    rounded=("m",),
-)
+TILES = parts.split_kernel(matmul_w4a16_kernel, _axes, _fits, _demand)
 
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,9 +215,7 @@ OPERATOR = Operator(
         )
     ),
     work=_described(
-        TENSORS.work(
-            lambda m, n, k, dtype, **_: {parts.NAMES[getattr(torch, dtype)]: 2.0 * m * n * k}
-        )
+        TENSORS.work(lambda m, n, k, dtype, **_: {dtypes.lookup(dtype).short: 2.0 * m * n * k})
     ),
     cases=(
         {"m": 5, "n": 33, "k": 256, "dtype": "bfloat16"},
