@@ -33,7 +33,7 @@ def _image(*shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
         ({"padding": [-1, 0]}, r"padding is \[-1, 0\]"),
         ({"dilation": [1]}, r"dilation is \[1\]"),
         ({"groups": 0}, "in 0 groups"),
-        ({"activation": "tanh"}, "activation 'tanh'"),
+        ({"activation": "tanh"}, "activation is 'tanh'"),
         ({"bias": 5}, "bias is 5, expected 6"),
     ],
 )
@@ -146,6 +146,21 @@ def test_bad_arguments_of_a_causal_convolution() -> None:
         _on_device("causal_conv1d", x, _image(5, 17))
     with pytest.raises(ArgumentError, match="weight is 4x4"):
         _on_device("causal_conv1d", x, _image(4, 4))
+    with pytest.raises(ArgumentError, match="dnext is 2x5x2, expected 2x5x3"):
+        _on_device("causal_conv1d_backward", x, _image(2, 5, 2), x, weight)
+
+
+def test_gradients_of_a_causal_convolution_have_the_dtypes_of_its_arguments() -> None:
+    """Only one result is used: the gradient of the other is zero."""
+    x, weight = _image(2, 5, 3).requires_grad_(), _image(5, 4).requires_grad_()
+    bias = _image(5, dtype=torch.float32).requires_grad_()
+    torch.ops.wavecast.causal_conv1d(x, weight, bias)[0].square().sum().backward()
+    wide = [tensor.detach().double().requires_grad_() for tensor in (x, weight, bias)]
+    y, _ = ops.operator("causal_conv1d").reference(*wide)
+    y.square().sum().backward()
+    for got, expected in zip((x, weight, bias), wide, strict=True):
+        assert got.grad.dtype == got.dtype
+        torch.testing.assert_close(got.grad.double(), expected.grad, rtol=1e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("last", [False, True])

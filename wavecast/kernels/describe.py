@@ -4,7 +4,7 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, choice, derivative
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator, Sizes, Tolerance, sizes
-from wavecast.kernels.references import wide_dtype, widened
+from wavecast.kernels.references import short_name, wide_dtype, widened
 from wavecast.kernels.signature import Signature, integers, normal, uniform, vector_flops
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings, Workspace
 from wavecast.model.bounds import Work
@@ -36,6 +36,7 @@ __all__ = [
     "derivative",
     "integers",
     "normal",
+    "short_name",
     "sizes",
     "uniform",
     "vector_flops",

@@ -138,7 +138,7 @@ class Operator:
         if self.tensors is not None and self.inputs is _underived:
             object.__setattr__(self, "inputs", self.tensors.inputs())
         if self.tensors is not None and self.flops is not None and self.work is _underived:
-            object.__setattr__(self, "work", self.tensors.work(self.flops))
+            object.__setattr__(self, "work", self.tensors.work(self.flops, mutated=self.mutates))
         if self.batch is _DERIVED:
             same = self.tensors is not None and self.tensors.elementwise
             names = tuple(one.name for one in self.tensors.arguments) if self.tensors else ()

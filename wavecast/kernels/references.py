@@ -5,6 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wavecast import dtypes
+
+
+def short_name(dtype: torch.dtype) -> str:
+    """The name that the model has for a dtype: `bf16`, `fp8`."""
+    return dtypes.lookup(str(dtype).removeprefix("torch.")).short
+
 
 def wide_dtype(x: Tensor) -> torch.dtype:
     """The dtype a reference computes in: float32, or float64 for float64."""

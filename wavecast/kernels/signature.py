@@ -3,7 +3,7 @@
     Signature("x: [..., columns] float", "scale?: [columns] float", returns=("y: [...] =x",))
 
 A line is `name: [dimensions] dtypes`; `name?` may be None. A dimension is a name, which stands for
-one size wherever it occurs, a number, `_` for any size, or an expression of names bound before it
+one size wherever it occurs, a number, `_` for any size, or an expression of such names
 (`columns / 2`, `cdiv(columns, group)`); `...` stands for any number of dimensions, the same
 wherever it occurs, which calls made from sizes have from those that `leading` names, and `_...` for
 any number that need not be the same. Dtypes are separated by `|`: names of torch (`int8`), the
@@ -233,6 +233,10 @@ class Signature:
             if allowed:
                 checks.dtype_in(operator, spec.name, tensor, allowed)
             spec.bind(operator, tensor, bound)
+        for spec in self.arguments:  # again with the names that later tensors bind
+            tensor = given[spec.name]
+            if tensor is not None and any(one.code for one in spec.dimensions):
+                spec.bind(operator, tensor, bound)
         checks.same_device(operator, **{spec.name: given[spec.name] for spec in self.arguments})
         return bound
 
@@ -262,10 +266,13 @@ class Signature:
         return make_inputs
 
     def work(
-        self, flops: Callable[..., Mapping[str, float]], absent: tuple[str, ...] = ()
+        self,
+        flops: Callable[..., Mapping[str, float]],
+        absent: tuple[str, ...] = (),
+        mutated: tuple[str, ...] = (),
     ) -> Callable[..., Work]:
-        """What `Operator.work` takes: each argument read once and each result written once, with
-        `flops(**sizes)` by dtype."""
+        """What `Operator.work` takes: each argument read once, each result and each argument in
+        `mutated` written once, with `flops(**sizes)` by dtype."""
 
         def bytes_of(
             specs: tuple[TensorSpec, ...],
@@ -282,7 +289,8 @@ class Signature:
         def found(**sizes: Any) -> Work:
             dtypes: dict[str, torch.dtype] = {}
             read = bytes_of(self.arguments, sizes, dtypes)
-            written = bytes_of(self.results, sizes, dtypes)
+            changed = tuple(spec for spec in self.arguments if spec.name in mutated)
+            written = bytes_of((*self.results, *changed), sizes, dtypes)
             return Work(flops(**sizes), read, written, "formula", "formula")
 
         return found

@@ -1,22 +1,19 @@
-"""Partial sums of split reductions added up in a fixed order, with what ends a convolution."""
+"""Sums of the parts of split reductions in a fixed order, with bias and activation."""
 
 # pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
+from wavecast.kernels import choice
 from wavecast.kernels.pointwise.functions import sigmoid
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.chip import Chip
+from wavecast.kernels.spec import KernelSpec, Problem, Settings
+from wavecast.model.ranking import SplitSums, StreamingKernel
 
 
 @triton.jit
@@ -43,22 +40,22 @@ def combine_splits_kernel(
     if WIDE:
         start = start.to(tl.int64)
         count = count.to(tl.int64)
-    place = start + tl.arange(0, BLOCK)
-    inside = place < count
-    total = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, splits, AHEAD):
-        for turn in tl.static_range(AHEAD):
-            some = inside & (first + turn < splits)
-            total += tl.load(part_ptr + (first + turn) * count + place, mask=some, other=0.0)
+    offs = start + tl.arange(0, BLOCK)
+    mask = offs < count
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for split in range(0, splits, AHEAD):
+        for i in tl.static_range(AHEAD):
+            part_mask = mask & (split + i < splits)
+            acc += tl.load(part_ptr + (split + i) * count + offs, mask=part_mask, other=0.0)
     if BIAS:
-        bias = tl.load(bias_ptr + place % channels, mask=inside, other=0.0)
-        total += bias.to(tl.float32)
-    total = activated(total, ACTIVATION)
+        bias = tl.load(bias_ptr + offs % channels, mask=mask, other=0.0)
+        acc += bias.to(tl.float32)
+    acc = activated(acc, ACTIVATION)
     if rest_ptr is not None:
-        last = total.to(rest_ptr.dtype.element_ty)
-        tl.store(rest_ptr + (place - first_count), last, mask=inside & (place >= first_count))
-        inside &= place < first_count
-    tl.store(y_ptr + place, total.to(y_ptr.dtype.element_ty), mask=inside)
+        rest = acc.to(rest_ptr.dtype.element_ty)
+        tl.store(rest_ptr + (offs - first_count), rest, mask=mask & (offs >= first_count))
+        mask &= offs < first_count
+    tl.store(y_ptr + offs, acc.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 def combine(
@@ -78,53 +75,43 @@ def combine(
         "bias": bias is not None,
         "activation": activation,
     }
-    launch(
-        combine_splits_kernel,
-        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
-        (parts, bias, y, rest, count, y.numel(), splits, y.shape[1]),
-        SPACE,
+    choice.run(
+        COMBINE,
         problem,
-        BIAS=bias is not None,
-        ACTIVATION=activation,
+        part=parts,
+        bias=bias,
+        y=y,
+        rest=rest,
+        first_count=y.numel(),
+        channels=y.shape[1],
         AHEAD=min(8, triton.next_power_of_2(splits)),
-        WIDE=checks.wide(parts, y),
     )
 
 
-def seconds(count: int, splits: int, device: Device) -> float:
-    """What adding up takes, with writing the parts before."""
+def split_sums(count: int, splits: int) -> SplitSums:
+    """What writing `count` sums in `splits` parts and adding them up needs."""
     problem = {"count": count, "splits": splits, "bytes": 2}
-    best = min(
-        _seconds(problem, {"BLOCK": block, "num_warps": 4}, device) for block in (256, 512, 1024)
-    )
-    chip = Chip.of(device)
-    return best + count * splits * 4 / chip.hbm + chip.launch
+    kernels = tuple(_demand(problem, {"BLOCK": block}) for block in (256, 512, 1024))
+    return SplitSums(count=count, splits=splits, kernels=kernels)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"BLOCK": (256, 512, 1024, 2048), "num_warps": (1, 2, 4), "num_stages": (1,)}
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _demand(problem: Problem, settings: Settings, *_: Any) -> StreamingKernel:
     count, splits = problem["count"], problem["splits"]
-    return estimates.streaming(
-        device,
-        settings,
+    return StreamingKernel(
         workgroups=triton.cdiv(count, settings["BLOCK"]),
         read=4.0 * count * splits,
         written=count * problem["bytes"],
         elements=settings["BLOCK"],
-        operations=2.0 * splits + 8.0,
-        held=3.0,
+        instructions=2.0 * splits + 8.0,
+        live_registers=3.0,
     )
 
 
-SPACE = Space(
-    kernel="combine_splits_kernel",
-    axes=_axes,
+COMBINE = KernelSpec(
+    function=combine_splits_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+    axes={"BLOCK": (256, 512, 1024, 2048), "num_warps": (1, 2, 4), "num_stages": (1,)},
     fits=lambda problem, settings, device: settings["BLOCK"] >= 128 * settings["num_warps"],
-    seconds=_seconds,
-    classes=("count",),
+    demand=_demand,
+    rounded=("count",),
 )
-
-__all__ = ["SPACE", "activated", "combine", "seconds"]

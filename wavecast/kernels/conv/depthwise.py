@@ -1,6 +1,6 @@
 """Depthwise convolutions, whose groups have one input channel: a few products per element loaded.
 
-A tile is positions by channels; memory decides, in either memory format.
+A tile is positions by channels; memory bounds the time, in either memory format.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -9,20 +9,18 @@ A tile is positions by channels; memory decides, in either memory format.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu
-from wavecast.kernels.choice import launch
+from wavecast.kernels import choice, gpu
 from wavecast.kernels.conv.combine import activated, combine
 from wavecast.kernels.conv.geometry import Geometry, empty, formatted, is_last, strides
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of, xcds
+from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
+from wavecast.kernels.tiles import tile_of
+from wavecast.model.ranking import StreamingKernel
 
 _PARTS_PER_UNIT = 8
 """Workgroups of the weight's gradient per compute unit."""
@@ -53,80 +51,80 @@ def depthwise_kernel(
     else:
         outer = images * channels * y_d
         across = tl.cdiv(y_w, BLOCK)
-    tile, part = tile_of(tl.program_id(0), outer * tiles_h, across, 1, XCDS)
-    h = (tile % tiles_h * ROWS + tl.arange(0, ROWS))[:, None]
-    plane = tile // tiles_h
+    pid_row, pid_col = tile_of(tl.program_id(0), outer * tiles_h, across, 1, XCDS)
+    h = (pid_row % tiles_h * ROWS + tl.arange(0, ROWS))[:, None]
+    plane = pid_row // tiles_h
     d = plane % y_d
-    place = part * BLOCK + tl.arange(0, BLOCK)
+    offs = pid_col * BLOCK + tl.arange(0, BLOCK)
     if LAST:
         image = plane // y_d
-        w = (place // channels)[None, :]
-        channel = place % channels
+        w = (offs // channels)[None, :]
+        channel = offs % channels
     else:
         image = plane // y_d // channels
-        w = place[None, :]
+        w = offs[None, :]
         channel = plane // y_d % channels
     if WIDE:
         image = image.to(tl.int64)
     filters = channels * MULTIPLE if TRANSPOSED else channels
-    inside = (h < y_h) & (w < y_w)
-    total = tl.zeros((ROWS, BLOCK), tl.float32)
+    mask = (h < y_h) & (w < y_w)
+    acc = tl.zeros((ROWS, BLOCK), tl.float32)
     for tap in tl.static_range(T * R * S):
         tap_w = tap % S
         tap_h = tap // S % R
         tap_d = tap // (S * R)
         if TRANSPOSED:
-            over_w = w + pad_w - tap_w * DILATION_W
-            over_h = h + pad_h - tap_h * DILATION_H
-            over_d = d + pad_d - tap_d * DILATION_D
-            from_w, from_h, from_d = over_w // STRIDE_W, over_h // STRIDE_H, over_d // STRIDE_D
-            valid = inside & (over_w >= 0) & (over_h >= 0) & (over_d >= 0)
+            reach_w = w + pad_w - tap_w * DILATION_W
+            reach_h = h + pad_h - tap_h * DILATION_H
+            reach_d = d + pad_d - tap_d * DILATION_D
+            in_w, in_h, in_d = reach_w // STRIDE_W, reach_h // STRIDE_H, reach_d // STRIDE_D
+            valid = mask & (reach_w >= 0) & (reach_h >= 0) & (reach_d >= 0)
             if STRIDE_W > 1:
-                valid = valid & (over_w % STRIDE_W == 0)
+                valid = valid & (reach_w % STRIDE_W == 0)
             if STRIDE_H > 1:
-                valid = valid & (over_h % STRIDE_H == 0)
+                valid = valid & (reach_h % STRIDE_H == 0)
             if STRIDE_D > 1:
-                valid = valid & (over_d % STRIDE_D == 0)
+                valid = valid & (reach_d % STRIDE_D == 0)
         else:
-            from_w = w * STRIDE_W - pad_w + tap_w * DILATION_W
-            from_h = h * STRIDE_H - pad_h + tap_h * DILATION_H
-            from_d = d * STRIDE_D - pad_d + tap_d * DILATION_D
-            valid = inside & (from_w >= 0) & (from_h >= 0) & (from_d >= 0)
-        valid = valid & (from_w < x_w) & (from_h < x_h) & (from_d < x_d)
-        x_base = x_ptr + image * x_image + from_d * x_plane
-        for turn in tl.static_range(MULTIPLE if TRANSPOSED else 1):
+            in_w = w * STRIDE_W - pad_w + tap_w * DILATION_W
+            in_h = h * STRIDE_H - pad_h + tap_h * DILATION_H
+            in_d = d * STRIDE_D - pad_d + tap_d * DILATION_D
+            valid = mask & (in_w >= 0) & (in_h >= 0) & (in_d >= 0)
+        valid = valid & (in_w < x_w) & (in_h < x_h) & (in_d < x_d)
+        x_base = x_ptr + image * x_image + in_d * x_plane
+        for i in tl.static_range(MULTIPLE if TRANSPOSED else 1):
             if TRANSPOSED:
-                of_x, of_weight = channel * MULTIPLE + turn, channel * MULTIPLE + turn
+                in_channel, filter_id = channel * MULTIPLE + i, channel * MULTIPLE + i
             else:
-                of_x, of_weight = channel // MULTIPLE, channel
-            weight = tl.load(weight_ptr + tap * filters + of_weight).to(tl.float32)
+                in_channel, filter_id = channel // MULTIPLE, channel
+            weight = tl.load(weight_ptr + tap * filters + filter_id).to(tl.float32)
             if LAST:
-                from_x = from_h * x_row + (from_w * x_pixel + (of_x * x_channel)[None, :])
-                x = tl.load(x_base + from_x, mask=valid, other=0.0).to(tl.float32)
-                total += x * weight[None, :]
+                x_offs = in_h * x_row + (in_w * x_pixel + (in_channel * x_channel)[None, :])
+                x = tl.load(x_base + x_offs, mask=valid, other=0.0).to(tl.float32)
+                acc += x * weight[None, :]
             else:
-                from_x = from_h * x_row + from_w * x_pixel
-                x = tl.load(x_base + of_x * x_channel + from_x, mask=valid, other=0.0)
-                total += x.to(tl.float32) * weight
+                x_offs = in_h * x_row + in_w * x_pixel
+                x = tl.load(x_base + in_channel * x_channel + x_offs, mask=valid, other=0.0)
+                acc += x.to(tl.float32) * weight
     if BIAS:
         bias = tl.load(bias_ptr + channel).to(tl.float32)
         if LAST:
-            total += bias[None, :]
+            acc += bias[None, :]
         else:
-            total += bias
-    total = activated(total, ACTIVATION)
+            acc += bias
+    acc = activated(acc, ACTIVATION)
     y_base = y_ptr + image * y_image + d * y_plane
     if LAST:
-        to = h * y_row + (w * y_pixel + (channel * y_channel)[None, :])
+        y_offs = h * y_row + (w * y_pixel + (channel * y_channel)[None, :])
     else:
         y_base += channel * y_channel
-        to = h * y_row + w * y_pixel
-    tl.store(y_base + to, total.to(y_ptr.dtype.element_ty), mask=inside)
+        y_offs = h * y_row + w * y_pixel
+    tl.store(y_base + y_offs, acc.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 def depthwise_weight_kernel(
-    dy_ptr, x_ptr, part_ptr, positions, filters, part,
+    dy_ptr, x_ptr, sums_ptr, positions, filters, part,
     x_image, x_plane, x_row, x_pixel, x_channel, dy_image, dy_pixel, dy_channel,
     x_d, x_h, x_w, y_d, y_h, y_w, pad_d, pad_h, pad_w,
     T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
@@ -141,36 +139,36 @@ def depthwise_weight_kernel(
     tap_h = tap // S % R * DILATION_H - pad_h
     tap_d = tap // (S * R) * DILATION_D - pad_d
     channel = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
-    known = channel < filters
+    channel_mask = channel < filters
     pixels = y_d * y_h * y_w
-    first = split * part
-    last = tl.minimum(first + part, positions)
-    total = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
-    for start in range(first, last, BLOCK_P):
-        row = start + tl.arange(0, BLOCK_P)
-        image = row // pixels
-        place = row % pixels
+    begin = split * part
+    end = tl.minimum(begin + part, positions)
+    acc = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
+    for start in range(begin, end, BLOCK_P):
+        pos = start + tl.arange(0, BLOCK_P)
+        image = pos // pixels
+        pixel = pos % pixels
         if WIDE:
             image = image.to(tl.int64)
-        w = place % y_w * STRIDE_W + tap_w
-        h = place // y_w % y_h * STRIDE_H + tap_h
-        d = place // (y_w * y_h) * STRIDE_D + tap_d
-        valid = (row < last) & (w >= 0) & (w < x_w) & (h >= 0) & (h < x_h) & (d >= 0) & (d < x_d)
-        some = valid[:, None] & known[None, :]
-        from_x = image * x_image + d * x_plane + h * x_row + w * x_pixel
+        w = pixel % y_w * STRIDE_W + tap_w
+        h = pixel // y_w % y_h * STRIDE_H + tap_h
+        d = pixel // (y_w * y_h) * STRIDE_D + tap_d
+        valid = (pos < end) & (w >= 0) & (w < x_w) & (h >= 0) & (h < x_h) & (d >= 0) & (d < x_d)
+        mask = valid[:, None] & channel_mask[None, :]
+        x_offs = image * x_image + d * x_plane + h * x_row + w * x_pixel
         x = tl.load(
-            x_ptr + from_x[:, None] + (channel // MULTIPLE * x_channel)[None, :],
-            mask=some,
+            x_ptr + x_offs[:, None] + (channel // MULTIPLE * x_channel)[None, :],
+            mask=mask,
             other=0.0,
         )
-        from_dy = image * dy_image + place * dy_pixel
+        dy_offs = image * dy_image + pixel * dy_pixel
         dy = tl.load(
-            dy_ptr + from_dy[:, None] + (channel * dy_channel)[None, :], mask=some, other=0.0
+            dy_ptr + dy_offs[:, None] + (channel * dy_channel)[None, :], mask=mask, other=0.0
         )
-        total += x.to(tl.float32) * dy.to(tl.float32)
+        acc += x.to(tl.float32) * dy.to(tl.float32)
     taps: tl.constexpr = T * R * S
-    to = part_ptr + split.to(tl.int64) * filters * taps + channel * taps + tap
-    tl.store(to, tl.sum(total, axis=0), mask=known)
+    ptrs = sums_ptr + split.to(tl.int64) * filters * taps + channel * taps + tap
+    tl.store(ptrs, tl.sum(acc, axis=0), mask=channel_mask)
 
 
 def convolve(
@@ -185,56 +183,36 @@ def convolve(
 ) -> torch.Tensor:
     """The depthwise convolution `g`, or (`transposed`) the gradient of its input from that of its
     output; with channels innermost if `last`. Neither side is empty."""
-    device = gpu.launching()
     x_size, y_size = (g.out, g.size) if transposed else (g.size, g.out)
     channels = g.channels if transposed else g.filters
-    x, x_last = formatted(x, last), last
+    x = formatted(x, last)
     y = empty((g.batch, channels, *y_size[3 - g.dims :]), last, x.dtype, x.device)
-    taps = math.prod(g.taps)
-    by_tap = weight.reshape(g.filters, taps).t().contiguous()
     problem = {
         "positions": g.batch * math.prod(y_size),
         "channels": channels,
-        "multiple": g.filters // g.channels,
-        "filter": "x".join(map(str, g.taps)),
-        "taps": taps,
-        "stride": "x".join(map(str, g.stride)),
-        "dilation": "x".join(map(str, g.dilation)),
-        "bytes": x.element_size(),
+        **_described(g, x),
         "transposed": transposed,
-        "x_last": x_last,
+        "x_last": last,
         "y_last": last,
         "bias": bias is not None,
         "activation": activation,
         "read": float(x.numel() * x.element_size()),
+        "rows": y_size[1],
+        "width": y_size[2] * (channels if last else 1),
+        "outer": g.batch * y_size[0] * (1 if last else channels),
     }
-
-    rows, width = y_size[1], y_size[2] * (channels if last else 1)
-    outer = g.batch * y_size[0] * (1 if last else channels)
-    problem |= {"rows": rows, "width": width, "outer": outer}
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        down = outer * triton.cdiv(rows, settings["ROWS"])
-        return (down * triton.cdiv(width, settings["BLOCK"]),)
-
-    of_x = strides(x_last, x.shape[1], x_size)
-    of_y = strides(last, channels, y_size)
-    launch(
-        depthwise_kernel,
-        grid,
-        (
-            *(x, by_tap, bias, y, g.batch, channels, *of_x),
-            *(*of_y, *x_size, *y_size, *g.padding),
-        ),
+    choice.run(
         DEPTHWISE,
         problem,
-        **_constants(g),
-        TRANSPOSED=transposed,
+        x=x,
+        weight=weight.reshape(g.filters, -1).t().contiguous(),
+        bias=bias,
+        y=y,
+        images=g.batch,
+        **strides("x", last, x.shape[1], x_size),
+        **strides("y", last, channels, y_size),
+        **g.arguments(x_size, y_size),
         LAST=last,
-        BIAS=bias is not None,
-        ACTIVATION=activation,
-        WIDE=checks.wide(x, y),
-        XCDS=xcds(device),
     )
     return y
 
@@ -242,12 +220,12 @@ def convolve(
 def weight_gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torch.Tensor:
     """The gradient of the filters of the depthwise convolution `g`, with channels innermost if
     `last`."""
-    device = gpu.launching()
     x_last, dy_last = is_last(x), is_last(dy)
     x = x if x_last else x.contiguous()
     dy = dy if dy_last else dy.contiguous()
     taps = math.prod(g.taps)
-    wanted = triton.cdiv(_PARTS_PER_UNIT * device.compute_units, taps * triton.cdiv(g.filters, 64))
+    workgroups = _PARTS_PER_UNIT * gpu.launching().compute_units
+    wanted = triton.cdiv(workgroups, taps * triton.cdiv(g.filters, 64))
     splits = max(1, min(wanted, triton.cdiv(g.pixels, _LEAST_POSITIONS)))
     part = triton.cdiv(g.pixels, splits)
     splits = triton.cdiv(g.pixels, part)
@@ -257,42 +235,33 @@ def weight_gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) 
         "part": part,
         "splits": splits,
         "channels": g.filters,
-        "multiple": g.filters // g.channels,
-        "filter": "x".join(map(str, g.taps)),
-        "taps": taps,
-        "stride": "x".join(map(str, g.stride)),
-        "dilation": "x".join(map(str, g.dilation)),
-        "bytes": x.element_size(),
+        **_described(g, x),
         "x_last": x_last,
         "y_last": dy_last,
     }
-    of_x = strides(x_last, g.channels, g.size)
-    of_dy = strides(dy_last, g.filters, g.out)
-    launch(
-        depthwise_weight_kernel,
-        lambda settings: (triton.cdiv(g.filters, settings["BLOCK_C"]), taps, splits),
-        (
-            *(dy, x, parts, g.pixels, g.filters, part, *of_x),
-            *(of_dy[0], of_dy[3], of_dy[4], *g.size, *g.out, *g.padding),
-        ),
+    choice.run(
         DEPTHWISE_WEIGHT,
         problem,
-        **_constants(g),
-        WIDE=checks.wide(x, dy),
+        dy=dy,
+        x=x,
+        sums=parts,
+        filters=g.filters,
+        **strides("x", x_last, g.channels, g.size),
+        **strides("dy", dy_last, g.filters, g.out, "image pixel channel"),
+        **g.arguments(g.size, g.out),
     )
     dw = empty((g.filters, 1, *g.taps[3 - g.dims :]), last, x.dtype, x.device)
     combine(parts, None, dw, "none")
     return dw
 
 
-def _constants(g: Geometry) -> dict[str, int]:
-    found = {"T": g.taps[0], "R": g.taps[1], "S": g.taps[2], "MULTIPLE": g.filters // g.channels}
-    for name, values in (("STRIDE", g.stride), ("DILATION", g.dilation)):
-        found |= dict(zip((f"{name}_D", f"{name}_H", f"{name}_W"), values, strict=True))
-    return found
+def _described(g: Geometry, x: torch.Tensor) -> dict[str, int | str]:
+    """The entries of a problem that both kernels have."""
+    multiple, taps = g.filters // g.channels, math.prod(g.taps)
+    return {"multiple": multiple, "taps": taps, "bytes": x.element_size(), **g.described}
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     width = triton.next_power_of_2(problem["width"])
     rows = triton.next_power_of_2(problem["rows"])
     return {
@@ -304,51 +273,34 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    lanes = 64 if device.target.startswith("gfx9") else 32
-    each = settings["ROWS"] * settings["BLOCK"] / (settings["num_warps"] * lanes)
-    return each <= 16 and (each >= 1 or settings["num_warps"] == 1)
+    lanes = settings["num_warps"] * device.wave_lanes
+    per_lane = settings["ROWS"] * settings["BLOCK"] / lanes
+    return per_lane <= 16 and (per_lane >= 1 or settings["num_warps"] == 1)
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    """Every tile fetches what its filters reach beyond it; within, the vector cache has it."""
+def _grid(problem: Problem, settings: Settings) -> tuple[int]:
+    down = problem["outer"] * triton.cdiv(problem["rows"], settings["ROWS"])
+    return (down * triton.cdiv(problem["width"], settings["BLOCK"]),)
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    """Every tile reads what its filters reach beyond it again; within, the vector cache has it."""
     rows, columns = settings["ROWS"], settings["BLOCK"]
-    down = problem["outer"] * triton.cdiv(problem["rows"], rows)
-    across = triton.cdiv(problem["width"], columns)
     vector = 16 // problem["bytes"] if problem["y_last"] else 1
     _, high, wide = (int(n) for n in problem["filter"].split("x"))
     pixel = problem["channels"] if problem["y_last"] else 1
     again = (1 + (high - 1) / rows) * (1 + (wide - 1) * pixel / columns / 2)
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=down * across,
+    return StreamingKernel(
+        workgroups=_grid(problem, settings)[0],
         read=problem["read"] * again,
         written=problem["positions"] * problem["channels"] * problem["bytes"],
         elements=max(rows * columns, settings["num_warps"] * 64),
-        operations=problem["taps"] * (2.0 + 12.0 / vector) + 20.0 / vector,
-        held=3.0,
+        instructions=problem["taps"] * (2.0 + 12.0 / vector) + 20.0 / vector,
+        live_registers=3.0,
     )
 
 
-def _weight_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, columns = settings["BLOCK_P"], settings["BLOCK_C"]
-    across = triton.cdiv(problem["channels"], columns)
-    size = problem["positions"] * problem["channels"] * problem["bytes"]
-    vector = max(1, min(columns, 16 // problem["bytes"]))
-    turns = triton.cdiv(problem["part"], rows)
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=across * problem["taps"] * problem["splits"],
-        read=2.0 * size,
-        written=0.0,
-        elements=rows * columns,
-        operations=turns * (3.0 + 20.0 / vector) + 10.0,
-        held=3.0,
-    )
-
-
-def _weight_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _weight_axes(problem: Problem, device: Device) -> Axes:
     wide = min(256, triton.next_power_of_2(problem["channels"]))
     last = problem["x_last"] or problem["y_last"]
     channels = tuple(n for n in (64, 128, 256) if n <= wide) or (wide,)
@@ -361,25 +313,43 @@ def _weight_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]
 
 
 def _weight_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    lanes = 64 if device.target.startswith("gfx9") else 32
-    each = settings["BLOCK_P"] * settings["BLOCK_C"] / (settings["num_warps"] * lanes)
-    return 1 <= each <= 32
+    lanes = settings["num_warps"] * device.wave_lanes
+    return 1 <= settings["BLOCK_P"] * settings["BLOCK_C"] / lanes <= 32
 
 
-DEPTHWISE = Space(
-    kernel="depthwise_kernel",
+def _weight_grid(problem: Problem, settings: Settings) -> tuple[int, int, int]:
+    blocks = triton.cdiv(problem["channels"], settings["BLOCK_C"])
+    return blocks, problem["taps"], problem["splits"]
+
+
+def _weight_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    rows, columns = settings["BLOCK_P"], settings["BLOCK_C"]
+    vector = max(1, min(columns, 16 // problem["bytes"]))
+    iterations = triton.cdiv(problem["part"], rows)
+    return StreamingKernel(
+        workgroups=math.prod(_weight_grid(problem, settings)),
+        read=2.0 * problem["positions"] * problem["channels"] * problem["bytes"],
+        written=0.0,
+        elements=rows * columns,
+        instructions=iterations * (3.0 + 20.0 / vector) + 10.0,
+        live_registers=3.0,
+    )
+
+
+DEPTHWISE = KernelSpec(
+    function=depthwise_kernel,
+    grid=_grid,
     axes=_axes,
     fits=_fits,
-    seconds=_seconds,
-    classes=("positions", "outer"),
+    demand=_demand,
+    rounded=("positions", "outer"),
     ignored=("read",),
 )
-DEPTHWISE_WEIGHT = Space(
-    kernel="depthwise_weight_kernel",
+DEPTHWISE_WEIGHT = KernelSpec(
+    function=depthwise_weight_kernel,
+    grid=_weight_grid,
     axes=_weight_axes,
     fits=_weight_fits,
-    seconds=_weight_seconds,
-    classes=("positions", "part", "splits"),
+    demand=_weight_demand,
+    rounded=("positions", "part", "splits"),
 )
-
-__all__ = ["DEPTHWISE", "DEPTHWISE_WEIGHT", "convolve", "weight_gradient"]

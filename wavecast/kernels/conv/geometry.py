@@ -18,8 +18,8 @@ ACTIVATIONS = ("none", "relu", "silu", "gelu")
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A convolution of `batch` images; one with fewer than three spatial dimensions (`dims`) has
-    leading ones. `size` is that of the input, `out` of the output, `taps` of the filters."""
+    """A convolution of `batch` images, with sizes of 1 before its `dims` spatial dimensions up to
+    three. `size` is that of the input, `out` of the output, `taps` of the filters."""
 
     dims: int
     batch: int
@@ -47,6 +47,23 @@ class Geometry:
     def pointwise(self) -> bool:
         """Whether output positions are input positions: unit filters, no stride, no padding."""
         return self.taps == (1, 1, 1) == self.stride and self.padding == (0, 0, 0)
+
+    @property
+    def described(self) -> dict[str, str]:
+        """The entries of a problem that all kernels have."""
+        sizes = {"filter": self.taps, "stride": self.stride, "dilation": self.dilation}
+        return {name: "x".join(map(str, values)) for name, values in sizes.items()}
+
+    def arguments(
+        self, x_size: Triple, y_size: Triple, padding: Triple | None = None
+    ) -> dict[str, int]:
+        """What all kernels take per dimension: sizes of their input and output, padding (this one
+        unless given), taps, strides and dilations."""
+        found = dict(zip("TRS", self.taps, strict=True))
+        named = {"x": x_size, "y": y_size, "pad": padding or self.padding}
+        for name, values in {**named, "STRIDE": self.stride, "DILATION": self.dilation}.items():
+            found |= by_axis(name, values)
+        return found
 
     def input_shape(self) -> tuple[int, ...]:
         return (self.batch, self.channels, *self.size[3 - self.dims :])
@@ -100,23 +117,16 @@ def geometry(
         operator,
         f"filters of {'x'.join(map(str, reach))} are larger than the padded input",
     )
+    ones = (_triple(values, 1) for values in (size, taps, out, stride))
     return Geometry(
-        dims,
-        batch,
-        channels,
-        filters,
-        groups,
-        _triple(size, 1),
-        _triple(taps, 1),
-        _triple(out, 1),
-        _triple(stride, 1),
-        _triple(padding, 0),
-        _triple(dilation, 1),
+        *(dims, batch, channels, filters, groups, *ones),
+        padding=_triple(padding, 0),
+        dilation=_triple(dilation, 1),
     )
 
 
 def same(operator: str, **tensors: torch.Tensor) -> None:
-    """Two tensors have one dtype and lie on one device."""
+    """Two tensors lie on one device and have one dtype. Raises ArgumentError."""
     checks.same_device(operator, **tensors)
     (first, a), (second, b) = tensors.items()
     checks.require(a.dtype == b.dtype, operator, f"{first} is {a.dtype}, {second} {b.dtype}")
@@ -128,7 +138,7 @@ def is_last(tensor: torch.Tensor) -> bool:
 
 
 def keeps_last(tensor: torch.Tensor) -> bool:
-    """Whether a result in the memory format of `tensor` has channels innermost."""
+    """Whether results in the memory format of `tensor` have channels innermost."""
     return is_last(tensor) and not tensor.is_contiguous()
 
 
@@ -149,34 +159,28 @@ def formatted(tensor: torch.Tensor, last: bool) -> torch.Tensor:
     return tensor.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def strides(last: bool, channels: int, size: Triple) -> tuple[int, int, int, int, int]:
-    """Elements from one image, plane, row, column and channel to the next of a dense tensor."""
+def strides(
+    name: str, last: bool, channels: int, size: Triple, steps: str = "image plane row pixel channel"
+) -> dict[str, int]:
+    """Strides of a dense tensor as kernels take them: `<name>_image`, … for each of `steps`."""
     d, h, w = size
     if last:
-        return d * h * w * channels, h * w * channels, w * channels, channels, 1
-    return channels * d * h * w, h * w, w, 1, d * h * w
+        values = d * h * w * channels, h * w * channels, w * channels, channels, 1
+    else:
+        values = channels * d * h * w, h * w, w, 1, d * h * w
+    known: dict[str, int] = dict(
+        zip(("image", "plane", "row", "pixel", "channel"), values, strict=True)
+    )
+    return {f"{name}_{step}": known[step] for step in steps.split()}
 
 
 def by_axis(name: str, values: Sequence[int]) -> dict[str, int]:
-    """Three numbers as kernels take them as constants."""
-    return dict(zip((f"{name}_D", f"{name}_H", f"{name}_W"), values, strict=True))
+    """Three numbers as kernels take them: `<name>_d`, `<name>_h` and `<name>_w`, constants with
+    capitals."""
+    axes = "DHW" if name.isupper() else "dhw"
+    return {f"{name}_{axis}": value for axis, value in zip(axes, values, strict=True)}
 
 
 def _triple(values: Sequence[int], missing: int) -> Triple:
     filled = (*(missing,) * (3 - len(values)), *values)
     return filled[0], filled[1], filled[2]
-
-
-__all__ = [
-    "ACTIVATIONS",
-    "Geometry",
-    "Triple",
-    "by_axis",
-    "empty",
-    "formatted",
-    "geometry",
-    "is_last",
-    "keeps_last",
-    "same",
-    "strides",
-]

@@ -21,11 +21,11 @@ from wavecast.kernels.tiles import store_tile, tile_of
 @triton.jit
 def first_tap(phase, pad, TAPS: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.constexpr):
     """The first tap that positions `phase` modulo the stride see; TAPS when there is none."""
-    found = phase * 0 + TAPS
-    for back in tl.static_range(TAPS):
-        tap = TAPS - 1 - back
-        found = tl.where((phase + pad - tap * DILATION) % STRIDE == 0, tap, found)
-    return found
+    first = phase * 0 + TAPS
+    for i in tl.static_range(TAPS):
+        tap = TAPS - 1 - i
+        first = tl.where((phase + pad - tap * DILATION) % STRIDE == 0, tap, first)
+    return first
 
 
 @triton.jit
@@ -34,7 +34,7 @@ def seen_in(
     STEP: tl.constexpr,
 ):  # fmt: skip
     """Along one axis, of the positions of `size` that are `phase` modulo the stride: (how many they
-    are, the first tap they see, the number of taps, the place of the first position's first)."""
+    are, the first tap they see, the number of taps, the input position that the first one sees)."""
     tap = first_tap(phase, pad, TAPS, STRIDE, DILATION)
     rows = (size - phase + STRIDE - 1) // STRIDE
     shift = (phase + pad - tap * DILATION) // STRIDE
@@ -85,10 +85,10 @@ def convolution_kernel(
         phases = 1
     down, across = tl.cdiv(most, BLOCK_M), tl.cdiv(columns, BLOCK_N)
     split, tile = tile_of(tl.program_id(0), SPLITS, down * across * groups * phases, 1, XCDS)
-    tile_row, tile_column = tile_of(tile, down, across * groups * phases, GROUP, 1)
-    group = tile_column // across % groups
-    phase = tile_column // (across * groups)
-    tile_column = tile_column % across
+    pid_m, pid_n = tile_of(tile, down, across * groups * phases, GROUP, 1)
+    group = pid_n // across % groups
+    phase = pid_n // (across * groups)
+    pid_n = pid_n % across
     # How input positions follow from output positions and taps: rows i, taps j,
     # i * ALONG + shift + j * step.
     if TRANSPOSED:
@@ -127,31 +127,31 @@ def convolution_kernel(
     else:
         pixels = y_pixels
     rows = images * pixels
-    if tile_row * BLOCK_M >= rows:
+    if pid_m * BLOCK_M >= rows:
         return
 
-    row = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    position = row % rows
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    position = offs_m % rows
     image = position // pixels
-    place = position % pixels
+    pixel = position % pixels
     if WIDE:
         image_wide = image.to(tl.int64)
     else:
         image_wide = image
     if FLAT:
-        from_row = image_wide * x_image + place * x_pixel
-        at_d, at_h, at_w = place, place, place
+        pixel_offs = image_wide * x_image + pixel * x_pixel
+        at_d, at_h, at_w = pixel, pixel, pixel
     else:
-        at_w = place % rows_w * ALONG_W
-        at_h = place // rows_w % rows_h * ALONG_H
-        at_d = place // (rows_w * rows_h) * ALONG_D
-        from_row = image_wide * x_image + at_h * x_row + at_w * x_pixel
+        at_w = pixel % rows_w * ALONG_W
+        at_h = pixel // rows_w % rows_h * ALONG_H
+        at_d = pixel // (rows_w * rows_h) * ALONG_D
+        pixel_offs = image_wide * x_image + at_h * x_row + at_w * x_pixel
         if DEEP:
-            from_row += at_d * x_plane
-    inner = tl.arange(0, BLOCK_K)
-    column = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    from_x = from_row[:, None] + (inner * x_channel)[None, :]
-    from_weight = (inner * weight_channel)[:, None] + (column * weight_column)[None, :]
+            pixel_offs += at_d * x_plane
+    offs_k = tl.arange(0, BLOCK_K)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    x_offs = pixel_offs[:, None] + (offs_k * x_channel)[None, :]
+    weight_offs = (offs_k * weight_channel)[:, None] + (offs_n * weight_column)[None, :]
     x_base = x_ptr + group * depth * x_channel
     weight_base = weight_ptr + group * weight_group
     EVEN_K: tl.constexpr = DEPTH_STEP % BLOCK_K == 0
@@ -172,13 +172,13 @@ def convolution_kernel(
             w = tap % taps_w
             h = tap // taps_w % taps_h
             d = tap // (taps_w * taps_h)
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for _ in range(start, steps):
         x_at = channel * x_channel
         weight_at = channel * weight_channel
         if WIDE:
             x_at = x_at.to(tl.int64)
-        inside = (row >= 0)[:, None]
+        a_mask = (offs_m >= 0)[:, None]
         if not FLAT:
             move_h = shift_h + h * MOVE_H
             x_at += move_h * x_row
@@ -198,25 +198,25 @@ def convolution_kernel(
                     valid = valid & (at_d + move_d >= 0) & (at_d + move_d < x_d)
                 if not MERGED:
                     valid = valid & (at_w + move_w >= 0) & (at_w + move_w < x_w)
-                inside = valid[:, None]
+                a_mask = valid[:, None]
         if MERGED:  # what follows the taps may be no number
-            inside = inside & (channel + inner < S * MERGED)[None, :]
+            a_mask = a_mask & (channel + offs_k < S * MERGED)[None, :]
         elif not EVEN_K:
-            inside = inside & (channel + inner < depth)[None, :]
+            a_mask = a_mask & (channel + offs_k < depth)[None, :]
         if EVEN_K and (FLAT or not PADDED) and not MERGED:
-            a = tl.load(x_base + x_at + from_x)
+            a = tl.load(x_base + x_at + x_offs)
         else:
-            a = tl.load(x_base + x_at + from_x, mask=inside, other=0.0)
+            a = tl.load(x_base + x_at + x_offs, mask=a_mask, other=0.0)
         if EVEN_K and EVEN_N:
-            b = tl.load(weight_base + weight_at + from_weight)
+            b = tl.load(weight_base + weight_at + weight_offs)
         elif EVEN_K:
             b = tl.load(
-                weight_base + weight_at + from_weight, mask=(column < columns)[None, :], other=0.0
+                weight_base + weight_at + weight_offs, mask=(offs_n < columns)[None, :], other=0.0
             )
         else:
-            some = (channel + inner < depth)[:, None] & (column < columns)[None, :]
-            b = tl.load(weight_base + weight_at + from_weight, mask=some, other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
+            b_mask = (channel + offs_k < depth)[:, None] & (offs_n < columns)[None, :]
+            b = tl.load(weight_base + weight_at + weight_offs, mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
         channel += BLOCK_K
         if not FLAT:
             channel, w = carried(channel, depth, w)
@@ -225,24 +225,21 @@ def convolution_kernel(
                 h, d = carried(h, taps_h, d)
 
     if BIAS:
-        bias = tl.load(bias_ptr + group * columns + column, mask=column < columns, other=0.0)
-        total += bias.to(tl.float32)[None, :]
-    total = activated(total, ACTIVATION)
+        bias = tl.load(bias_ptr + group * columns + offs_n, mask=offs_n < columns, other=0.0)
+        acc += bias.to(tl.float32)[None, :]
+    acc = activated(acc, ACTIVATION)
     if TRANSPOSED and STRIDE_D * STRIDE_H * STRIDE_W > 1:
-        to_w = place % rows_w * STRIDE_W + phase_w
-        to_h = place // rows_w % rows_h * STRIDE_H + phase_h
-        to_d = place // (rows_w * rows_h) * STRIDE_D + phase_d
-        place = (to_d * y_h + to_h) * y_w + to_w
-    to_row = image_wide * y_image + place * y_pixel
-    to = to_row[:, None] + ((group * columns + column) * y_channel)[None, :]
-    base = y_ptr
+        to_w = pixel % rows_w * STRIDE_W + phase_w
+        to_h = pixel // rows_w % rows_h * STRIDE_H + phase_h
+        to_d = pixel // (rows_w * rows_h) * STRIDE_D + phase_d
+        pixel = (to_d * y_h + to_h) * y_w + to_w
+    out_offs = image_wide * y_image + pixel * y_pixel
+    y_offs = out_offs[:, None] + ((group * columns + offs_n) * y_channel)[None, :]
+    out_ptr = y_ptr
     if SPLITS > 1:
-        base += split.to(tl.int64) * y_split
-    inside = (row < rows)[:, None] & (column < columns)[None, :]
+        out_ptr += split.to(tl.int64) * y_split
+    out_mask = (offs_m < rows)[:, None] & (offs_n < columns)[None, :]
     if Y_LAST:
-        store_tile(base, to, total, inside)
+        store_tile(out_ptr, y_offs, acc, out_mask)
     else:  # pixels are adjacent
-        store_tile(base, tl.trans(to), tl.trans(total), tl.trans(inside))
-
-
-__all__ = ["convolution_kernel"]
+        store_tile(out_ptr, tl.trans(y_offs), tl.trans(acc), tl.trans(out_mask))

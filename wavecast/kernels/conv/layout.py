@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
+from wavecast.kernels import choice
 from wavecast.kernels.conv.geometry import Geometry, is_last
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
+from wavecast.model.ranking import StreamingKernel
 
 _FEW_CHANNELS = 16
 """With fewer, the taps of a filter's row are taken together."""
@@ -31,25 +30,25 @@ def channels_last_kernel(
     FRAMED: rows of `x_width` become rows of `width` that begin with `left` zeros."""
     tiles = tl.cdiv(pixels, PIXELS)
     image = tl.program_id(0) // tiles
-    pixel = tl.program_id(0) % tiles * PIXELS + tl.arange(0, PIXELS)
+    offs_p = tl.program_id(0) % tiles * PIXELS + tl.arange(0, PIXELS)
     if WIDE:
         image = image.to(tl.int64)
-    channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    known = pixel < pixels
-    source = pixel
+    offs_c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    pixel_mask = offs_p < pixels
+    source = offs_p
     if FRAMED:
-        column = pixel % width - left
-        known = known & (column >= 0) & (column < x_width)
-        source = pixel // width * x_width + column
+        column = offs_p % width - left
+        pixel_mask = pixel_mask & (column >= 0) & (column < x_width)
+        source = offs_p // width * x_width + column
     x = tl.load(
-        x_ptr + image * x_batch + source[:, None] * x_pixel + channel[None, :] * x_channel,
-        mask=known[:, None] & (channel < channels)[None, :],
+        x_ptr + image * x_batch + source[:, None] * x_pixel + offs_c[None, :] * x_channel,
+        mask=pixel_mask[:, None] & (offs_c < channels)[None, :],
         other=0.0,
     )
     tl.store(
-        y_ptr + image * pixels * PADDED + pixel[:, None] * PADDED + channel[None, :],
+        y_ptr + image * pixels * PADDED + offs_p[:, None] * PADDED + offs_c[None, :],
         x,
-        mask=(pixel < pixels)[:, None] & (channel < PADDED)[None, :],
+        mask=(offs_p < pixels)[:, None] & (offs_c < PADDED)[None, :],
     )
 
 
@@ -96,40 +95,40 @@ def _moved(x: torch.Tensor, padded: int, width: int, left: int) -> torch.Tensor:
     """`x` with channels innermost, zeros up to `padded` of them, and its rows after `left` zeros in
     rows of `width`."""
     batch, channels = x.shape[:2]
-    x_width = x.shape[-1]
-    framed = width != x_width or left > 0
+    x_width, x_pixels = x.shape[-1], math.prod(x.shape[2:])
     size = (*x.shape[2:-1], width)
-    pixels = math.prod(size)
     y = torch.empty((batch, *size, padded), dtype=x.dtype, device=x.device)
     last = is_last(x)
-    given = x if last else x.contiguous()
     problem = {
         "images": batch,
-        "pixels": pixels,
+        "pixels": math.prod(size),
         "channels": padded,
         "bytes": x.element_size(),
         "last": last,
-        "framed": framed,
+        "framed": width != x_width or left > 0,
     }
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        tiles = triton.cdiv(pixels, settings["PIXELS"])
-        return batch * tiles, triton.cdiv(padded, settings["CHANNELS"])
-
-    held = math.prod(x.shape[2:])
-    steps = (held * channels, channels, 1) if last else (held * channels, 1, held)
-    arguments = (given, y, pixels, channels, *steps, width, left, x_width)
-    flags = {"PADDED": padded, "FRAMED": framed, "WIDE": checks.wide(given, y)}
-    launch(channels_last_kernel, grid, arguments, SPACE, problem, **flags)
+    choice.run(
+        CHANNELS_LAST,
+        problem,
+        x=x if last else x.contiguous(),
+        y=y,
+        channels=channels,
+        x_batch=x_pixels * channels,
+        x_pixel=channels if last else 1,
+        x_channel=1 if last else x_pixels,
+        width=width,
+        left=left,
+        x_width=x_width,
+        PADDED=padded,
+    )
     return y.movedim(-1, 1)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     wide = triton.next_power_of_2(problem["channels"])
-    channels = tuple(n for n in (32, 64, 128) if n <= wide) or (wide,)
     return {
         "PIXELS": (32, 64, 128, 256, 512, 1024),
-        "CHANNELS": channels,
+        "CHANNELS": tuple(n for n in (32, 64, 128) if n <= wide) or (wide,),
         "num_warps": (2, 4, 8),
         "num_stages": (1,),
     }
@@ -147,30 +146,27 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     )
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    pixels, channels = settings["PIXELS"], settings["CHANNELS"]
+def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    tiles = triton.cdiv(problem["pixels"], settings["PIXELS"])
+    return problem["images"] * tiles, triton.cdiv(problem["channels"], settings["CHANNELS"])
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
     size = problem["images"] * problem["pixels"] * problem["channels"] * problem["bytes"]
-    down, across = (
-        triton.cdiv(problem["pixels"], pixels),
-        triton.cdiv(problem["channels"], channels),
-    )
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=problem["images"] * down * across,
+    return StreamingKernel(
+        workgroups=math.prod(_grid(problem, settings)),
         read=size,
         written=size,
-        elements=pixels * channels,
-        operations=4.0,
+        elements=settings["PIXELS"] * settings["CHANNELS"],
+        instructions=4.0,
     )
 
 
-SPACE = Space(
-    kernel="channels_last_kernel",
+CHANNELS_LAST = KernelSpec(
+    function=channels_last_kernel,
+    grid=_grid,
     axes=_axes,
     fits=_fits,
-    seconds=_seconds,
-    classes=("images", "pixels"),
+    demand=_demand,
+    rounded=("images", "pixels"),
 )
-
-__all__ = ["SPACE", "Rows", "channels_first", "channels_last", "in_rows"]

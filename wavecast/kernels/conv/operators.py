@@ -1,97 +1,267 @@
-"""The operators over convolutions."""
+"""The operators over convolutions, and their arguments and work in plain sizes."""
 
 from __future__ import annotations
 
-from wavecast.kernels.conv import combine, depthwise, implicit, layout, weights
-from wavecast.kernels.conv.convolution import (
-    conv2d,
-    conv2d_reference,
-    convolution,
-    convolution_reference,
-    gradient,
-    setup,
-)
-from wavecast.kernels.conv.gradients import (
-    convolution_backward_data,
-    convolution_backward_data_reference,
-    convolution_backward_weight,
-    convolution_backward_weight_reference,
-)
-from wavecast.kernels.conv.sizes import (
-    CASES,
-    GRADIENT_SHAPES,
-    SHAPES,
-    THOROUGH,
-    data_inputs,
-    inputs,
-    weight_inputs,
-    without_ends,
-    work,
-)
-from wavecast.kernels.derivative import by_reference
-from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+import math
+from collections.abc import Callable
+from typing import Any
 
+import torch
+
+from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout, weights
+from wavecast.kernels.conv.geometry import Geometry, geometry
+from wavecast.kernels.describe import (
+    Batch,
+    Make,
+    Operator,
+    Sizes,
+    Tolerance,
+    Work,
+    derivative,
+    short_name,
+)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split("x")]
+
+
+def _shapes(sizes: Sizes) -> tuple[list[int], list[int], dict[str, Any]]:
+    """Shapes of input and weight, and the other arguments, of a call given in plain sizes."""
+    size, taps = _numbers(sizes["size"]), _numbers(sizes["kernel"])
+    groups = sizes.get("groups", 1)
+    rest: dict[str, Any] = {"groups": groups}
+    for name, usual in (("stride", 1), ("padding", 0), ("dilation", 1)):
+        rest[name] = _numbers(sizes[name]) if name in sizes else [usual] * len(size)
+    x = [sizes["batch"], sizes["channels"], *size]
+    return x, [sizes["filters"], sizes["channels"] // groups, *taps], rest
+
+
+def _given(sizes: Sizes) -> Geometry:
+    x, weight, rest = _shapes(sizes)
+    return geometry("convolution", x, weight, **rest)
+
+
+def _tensor(make: Make, shape: Any, sizes: Sizes, scale: float = 1.0) -> torch.Tensor:
+    if sizes.get("layout", "last") != "last":
+        return make.normal(shape, sizes["dtype"], scale)
+    drawn = make.normal((shape[0], *shape[2:], shape[1]), sizes["dtype"], scale)
+    return drawn.movedim(-1, 1)
+
+
+def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
+    x, weight, rest = _shapes(sizes)
+    bias = make.normal((weight[0],), sizes["dtype"]) if sizes.get("bias") else None
+    return {
+        "x": _tensor(make, x, sizes),
+        "weight": _tensor(make, weight, sizes, math.prod(weight[1:]) ** -0.5),
+        "bias": bias,
+        **rest,
+        "activation": sizes.get("activation", "none"),
+    }
+
+
+def _data_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
+    x, weight, rest = _shapes(sizes)
+    return {
+        "dy": _tensor(make, _given(sizes).output_shape(), sizes),
+        "weight": _tensor(make, weight, sizes, math.prod(weight[1:]) ** -0.5),
+        "size": x[2:],
+        **rest,
+    }
+
+
+def _weight_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
+    x, weight, rest = _shapes(sizes)
+    return {
+        "dy": _tensor(make, _given(sizes).output_shape(), sizes),
+        "x": _tensor(make, x, sizes),
+        "kernel": weight[2:],
+        **rest,
+        "bias": sizes.get("bias", True),
+    }
+
+
+def _work(result: str) -> Callable[..., Work]:
+    """The work of the operator that computes `y`, `x` (its gradient) or `weight` (its gradient)."""
+
+    def work(**sizes: Any) -> Work:
+        g = _given(sizes)
+        dtype = getattr(torch, sizes["dtype"])
+        x, y, w = (math.prod(s()) for s in (g.input_shape, g.output_shape, g.weight_shape))
+        bias = g.filters if sizes.get("bias", result == "weight") else 0
+        written = {"y": y, "x": x, "weight": w + bias}[result]
+        products = 2.0 * y * (g.channels // g.groups) * math.prod(g.taps)
+        rate = "vector_fp32" if g.depthwise else short_name(dtype)
+        read = x + y + w + (0 if result == "x" else bias) - written
+        size = dtype.itemsize
+        return Work({rate: products}, read * size, written * size, "formula", "formula")
+
+    return work
+
+
+def _case(batch: int, channels: int, filters: int, size: str, kernel: str, **more: Any) -> Sizes:
+    sizes = {"batch": batch, "channels": channels, "filters": filters, "size": size}
+    return {**sizes, "kernel": kernel, **more}
+
+
+def _layer(
+    channels: int, filters: int, size: int, taps: int, batch: int = 32, stride: int = 1, **more: Any
+) -> Sizes:
+    """A layer of an image network."""
+    pad = taps // 2
+    return {
+        "batch": batch,
+        "channels": channels,
+        "filters": filters,
+        "size": f"{size}x{size}",
+        "kernel": f"{taps}x{taps}",
+        "stride": f"{stride}x{stride}",
+        "padding": f"{pad}x{pad}",
+        "dtype": "float16",
+        **more,
+    }
+
+
+def _without_ends(cases: tuple[Sizes, ...]) -> tuple[Sizes, ...]:
+    """Cases without bias and activation, which gradients do not have."""
+    ends = ("bias", "activation")
+    return tuple({n: v for n, v in case.items() if n not in ends} for case in cases)
+
+
+_CASES = (
+    _case(2, 4, 6, "5x4", "3x2", stride="2x1", padding="1x1", groups=2, dtype="float32", bias=True),
+    _case(2, 40, 72, "9x7", "3x3", padding="1x1", dtype="float16", bias=True, activation="relu"),
+    _case(1, 3, 20, "17x15", "7x7", stride="2x2", padding="3x3", dtype="bfloat16", layout="first"),
+    _case(3, 36, 36, "11x6", "3x3", stride="2x1", padding="1x1", groups=36, dtype="float16"),
+    _case(1, 200, 24, "8x4", "1x1", dtype="bfloat16", bias=True, activation="silu"),
+)
+_THOROUGH = (
+    _case(2, 24, 18, "30", "5", stride="3", padding="2", dilation="2", dtype="float16"),
+    _case(
+        1,
+        16,
+        18,
+        "5x6x7",
+        "2x3x3",
+        stride="1x2x1",
+        padding="1x1x0",
+        dilation="1x1x2",
+        dtype="bfloat16",
+    ),
+    _case(
+        2,
+        10,
+        20,
+        "3x6x5",
+        "2x3x1",
+        stride="2x1x2",
+        padding="1x1x0",
+        groups=10,
+        dtype="float32",
+        layout="first",
+        activation="gelu",
+    ),
+    _case(2, 40, 24, "4x12", "1x1", dtype="float16", layout="first", activation="gelu", bias=True),
+    _case(
+        2,
+        12,
+        18,
+        "9x8",
+        "3x2",
+        stride="1x2",
+        padding="1x0",
+        dilation="2x1",
+        groups=3,
+        dtype="bfloat16",
+        layout="first",
+    ),
+    _case(1, 24, 17, "7x7", "1x1", stride="3x2", dtype="float32"),
+    _case(
+        2, 33, 20, "6x7", "3x3", dilation="1x2", dtype="float32", layout="first", activation="silu"
+    ),
+    _case(
+        1, 8, 8, "40", "4", padding="3", groups=8, dtype="bfloat16", activation="silu", bias=True
+    ),
+)
+_SHAPES = (
+    _layer(3, 64, 224, 7, stride=2),
+    _layer(64, 64, 56, 1),
+    _layer(64, 64, 56, 3),
+    _layer(64, 64, 56, 3, layout="first"),
+    _layer(64, 256, 56, 1, batch=256),
+    _layer(256, 128, 56, 1, layout="first"),
+    _layer(128, 128, 56, 3, stride=2),
+    _layer(128, 128, 28, 3, batch=256),
+    _layer(256, 256, 14, 3, batch=1),
+    _layer(256, 256, 14, 3),
+    _layer(1024, 512, 7, 1, batch=1),
+    _layer(512, 512, 7, 3, batch=256),
+    _layer(144, 144, 56, 3, groups=144),
+)
+_GRADIENT_SHAPES = (_SHAPES[2], _layer(256, 128, 56, 1), _SHAPES[6])
+_KERNELS = (implicit.FORWARD, depthwise.DEPTHWISE, layout.CHANNELS_LAST, combine.COMBINE)
 _TOLERANCE = Tolerance(ulps=1.0, accumulated=1e-5)
-_SPACES = (implicit.FORWARD, depthwise.DEPTHWISE, layout.SPACE, combine.SPACE)
-_CASES_2D = tuple(case for case in (*CASES, *THOROUGH) if case["size"].count("x") == 1)
+_IMAGES = tuple(case for case in (*_CASES, *_THOROUGH) if case["size"].count("x") == 1)
 
 OPERATORS = (
     Operator(
-        name="convolution",
         summary="convolution of one, two or three dimensions with bias and activation",
-        call=convolution,
-        reference=convolution_reference,
-        inputs=inputs,
-        work=work("forward"),
+        call=convolution.convolution,
+        reference=convolution.convolution_reference,
+        inputs=_inputs,
+        work=_work("y"),
         batch=Batch(("x",), merged=True),
-        cases=CASES,
-        thorough=THOROUGH,
-        shapes=SHAPES,
-        spaces=_SPACES,
+        cases=_CASES,
+        thorough=_THOROUGH,
+        shapes=_SHAPES,
+        kernels=_KERNELS,
         tolerance=_TOLERANCE,
-        gradient=Gradient(setup, gradient),
+        gradient=convolution.GRADIENT,
     ),
     Operator(
-        name="conv2d",
         summary="convolution of images with bias and activation",
-        call=conv2d,
-        reference=conv2d_reference,
-        inputs=inputs,
-        work=work("forward"),
+        call=convolution.conv2d,
+        reference=convolution.conv2d_reference,
+        inputs=_inputs,
+        work=_work("y"),
         batch=Batch(("x",), merged=True),
-        cases=_CASES_2D[:2],
-        thorough=_CASES_2D[2:5],
-        shapes=SHAPES[2:3],
-        spaces=_SPACES,
+        cases=_IMAGES[:2],
+        thorough=_IMAGES[2:5],
+        shapes=_SHAPES[2:3],
+        kernels=_KERNELS,
         tolerance=_TOLERANCE,
-        gradient=Gradient(setup, gradient),
+        gradient=convolution.GRADIENT,
     ),
     Operator(
-        name="convolution_backward_data",
         summary="gradient of a convolution's input",
-        call=convolution_backward_data,
-        reference=convolution_backward_data_reference,
-        gradient=by_reference(convolution_backward_data_reference),
-        inputs=data_inputs,
-        work=work("data"),
-        cases=without_ends(CASES),
-        thorough=without_ends(THOROUGH),
-        shapes=GRADIENT_SHAPES,
-        spaces=_SPACES,
+        call=convolution.convolution_backward_data,
+        reference=convolution.convolution_backward_data_reference,
+        gradient=derivative.by_reference(convolution.convolution_backward_data_reference),
+        inputs=_data_inputs,
+        work=_work("x"),
+        cases=_without_ends(_CASES),
+        thorough=_without_ends(_THOROUGH),
+        shapes=_GRADIENT_SHAPES,
+        kernels=_KERNELS,
         tolerance=_TOLERANCE,
     ),
     Operator(
-        name="convolution_backward_weight",
         summary="gradients of a convolution's weight and bias",
-        call=convolution_backward_weight,
-        reference=convolution_backward_weight_reference,
-        gradient=by_reference(convolution_backward_weight_reference),
-        inputs=weight_inputs,
-        work=work("weight"),
-        cases=without_ends(CASES),
-        thorough=(*without_ends(THOROUGH), {**without_ends(CASES)[1], "bias": False}),
-        shapes=GRADIENT_SHAPES,
-        spaces=(weights.WEIGHTS, depthwise.DEPTHWISE_WEIGHT, layout.SPACE, combine.SPACE),
+        call=convolution.convolution_backward_weight,
+        reference=convolution.convolution_backward_weight_reference,
+        gradient=derivative.by_reference(convolution.convolution_backward_weight_reference),
+        inputs=_weight_inputs,
+        work=_work("weight"),
+        cases=_without_ends(_CASES),
+        thorough=(*_without_ends(_THOROUGH), {**_without_ends(_CASES)[1], "bias": False}),
+        shapes=_GRADIENT_SHAPES,
+        kernels=(
+            weights.WEIGHTS,
+            depthwise.DEPTHWISE_WEIGHT,
+            layout.CHANNELS_LAST,
+            combine.COMBINE,
+        ),
         tolerance=_TOLERANCE,
     ),
 )

@@ -1,7 +1,7 @@
 """The gradient of a convolution's filters: a matrix product whose reduction walks the positions.
 
 Rows are filters, columns input channels, of one tap or (where those are few) of a filter's row of
-taps. Positions are cut into parts, whose sums are added up in a fixed order.
+taps. Positions are split into parts, whose sums are added up in a fixed order.
 """
 
 # pyright: reportAssignmentType=false, reportArgumentType=false
@@ -9,35 +9,26 @@ taps. Positions are cut into parts, whose sums are added up in a fixed order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
+from wavecast.kernels import choice, gpu
+from wavecast.kernels.conv import tiling
 from wavecast.kernels.conv.combine import combine
-from wavecast.kernels.conv.geometry import Geometry, by_axis, empty, formatted, strides
+from wavecast.kernels.conv.geometry import Geometry, empty, formatted, strides
 from wavecast.kernels.conv.layout import channels_last, in_rows
-from wavecast.kernels.conv.ranking import (
-    DTYPES,
-    SIZES,
-    best_splits,
-    product_seconds,
-    stages,
-    tile_fits,
-)
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import tile_of, xcds
+from wavecast.kernels.references import short_name
+from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
+from wavecast.kernels.tiles import tile_of
+from wavecast.model.ranking import ImplicitProduct
 
-_TRANSPOSED_BYTES = 32
-"""Bytes a lane loads of an operand from which it has several positions of a channel and exchanges
-them in its registers, for matrix instructions; from fewer it reads halves one by one."""
-_SCATTERED = 1.5
-"""How many times as long such loads take."""
+_EXCHANGED_BYTES = 32
+"""Bytes a lane of AMD's GPUs loads of a 16-bit operand from which it has several positions of a
+channel and exchanges them in its registers, for matrix instructions; from fewer it reads halves one
+by one."""
 
 
 @triton.jit
@@ -67,16 +58,16 @@ def convolution_weight_kernel(
     down, across = tl.cdiv(rows, BLOCK_M), T * R * ACROSS * per_tap * groups
     # The tiles of a part read the same positions: one die takes them all, one after the other.
     split, tile = tile_of(tl.program_id(0), SPLITS, down * across, 1, XCDS)
-    tile_row, tile_column = tile_of(tile, down, across, GROUP, 1)
-    group = tile_column // (T * R * ACROSS * per_tap)
-    tile_column = tile_column % (T * R * ACROSS * per_tap)
-    tap = tile_column // per_tap
+    pid_m, pid_n = tile_of(tile, down, across, GROUP, 1)
+    group = pid_n // (T * R * ACROSS * per_tap)
+    pid_n = pid_n % (T * R * ACROSS * per_tap)
+    tap = pid_n // per_tap
     tap_w = tap % ACROSS
     tap_h = tap // ACROSS % R
     tap_d = tap // (ACROSS * R)
-    row = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    column = tile_column % per_tap * BLOCK_N + tl.arange(0, BLOCK_N)
-    inner = tl.arange(0, BLOCK_K)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n % per_tap * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K)
     move_d = tap_d * DILATION_D - pad_d
     move_h = tap_h * DILATION_H - pad_h
     move_w = tap_w * DILATION_W - pad_w
@@ -92,8 +83,8 @@ def convolution_weight_kernel(
     part = tl.cdiv(steps, SPLITS)
     start = tl.minimum(split * part, steps)
     stop = tl.minimum(start + part, steps)
-    position = start * BLOCK_K + inner
-    # The place of every position, moved on by BLOCK_K with carries: cheaper than divisions.
+    position = start * BLOCK_K + offs_k
+    # The coordinates of every position, moved on by BLOCK_K with carries: cheaper than divisions.
     w = position % y_w
     h = position // y_w % y_h
     d = position // (y_w * y_h)
@@ -109,71 +100,70 @@ def convolution_weight_kernel(
     EVEN_M: tl.constexpr = ROW_STEP % BLOCK_M == 0
     EVEN_N: tl.constexpr = COLUMN_STEP % BLOCK_N == 0
     EVEN_K: tl.constexpr = POSITION_STEP % BLOCK_K == 0
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(start, stop):
-        position = step * BLOCK_K + inner
+        position = step * BLOCK_K + offs_k
         if WIDE:
             position_wide, image_wide = position.to(tl.int64), image.to(tl.int64)
         else:
             position_wide, image_wide = position, image
-        from_dy = row[:, None] + (position_wide * dy_position)[None, :]
-        some = (position >= 0)[None, :]
+        dy_offs = offs_m[:, None] + (position_wide * dy_position)[None, :]
+        mask = (position >= 0)[None, :]
         if not EVEN_K:
-            some = some & (position < positions)[None, :]
+            mask = mask & (position < positions)[None, :]
         if not EVEN_M:
-            some = some & (row < rows)[:, None]
+            mask = mask & (offs_m < rows)[:, None]
         if EVEN_K and EVEN_M:
-            dy = tl.load(dy_base + from_dy)
+            dy = tl.load(dy_base + dy_offs)
         else:
-            dy = tl.load(dy_base + from_dy, mask=some, other=0.0)
-        some = (position >= 0)[:, None]
+            dy = tl.load(dy_base + dy_offs, mask=mask, other=0.0)
+        mask = (position >= 0)[:, None]
         if FLAT:
-            from_x = (position_wide * x_pixel)[:, None] + column[None, :]
+            x_offs = (position_wide * x_pixel)[:, None] + offs_n[None, :]
         else:
             at_d, at_h, at_w = d * STRIDE_D, h * STRIDE_H, w * STRIDE_W
-            place = image_wide * x_image + at_h * x_row + at_w * x_pixel
+            pixel_offs = image_wide * x_image + at_h * x_row + at_w * x_pixel
             if DEEP:
-                place += at_d * x_plane
-            from_x = place[:, None] + column[None, :]
+                pixel_offs += at_d * x_plane
+            x_offs = pixel_offs[:, None] + offs_n[None, :]
             if PADDED:
                 valid = (at_h + move_h >= 0) & (at_h + move_h < x_h)
                 if DEEP:
                     valid = valid & (at_d + move_d >= 0) & (at_d + move_d < x_d)
                 if not MERGED:
                     valid = valid & (at_w + move_w >= 0) & (at_w + move_w < x_w)
-                some = valid[:, None]
+                mask = valid[:, None]
         if not EVEN_K:
-            some = some & (position < positions)[:, None]
+            mask = mask & (position < positions)[:, None]
         if not EVEN_N:
-            some = some & (column < columns)[None, :]
+            mask = mask & (offs_n < columns)[None, :]
         if EVEN_K and EVEN_N and (FLAT or not PADDED):
-            x = tl.load(x_base + from_x)
+            x = tl.load(x_base + x_offs)
         else:
-            x = tl.load(x_base + from_x, mask=some, other=0.0)
-        total = tl.dot(dy, x, total, input_precision="ieee")
+            x = tl.load(x_base + x_offs, mask=mask, other=0.0)
+        acc = tl.dot(dy, x, acc, input_precision="ieee")
         if not FLAT:
             w += step_w
-            over = w >= y_w
-            w = tl.where(over, w - y_w, w)
-            h += step_h + over.to(tl.int32)
-            over = h >= y_h
-            h = tl.where(over, h - y_h, h)
+            carry = w >= y_w
+            w = tl.where(carry, w - y_w, w)
+            h += step_h + carry.to(tl.int32)
+            carry = h >= y_h
+            h = tl.where(carry, h - y_h, h)
             if DEEP:
-                d += step_d + over.to(tl.int32)
+                d += step_d + carry.to(tl.int32)
                 image += d // y_d
                 d = d % y_d
             else:
-                image += step_d + over.to(tl.int32)
+                image += step_d + carry.to(tl.int32)
 
-    base = dw_ptr + split.to(tl.int64) * dw_split + tap * dw_tap
-    to = ((group * rows + row) * dw_filter)[:, None] + column[None, :]
-    inside = (row < rows)[:, None] & (column < columns)[None, :]
-    tl.store(base + to, total.to(dw_ptr.dtype.element_ty), mask=inside)
+    out_ptr = dw_ptr + split.to(tl.int64) * dw_split + tap * dw_tap
+    dw_offs = ((group * rows + offs_m) * dw_filter)[:, None] + offs_n[None, :]
+    out_mask = (offs_m < rows)[:, None] & (offs_n < columns)[None, :]
+    tl.store(out_ptr + dw_offs, acc.to(dw_ptr.dtype.element_ty), mask=out_mask)
 
 
 def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torch.Tensor:
     """The gradient of the filters of `g`, with channels innermost if `last`."""
-    device = gpu.launching()
     columns, rows = g.channels // g.groups, g.filters // g.groups
     dy = channels_last(dy)
     merged = in_rows(x, g)
@@ -183,19 +173,16 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
     x_size = (*g.size[:2], x.shape[-1])
     pads = (*g.padding[:2], 0 if merged else g.padding[2])
     taps = math.prod(g.taps[: 2 if merged else 3])
-    padded = any(pads)
     problem = {
         "rows": rows,
         "columns": columns,
         "positions": g.pixels,
         "taps": taps,
         "groups": g.groups,
-        "dtype": DTYPES[x.dtype],
-        "filter": "x".join(map(str, g.taps)),
-        "stride": "x".join(map(str, g.stride)),
-        "dilation": "x".join(map(str, g.dilation)),
+        "dtype": short_name(x.dtype),
+        **g.described,
         "dims": g.dims,
-        "padded": padded,
+        "padded": any(pads),
         "pointwise": g.pointwise,
         "merged": merged.channels if merged else 0,
         "read": float(x.numel() + dy.numel()) * x.element_size(),
@@ -205,42 +192,27 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
     if merged:
         shape = (g.filters, merged.channels, *shape[2:-1], merged.depth // merged.channels)
     count = math.prod(shape)
-    splits = best_splits(WEIGHTS, problem, device, count)
-    problem["splits"] = splits
-    dw = empty(shape, True, x.dtype, x.device)
-    out = dw
+    splits = problem["splits"] = tiling.best_splits(WEIGHTS, problem, gpu.launching(), count)
+    dw = out = empty(shape, True, x.dtype, x.device)
     if splits > 1:
         out = torch.empty((splits, count), dtype=torch.float32, device=x.device)
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        down = triton.cdiv(rows, settings["BLOCK_M"])
-        across = problem["taps"] * triton.cdiv(columns, settings["BLOCK_N"])
-        return (down * across * g.groups * splits,)
-
-    launch(
-        convolution_weight_kernel,
-        grid,
-        (
-            *(dy, x, out, rows, columns, g.pixels, g.groups, g.filters),
-            *strides(True, x.shape[1], x_size)[:4],
-            *(columns * taps, columns, count),
-            *(*x_size, *g.out, *pads),
-        ),
+    choice.run(
         WEIGHTS,
         problem,
-        **dict(zip("TRS", g.taps, strict=True)),
-        **by_axis("STRIDE", g.stride),
-        **by_axis("DILATION", g.dilation),
+        dy=dy,
+        x=x,
+        dw=out,
+        dy_position=g.filters,
+        **strides("x", True, x.shape[1], x_size, "image plane row pixel"),
+        dw_filter=columns * taps,
+        dw_tap=columns,
+        dw_split=count,
+        **g.arguments(x_size, g.out, pads),
         DEEP=g.dims == 3,
         FLAT=g.pointwise,
-        PADDED=padded,
-        MERGED=merged.channels if merged else 0,
         ROW_STEP=math.gcd(rows, 256),
         COLUMN_STEP=math.gcd(columns, 256),
         POSITION_STEP=math.gcd(g.pixels, 256),
-        SPLITS=splits,
-        WIDE=checks.wide(dy, x),
-        XCDS=xcds(device),
     )
     if splits > 1:
         combine(out, None, dw, "none")
@@ -249,62 +221,37 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
     return formatted(dw, last)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    most = 256 if device.target.startswith("gfx9") else 128
-    return {
-        "BLOCK_M": _sides(problem["rows"], most),
-        "BLOCK_N": _sides(problem["columns"], most),
-        "BLOCK_K": (16, 32) if problem["positions"] <= 32 else (32, 64),
-        "GROUP": (8,),
-        "num_warps": (1, 2, 4, 8),
-        "num_stages": stages(device),
-    }
+def _axes(problem: Problem, device: Device) -> Axes:
+    depths = (16, 32) if problem["positions"] <= 32 else (32, 64)
+    return tiling.axes(problem["rows"], problem["columns"], depths, 4, device)
 
 
-def _sides(size: int, most: int) -> tuple[int, ...]:
-    top = max(16, min(most, triton.next_power_of_2(size)))
-    return tuple(n for n in (16, 32, 64, 128, 256) if top // 4 <= n <= top)
+def _grid(problem: Problem, settings: Settings) -> tuple[int]:
+    down = triton.cdiv(problem["rows"], settings["BLOCK_M"])
+    across = problem["taps"] * triton.cdiv(problem["columns"], settings["BLOCK_N"])
+    return (down * across * problem["groups"] * problem["splits"],)
 
 
-def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    size = SIZES[problem["dtype"]]
-    rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
-    return tile_fits(settings, device, size, rows, columns, depth)
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    columns = settings["BLOCK_N"]
-    size = SIZES[problem["dtype"]]
-    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
+def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitProduct:
+    columns, size = settings["BLOCK_N"], tiling.element_size(problem)
+    lanes = settings["num_warps"] * device.wave_lanes
     loaded = min(settings["BLOCK_M"], columns) * settings["BLOCK_K"] * size // lanes
-    scattered = device.target.startswith("gfx") and size == 2 and loaded < _TRANSPOSED_BYTES
-    across = triton.cdiv(problem["columns"], columns) * columns
-    return product_seconds(
-        device,
-        problem["rows"],
-        across * problem["taps"],
-        problem["positions"],
-        problem["dtype"],
-        settings["BLOCK_M"],
-        columns,
-        settings["BLOCK_K"],
-        problem["splits"],
-        problem["groups"],
-        settings["num_warps"],
-        settings["num_stages"],
-        problem["read"],
-        problem["taps"],
-        _SCATTERED if scattered else 1.0,
+    return ImplicitProduct(
+        m=problem["rows"],
+        n=triton.cdiv(problem["columns"], columns) * columns * problem["taps"],
+        k=problem["positions"],
+        batch=problem["groups"],
+        narrow_loads=device.vendor == "amd" and size == 2 and loaded < _EXCHANGED_BYTES,
+        **tiling.tiled(problem, settings),
     )
 
 
-WEIGHTS = Space(
-    kernel="convolution_weight_kernel",
+WEIGHTS = KernelSpec(
+    function=convolution_weight_kernel,
+    grid=_grid,
     axes=_axes,
-    fits=_fits,
-    seconds=_seconds,
-    classes=("positions",),
+    fits=tiling.fits,
+    demand=_demand,
+    rounded=("positions",),
     ignored=("read", "steps"),
 )
-
-__all__ = ["WEIGHTS", "gradient"]

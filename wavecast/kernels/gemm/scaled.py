@@ -13,7 +13,7 @@ from wavecast.kernels.gemm.product import FP8, NAMES, Epilogue, multiplies, prod
 from wavecast.kernels.gemm.space import REST, SUM, TILES
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Tolerance
-from wavecast.kernels.quantised import held
+from wavecast.kernels.quantised import operands
 from wavecast.model.bounds import Work
 
 OPERANDS = (*FP8, torch.int8)
@@ -105,11 +105,11 @@ def _multiplied(
     rows read fp8 the GPU does not know, that is recoded once."""
     device = gpu.launching()
     known = a.dtype not in FP8 or multiplies(a.dtype, device)
-    if known or a.dtype != b.dtype or not held.early(a.shape[0], device):
+    if known or a.dtype != b.dtype or not operands.recoded_first(a.shape[0], device):
         return a, b, scale_a
-    left, factor = held.multiplied(a, device)
+    left, factor = operands.recoded(a, device)
     rows = b.stride(0) == 1 and b.stride(1) != 1
-    right, other = held.multiplied(b.t() if rows else b, device)
+    right, other = operands.recoded(b.t() if rows else b, device)
     if factor * other != 1.0:
         scale_a = scale_a * (factor * other)
     return left, right.t() if rows else right, scale_a
@@ -276,7 +276,8 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        spaces=(TILES, SUM, REST, held.RECODE),
+        spaces=(TILES, SUM, REST),
+        kernels=(operands.RECODE,),
         tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
         notes="on NVIDIA GPUs sums of 8-bit floats are kept in float32 every 128 elements of K",
     ),

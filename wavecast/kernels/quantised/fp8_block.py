@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu, tiles
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import FP8, Make
-from wavecast.kernels.operator import Operator, Sizes
-from wavecast.kernels.quantise.formats import FP8 as FORMATS
-from wavecast.kernels.quantise.formats import half_of, native, values_of
-from wavecast.kernels.quantised import held, parts
-from wavecast.kernels.quantised.held import halved_tile
-from wavecast.kernels.quantised.turned import TURN, turned
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Demand,
+    Device,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    Sizes,
+    checks,
+    normal,
+    short_name,
+    sizes,
+    uniform,
+)
+from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
+from wavecast.kernels.quantised import operands, parts
+from wavecast.kernels.quantised.operands import halved_tile
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
-from wavecast.model.bounds import Work
 
 _BLOCK: Final = 128
 """Elements of K, and columns of B, that share a scale."""
-_PART: Final = 3
-"""Where the workspace stands among the kernel's arguments."""
+TENSORS = Signature(
+    "a: [..., k] fp8",
+    "b: [n, k] =a",
+    "a_scale: [..., cdiv(k, 128)] float32",
+    "b_scale: [cdiv(n, 128), cdiv(k, 128)] float32",
+    returns=("out: [..., n]",),
+    leading="m",
+)
 
 
 @triton.jit
@@ -44,14 +56,14 @@ def matmul_fp8_block_kernel(
     of four e4m3fn codes (WORDS), which become those of half the value in e4m3fnuz."""
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = tl.minimum(columns, N - 1)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_rows = tl.minimum(offs_m, M - 1)
+    b_columns = tl.minimum(offs_n, N - 1)
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
+        a_rows, b_columns = a_rows.to(tl.int64), b_columns.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
     steps = tl.cdiv(K, 128)
     if SPLIT_K > 1:
         first = tl.program_id(1) * steps // SPLIT_K
@@ -61,38 +73,38 @@ def matmul_fp8_block_kernel(
         last = steps
     tl.assume(last > first)  # so the product of the last step is not behind a branch
     UNIT: tl.constexpr = 4 if WORDS else 1  # pyright: ignore[reportAssignmentType]
-    place = tl.arange(0, 128 // UNIT)
-    from_a = a_ptr + row[:, None] * (a_row // UNIT) + place[None, :]
+    offs_k = tl.arange(0, 128 // UNIT)
+    a_ptrs = a_ptr + a_rows[:, None] * (a_row // UNIT) + offs_k[None, :]
     if WORDS:
-        from_b = b_ptr + column[:, None] * (b_column // UNIT) + place[None, :]
+        b_ptrs = b_ptr + b_columns[:, None] * (b_column // UNIT) + offs_k[None, :]
     else:
-        from_b = b_ptr + column[None, :] * b_column + place[:, None]
-    from_a_scale = a_scale_ptr + row * a_scale_row
-    from_b_scale = b_scale_ptr + (tile_column * BLOCK_N // 128) * b_scale_column
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        b_ptrs = b_ptr + b_columns[None, :] * b_column + offs_k[:, None]
+    a_scale_ptrs = a_scale_ptr + a_rows * a_scale_row
+    b_scale_ptrs = b_scale_ptr + (pid_n * BLOCK_N // 128) * b_scale_column
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
         if K_EVEN:
-            a = tl.load(from_a + step * (128 // UNIT))
-            b = tl.load(from_b + step * (128 // UNIT))
+            a = tl.load(a_ptrs + step * (128 // UNIT))
+            b = tl.load(b_ptrs + step * (128 // UNIT))
         else:
-            left = place < K - step * 128
-            a = tl.load(from_a + step * 128, mask=left[None, :], other=0.0)
-            b = tl.load(from_b + step * 128, mask=left[:, None], other=0.0)
-        scale = tl.load(from_a_scale + step * a_scale_step)
-        scale = scale * (tl.load(from_b_scale + step * b_scale_step) * TIMES)
+            k_mask = offs_k < K - step * 128
+            a = tl.load(a_ptrs + step * 128, mask=k_mask[None, :], other=0.0)
+            b = tl.load(b_ptrs + step * 128, mask=k_mask[:, None], other=0.0)
+        scale = tl.load(a_scale_ptrs + step * a_scale_step)
+        scale = scale * (tl.load(b_scale_ptrs + step * b_scale_step) * TIMES)
         if WORDS:
             a = halved_tile(a, BLOCK_M)
             b = tl.trans(halved_tile(b, BLOCK_N))
         elif WIDEN:
             a = half_of(values_of(a.to(tl.uint8, bitcast=True), KIND))
             b = half_of(values_of(b.to(tl.uint8, bitcast=True), KIND))
-        total += tl.dot(a, b, out_dtype=tl.float32) * scale[:, None]
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+        acc += tl.dot(a, b, out_dtype=tl.float32) * scale[:, None]
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
     if SPLIT_K > 1:
-        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+        tl.store(part_ptr + tl.program_id(1) * M * N + offs, acc, mask=mask)
     else:
-        store_tile(out_ptr, at, total, inside)
+        store_tile(out_ptr, offs, acc, mask)
 
 
 def matmul_fp8_block(
@@ -110,237 +122,150 @@ def matmul_fp8_block(
     scaled and added up in float32. The result [..., N] is of `out_dtype`: bfloat16, float16 or
     float32. Raises ArgumentError.
     """
-    _check(a, b, a_scale, b_scale, out_dtype)
+    given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    bound = TENSORS.check("matmul_fp8_block", given)
+    parts.check_output("matmul_fp8_block", out_dtype)
+    device, name = gpu.launching(), FP8[a.dtype]
+    known = device.vendor == "amd" or "fnuz" not in name
+    checks.require(known, "matmul_fp8_block", f"{name} is no format of {device.id}")
+    out = TENSORS.empty(given, bound, out=out_dtype)
     n, k = b.shape
-    out = torch.empty((*a.shape[:-1], n), dtype=out_dtype, device=a.device)
     if not out.numel() or not k:
         return out.zero_()
-    flat = a.reshape(-1, k)
+    flat, b = adjacent(a.reshape(-1, k)), adjacent(b)
     m = flat.shape[0]
-    flat = adjacent(flat)
-    b = adjacent(b)
     scale = a_scale.reshape(m, -1)
-    device = gpu.launching()
-    kind = FORMATS[a.dtype]
     times = 1.0
-    early = held.early(m, device)
-    if early and scale.stride(0) != 1:
-        scale = turned(scale)
-    words = held.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
+    first = operands.recoded_first(m, device)
+    if first and scale.stride(0) != 1:
+        scale = operands.transposed(scale)
+    words = operands.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
     if words:
-        flat, b = held.words(flat), held.words(b)
+        flat, b = operands.words(flat), operands.words(b)
         times = 4.0
-    elif early:
-        flat, times_a = held.multiplied(flat, device)
-        b, times_b = held.multiplied(b, device)
+    elif first:
+        flat, times_a = operands.recoded(flat, device)
+        b, times_b = operands.recoded(b, device)
         times = times_a * times_b
-    format_ = "fp8" if words else parts.NAMES[flat.dtype]
-    widened = flat.dtype == a.dtype and not native(kind, device)
-    arguments: list[Any] = [
-        *(flat, b, out, torch.empty(1, dtype=torch.float32, device=a.device)),
-        *(scale, b_scale, m, n, k, *(one.stride(0) * (4 if words else 1) for one in (flat, b))),
-        *(scale.stride(0), scale.stride(1), b_scale.stride(0), b_scale.stride(1)),
-    ]
-    taken: dict[str, Any] = {}
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: the workspace of these settings.
-        taken.update(settings)
-        number = settings["SPLIT_K"]
-        if number > 1:
-            arguments[_PART] = torch.empty((number, m, n), dtype=torch.float32, device=a.device)
-        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
-        return count, number
-
-    wide = checks.wide(flat, b, out)
-    launch(
-        matmul_fp8_block_kernel,
-        grid,
-        arguments,
+    widened = flat.dtype == a.dtype and not native(name, device)
+    problem = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "kind": name,
+        "bytes": out.element_size(),
+        "wide": checks.wide(flat, b, out),
+        "format": "fp8" if words else short_name(flat.dtype),
+        "widened": widened,
+        "words": words,
+    }
+    unit = 4 if words else 1
+    parts.run(
         TILES,
-        {
-            "m": m,
-            "n": n,
-            "k": k,
-            "kind": kind,
-            "bytes": out.element_size(),
-            "wide": wide,
-            "format": format_,
-            "widened": widened,
-            "words": words,
-        },
+        problem,
+        out,
+        a=flat,
+        b=b,
+        a_scale=scale,
+        b_scale=b_scale,
+        a_row=flat.stride(0) * unit,
+        b_column=b.stride(0) * unit,
+        a_scale_row=scale.stride(0),
+        a_scale_step=scale.stride(1),
+        b_scale_column=b_scale.stride(0),
+        b_scale_step=b_scale.stride(1),
         K_EVEN=k % _BLOCK == 0,
-        KIND=kind,
         WIDEN=widened,
-        WORDS=words,
         TIMES=times,
-        WIDE=wide,
-        XCDS=tiles.xcds(device),
     )
-    if taken["SPLIT_K"] > 1:
-        parts.add_parts(arguments[_PART], out)
     return out
 
 
-def matmul_fp8_block_reference(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
-) -> torch.Tensor:
-    """Operands scaled, then multiplied, in float32 at least."""
-    kind = torch.promote_types(a_scale.dtype, torch.float32)
+def matmul_fp8_block_reference(a, b, a_scale, b_scale, out_dtype=torch.bfloat16):
+    dtype = torch.promote_types(a_scale.dtype, torch.float32)
     n, k = b.shape
-    each_a = a_scale.to(kind).repeat_interleave(_BLOCK, -1)[..., :k]
-    each_b = b_scale.to(kind).repeat_interleave(_BLOCK, 0)[:n]
+    each_a = a_scale.to(dtype).repeat_interleave(_BLOCK, -1)[..., :k]
+    each_b = b_scale.to(dtype).repeat_interleave(_BLOCK, 0)[:n]
     each_b = each_b.repeat_interleave(_BLOCK, 1)[:, :k]
-    total = (a.to(kind) * each_a) @ (b.to(kind) * each_b).T
-    wide = torch.float64 if kind == torch.float64 else out_dtype
-    return total.to(wide).contiguous()
+    y = (a.to(dtype) * each_a) @ (b.to(dtype) * each_b).T
+    return y.to(dtype if dtype == torch.float64 else out_dtype).contiguous()
 
 
-def _check(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
-    out_dtype: torch.dtype,
-) -> None:
-    name = "matmul_fp8_block"
-    checks.require(a.dim() > 0, name, "a is a scalar")
-    checks.dtype_in(name, "a", a, FP8)
-    checks.dtype_in(name, "b", b, (a.dtype,))
-    checks.dtype_in(name, "a_scale", a_scale, (torch.float32,))
-    checks.dtype_in(name, "b_scale", b_scale, (torch.float32,))
-    k = a.shape[-1]
-    checks.shape_is(name, "b", b, (-1, k))
-    across = triton.cdiv(k, _BLOCK)
-    checks.shape_is(name, "a_scale", a_scale, (*a.shape[:-1], across))
-    checks.shape_is(name, "b_scale", b_scale, (triton.cdiv(b.shape[0], _BLOCK), across))
-    known = ", ".join(str(one).removeprefix("torch.") for one in parts.OUTPUTS)
-    checks.require(out_dtype in parts.OUTPUTS, name, f"out_dtype is none of {known}")
-    checks.same_device(name, a=a, b=b, a_scale=a_scale, b_scale=b_scale)
-    device = gpu.launching()
-    known_there = device.target.startswith("gfx") or "fnuz" not in str(a.dtype)
-    checks.require(known_there, name, f"{FORMATS[a.dtype]} is no format of {device.id}")
-
-
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     # Every wave changes the codes of its operands: the fewer share a tile, the less work.
     words = problem["words"]
-    stages = (3,) if not device.target.startswith("gfx") else (2,)
-    if device.target == "gfx950":
-        stages = (2, 3)
+    stages = (2,) if device.vendor == "amd" else (3,)
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 128 if words else 256),
         "BLOCK_N": (16, 32, 64, 128) if problem["m"] <= 64 else (64, 128),
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4) if words else (1, 2, 4, 8),
-        "num_stages": stages,
+        "num_stages": (2, 3) if _stages_in_lds(device) else stages,
         "waves_per_eu": (0,),
-        "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
+        "matrix_instr_nonkdim": (16,) if device.wave_lanes == 64 else (0,),
     }
+
+
+def _stages_in_lds(device: Device) -> bool:
+    """Whether an AMD GPU loads steps to the LDS past registers, so that a third can be there."""
+    return device.vendor == "amd" and device.capabilities.direct_to_lds
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, columns, stages = settings["BLOCK_M"], settings["BLOCK_N"], settings["num_stages"]
     size = 1 if problem["format"] == "fp8" and not problem["widened"] else 2
-    staged = (rows + columns) * _BLOCK * size * tiles.buffers(settings, device)
-    if staged > device.limits().lds_max_per_workgroup:
-        return False
-    # A third step lies in the LDS unless fewer workgroups then share a compute unit: large tiles
+    # A third step is in the LDS unless fewer workgroups then share a compute unit: large tiles
     # have one to themselves anyhow, and small ones room, but for what they widen.
     two = 64 < rows < 256 or problem["widened"]
-    if device.target == "gfx950" and (stages == 3) == two:
+    if _stages_in_lds(device) and (stages == 3) == two:
         return False
-    if not parts.shared_out(settings, device, rows, columns, 2):
-        return False
-    return parts.splits_fit(problem, settings["SPLIT_K"], _BLOCK)
+    return parts.fits(problem, settings, device, (rows + columns) * _BLOCK * size, 2, _BLOCK)
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     if problem["m"] <= parts.SKINNY:
-        return parts.skinny(problem, settings, device, problem["n"] * problem["k"], 1.0)
-    return estimates.tile(
-        device,
-        settings,
-        m=problem["m"],
-        n=problem["n"],
-        k=problem["k"],
-        dtype="bf16" if problem["widened"] else problem["format"],
-        weight="fp8" if problem["widened"] else "",
-        rows=rows,
-        columns=columns,
-        depth=_BLOCK,
-        splits=settings["SPLIT_K"],
-        scaling="block",
-    )
+        return parts.skinny(problem, settings, problem["n"] * problem["k"], 1.0)
+    widened = problem["widened"]
+    dtype, weight = ("bf16", "fp8") if widened else (problem["format"], "")
+    return parts.tiled(problem, settings, dtype, _BLOCK, weight=weight, scaling="block")
 
 
-TILES = Space(
-    kernel="matmul_fp8_block_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",)
-)
-
-
-def _inputs(
-    make: Make, m: int, n: int, k: int, dtype: str, out: str = "bfloat16"
-) -> dict[str, Any]:
-    across = triton.cdiv(k, _BLOCK)
-    return {
-        "a": make.normal((m, k), dtype, 8.0),
-        "b": make.normal((n, k), dtype, 8.0),
-        "a_scale": make.uniform((across, m), "float32", 0.01, 0.1).T,
-        "b_scale": make.uniform((triton.cdiv(n, _BLOCK), across), "float32", 0.01, 0.1),
-        "out_dtype": make.dtype(out),
-    }
-
-
-def _work(m: int, n: int, k: int, dtype: str, out: str = "bfloat16") -> Work:
-    across = triton.cdiv(k, _BLOCK)
-    scales = 4.0 * across * (m + triton.cdiv(n, _BLOCK))
-    written = m * n * getattr(torch, out).itemsize
-    return Work({"fp8": 2.0 * m * n * k}, (m + n) * k + scales, written, "formula", "formula")
+TILES = parts.split_kernel(matmul_fp8_block_kernel, _axes, _fits, _demand)
 
 
 def _cases(dtype: str) -> tuple[Sizes, ...]:
-    return (
-        {"m": 5, "n": 33, "k": 300, "dtype": dtype},
-        {"m": 70, "n": 200, "k": 384, "dtype": dtype, "out": "float32"},
-        {"m": 1, "n": 150, "k": 1024, "dtype": dtype},
-    )
+    rows = ((5, 33, 300, dtype), (70, 200, 384, dtype, "float32"), (1, 150, 1024, dtype))
+    return sizes("m n k dtype out", *rows)
 
 
 _DEEPSEEK = ((4096, 7168), (7168, 2048), (2112, 7168), (24576, 1536), (7168, 16384))
+_ROWS = (1, 64, 1024, 4096)
 
-OPERATORS = (
-    Operator(
-        name="matmul_fp8_block",
-        summary="fp8 product with scales per 1x128 of A and 128x128 of B",
-        call=matmul_fp8_block,
-        reference=matmul_fp8_block_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_cases("float8_e4m3fn"),
-        thorough=(
-            *_cases("float8_e4m3fnuz"),
-            *_cases("float8_e5m2")[1:],
-            *_cases("float8_e5m2fnuz")[1:2],
-            {"m": 130, "n": 260, "k": 256, "dtype": "float8_e4m3fn", "out": "float16"},
-        ),
-        shapes=(
-            *(
-                {"m": m, "n": n, "k": k, "dtype": "float8_e4m3fn"}
-                for n, k in _DEEPSEEK
-                for m in (1, 64, 1024, 4096)
-            ),
-            *(
-                {"m": m, "n": 4096, "k": 7168, "dtype": "float8_e4m3fnuz"}
-                for m in (1, 64, 1024, 4096)
-            ),
-        ),
-        spaces=(TILES, parts.ADD, held.RECODE, TURN),
+OPERATOR = Operator(
+    summary="fp8 product with scales per 1x128 of A and 128x128 of B",
+    call=matmul_fp8_block,
+    reference=matmul_fp8_block_reference,
+    tensors=TENSORS,
+    inputs=parts.output_inputs(
+        TENSORS,
+        a=normal(8.0),
+        b=normal(8.0),
+        a_scale=lambda make, shape, dtype, _: make.uniform(shape[::-1], dtype, 0.01, 0.1).T,
+        b_scale=uniform(0.01, 0.1),
     ),
+    work=parts.output_work(TENSORS, lambda m, n, k, **_: {"fp8": 2.0 * m * n * k}),
+    cases=_cases("float8_e4m3fn"),
+    thorough=(
+        *_cases("float8_e4m3fnuz"),
+        *_cases("float8_e5m2")[1:],
+        *_cases("float8_e5m2fnuz")[1:2],
+        *sizes("m n k dtype out", (130, 260, 256, "float8_e4m3fn", "float16")),
+    ),
+    shapes=sizes(
+        "m n k dtype",
+        *((m, n, k, "float8_e4m3fn") for n, k in _DEEPSEEK for m in _ROWS),
+        *((m, 4096, 7168, "float8_e4m3fnuz") for m in _ROWS),
+    ),
+    kernels=(TILES, parts.ADD, operands.RECODE, operands.TRANSPOSE),
 )

@@ -2,27 +2,150 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import triton
+import triton.language as tl
 
-from wavecast.kernels import checks, gpu, tiles
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
-from wavecast.kernels.quantised import parts
-from wavecast.kernels.quantised.grouped_kernels import (
-    OUTER,
-    TILES,
-    grouped_matmul_kernel,
-    grouped_outer_kernel,
+from wavecast import dtypes
+from wavecast.kernels import tiles
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    Gradient,
+    KernelSpec,
+    Make,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    TiledProduct,
+    checks,
+    choice,
+    short_name,
+    sizes,
+    wide_dtype,
 )
+from wavecast.kernels.quantised import parts
 from wavecast.kernels.strides import adjacent
-from wavecast.model.bounds import Work
+from wavecast.kernels.tiles import store_tile, tile_of
 
-_OPERANDS = (torch.bfloat16, torch.float16)
-_OFFSETS = (torch.int32, torch.int64)
+TENSORS, PLAIN = (
+    Signature(
+        "a: [m, k] half",
+        f"b: [groups, {matrix}] =a",
+        "offsets: [groups + 1] int32|int64",
+        returns=("out: [m, n] =a",),
+    )
+    for matrix in ("n, k", "k, n")
+)
+"""With `transposed` matrices, and without."""
+OUTER_TENSORS = Signature(
+    "a: [rows, m] half",
+    "b: [rows, n] =a",
+    "offsets: [groups + 1] int32|int64",
+    returns=("out: [groups, m, n] =a",),
+)
+
+
+@triton.jit
+def grouped_matmul_kernel(
+    a_ptr, b_ptr, offsets_ptr, out_ptr, M, N, K, groups, a_row, b_group, b_step, b_column,
+    N_EVEN: tl.constexpr, K_EVEN: tl.constexpr, WIDE: tl.constexpr,
+    XCDS: tl.constexpr, LISTED: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """There are programs for the most tiles that groups can have: cdiv(M, BLOCK_M) + groups down.
+    Each finds the group its tile is of by the tiles of those before, or ends; the row of tiles
+    after the last writes zeros to rows beyond the last group."""
+    down = tl.cdiv(M, BLOCK_M) + groups
+    across = tl.cdiv(N, BLOCK_N)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    ids = tl.arange(0, LISTED)
+    starts = tl.load(offsets_ptr + ids, mask=ids < groups, other=0).to(tl.int32)
+    ends = tl.load(offsets_ptr + ids + 1, mask=ids < groups, other=0).to(tl.int32)
+    tiles_per_group = (ends - starts + BLOCK_M - 1) // BLOCK_M
+    tiles_through = tl.cumsum(tiles_per_group, 0)
+    group = tl.sum((tiles_through <= pid_m).to(tl.int32), 0)
+    group = tl.minimum(group, groups)
+    first_tile = tl.sum(tl.where(ids < group, tiles_per_group, 0), 0)
+    in_group = group < groups
+    start = tl.load(offsets_ptr + group).to(tl.int32)
+    end = tl.load(offsets_ptr + group + 1, mask=in_group, other=0).to(tl.int32)
+    end = tl.where(in_group, end, M)
+    first = start + (pid_m - first_tile) * BLOCK_M
+    if first >= end:
+        return
+    offs_m = first + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_rows = tl.minimum(offs_m, M - 1)
+    b_columns = offs_n if N_EVEN else tl.minimum(offs_n, N - 1)
+    matrix = tl.minimum(group, groups - 1)
+    if WIDE:
+        a_rows, b_columns, matrix = a_rows.to(tl.int64), b_columns.to(tl.int64), matrix.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+    offs_k = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + a_rows[:, None] * a_row + offs_k[None, :]
+    b_ptrs = b_ptr + matrix * b_group + offs_k[:, None] * b_step + b_columns[None, :] * b_column
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for step in range(tl.cdiv(K, BLOCK_K)):
+        if K_EVEN:
+            a = tl.load(a_ptrs)
+            b = tl.load(b_ptrs)
+        else:
+            k_mask = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=k_mask[None, :], other=0.0)
+            b = tl.load(b_ptrs, mask=k_mask[:, None], other=0.0)
+        acc = tl.dot(a, b, acc, out_dtype=tl.float32)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K * b_step
+    acc = tl.where(in_group, acc, 0.0)
+    mask = (offs_m < end)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
+    store_tile(out_ptr, offs, acc, mask)
+
+
+@triton.jit
+def grouped_outer_kernel(
+    a_ptr, b_ptr, offsets_ptr, out_ptr, M, N, a_row, b_row,
+    WIDE: tl.constexpr, XCDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """out[g] [M, N] is a[g].T @ b[g], with a [rows, M] and b [rows, N] of the group's rows."""
+    down = tl.cdiv(M, BLOCK_M)
+    across = tl.cdiv(N, BLOCK_N)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    group = tl.program_id(1)
+    start = tl.load(offsets_ptr + group).to(tl.int32)
+    end = tl.load(offsets_ptr + group + 1).to(tl.int32)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K)
+    if WIDE:
+        group = group.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+        offs_k = offs_k.to(tl.int64)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for step in range(start, end, BLOCK_K):
+        offs = step + offs_k
+        k_mask = offs < end
+        a = tl.load(
+            a_ptr + offs_m[:, None] + offs[None, :] * a_row,
+            mask=(offs_m < M)[:, None] & k_mask[None, :],
+            other=0.0,
+        )
+        b = tl.load(
+            b_ptr + offs[:, None] * b_row + offs_n[None, :],
+            mask=k_mask[:, None] & (offs_n < N)[None, :],
+            other=0.0,
+        )
+        acc = tl.dot(a, b, acc, out_dtype=tl.float32)
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
+    store_tile(out_ptr + group * M * N, offs, acc, mask)
 
 
 def grouped_matmul(
@@ -37,54 +160,47 @@ def grouped_matmul(
     not checked, so that nothing waits for the GPU. Returns [M, N] in the dtype of `a`, with zeros
     in rows beyond the last group. Raises ArgumentError.
     """
-    n = _check("grouped_matmul", a, b, offsets, transposed)
-    m, k = a.shape
-    groups = b.shape[0]
-    out = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    signature = TENSORS if transposed else PLAIN
+    given = {"a": a, "b": b, "offsets": offsets}
+    bound = signature.check("grouped_matmul", given)
+    out = signature.empty(given, bound)
+    n, k, groups = bound["n"], bound["k"], bound["groups"]
     if not out.numel() or not k or not groups:
         return out.zero_()
     a = adjacent(a)
-    step, column = (b.stride(2), b.stride(1)) if transposed else (b.stride(1), b.stride(2))
-    along_k = step == 1
-    if not along_k and column != 1:
+    if 1 not in b.stride()[1:]:
         b = b.contiguous()
-        step, column = (b.stride(2), b.stride(1)) if transposed else (b.stride(1), b.stride(2))
-        along_k = step == 1
-    wide = checks.wide(a, b, out)
-    launch(
-        grouped_matmul_kernel,
-        lambda s: ((triton.cdiv(m, s["BLOCK_M"]) + groups) * triton.cdiv(n, s["BLOCK_N"]),),
-        (
-            *(a, b, offsets.contiguous(), out, m, n, k, groups),
-            *(a.stride(0), b.stride(0), step, column),
-        ),
+    b_step, b_column = b.stride()[:0:-1] if transposed else b.stride()[1:]
+    problem = {
+        **_problem(a, n, k, groups, checks.wide(a, b, out)),
+        "along_k": b_step == 1,
+        "even": k % 64 == 0 and n % 256 == 0,
+    }
+    choice.run(
         TILES,
-        {
-            **_problem(m, n, k, groups, a, wide),
-            "along_k": along_k,
-            "even": k % 64 == 0 and n % 256 == 0,
-        },
+        problem,
+        a=a,
+        b=b,
+        offsets=offsets.contiguous(),
+        out=out,
+        a_row=a.stride(0),
+        b_group=b.stride(0),
+        b_step=b_step,
+        b_column=b_column,
         N_EVEN=n % 256 == 0,
         K_EVEN=k % 64 == 0,
-        WIDE=wide,
-        XCDS=tiles.xcds(gpu.launching()),
         LISTED=triton.next_power_of_2(groups),
     )
     return out
 
 
-def grouped_matmul_reference(
-    a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor, transposed: bool = True
-) -> torch.Tensor:
-    """A product per group, its rows picked by a mask, in float32 at least."""
-    kind = torch.promote_types(a.dtype, torch.float32)
-    matrices = b.to(kind).mT if transposed else b.to(kind)
-    place = torch.arange(a.shape[0], device=a.device)[:, None]
-    total = a.new_zeros((a.shape[0], matrices.shape[2]), dtype=kind)
+def grouped_matmul_reference(a, b, offsets, transposed=True):
+    wide = a.to(wide_dtype(a))
+    matrices = b.to(wide.dtype).mT if transposed else b.to(wide.dtype)
+    y = wide.new_zeros((a.shape[0], matrices.shape[2]))
     for group in range(b.shape[0]):
-        held = (place >= offsets[group]) & (place < offsets[group + 1])
-        total = total + torch.where(held, a.to(kind), 0.0) @ matrices[group]
-    return total.to(a.dtype).contiguous()
+        y = y + _rows_of(wide, offsets, group) @ matrices[group]
+    return y.to(a.dtype).contiguous()
 
 
 def grouped_outer(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
@@ -95,185 +211,177 @@ def grouped_outer(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> to
     `offsets` [G + 1] as `grouped_matmul` takes it. Returns [G, M, N] in the dtype of `a`, summed in
     float32; an empty group has zeros. Raises ArgumentError.
     """
-    name = "grouped_outer"
-    checks.dtype_in(name, "a", a, _OPERANDS)
-    checks.dtype_in(name, "b", b, (a.dtype,))
-    checks.shape_is(name, "a", a, (-1, -1))
-    checks.shape_is(name, "b", b, (a.shape[0], -1))
-    groups = _check_offsets(name, offsets)
-    checks.same_device(name, a=a, b=b, offsets=offsets)
-    rows, m = a.shape
-    n = b.shape[1]
-    out = torch.empty((groups, m, n), dtype=a.dtype, device=a.device)
-    if not out.numel() or not rows:
+    given = {"a": a, "b": b, "offsets": offsets}
+    checks.require(offsets.numel() > 0, "grouped_outer", "offsets is empty, expected G + 1")
+    bound = OUTER_TENSORS.check("grouped_outer", given, groups=offsets.numel() - 1)
+    out = OUTER_TENSORS.empty(given, bound)
+    if not out.numel() or not bound["rows"]:
         return out.zero_()
-    a = adjacent(a)
-    b = adjacent(b)
-    wide = checks.wide(a, b, out)
-    launch(
-        grouped_outer_kernel,
-        lambda s: (triton.cdiv(m, s["BLOCK_M"]) * triton.cdiv(n, s["BLOCK_N"]), groups),
-        (a, b, offsets.contiguous(), out, m, n, a.stride(0), b.stride(0)),
+    a, b = adjacent(a), adjacent(b)
+    groups, m, n = out.shape
+    choice.run(
         OUTER,
-        _problem(m, n, rows, groups, a, wide),
-        WIDE=wide,
-        XCDS=tiles.xcds(gpu.launching()),
+        {**_problem(a, n, a.shape[0], groups, checks.wide(a, b, out)), "m": m},
+        a=a,
+        b=b,
+        offsets=offsets.contiguous(),
+        out=out,
+        a_row=a.stride(0),
+        b_row=b.stride(0),
     )
     return out
 
 
-def grouped_outer_reference(
-    a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor
-) -> torch.Tensor:
-    """A product per group, its rows picked by a mask, in float32 at least."""
-    kind = torch.promote_types(a.dtype, torch.float32)
-    place = torch.arange(a.shape[0], device=a.device)[:, None]
-    found = []
-    for group in range(offsets.shape[0] - 1):
-        held = (place >= offsets[group]) & (place < offsets[group + 1])
-        found.append(torch.where(held, a.to(kind), 0.0).T @ b.to(kind))
-    total = torch.stack(found) if found else a.new_zeros((0, a.shape[1], b.shape[1]))
-    return total.to(a.dtype).contiguous()
+def grouped_outer_reference(a, b, offsets):
+    wide, other = a.to(wide_dtype(a)), b.to(wide_dtype(a))
+    groups = range(offsets.shape[0] - 1)
+    found = [_rows_of(wide, offsets, group).T @ other for group in groups]
+    y = torch.stack(found) if found else wide.new_zeros((0, a.shape[1], b.shape[1]))
+    return y.to(a.dtype).contiguous()
 
 
-def _check(
-    name: str, a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor, transposed: bool
-) -> int:
-    """Columns of the result."""
-    checks.dtype_in(name, "a", a, _OPERANDS)
-    checks.dtype_in(name, "b", b, (a.dtype,))
-    checks.shape_is(name, "a", a, (-1, -1))
-    k = a.shape[1]
-    checks.shape_is(name, "b", b, (-1, -1, k) if transposed else (-1, k, -1))
-    groups = _check_offsets(name, offsets)
-    checks.shape_is(name, "offsets", offsets, (b.shape[0] + 1,))
-    checks.require(groups == b.shape[0], name, "offsets do not fit the groups of b")
-    checks.same_device(name, a=a, b=b, offsets=offsets)
-    return b.shape[1] if transposed else b.shape[2]
+def _rows_of(a: torch.Tensor, offsets: torch.Tensor, group: int) -> torch.Tensor:
+    """`a` with zeros in the rows of other groups."""
+    row = torch.arange(a.shape[0], device=a.device)[:, None]
+    return torch.where((row >= offsets[group]) & (row < offsets[group + 1]), a, 0.0)
 
 
-def _check_offsets(name: str, offsets: torch.Tensor) -> int:
-    """Groups."""
-    checks.dtype_in(name, "offsets", offsets, _OFFSETS)
-    checks.require(
-        offsets.dim() == 1 and len(offsets) > 0, name, "offsets has not one dimension of G + 1"
-    )
-    return len(offsets) - 1
+def _problem(a: torch.Tensor, n: int, k: int, groups: int, wide: bool) -> dict[str, Any]:
+    dtype = short_name(a.dtype)
+    return {"m": a.shape[0], "n": n, "k": k, "groups": groups, "dtype": dtype, "wide": wide}
 
 
-def _problem(m: int, n: int, k: int, groups: int, a: torch.Tensor, wide: bool) -> dict[str, Any]:
+def _axes(problem: Problem, device: Device) -> Axes:
+    per_group = triton.cdiv(problem["m"], max(1, problem["groups"]))
     return {
-        "m": m,
-        "n": n,
-        "k": k,
-        "groups": groups,
-        "dtype": parts.NAMES[a.dtype],
-        "wide": wide,
+        "BLOCK_M": parts.blocks(2 * per_group, 16, 256),
+        "BLOCK_N": parts.blocks(problem["n"], 32, parts.most_columns(device)),
+        "GROUP": (8,),
+        "num_warps": (4, 8) if problem["m"] * problem["n"] >= 4096 else (1, 2),
+        "num_stages": (2,) if device.vendor == "amd" else (3,),
+        **parts.half_axes(device),
     }
+
+
+def _outer_axes(problem: Problem, device: Device) -> Axes:
+    return {**_axes(problem, device), "BLOCK_M": parts.blocks(problem["m"], 32, 256)}
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    rows, columns, depth = (settings[f"BLOCK_{axis}"] for axis in "MNK")
+    staged = (rows + columns) * depth * 2 * tiles.buffers(settings, device)
+    if staged > device.limits().lds_max_per_workgroup:
+        return False
+    if rows * columns > 8192 * settings["num_warps"]:
+        return False
+    return parts.fits_lanes(settings, device, 1)
+
+
+def _grid(problem: Problem, settings: Settings) -> tuple[int]:
+    down = triton.cdiv(problem["m"], settings["BLOCK_M"]) + problem["groups"]
+    return (down * triton.cdiv(problem["n"], settings["BLOCK_N"]),)
+
+
+def _outer_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    down = triton.cdiv(problem["m"], settings["BLOCK_M"])
+    return down * triton.cdiv(problem["n"], settings["BLOCK_N"]), problem["groups"]
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> TiledProduct:
+    number = problem["groups"]
+    each, more = divmod(problem["m"], number)
+    groups = tuple(each + (group < more) for group in range(number))
+    return parts.tiled(problem, settings, problem["dtype"], settings["BLOCK_K"], groups=groups)
+
+
+def _outer_demand(problem: Problem, settings: Settings, device: Device) -> TiledProduct:
+    groups, dtype = problem["groups"], problem["dtype"]
+    k = max(1, problem["k"] // groups)
+    return parts.tiled(problem, settings, dtype, settings["BLOCK_K"], k=k, batch=groups)
+
+
+TILES = KernelSpec(
+    function=grouped_matmul_kernel,
+    grid=_grid,
+    axes=_axes,
+    fits=_fits,
+    demand=_demand,
+    rounded=("m",),
+)
+OUTER = KernelSpec(
+    function=grouped_outer_kernel,
+    grid=_outer_grid,
+    axes=_outer_axes,
+    fits=_fits,
+    demand=_outer_demand,
+    rounded=("k",),
+)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    a, b, offsets, transposed = inputs
-    ctx.save_for_backward(a, b, offsets)
-    ctx.transposed = transposed
+    ctx.save_for_backward(*inputs[:3])
+    ctx.options = inputs[3:]
 
 
-def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     a, b, offsets = ctx.saved_tensors
-    operators = torch.ops.wavecast
-    da = operators.grouped_matmul(dy, b, offsets, not ctx.transposed)
-    first, second = (dy, a) if ctx.transposed else (a, dy)
-    return da, operators.grouped_outer(first, second, offsets), None, None
+    (transposed,) = ctx.options
+    da = torch.ops.wavecast.grouped_matmul(dy, b, offsets, not transposed)
+    first, second = (dy, a) if transposed else (a, dy)
+    return da, torch.ops.wavecast.grouped_outer(first, second, offsets), None, None
 
 
-def _outer_setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
-def _outer_gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _outer_backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     a, b, offsets = ctx.saved_tensors
-    operators = torch.ops.wavecast
-    da = operators.grouped_matmul(b, dy, offsets, True)
-    return da, operators.grouped_matmul(a, dy, offsets, False), None
+    da = torch.ops.wavecast.grouped_matmul(b, dy, offsets, True)
+    return da, torch.ops.wavecast.grouped_matmul(a, dy, offsets, False), None
 
 
-def _offsets(make: Make, m: int, groups: int, short: int = 0) -> torch.Tensor:
-    """Groups of uneven sizes; the last `short` rows belong to none."""
-    inner = make.integers((groups - 1,), 0, m - short + 1, "int64").cpu().sort().values
-    ends = torch.tensor([m - short])
-    return torch.cat((torch.zeros(1, dtype=torch.int64), inner, ends)).int().to(make.device)
-
-
-def _even(make: Make, m: int, groups: int) -> torch.Tensor:
-    found = torch.arange(groups + 1) * (m // groups)
-    return found.int().to(make.device)
+def _offsets(
+    make: Make,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    sizes: Mapping[str, Any],
+    short: int,
+    even: bool,
+) -> torch.Tensor:
+    """Groups of uneven sizes, or `even` ones; the last `short` rows belong to none."""
+    rows, groups = sizes.get("rows", sizes["m"]), sizes["groups"]
+    if even:
+        return (torch.arange(groups + 1) * (rows // groups)).int().to(make.device)
+    end = rows - short
+    inner = make.integers((groups - 1,), 0, end + 1, "int64").cpu().sort().values
+    ends = torch.tensor([0]), inner, torch.tensor([end])
+    return torch.cat(ends).int().to(make.device)
 
 
 def _inputs(
-    make: Make,
-    m: int,
-    n: int,
-    k: int,
-    groups: int,
-    dtype: str,
-    transposed: bool = True,
-    short: int = 0,
-    even: bool = False,
+    make: Make, transposed: bool = True, short: int = 0, even: bool = False, **sizes: Any
 ) -> dict[str, Any]:
-    shape = (groups, n, k) if transposed else (groups, k, n)
-    return {
-        "a": make.normal((m, k), dtype),
-        "b": make.normal(shape, dtype),
-        "offsets": _even(make, m, groups) if even else _offsets(make, m, groups, short),
-        "transposed": transposed,
-    }
+    signature = TENSORS if transposed else PLAIN
+    offsets = functools.partial(_offsets, short=short, even=even)
+    return {**signature.inputs(offsets=offsets)(make, **sizes), "transposed": transposed}
 
 
-def _outer_inputs(
-    make: Make, m: int, n: int, rows: int, groups: int, dtype: str, even: bool = False
-) -> dict[str, Any]:
-    return {
-        "a": make.normal((rows, m), dtype),
-        "b": make.normal((rows, n), dtype),
-        "offsets": _even(make, rows, groups) if even else _offsets(make, rows, groups, 3),
-    }
+def _outer_inputs(make: Make, even: bool = False, **sizes: Any) -> dict[str, Any]:
+    offsets = functools.partial(_offsets, short=3, even=even)
+    return OUTER_TENSORS.inputs(offsets=offsets)(make, **sizes)
 
 
-def _rate(dtype: str) -> str:
-    return {"bfloat16": "bf16", "float16": "fp16"}.get(dtype, "fp32")
-
-
-def _work(
-    m: int,
-    n: int,
-    k: int,
-    groups: int,
-    dtype: str,
-    transposed: bool = True,
-    short: int = 0,
-    even: bool = False,
-) -> Work:
-    size = getattr(torch, dtype).itemsize
-    read = (m * k + groups * n * k) * size
-    return Work({_rate(dtype): 2.0 * m * n * k}, read, m * n * size, "formula", "formula")
-
-
-def _outer_work(m: int, n: int, rows: int, groups: int, dtype: str, even: bool = False) -> Work:
-    size = getattr(torch, dtype).itemsize
-    flops = {_rate(dtype): 2.0 * m * n * rows}
-    return Work(flops, rows * (m + n) * size, groups * m * n * size, "formula", "formula")
+def _flops(m: int, n: int, dtype: str, k: int = 0, rows: int = 0, **_: Any) -> dict[str, float]:
+    return {dtypes.lookup(dtype).short: 2.0 * m * n * (k or rows)}
 
 
 _EXPERTS = {"groups": 128, "dtype": "bfloat16", "even": True}
 
 OPERATORS = (
     Operator(
-        name="grouped_matmul",
         summary="rows sorted by group times a matrix per group",
         call=grouped_matmul,
         reference=grouped_matmul_reference,
+        tensors=TENSORS,
         inputs=_inputs,
-        work=_work,
+        flops=_flops,
         cases=(
             {"m": 7, "n": 5, "k": 6, "groups": 3, "dtype": "bfloat16", "short": 1},
             {"m": 90, "n": 150, "k": 100, "groups": 5, "dtype": "bfloat16", "short": 20},
@@ -284,24 +392,24 @@ OPERATORS = (
             {"m": 40, "n": 70, "k": 33, "groups": 9, "dtype": "bfloat16", "transposed": False},
         ),
         shapes=({"m": 32768, "n": 3072, "k": 4096, **_EXPERTS},),
-        spaces=(TILES,),
-        gradient=Gradient(_setup, _gradient),
+        kernels=(TILES,),
+        gradient=Gradient(_setup, _backward),
     ),
     Operator(
-        name="grouped_outer",
         summary="transposed rows of each group times other rows of it",
         call=grouped_outer,
         reference=grouped_outer_reference,
+        tensors=OUTER_TENSORS,
         inputs=_outer_inputs,
-        work=_outer_work,
-        cases=(
-            {"m": 6, "n": 5, "rows": 9, "groups": 3, "dtype": "bfloat16"},
-            {"m": 70, "n": 150, "rows": 200, "groups": 3, "dtype": "bfloat16"},
-            {"m": 33, "n": 64, "rows": 90, "groups": 5, "dtype": "float16"},
+        flops=_flops,
+        cases=sizes(
+            "m n rows groups dtype",
+            (6, 5, 9, 3, "bfloat16"),
+            (70, 150, 200, 3, "bfloat16"),
+            (33, 64, 90, 5, "float16"),
         ),
         shapes=({"m": 3072, "n": 4096, "rows": 32768, **_EXPERTS},),
-        spaces=(OUTER,),
-        tolerance=Tolerance(ulps=1.0, accumulated=2e-6),
-        gradient=Gradient(_outer_setup, _outer_gradient),
+        kernels=(OUTER,),
+        gradient=Gradient(_setup, _outer_backward),
     ),
 )

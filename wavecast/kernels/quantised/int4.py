@@ -68,11 +68,8 @@ def packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
     `group` of one scale has enough of them for a matrix instruction."""
     if group < 64:
         return 2, adjacent(weight)
-    places = (*weight.stride()[:-1], weight.storage_offset())
-    even = weight.stride(-1) == 1 and all(place % 2 == 0 for place in places)
+    starts = (*weight.stride()[:-1], weight.storage_offset())
+    even = weight.stride(-1) == 1 and all(start % 2 == 0 for start in starts)
     if not even:
         weight = weight.clone(memory_format=torch.contiguous_format)
     return 4, weight.view(torch.int16)
-
-
-__all__ = ["differences", "packed", "product_of_codes"]

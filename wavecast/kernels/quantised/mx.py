@@ -2,62 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu, tiles
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels import gpu, tiles
+from wavecast.kernels.describe import (
+    Axes,
+    Demand,
+    Device,
+    Make,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    checks,
+    integers,
+    sizes,
+)
 from wavecast.kernels.quantise.widen import (
     CODES,
     dequantise_mx,
     dequantise_mx_reference,
     widened_mx,
 )
-from wavecast.kernels.quantised import parts
-from wavecast.kernels.quantised.held import ROWS
-from wavecast.kernels.quantised.turned import TURN, turned
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.quantised import operands, parts
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
-from wavecast.model.bounds import Work
 
-_NATIVE = ("gfx950", "sm_100")
-"""Targets whose matrix instructions take scales."""
-_PART: Final = 3
-"""Where the workspace stands among the kernel's arguments."""
 _SIZES: Final = {"e2m1": 0.5, "e4m3": 1.0, "e5m2": 1.0, "bf16": 2.0}
 """Bytes per element."""
+_RATES: Final = {"e2m1": "mxfp4", "e4m3": "mxfp8", "e5m2": "mxfp8", "bf16": "bf16"}
+_OPERAND = "uint8|float8_e4m3fn|float8_e5m2"
+TENSORS = Signature(
+    f"a: [..., k / a_packed] {_OPERAND}",
+    f"b: [n, k / b_packed] {_OPERAND}",
+    "a_scale: [..., k / 32] uint8",
+    "b_scale: [n, k / 32] uint8",
+    returns=("out: [..., n]",),
+    leading="m",
+)
 
 
 @triton.jit
 def matmul_mx_kernel(
     a_ptr, b_ptr, out_ptr, part_ptr, a_scale_ptr, b_scale_ptr, M, N, K, a_row, b_row,
     a_scale_row, a_scale_step, b_scale_row, b_scale_step,
-    A_KIND: tl.constexpr, B_KIND: tl.constexpr, NATIVE: tl.constexpr, TURNED: tl.constexpr,
-    K_EVEN: tl.constexpr,
-    WIDE: tl.constexpr, XCDS: tl.constexpr,
+    A_FORMAT: tl.constexpr, B_FORMAT: tl.constexpr, NATIVE: tl.constexpr,
+    TRANSPOSED_SCALES: tl.constexpr, K_EVEN: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     SPLIT_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
-    `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; of kind `bf16` they have no scales. With
-    TURNED scales lie along the rows, padded to whole tiles."""
-    A_PACKED: tl.constexpr = 2 if A_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
-    B_PACKED: tl.constexpr = 2 if B_KIND == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
+    `part_ptr` [SPLIT_K, M, N]. Both operands lie along K; in format `bf16` they have no scales.
+    With TRANSPOSED_SCALES scales lie along the rows, padded to whole tiles."""
+    A_PACKED: tl.constexpr = 2 if A_FORMAT == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
+    B_PACKED: tl.constexpr = 2 if B_FORMAT == "e2m1" else 1  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = tl.minimum(columns, N - 1)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_rows = tl.minimum(offs_m, M - 1)
+    b_columns = tl.minimum(offs_n, N - 1)
     steps = tl.cdiv(K, BLOCK_K)
     if SPLIT_K > 1:
         first = tl.program_id(1) * steps // SPLIT_K
@@ -67,54 +77,58 @@ def matmul_mx_kernel(
         last = steps
     tl.assume(last > first)  # so the product of the last step is not behind a branch
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    a_place = tl.arange(0, BLOCK_K // A_PACKED)
-    b_place = tl.arange(0, BLOCK_K // B_PACKED)
-    block = tl.arange(0, BLOCK_K // 32)
-    if TURNED:
-        a_scale_rows, b_scale_rows = rows, columns
+        a_rows, b_columns = a_rows.to(tl.int64), b_columns.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+    a_offs_k = tl.arange(0, BLOCK_K // A_PACKED)
+    b_offs_k = tl.arange(0, BLOCK_K // B_PACKED)
+    blocks = tl.arange(0, BLOCK_K // 32)
+    if TRANSPOSED_SCALES:
+        a_scale_rows, b_scale_rows = offs_m, offs_n
     else:
-        a_scale_rows, b_scale_rows = row * a_scale_row, column * b_scale_row
-    from_a = a_ptr + row[:, None] * a_row + a_place[None, :]
-    from_b = b_ptr + column[:, None] * b_row + b_place[None, :]
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        a_scale_rows, b_scale_rows = a_rows * a_scale_row, b_columns * b_scale_row
+    a_ptrs = a_ptr + a_rows[:, None] * a_row + a_offs_k[None, :]
+    b_ptrs = b_ptr + b_columns[:, None] * b_row + b_offs_k[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
         start = step * BLOCK_K
         if K_EVEN:
-            a = tl.load(from_a + start // A_PACKED)
-            b = tl.load(from_b + start // B_PACKED)
+            a = tl.load(a_ptrs + start // A_PACKED)
+            b = tl.load(b_ptrs + start // B_PACKED)
         else:
-            a_held = (start + a_place * A_PACKED < K)[None, :]
-            b_held = (start + b_place * B_PACKED < K)[None, :]
-            a = tl.load(from_a + start // A_PACKED, mask=a_held, other=0 if A_PACKED == 2 else 0.0)
-            b = tl.load(from_b + start // B_PACKED, mask=b_held, other=0 if B_PACKED == 2 else 0.0)
-        if A_KIND != "bf16":
-            at = a_scale_rows[:, None] + (start // 32 + block[None, :]) * a_scale_step
+            a_mask = (start + a_offs_k * A_PACKED < K)[None, :]
+            b_mask = (start + b_offs_k * B_PACKED < K)[None, :]
+            a = tl.load(a_ptrs + start // A_PACKED, mask=a_mask, other=0 if A_PACKED == 2 else 0.0)
+            b = tl.load(b_ptrs + start // B_PACKED, mask=b_mask, other=0 if B_PACKED == 2 else 0.0)
+        if A_FORMAT != "bf16":
+            offs = a_scale_rows[:, None] + (start // 32 + blocks[None, :]) * a_scale_step
             if K_EVEN:
-                a_scale = tl.load(a_scale_ptr + at)
+                a_scale = tl.load(a_scale_ptr + offs)
             else:
-                a_scale = tl.load(a_scale_ptr + at, mask=(start + block * 32 < K)[None, :], other=0)
-        if B_KIND != "bf16":
-            at = b_scale_rows[:, None] + (start // 32 + block[None, :]) * b_scale_step
+                a_scale = tl.load(
+                    a_scale_ptr + offs, mask=(start + blocks * 32 < K)[None, :], other=0
+                )
+        if B_FORMAT != "bf16":
+            offs = b_scale_rows[:, None] + (start // 32 + blocks[None, :]) * b_scale_step
             if K_EVEN:
-                b_scale = tl.load(b_scale_ptr + at)
+                b_scale = tl.load(b_scale_ptr + offs)
             else:
-                b_scale = tl.load(b_scale_ptr + at, mask=(start + block * 32 < K)[None, :], other=0)
+                b_scale = tl.load(
+                    b_scale_ptr + offs, mask=(start + blocks * 32 < K)[None, :], other=0
+                )
         if NATIVE:
-            total = tl.dot_scaled(a, a_scale, A_KIND, b.T, b_scale, B_KIND, total)  # pyright: ignore[reportPossiblyUnboundVariable]
+            acc = tl.dot_scaled(a, a_scale, A_FORMAT, b.T, b_scale, B_FORMAT, acc)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
-            if A_KIND != "bf16":
-                a = widened_mx(a, a_scale, A_KIND, BLOCK_M, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
-            if B_KIND != "bf16":
-                b = widened_mx(b, b_scale, B_KIND, BLOCK_N, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
-            total = tl.dot(a, b.T, total, out_dtype=tl.float32)
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+            if A_FORMAT != "bf16":
+                a = widened_mx(a, a_scale, A_FORMAT, BLOCK_M, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
+            if B_FORMAT != "bf16":
+                b = widened_mx(b, b_scale, B_FORMAT, BLOCK_N, BLOCK_K)  # pyright: ignore[reportPossiblyUnboundVariable]
+            acc = tl.dot(a, b.T, acc, out_dtype=tl.float32)
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
     if SPLIT_K > 1:
-        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+        tl.store(part_ptr + tl.program_id(1) * M * N + offs, acc, mask=mask)
     else:
-        store_tile(out_ptr, at, total, inside)
+        store_tile(out_ptr, offs, acc, mask)
 
 
 def matmul_mx(
@@ -133,110 +147,81 @@ def matmul_mx(
     float32. The result [..., N] is of `out_dtype`: bfloat16, float16 or float32. Raises
     ArgumentError.
     """
-    k = _check(a, b, a_scale, b_scale, out_dtype)
-    n = b.shape[0]
-    out = torch.empty((*a.shape[:-1], n), dtype=out_dtype, device=a.device)
+    checks.require(a.dim() > 0, "matmul_mx", "a is a scalar")
+    given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    packed = {f"{name}_packed": _packed(given[name].dtype) for name in "ab"}
+    n, k = b.shape[0] if b.dim() else 0, a.shape[-1] * packed["a_packed"]
+    checks.require(k % 32 == 0, "matmul_mx", f"K is {k}, no multiple of 32")
+    bound = TENSORS.check("matmul_mx", given, k=k, **packed)
+    parts.check_output("matmul_mx", out_dtype)
+    out = TENSORS.empty(given, bound, out=out_dtype)
     if not out.numel() or not k:
         return out.zero_()
     flat, a_scale = a.reshape(-1, a.shape[-1]), a_scale.reshape(-1, a_scale.shape[-1])
     m = flat.shape[0]
     flat, b, a_scale, b_scale = (adjacent(one) for one in (flat, b, a_scale, b_scale))
-    a_kind, b_kind = CODES[a.dtype], CODES[b.dtype]
+    a_format, b_format = CODES[a.dtype], CODES[b.dtype]
     device = gpu.launching()
-    native = device.target in _NATIVE
-    if not native and m > ROWS:
+    native = device.capabilities.matrix_mx
+    if not native and not operands.widened_in_tiles(m, device):
         flat, b = dequantise_mx(flat, a_scale), dequantise_mx(b, b_scale)
-        a_kind = b_kind = "bf16"
-    turn = native and m > parts.SKINNY
-    if turn:
-        a_scale, b_scale = turned(a_scale), turned(b_scale)
-    arguments: list[Any] = [
-        *(flat, b, out, torch.empty(1, dtype=torch.float32, device=a.device)),
-        *(a_scale, b_scale, m, n, k, flat.stride(0), b.stride(0)),
-        *(*a_scale.stride(), *b_scale.stride()),
-    ]
-    taken: dict[str, Any] = {}
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: the workspace of these settings.
-        taken.update(settings)
-        number = settings["SPLIT_K"]
-        if number > 1:
-            arguments[_PART] = torch.empty((number, m, n), dtype=torch.float32, device=a.device)
-        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
-        return count, number
-
-    wide = checks.wide(flat, b, out)
-    launch(
-        matmul_mx_kernel,
-        grid,
-        arguments,
+        a_format = b_format = "bf16"
+    transposed = native and m > parts.SKINNY
+    if transposed:
+        a_scale, b_scale = operands.transposed(a_scale), operands.transposed(b_scale)
+    problem = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "a": a_format,
+        "b": b_format,
+        "native": native,
+        "even": k % 512 == 0,
+        "wide": checks.wide(flat, b, out),
+    }
+    parts.run(
         TILES,
-        {
-            "m": m,
-            "n": n,
-            "k": k,
-            "a": a_kind,
-            "b": b_kind,
-            "native": native,
-            "even": k % 512 == 0,
-            "wide": wide,
-        },
-        A_KIND=a_kind,
-        B_KIND=b_kind,
-        NATIVE=native,
-        TURNED=turn,
+        problem,
+        out,
+        a=flat,
+        b=b,
+        a_scale=a_scale,
+        b_scale=b_scale,
+        a_row=flat.stride(0),
+        b_row=b.stride(0),
+        a_scale_row=a_scale.stride(0),
+        a_scale_step=a_scale.stride(1),
+        b_scale_row=b_scale.stride(0),
+        b_scale_step=b_scale.stride(1),
+        A_FORMAT=a_format,
+        B_FORMAT=b_format,
+        TRANSPOSED_SCALES=transposed,
         K_EVEN=k % 512 == 0,
-        WIDE=wide,
-        XCDS=tiles.xcds(device),
     )
-    if taken["SPLIT_K"] > 1:
-        parts.add_parts(arguments[_PART], out)
     return out
 
 
-def matmul_mx_reference(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
-) -> torch.Tensor:
-    """Operands widened, then multiplied, in float64, which holds all of them."""
-    left = dequantise_mx_reference(a, a_scale, torch.float64)
+def matmul_mx_reference(a, b, a_scale, b_scale, out_dtype=torch.bfloat16):
+    left = dequantise_mx_reference(a, a_scale, torch.float64)  # holds all values exactly
     right = dequantise_mx_reference(b, b_scale, torch.float64)
     return (left @ right.T).to(out_dtype).contiguous()
 
 
-def _check(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
-    out_dtype: torch.dtype,
-) -> int:
-    """K."""
-    name = "matmul_mx"
-    checks.require(a.dim() > 0, name, "a is a scalar")
-    checks.dtype_in(name, "a", a, tuple(CODES))
-    checks.dtype_in(name, "b", b, tuple(CODES))
-    checks.dtype_in(name, "a_scale", a_scale, (torch.uint8,))
-    checks.dtype_in(name, "b_scale", b_scale, (torch.uint8,))
-    k = a.shape[-1] * (2 if a.dtype == torch.uint8 else 1)
-    checks.require(k % 32 == 0, name, f"K is {k}, no multiple of 32")
-    checks.shape_is(name, "b", b, (-1, k // 2 if b.dtype == torch.uint8 else k))
-    checks.shape_is(name, "a_scale", a_scale, (*a.shape[:-1], k // 32))
-    checks.shape_is(name, "b_scale", b_scale, (b.shape[0], k // 32))
-    known = ", ".join(str(one).removeprefix("torch.") for one in parts.OUTPUTS)
-    checks.require(out_dtype in parts.OUTPUTS, name, f"out_dtype is none of {known}")
-    checks.same_device(name, a=a, b=b, a_scale=a_scale, b_scale=b_scale)
-    return k
+def _packed(dtype: torch.dtype) -> int:
+    """Codes per element of a tensor."""
+    return 2 if dtype == torch.uint8 else 1
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    few = problem["m"] <= parts.SKINNY
-    depths = ((256, 512) if few else (128, 256)) if problem["native"] else (64, 128)
-    most = 256 if problem["native"] else parts.columns_at_most(device)
+def _axes(problem: Problem, device: Device) -> Axes:
+    few, native = problem["m"] <= parts.SKINNY, problem["native"]
+    most = 256 if native else parts.most_columns(device)
+    stages = (2,) if device.vendor == "amd" else (3,)
+    if device.vendor == "amd" and native and not few:
+        stages = (
+            2,
+            3,
+        )  # scaled products end soon: a third step in the LDS hides more of the memory
+    depths = ((256, 512) if few else (128, 256)) if native else (64, 128)
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 256),
         "BLOCK_N": (16, 32, 64, 128) if few else parts.blocks(problem["n"], 64, most),
@@ -244,119 +229,94 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8) if few else (4, 8),
-        "num_stages": _stages(problem, device),
-        "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
-        **(parts.packed(device) if problem["a"] == "bf16" else {}),
+        "num_stages": stages,
+        "matrix_instr_nonkdim": (16,) if device.wave_lanes == 64 else (0,),
+        **(parts.half_axes(device) if problem["a"] == "bf16" else {}),
     }
 
 
-def _stages(problem: Problem, device: Device) -> tuple[int, ...]:
-    """Scaled products end soon: with many rows three steps in the LDS hide more of the memory."""
-    if not device.target.startswith("gfx"):
-        return (3,)
-    return (2, 3) if problem["native"] and problem["m"] > parts.SKINNY else (2,)
-
-
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    rows, columns, depth = settings["BLOCK_M"], settings["BLOCK_N"], settings["BLOCK_K"]
+    rows, columns, depth = (settings[f"BLOCK_{axis}"] for axis in "MNK")
     if problem["native"] or problem["a"] == "bf16":
         step = (rows * _SIZES[problem["a"]] + columns * _SIZES[problem["b"]]) * depth
-        staged = step * tiles.buffers(settings, device)
-        held = 1
+        staged, sums = step * tiles.buffers(settings, device), 1
     else:
-        staged = (rows + columns) * depth * 2
-        held = 2
+        staged, sums = (rows + columns) * depth * 2, 2
         if max(rows, columns) * depth > 4096 * settings["num_warps"]:
             return False
     if staged > device.limits().lds_max_per_workgroup:
         return False
     if problem["native"] and rows * columns == 256:
         # scaled matrix instructions: two waves that do the same share the loads
-        return settings["num_warps"] == 2 and parts.splits_fit(problem, settings["SPLIT_K"], depth)
-    if not parts.shared_out(settings, device, rows, columns, held):
-        return False
-    return parts.splits_fit(problem, settings["SPLIT_K"], depth)
+        lanes = settings["num_warps"] == 2
+    else:
+        lanes = parts.fits_lanes(settings, device, sums)
+    return lanes and parts.splits_fit(problem, settings, depth)
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    a, b, depth = problem["a"], problem["b"], settings["BLOCK_K"]
     if problem["m"] <= parts.SKINNY:
-        weights = problem["n"] * problem["k"] * _SIZES[problem["b"]]
-        size = _SIZES[problem["a"]]
-        return parts.skinny(problem, settings, device, weights, size, settings["BLOCK_K"])
-    names = {"e2m1": "mxfp4", "e4m3": "mxfp8", "e5m2": "mxfp8", "bf16": "bf16"}
-    return estimates.tile(
-        device,
-        settings,
-        m=problem["m"],
-        n=problem["n"],
-        k=problem["k"],
-        dtype=names[problem["a"]] if problem["native"] else "bf16",
-        rows=settings["BLOCK_M"],
-        columns=settings["BLOCK_N"],
-        depth=settings["BLOCK_K"],
-        splits=settings["SPLIT_K"],
-    )
+        weights = problem["n"] * problem["k"] * _SIZES[b]
+        return parts.skinny(problem, settings, weights, _SIZES[a], depth)
+    return parts.tiled(problem, settings, _RATES[a] if problem["native"] else "bf16", depth)
 
 
-TILES = Space(kernel="matmul_mx_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",))
+TILES = parts.split_kernel(matmul_mx_kernel, _axes, _fits, _demand)
 
 
-def _operand(make: Make, rows: int, k: int, dtype: str) -> torch.Tensor:
-    if dtype == "uint8":
-        return make.integers((rows, k // 2), 0, 256, "uint8")
-    return make.normal((rows, k), dtype, 8.0)
+def _codes(
+    make: Make, shape: tuple[int, ...], dtype: torch.dtype, _: Mapping[str, Any]
+) -> torch.Tensor:
+    if dtype == torch.uint8:
+        return make.integers(shape, 0, 256, dtype)
+    return make.normal(shape, dtype, 8.0)
 
 
-def _inputs(
-    make: Make, m: int, n: int, k: int, a: str = "uint8", b: str = "uint8", out: str = "bfloat16"
-) -> dict[str, Any]:
-    return {
-        "a": _operand(make, m, k, a),
-        "b": _operand(make, n, k, b),
-        "a_scale": make.integers((m, k // 32), 120, 130, "uint8"),
-        "b_scale": make.integers((n, k // 32), 120, 130, "uint8"),
-        "out_dtype": make.dtype(out),
-    }
+def _flops(m: int, n: int, k: int, a_dtype: str, b_dtype: str, **_: Any) -> dict[str, float]:
+    return {"fp4" if a_dtype == b_dtype == "uint8" else "fp8": 2.0 * m * n * k}
 
 
-def _work(
-    m: int, n: int, k: int, a: str = "uint8", b: str = "uint8", out: str = "bfloat16"
-) -> Work:
-    stored = {"uint8": 0.5 + 1 / 32}
-    read = (m * stored.get(a, 1 + 1 / 32) + n * stored.get(b, 1 + 1 / 32)) * k
-    rate = "fp4" if a == b == "uint8" else "fp8"
-    written = m * n * getattr(torch, out).itemsize
-    return Work({rate: 2.0 * m * n * k}, read, written, "formula", "formula")
+def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of the sizes of the signature, taking those of cases, where `a` and `b` are dtypes
+    of operands."""
+
+    def found(*make: Make, a: str = "uint8", b: str = "uint8", **sizes: Any) -> Any:
+        for name, dtype in (("a", a), ("b", b)):
+            sizes |= {f"{name}_dtype": dtype, f"{name}_packed": _packed(getattr(torch, dtype))}
+        return function(*make, **sizes)
+
+    return found
 
 
+_SCALES = integers(120, 130)
 _FP8 = "float8_e4m3fn"
-_CASES: tuple[Sizes, ...] = (
-    {"m": 5, "n": 33, "k": 288},
-    {"m": 70, "n": 100, "k": 512, "out": "float32"},
-    {"m": 20, "n": 70, "k": 320, "a": _FP8, "b": _FP8},
-    {"m": 40, "n": 50, "k": 256, "a": "float8_e5m2", "b": "uint8", "out": "float16"},
-)
 _LLAMA = ((10240, 8192), (8192, 28672))
 
-OPERATORS = (
-    Operator(
-        name="matmul_mx",
-        summary="product of operands in mxfp4 and mxfp8",
-        call=matmul_mx,
-        reference=matmul_mx_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        thorough=(
-            {"m": 1, "n": 90, "k": 1024},
-            {"m": 70, "n": 60, "k": 512, "a": "uint8", "b": _FP8},
-            {"m": 130, "n": 140, "k": 256, "a": "float8_e5m2", "b": "float8_e5m2"},
-        ),
-        shapes=(
-            *({"m": m, "n": n, "k": k} for n, k in _LLAMA for m in (16, 4096)),
-            {"m": 4096, "n": 10240, "k": 8192, "a": _FP8, "b": _FP8},
-        ),
-        spaces=(TILES, parts.ADD, TURN),
-        exact=("a", "b"),
+OPERATOR = Operator(
+    summary="product of operands in mxfp4 and mxfp8",
+    call=matmul_mx,
+    reference=matmul_mx_reference,
+    tensors=TENSORS,
+    inputs=_described(
+        parts.output_inputs(TENSORS, a=_codes, b=_codes, a_scale=_SCALES, b_scale=_SCALES)
     ),
+    work=_described(parts.output_work(TENSORS, _flops)),
+    cases=(
+        {"m": 5, "n": 33, "k": 288},
+        {"m": 70, "n": 100, "k": 512, "out": "float32"},
+        {"m": 20, "n": 70, "k": 320, "a": _FP8, "b": _FP8},
+        {"m": 40, "n": 50, "k": 256, "a": "float8_e5m2", "b": "uint8", "out": "float16"},
+    ),
+    thorough=(
+        {"m": 1, "n": 90, "k": 1024},
+        {"m": 70, "n": 60, "k": 512, "a": "uint8", "b": _FP8},
+        {"m": 130, "n": 140, "k": 256, "a": "float8_e5m2", "b": "float8_e5m2"},
+    ),
+    shapes=(
+        *sizes("m n k", *((m, n, k) for n, k in _LLAMA for m in (16, 4096))),
+        {"m": 4096, "n": 10240, "k": 8192, "a": _FP8, "b": _FP8},
+    ),
+    kernels=(TILES, parts.ADD, operands.TRANSPOSE),
+    exact=("a", "b"),
 )

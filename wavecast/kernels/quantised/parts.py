@@ -2,169 +2,204 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.chip import Chip
+from wavecast.kernels import tiles
+from wavecast.kernels.describe import (
+    Device,
+    KernelSpec,
+    Make,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    TiledProduct,
+    Work,
+    Workspace,
+    checks,
+    choice,
+    coefficient,
+)
+from wavecast.model.ranking import SkinnyProduct
 
-NAMES: Final = {
-    torch.float32: "fp32",
-    torch.bfloat16: "bf16",
-    torch.float16: "fp16",
-    torch.float8_e4m3fn: "fp8",
-    torch.float8_e4m3fnuz: "fp8",
-    torch.float8_e5m2: "fp8",
-    torch.float8_e5m2fnuz: "fp8",
-}
-"""Operands by the names of `wavecast.model`."""
 OUTPUTS: Final = (torch.bfloat16, torch.float16, torch.float32)
 """Dtypes of results."""
-_PARTS_AT_MOST: Final = 2**27
+_MOST_PARTS_BYTES: Final = 2**27
 """Bytes that the parts of a split K may take."""
 SKINNY: Final = 64
-"""Rows of A up to which reading B is what takes time."""
+"""Rows of A up to which reading B takes most of the time."""
 
 
 @triton.jit
 def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.constexpr):
     """Adds up the parts of a result in their order."""
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    total = tl.load(part_ptr + at, mask=inside, other=0.0)
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < count
+    acc = tl.load(part_ptr + offs, mask=mask, other=0.0)
     for part in tl.static_range(1, PARTS):  # pyright: ignore[reportGeneralTypeIssues]
-        total += tl.load(part_ptr + part * count + at, mask=inside, other=0.0)
-    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=inside)
+        acc += tl.load(part_ptr + part * count + offs, mask=mask, other=0.0)
+    tl.store(out_ptr + offs, acc.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def add_parts(parts: torch.Tensor, out: torch.Tensor) -> None:
-    """`out` = the sum of `parts` [number, *out.shape] of float32, in their order."""
-    count = out.numel()
-    launch(
-        add_parts_kernel,
-        lambda settings: (triton.cdiv(count, settings["BLOCK"]),),
-        (parts, out, count),
-        ADD,
-        {"count": count, "parts": parts.shape[0], "bytes": out.element_size()},
-        PARTS=parts.shape[0],
-    )
+def run(spec: KernelSpec, problem: Problem, out: torch.Tensor, **arguments: Any) -> None:
+    """Launch a kernel whose programs write tiles of `out`, or with `SPLIT_K` in its settings parts
+    of them to its parameter `part_ptr`, which are then added up in their order."""
+    launched = choice.run(spec, problem, out=out, **arguments)
+    parts = launched.settings["SPLIT_K"]
+    if parts > 1:
+        count = out.numel()
+        adding = {"count": count, "parts": parts, "bytes": out.element_size()}
+        choice.run(ADD, adding, part=launched.workspaces["part"], out=out)
 
 
-def _add_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4), "num_stages": (1,)}
-
-
-def _add_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    return estimates.streaming(
-        device,
-        settings,
+def _add_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    return StreamingKernel(
         workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
         read=4.0 * problem["count"] * problem["parts"],
         written=problem["count"] * problem["bytes"],
         elements=settings["BLOCK"],
-        operations=3.0 + 2.0 * problem["parts"],
-        held=1.0 + problem["parts"],
+        instructions=3.0 + 2.0 * problem["parts"],
+        live_registers=1.0 + problem["parts"],
     )
 
 
-ADD = Space(kernel="add_parts_kernel", axes=_add_axes, seconds=_add_seconds, classes=("count",))
+ADD = KernelSpec(
+    function=add_parts_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+    axes={"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    demand=_add_demand,
+    rounded=("count",),
+)
 
 
 def splits(problem: Problem) -> tuple[int, ...]:
-    """Parts that K may be cut into: for results of few tiles."""
+    """Parts that K may be split into: for results of few tiles."""
     if problem["m"] * problem["n"] > 2**21:
         return (1,)
     return (1, 2, 4, 8, 16)
 
 
-def splits_fit(problem: Problem, splits: int, depth: int) -> bool:
+def splits_fit(problem: Problem, settings: Settings, depth: int) -> bool:
     """Whether every part has two steps of `depth` at least, and the parts have room."""
+    splits = settings["SPLIT_K"]
     if splits == 1:
         return True
-    room = splits * problem["m"] * problem["n"] * 4 <= _PARTS_AT_MOST
+    room = splits * problem["m"] * problem["n"] * 4 <= _MOST_PARTS_BYTES
     return room and splits * depth * 2 <= problem["k"]
 
 
-def blocks(size: int, least: int, most: int, count: int = 3) -> tuple[int, ...]:
-    """Powers of two from `least` to `most`: the one that holds `size`, and those below it."""
+def blocks(size: int, least: int, most: int) -> tuple[int, ...]:
+    """Three powers of two from `least` to `most`: the one that `size` fits in, and those below."""
     largest = min(most, max(least, triton.next_power_of_2(size)))
-    found = [largest >> step for step in range(count)]
-    return tuple(sorted(one for one in found if one >= least))
+    return tuple(one for one in (largest >> 2, largest >> 1, largest) if one >= least)
 
 
-def shared_out(settings: Settings, device: Device, rows: int, columns: int, held: int) -> bool:
-    """Whether each lane has a fitting part of a tile whose `held` sums are kept at once: each wave
-    one square of 16 at least, and no more registers than there are."""
-    limits = device.limits()
-    waves = settings["num_warps"]
-    if rows * columns < 256 * waves:
+def split_kernel(function: Any, axes: Any, fits: Any, demand: Any) -> KernelSpec:
+    """A kernel whose programs compute a tile, or one of `SPLIT_K` parts of it."""
+
+    def workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
+        number = settings["SPLIT_K"]
+        return {"part": Workspace((number, problem["m"], problem["n"]) if number > 1 else (1,))}
+
+    def grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+        down = triton.cdiv(problem["m"], settings["BLOCK_M"])
+        return down * triton.cdiv(problem["n"], settings["BLOCK_N"]), settings["SPLIT_K"]
+
+    return KernelSpec(
+        function=function,
+        grid=grid,
+        workspaces=workspaces,
+        axes=axes,
+        fits=fits,
+        demand=demand,
+        rounded=("m",),
+    )
+
+
+def fits(
+    problem: Problem, settings: Settings, device: Device, step: float, sums: int, depth: int
+) -> bool:
+    """Whether a tile fits that has `step` bytes of operands in a step of `depth` elements, and
+    `sums` accumulators per element: into the LDS, the registers, and the parts of K."""
+    if step * tiles.buffers(settings, device) > device.limits().lds_max_per_workgroup:
         return False
-    most = 128 if limits.wave_lanes == 32 else 256
-    return rows * columns * held / (waves * limits.wave_lanes) <= most
+    return fits_lanes(settings, device, sums) and splits_fit(problem, settings, depth)
 
 
-def packed(device: Device) -> Mapping[str, Sequence[Any]]:
+def fits_lanes(settings: Settings, device: Device, sums: int) -> bool:
+    """Whether every wave of a tile has a square of 16 at least, and no lane more accumulators than
+    registers, of which a tile has `sums` at once."""
+    elements, waves = settings["BLOCK_M"] * settings["BLOCK_N"], settings["num_warps"]
+    most = coefficient("ranking_product", "accumulators").of(device)
+    return 256 * waves <= elements and elements * sums / (waves * device.wave_lanes) <= most
+
+
+def half_axes(device: Device) -> Mapping[str, Sequence[Any]]:
     """Axes of bfloat16 and float16 products by AMD's generation. On CDNA a step of 64 elements
     reads whole cache lines of every row; before gfx950 operands come from the LDS by 16 bytes with
     `kpack`."""
-    if device.target in ("gfx90a", "gfx942"):
-        return {"BLOCK_K": (64,), "matrix_instr_nonkdim": (16,), "kpack": (2,)}
-    if device.limits().wave_lanes == 64:
-        return {"BLOCK_K": (64,), "matrix_instr_nonkdim": (16,)}
-    return {"BLOCK_K": (32, 64), "matrix_instr_nonkdim": (0,)}
+    if device.wave_lanes != 64:
+        return {"BLOCK_K": (32, 64), "matrix_instr_nonkdim": (0,)}
+    axes = {"BLOCK_K": (64,), "matrix_instr_nonkdim": (16,)}
+    return {**axes, "kpack": (2,)} if device.capabilities.matrix_half_k else axes
 
 
-def columns_at_most(device: Device) -> int:
-    """Columns of a tile of bfloat16 or float16: where operands wait in registers, 128."""
-    return 128 if device.target in ("gfx90a", "gfx942") else 256
+def most_columns(device: Device) -> int:
+    """Columns of a tile of bfloat16 or float16: 128 on CDNA where operands wait in registers."""
+    capabilities = device.capabilities
+    staged = capabilities.matrix_unit == "mfma" and not capabilities.direct_to_lds
+    return 128 if staged else 256
 
 
 def skinny(
-    problem: Problem,
-    settings: Settings,
-    device: Device,
-    weights: float,
-    size: float,
-    depth: int = 128,
-) -> float:
-    """Seconds of a product of at most `SKINNY` rows of elements of `size` bytes that reads so many
-    bytes of `weights`: narrow tiles and enough of them to fill the GPU three times, at the price of
-    another launch for parts of K. Every tile reads its rows again, from the L2, which gives some
-    four times as much as memory."""
-    chip = Chip.of(device)
-    rows, columns = settings["BLOCK_M"], settings["BLOCK_N"]
-    down = triton.cdiv(problem["m"], rows)
-    count = down * triton.cdiv(problem["n"], columns) * settings["SPLIT_K"]
-    idle = max(1.0, 3.0 * chip.units / count) ** 0.6
-    narrow = 1.0 + 0.12 * math.log2(columns / 16)
-    waves = 1.0 + 0.03 * abs(math.log2(rows * columns / settings["num_warps"] / 128))
-    step = 1.0 + 0.1 * math.log2(128 / depth)
-    again = 0.0
-    if settings["SPLIT_K"] > 1:  # parts often stay in a cache
-        again = 5e-6 + 4.0 * settings["SPLIT_K"] * problem["m"] * problem["n"] / chip.hbm
-    reread = triton.cdiv(problem["n"], columns) * rows * problem["k"] * size / 4
-    return (weights + reread) * down / chip.hbm * idle * narrow * waves * step + again
+    problem: Problem, settings: Settings, weights: float, size: float, depth: int = 128
+) -> SkinnyProduct:
+    """The demand of a product of at most `SKINNY` rows of elements of `size` bytes, which reads
+    `weights` bytes of the other operand."""
+    sizes = {name: problem[name] for name in "mnk"}
+    return SkinnyProduct(
+        **sizes,
+        weights=weights,
+        size=size,
+        tile_m=settings["BLOCK_M"],
+        tile_n=settings["BLOCK_N"],
+        tile_k=depth,
+        splits=settings["SPLIT_K"],
+    )
 
 
-__all__ = [
-    "ADD",
-    "NAMES",
-    "OUTPUTS",
-    "SKINNY",
-    "add_parts",
-    "blocks",
-    "columns_at_most",
-    "packed",
-    "shared_out",
-    "skinny",
-    "splits",
-    "splits_fit",
-]
+def tiled(
+    problem: Problem, settings: Settings, dtype: str, depth: int, **more: Any
+) -> TiledProduct:
+    """The demand of a product of many rows in `dtype`, with steps of `depth` elements."""
+    sizes = {name: problem[name] for name in "mnk" if name not in more}
+    tile = {"tile_m": settings["BLOCK_M"], "tile_n": settings["BLOCK_N"], "tile_k": depth}
+    splits = settings.get("SPLIT_K", 1)
+    return TiledProduct(**sizes, **tile, dtype=dtype, splits=splits, **more)
+
+
+def check_output(operator: str, dtype: torch.dtype) -> None:
+    """Raise ArgumentError for a dtype that products do not return."""
+    known = ", ".join(str(one).removeprefix("torch.") for one in OUTPUTS)
+    checks.require(dtype in OUTPUTS, operator, f"out_dtype is none of {known}")
+
+
+def output_inputs(signature: Signature, **values: Any) -> Callable[..., dict[str, Any]]:
+    """`Operator.inputs` of a product that takes `out_dtype`, which sizes name `out`."""
+    made = signature.inputs(**values)
+
+    def inputs(make: Make, out: str = "bfloat16", **sizes: Any) -> dict[str, Any]:
+        return {**made(make, **sizes), "out_dtype": make.dtype(out)}
+
+    return inputs
+
+
+def output_work(signature: Signature, flops: Callable[..., Any]) -> Callable[..., Work]:
+    """`Operator.work` of a product that takes `out_dtype`, which sizes name `out`."""
+    work = signature.work(flops)
+    return lambda out="bfloat16", **sizes: work(out_dtype=out, **sizes)

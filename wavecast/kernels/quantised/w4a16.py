@@ -5,29 +5,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu, tiles
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
+from wavecast import dtypes
+from wavecast.kernels.describe import (
+    Axes,
+    Demand,
+    Device,
+    Make,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    checks,
+    integers,
+    short_name,
+    sizes,
+    uniform,
+    wide_dtype,
+)
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.int4 import packed, product_of_codes
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent, contiguous
 from wavecast.kernels.tiles import store_tile, tile_of
-from wavecast.model.bounds import Work
 
-_ACTIVATIONS = (torch.bfloat16, torch.float16)
 _GROUPS = (32, 64, 128)
-_PART: Final = 3
-"""Where the workspace stands among the kernel's arguments."""
+TENSORS = Signature(
+    "x: [..., k] half",
+    "weight: [n, k / 2] uint8",
+    "scale: [k / group, n] float",
+    "zero?: [k / group, n] uint8",
+    returns=("out: [..., n] =x",),
+    leading="m",
+)
 
 
 @triton.jit
@@ -41,14 +56,14 @@ def matmul_w4a16_kernel(
     """A program computes a tile, or with SPLIT_K its part over some steps of K, which goes to
     `part_ptr` [SPLIT_K, M, N]. A step is GROUPS groups of weights, which come as
     integers of PACKED codes (`int4`)."""
-    FEW: tl.constexpr = GROUP_K // PACKED  # pyright: ignore[reportAssignmentType]
+    INTEGERS: tl.constexpr = GROUP_K // PACKED  # pyright: ignore[reportAssignmentType]
     down = tl.cdiv(M, BLOCK_M)
     across = tl.cdiv(N, BLOCK_N)
-    tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-    rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)
-    row = tl.minimum(rows, M - 1)
-    column = columns if N_EVEN else tl.minimum(columns, N - 1)
+    pid_m, pid_n = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    x_rows = tl.minimum(offs_m, M - 1)
+    w_columns = offs_n if N_EVEN else tl.minimum(offs_n, N - 1)
     steps = K // (GROUP_K * GROUPS)
     if SPLIT_K > 1:
         first = tl.program_id(1) * steps // SPLIT_K
@@ -58,29 +73,29 @@ def matmul_w4a16_kernel(
         last = steps
     tl.assume(last > first)  # so no product of the last step is behind a branch
     if WIDE:
-        row, column = row.to(tl.int64), column.to(tl.int64)
-        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
-    from_x = x_ptr + row[:, None] * x_row + tl.arange(0, GROUP_K)[None, :]
-    from_w = w_ptr + column[None, :] * w_row + tl.arange(0, FEW)[:, None]
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        x_rows, w_columns = x_rows.to(tl.int64), w_columns.to(tl.int64)
+        offs_m, offs_n = offs_m.to(tl.int64), offs_n.to(tl.int64)
+    x_ptrs = x_ptr + x_rows[:, None] * x_row + tl.arange(0, GROUP_K)[None, :]
+    w_ptrs = w_ptr + w_columns[None, :] * w_row + tl.arange(0, INTEGERS)[:, None]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for step in range(first, last):
-        for within in tl.static_range(GROUPS):
-            group = step * GROUPS + within
-            x = tl.load(from_x + group * GROUP_K)
-            codes = tl.load(from_w + group * FEW)
-            scale = tl.load(scale_ptr + group * N + column).to(tl.float32)
+        for i in tl.static_range(GROUPS):
+            group = step * GROUPS + i
+            x = tl.load(x_ptrs + group * GROUP_K)
+            codes = tl.load(w_ptrs + group * INTEGERS)
+            scale = tl.load(scale_ptr + group * N + w_columns).to(tl.float32)
             if zero_ptr is not None:
-                zero = tl.load(zero_ptr + group * N + column).to(tl.float32)
+                zero = tl.load(zero_ptr + group * N + w_columns).to(tl.float32)
             else:
                 zero = tl.full((BLOCK_N,), 8.0, tl.float32)
             product = product_of_codes(x, codes, zero, PACKED)
-            total += product * scale[None, :]
-    inside = (rows < M)[:, None] & (columns < N)[None, :]
-    at = rows[:, None] * N + columns[None, :]
+            acc += product * scale[None, :]
+    mask = (offs_m < M)[:, None] & (offs_n < N)[None, :]
+    offs = offs_m[:, None] * N + offs_n[None, :]
     if SPLIT_K > 1:
-        tl.store(part_ptr + tl.program_id(1) * M * N + at, total, mask=inside)
+        tl.store(part_ptr + tl.program_id(1) * M * N + offs, acc, mask=mask)
     else:
-        store_tile(out_ptr, at, total, inside)
+        store_tile(out_ptr, offs, acc, mask)
 
 
 def matmul_w4a16(
@@ -95,103 +110,57 @@ def matmul_w4a16(
     `x` is [..., K] of bfloat16 or float16. `weight` [N, K / 2] of uint8 has two codes from 0 to 15
     per byte, that of the even element of K in the low four bits. `scale` [K / group, N] of
     bfloat16, float16 or float32 and `zero` [K / group, N] of uint8 from 0 to 15 (None: 8
-    everywhere) belong to `group` elements
-    of K: 32, 64 or 128, of which K is a multiple. Summed in float32; the result [..., N] is of the
-    dtype of `x`. Raises ArgumentError.
+    everywhere) belong to `group` elements of K: 32, 64 or 128, of which K is a multiple. Summed in
+    float32; the result [..., N] is of the dtype of `x`. Raises ArgumentError.
     """
-    _check(x, weight, scale, zero, group)
-    n, k = weight.shape[0], x.shape[-1]
-    out = torch.empty((*x.shape[:-1], n), dtype=x.dtype, device=x.device)
+    name = "matmul_w4a16"
+    given = {"x": x, "weight": weight, "scale": scale, "zero": zero}
+    k = x.shape[-1] if x.dim() else 0
+    checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
+    checks.require(k % group == 0, name, f"x has {k} columns, no multiple of groups of {group}")
+    bound = TENSORS.check(name, given, group=group)
+    out = TENSORS.empty(given, bound)
     if not out.numel() or not k:
         return out.zero_()
-    flat = x.reshape(-1, k)
-    m = flat.shape[0]
-    flat = adjacent(flat)
+    flat = adjacent(x.reshape(-1, k))
     number, weight = packed(weight, group)
-    arguments: list[Any] = [
-        *(flat, weight, out, torch.empty(1, dtype=torch.float32, device=x.device)),
-        *(scale.contiguous(), contiguous(zero), m, n, k),
-        *(flat.stride(0), weight.stride(0)),
-    ]
-    taken: dict[str, Any] = {}
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: the workspace of these settings.
-        taken.update(settings)
-        number = settings["SPLIT_K"]
-        if number > 1:
-            arguments[_PART] = torch.empty((number, m, n), dtype=torch.float32, device=x.device)
-        count = triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
-        return count, number
-
-    wide = checks.wide(flat, weight, out)
-    launch(
-        matmul_w4a16_kernel,
-        grid,
-        arguments,
+    n = bound["n"]
+    problem = {
+        "m": flat.shape[0],
+        "n": n,
+        "k": k,
+        "group": group,
+        "dtype": short_name(x.dtype),
+        "scale": scale.element_size(),
+        "zero": zero is not None,
+        "wide": checks.wide(flat, weight, out),
+    }
+    parts.run(
         TILES,
-        {
-            "m": m,
-            "n": n,
-            "k": k,
-            "group": group,
-            "dtype": parts.NAMES[x.dtype],
-            "scale": scale.element_size(),
-            "zero": zero is not None,
-            "wide": wide,
-        },
+        problem,
+        out,
+        x=flat,
+        w=weight,
+        scale=scale.contiguous(),
+        zero=contiguous(zero),
+        x_row=flat.stride(0),
+        w_row=weight.stride(0),
         GROUP_K=group,
         PACKED=number,
         N_EVEN=n % 256 == 0,
-        WIDE=wide,
-        XCDS=tiles.xcds(gpu.launching()),
     )
-    if taken["SPLIT_K"] > 1:
-        parts.add_parts(arguments[_PART], out)
     return out
 
 
-def matmul_w4a16_reference(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    scale: torch.Tensor,
-    zero: torch.Tensor | None = None,
-    group: int = 128,
-) -> torch.Tensor:
-    """Weights widened, then multiplied, in float32 at least."""
-    kind = torch.promote_types(x.dtype, torch.float32)
-    code = torch.stack((weight & 15, weight >> 4), -1).flatten(1).to(kind)
-    shift = 8.0 if zero is None else zero.to(kind).T.repeat_interleave(group, 1)
-    wide = (code - shift) * scale.to(kind).T.repeat_interleave(group, 1)
-    return (x.to(kind) @ wide.T).to(x.dtype).contiguous()
+def matmul_w4a16_reference(x, weight, scale, zero=None, group=128):
+    dtype = wide_dtype(x)
+    code = torch.stack((weight & 15, weight >> 4), -1).flatten(1).to(dtype)
+    shift = 8.0 if zero is None else zero.to(dtype).T.repeat_interleave(group, 1)
+    wide = (code - shift) * scale.to(dtype).T.repeat_interleave(group, 1)
+    return (x.to(dtype) @ wide.T).to(x.dtype).contiguous()
 
 
-def _check(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    scale: torch.Tensor,
-    zero: torch.Tensor | None,
-    group: int,
-) -> None:
-    name = "matmul_w4a16"
-    checks.require(x.dim() > 0, name, "x is a scalar")
-    checks.dtype_in(name, "x", x, _ACTIVATIONS)
-    checks.dtype_in(name, "weight", weight, (torch.uint8,))
-    checks.dtype_in(name, "scale", scale, checks.FLOATS)
-    checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
-    k = x.shape[-1]
-    checks.require(k % group == 0, name, f"x has {k} columns, no multiple of groups of {group}")
-    checks.shape_is(name, "weight", weight, (-1, k // 2))
-    shape = (k // group, weight.shape[0])
-    checks.shape_is(name, "scale", scale, shape)
-    if zero is not None:
-        checks.dtype_in(name, "zero", zero, (torch.uint8,))
-        checks.shape_is(name, "zero", zero, shape)
-    checks.same_device(name, x=x, weight=weight, scale=scale, zero=zero)
-
-
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    amd = device.target.startswith("gfx")
+def _axes(problem: Problem, device: Device) -> Axes:
     few = problem["m"] <= parts.SKINNY
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 128),
@@ -200,8 +169,8 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (2,) if amd else (3,),
-        "matrix_instr_nonkdim": (16,) if device.limits().wave_lanes == 64 else (0,),
+        "num_stages": (2,) if device.vendor == "amd" else (3,),
+        "matrix_instr_nonkdim": (16,) if device.wave_lanes == 64 else (0,),
     }
 
 
@@ -210,83 +179,57 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     depth = problem["group"] * settings["GROUPS"]
     if not 64 <= depth <= 256 and settings["GROUPS"] > 1:
         return False
-    staged = (rows * 2 + columns // 2) * depth * tiles.buffers(settings, device)
-    if staged > device.limits().lds_max_per_workgroup:
-        return False
-    if not parts.shared_out(settings, device, rows, columns, 3):
-        return False
-    return parts.splits_fit(problem, settings["SPLIT_K"], depth)
+    return parts.fits(problem, settings, device, (rows * 2 + columns // 2) * depth, 3, depth)
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    group = problem["group"]
     if problem["m"] <= parts.SKINNY:
-        weights = problem["n"] * problem["k"] / 2
-        return parts.skinny(problem, settings, device, weights, 2.0, problem["group"])
-    return estimates.tile(
-        device,
-        settings,
-        m=problem["m"],
-        n=problem["n"],
-        k=problem["k"],
-        dtype=problem["dtype"],
-        weight="int4",
-        rows=settings["BLOCK_M"],
-        columns=settings["BLOCK_N"],
-        depth=problem["group"] * settings["GROUPS"],
-        splits=settings["SPLIT_K"],
-    )
+        return parts.skinny(problem, settings, problem["n"] * problem["k"] / 2, 2.0, group)
+    depth = group * settings["GROUPS"]
+    return parts.tiled(problem, settings, problem["dtype"], depth, weight="int4")
 
 
-TILES = Space(
-    kernel="matmul_w4a16_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("m",)
-)
+TILES = parts.split_kernel(matmul_w4a16_kernel, _axes, _fits, _demand)
 
 
-def _inputs(
-    make: Make, m: int, n: int, k: int, dtype: str, group: int = 128, zeros: bool = True
-) -> dict[str, Any]:
-    shape = (k // group, n)
-    return {
-        "x": make.normal((m, k), dtype),
-        "weight": make.integers((n, k // 2), 0, 256, "uint8"),
-        "scale": make.uniform(shape, dtype, 0.01, 0.1),
-        "zero": make.integers(shape, 0, 16, "uint8") if zeros else None,
-        "group": group,
-    }
+def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of the sizes of the signature, taking those of cases."""
+
+    def found(*make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> Any:
+        return function(*make, group=group, zero=zeros, **sizes)
+
+    return found
 
 
-def _work(m: int, n: int, k: int, dtype: str, group: int = 128, zeros: bool = True) -> Work:
-    size = getattr(torch, dtype).itemsize
-    scales = k // group * n * (size + zeros)
-    flops = {"bf16" if dtype == "bfloat16" else "fp16": 2.0 * m * n * k}
-    read = n * k / 2 + m * k * size + scales
-    return Work(flops, read, m * n * size, "formula", "formula")
-
-
-_CASES: tuple[Sizes, ...] = (
-    {"m": 5, "n": 33, "k": 256, "dtype": "bfloat16"},
-    {"m": 70, "n": 100, "k": 384, "dtype": "float16"},
-    {"m": 1, "n": 150, "k": 1024, "dtype": "bfloat16", "zeros": False},
-    {"m": 20, "n": 70, "k": 160, "dtype": "bfloat16", "group": 32},
-)
 _LLAMA = ((28672, 4096), (4096, 14336))
 
-OPERATORS = (
-    Operator(
-        name="matmul_w4a16",
-        summary="product of 16-bit activations with weights of four bits",
-        call=matmul_w4a16,
-        reference=matmul_w4a16_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        thorough=(
-            {"m": 130, "n": 260, "k": 256, "dtype": "float16", "zeros": False},
-            {"m": 3, "n": 40, "k": 192, "dtype": "float16", "group": 64},
-        ),
-        shapes=tuple(
-            {"m": m, "n": n, "k": k, "dtype": "bfloat16"} for n, k in _LLAMA for m in (1, 16, 256)
-        ),
-        spaces=(TILES, parts.ADD),
+OPERATOR = Operator(
+    summary="product of 16-bit activations with weights of four bits",
+    call=matmul_w4a16,
+    reference=matmul_w4a16_reference,
+    tensors=TENSORS,
+    inputs=_described(
+        TENSORS.inputs(
+            ("group",), weight=integers(0, 256), scale=uniform(0.01, 0.1), zero=integers(0, 16)
+        )
     ),
+    work=_described(
+        TENSORS.work(lambda m, n, k, dtype, **_: {dtypes.lookup(dtype).short: 2.0 * m * n * k})
+    ),
+    cases=(
+        {"m": 5, "n": 33, "k": 256, "dtype": "bfloat16"},
+        {"m": 70, "n": 100, "k": 384, "dtype": "float16"},
+        {"m": 1, "n": 150, "k": 1024, "dtype": "bfloat16", "zeros": False},
+        {"m": 20, "n": 70, "k": 160, "dtype": "bfloat16", "group": 32},
+    ),
+    thorough=(
+        {"m": 130, "n": 260, "k": 256, "dtype": "float16", "zeros": False},
+        {"m": 3, "n": 40, "k": 192, "dtype": "float16", "group": 64},
+    ),
+    shapes=sizes(
+        "m n k dtype",
+        *((m, n, k, "bfloat16") for n, k in _LLAMA for m in (1, 16, 256)),
+    ),
+    kernels=(TILES, parts.ADD),
 )

@@ -4,8 +4,20 @@ The kernel library ranks configurations with these before anything is compiled. 
 assumed number is a coefficient (`wavecast.model.coefficients`, families `ranking*`).
 """
 
+from wavecast.model.ranking.convolution import ImplicitProduct, SplitSums
 from wavecast.model.ranking.demand import Constant, Demand, Slowed, Sum
 from wavecast.model.ranking.product import TiledProduct
+from wavecast.model.ranking.skinny import SkinnyProduct
 from wavecast.model.ranking.streaming import StreamingKernel
 
-__all__ = ["Constant", "Demand", "Slowed", "StreamingKernel", "Sum", "TiledProduct"]
+__all__ = [
+    "Constant",
+    "Demand",
+    "ImplicitProduct",
+    "SkinnyProduct",
+    "Slowed",
+    "SplitSums",
+    "StreamingKernel",
+    "Sum",
+    "TiledProduct",
+]

@@ -5,21 +5,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.conv.causal.arguments import check, dense
 from wavecast.kernels.conv.causal.times import filters, store_times, times
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    checks,
+    choice,
+    widened,
+)
 from wavecast.kernels.pointwise.functions import sigmoid
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import contiguous
+
+ACTIVATIONS = ("none", "silu")
+MOST_TAPS = 16
+ARGUMENTS = (
+    "x: [batch, channels, length] float",
+    "weight: [channels, taps] float",
+    "bias?: [channels] float",
+    "state?: [batch, channels, taps - 1] =x",
+)
+_COPIED = ("weight", "bias", "dnext")
+"""Tensors that kernels take contiguous."""
+TENSORS = Signature(
+    *ARGUMENTS,
+    returns=("y: [batch, channels, length] =x", "next: [batch, channels, taps - 1] =x"),
+)
 
 
 @triton.jit
@@ -34,11 +56,11 @@ def causal_conv1d_kernel(
     """One tile of BLOCK_D channels by GROUPS of EACH times. The program of the last times also
     writes the new state."""
     tiles = tl.cdiv(length, GROUPS * EACH)
-    number = tl.program_id(0)
-    batch = number // tiles
-    start = number % tiles * (GROUPS * EACH)
+    pid = tl.program_id(0)
+    batch = pid // tiles
+    start = pid % tiles * (GROUPS * EACH)
     channel = (tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D))[:, None]
-    known = channel < channels
+    mask = channel < channels
     wide = batch
     if WIDE:
         wide, channel, start = batch.to(tl.int64), channel.to(tl.int64), start.to(tl.int64)
@@ -47,30 +69,30 @@ def causal_conv1d_kernel(
     if STATE:
         state_ptr += wide * state_batch
     x = times(
-        x_ptr, state_ptr, start, channel, known, length, x_channel, x_step,
+        x_ptr, state_ptr, start, channel, mask, length, x_channel, x_step,
         state_channel, state_step, 1 - W, EACH + W - 1, W, STATE, LAST, EACH, GROUPS,
     )  # fmt: skip
-    weights = filters(weight_ptr, channel, known, W, TAPS, LAST)
+    weights = filters(weight_ptr, channel, mask, W, TAPS, LAST)
     base = tl.zeros((BLOCK_D, 1), tl.float32)
     if BIAS:
-        base += tl.load(bias_ptr + channel, known, 0.0).to(tl.float32)
+        base += tl.load(bias_ptr + channel, mask, 0.0).to(tl.float32)
     sums = ()
-    for place in tl.static_range(EACH):
-        total = base
+    for i in tl.static_range(EACH):
+        acc = base
         for tap in tl.static_range(W):
-            total += x[place + tap].to(tl.float32) * weights[tap]
+            acc += x[i + tap].to(tl.float32) * weights[tap]
         if SILU:
-            total = total * sigmoid(total)
-        sums = sums + (total,)  # noqa: RUF005 -- Triton
-    store_times(y_ptr, sums, start, channel, known, length, y_channel, y_step, LAST, EACH, GROUPS)
+            acc = acc * sigmoid(acc)
+        sums = sums + (acc,)  # noqa: RUF005 -- Triton
+    store_times(y_ptr, sums, start, channel, mask, length, y_channel, y_step, LAST, EACH, GROUPS)
     if start + GROUPS * EACH >= length:
         for tap in tl.static_range(W - 1):
             end = length - (W - 1) + tap
-            kept = tl.load(x_ptr + channel * x_channel + end * x_step, known & (end >= 0), 0.0)
+            kept = tl.load(x_ptr + channel * x_channel + end * x_step, mask & (end >= 0), 0.0)
             if STATE:
                 before = state_ptr + channel * state_channel + (length + tap) * state_step
-                kept += tl.load(before, known & (end < 0), 0.0)
-            tl.store(next_ptr + (wide * channels + channel) * (W - 1) + tap, kept, known)
+                kept += tl.load(before, mask & (end < 0), 0.0)
+            tl.store(next_ptr + (wide * channels + channel) * (W - 1) + tap, kept, mask)
 
 
 def causal_conv1d(
@@ -91,73 +113,57 @@ def causal_conv1d(
     Returns the result, of the dtype of `x` and with channels innermost in memory where `x` has them
     so, and the state after the last input. Sums are in float32. Raises ArgumentError.
     """
-    name = "causal_conv1d"
-    check(name, x, weight, bias, state, activation)
-    batch, channels, length = x.shape
-    taps = weight.shape[1]
-    y = torch.empty_like(x) if dense(x) else torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    after = torch.empty((batch, channels, taps - 1), dtype=x.dtype, device=x.device)
+    given = {"x": x, "weight": weight, "bias": bias, "state": state}
+    bound = check(TENSORS, "causal_conv1d", given, activation)
+    y, after = like(x), TENSORS.empty(given, bound)[1]
     if not x.numel():
         return y, after.zero_() if state is None else after.copy_(state)
-    held = x if state is None else state
-    problem = described(x, weight, bias, state, activation)
-
-    launch(
-        causal_conv1d_kernel,
-        lambda settings: (
-            batch * triton.cdiv(length, settings["GROUPS"] * settings["EACH"]),
-            triton.cdiv(channels, settings["BLOCK_D"]),
-        ),
-        (
-            *(x, weight.contiguous(), contiguous(bias), state, y, after, channels, length),
-            *x.stride(),
-            *held.stride(),
-            *y.stride(),
-        ),
+    problem = described(given, activation)
+    choice.run(
         FORWARD,
         problem,
-        W=taps,
-        TAPS=triton.next_power_of_2(taps),
-        BIAS=bias is not None,
-        STATE=state is not None,
-        SILU=activation == "silu",
-        LAST=problem["last"],
-        WIDE=checks.wide(x, y, state),
+        **arguments(given, problem),
+        y=y,
+        next=after,
+        **strides(x=x, state=x if state is None else state, y=y),
     )
     return y, after
 
 
-def causal_conv1d_reference(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    state: torch.Tensor | None = None,
-    activation: str = "silu",
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """PyTorch's depthwise convolution after the state, in float32 at least."""
-    kind = torch.promote_types(x.dtype, torch.float32)
-    taps, channels = weight.shape[1], x.shape[1]
+def causal_conv1d_reference(x, weight, bias=None, state=None, activation="silu"):
+    wide = widened(x)
+    channels, taps = weight.shape
     before = x.new_zeros((x.shape[0], channels, taps - 1)) if state is None else state
-    whole = torch.cat((before, x), 2)
-    wide = None if bias is None else bias.to(kind)
-    y = x.to(kind)
+    whole, y = torch.cat((before, x), 2), wide
     if x.numel():
-        y = torch.nn.functional.conv1d(
-            whole.to(kind), weight.to(kind).unsqueeze(1), wide, groups=channels
-        )
+        filters_, bias = weight.to(y.dtype)[:, None], None if bias is None else bias.to(y.dtype)
+        y = torch.nn.functional.conv1d(whole.to(y.dtype), filters_, bias, groups=channels)
     y = torch.nn.functional.silu(y) if activation == "silu" else y
-    out = torch.empty_like(x) if dense(x) else x.new_empty(x.shape)
-    return out.copy_(y), whole[:, :, x.shape[2] :].contiguous()
+    return like(x).copy_(y), whole[:, :, x.shape[2] :].contiguous()
 
 
-def described(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    state: torch.Tensor | None,
-    activation: str,
+def check(
+    signature: Signature, operator: str, given: Mapping[str, Any], activation: str
 ) -> dict[str, Any]:
+    """The sizes that the arguments of a causal convolution bind. Raises ArgumentError."""
+    bound = signature.check(operator, given)
+    taps = bound["taps"]
+    checks.require(
+        1 <= taps <= MOST_TAPS, operator, f"weight has {taps} taps, not 1 to {MOST_TAPS}"
+    )
+    checks.one_of(operator, "activation", activation, ACTIVATIONS)
+    return bound
+
+
+def like(x: torch.Tensor) -> torch.Tensor:
+    """A tensor like `x`, with its strides if it is dense, else contiguous; not filled."""
+    dense = x.is_contiguous() or x.transpose(1, 2).is_contiguous()
+    return torch.empty_like(x) if dense else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+def described(given: Mapping[str, Any], activation: str) -> dict[str, Any]:
     """All that a configuration and the code depend on."""
+    x, weight = given["x"], given["weight"]
     batch, channels, length = x.shape
     times_first = x.stride(2) == 1
     return {
@@ -168,37 +174,51 @@ def described(
         "bytes": x.element_size(),
         "last": x.stride(1) == 1 and channels > 1,
         "aligned": times_first and not (length % 16 or x.stride(0) % 16 or x.stride(1) % 16),
-        "bias": bias is not None,
-        "state": state is not None,
+        "bias": given["bias"] is not None,
+        "state": given["state"] is not None,
         "silu": activation == "silu",
     }
 
 
-def axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    length, channels = problem["length"], triton.next_power_of_2(problem["channels"])
-    if problem["last"]:
-        return {
-            "BLOCK_D": tuple(n for n in (64, 128, 256, 512) if n <= channels) or (channels,),
-            "GROUPS": (1, 2, 4, 8, 16),
-            "EACH": (4, 8, 16),
-            "num_warps": (1, 2, 4),
-            "num_stages": (1,),
-        }
-    vector = 16 // problem["bytes"]
-    groups = triton.next_power_of_2(triton.cdiv(length, vector))
+def strides(**tensors: torch.Tensor) -> dict[str, int]:
+    """Strides of tensors [batch, channels, times] as kernels take them."""
     return {
-        "BLOCK_D": (1, 2, 4, 8),
-        "GROUPS": tuple(n for n in (16, 32, 64, 128, 256) if n <= groups) or (groups,),
-        "EACH": (vector, 2 * vector),
-        "num_warps": (1, 2, 4),
-        "num_stages": (1,),
+        f"{name}_{step}": stride
+        for name, tensor in tensors.items()
+        for step, stride in zip(("batch", "channel", "step"), tensor.stride(), strict=True)
     }
 
 
+def arguments(given: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    """What both kernels take: tensors, and constants that a problem has by other names."""
+    made = {name: contiguous(tensor) for name, tensor in given.items() if name in _COPIED}
+    taps = problem["taps"]
+    return {**given, **made, "W": taps, "TAPS": triton.next_power_of_2(taps)}
+
+
+def axes(problem: Problem, device: Device) -> Axes:
+    length, channels = problem["length"], triton.next_power_of_2(problem["channels"])
+    if problem["last"]:
+        tiles = {
+            "BLOCK_D": tuple(n for n in (64, 128, 256, 512) if n <= channels) or (channels,),
+            "GROUPS": (1, 2, 4, 8, 16),
+            "EACH": (4, 8, 16),
+        }
+    else:
+        vector = 16 // problem["bytes"]
+        groups = triton.next_power_of_2(triton.cdiv(length, vector))
+        tiles = {
+            "BLOCK_D": (1, 2, 4, 8),
+            "GROUPS": tuple(n for n in (16, 32, 64, 128, 256) if n <= groups) or (groups,),
+            "EACH": (vector, 2 * vector),
+        }
+    return {**tiles, "num_warps": (1, 2, 4), "num_stages": (1,)}
+
+
 def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    """A lane holds one group of times, where they are adjacent, and else a vector of channels."""
-    lanes = settings["num_warps"] * (64 if device.target.startswith("gfx9") else 32)
-    held = settings["BLOCK_D"] * settings["GROUPS"]
+    """A lane takes one group of times where they are adjacent, and else a vector of channels."""
+    lanes = settings["num_warps"] * device.wave_lanes
+    elements = settings["BLOCK_D"] * settings["GROUPS"]
     all_channels = triton.next_power_of_2(problem["channels"])
     all_groups = triton.next_power_of_2(triton.cdiv(problem["length"], settings["EACH"]))
     if problem["last"]:
@@ -208,8 +228,14 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
     else:
         wanted = (lanes,)
         most = min(all_channels, 8) * min(all_groups, 256)
-    small = settings["num_warps"] == 1 and held == most < min(wanted)
-    return held in wanted or small
+    small = settings["num_warps"] == 1 and elements == most < min(wanted)
+    return elements in wanted or small
+
+
+def tiles(problem: Problem, settings: Settings) -> tuple[int, int]:
+    """Tiles along the times of all batches, and along the channels."""
+    times = triton.cdiv(problem["length"], settings["GROUPS"] * settings["EACH"])
+    return problem["batch"] * times, triton.cdiv(problem["channels"], settings["BLOCK_D"])
 
 
 def beyond(problem: Problem, settings: Settings) -> float:
@@ -220,37 +246,24 @@ def beyond(problem: Problem, settings: Settings) -> float:
     return 0.3 * more / own
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    channels, each = settings["BLOCK_D"], settings["EACH"]
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
     size = problem["batch"] * problem["channels"] * problem["length"] * problem["bytes"]
-    across = triton.cdiv(problem["channels"], channels)
-    tiles = triton.cdiv(problem["length"], each * settings["GROUPS"])
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=problem["batch"] * across * tiles,
+    down, across = tiles(problem, settings)
+    return StreamingKernel(
+        workgroups=down * across,
         read=size * (1 + beyond(problem, settings)),
         written=size,
-        elements=channels * each * settings["GROUPS"],
-        operations=problem["taps"] * 1.5 + 12.0,
-        held=1.5,
+        elements=settings["BLOCK_D"] * settings["EACH"] * settings["GROUPS"],
+        instructions=problem["taps"] * 1.5 + 12.0,
+        live_registers=1.5,
     )
 
 
-FORWARD = Space(
-    kernel="causal_conv1d_kernel",
+FORWARD = KernelSpec(
+    function=causal_conv1d_kernel,
+    grid=tiles,
     axes=axes,
     fits=fits,
-    seconds=_seconds,
-    classes=("batch", "length"),
+    demand=_demand,
+    rounded=("batch", "length"),
 )
-
-__all__ = [
-    "FORWARD",
-    "axes",
-    "beyond",
-    "causal_conv1d",
-    "causal_conv1d_reference",
-    "described",
-    "fits",
-]

@@ -20,12 +20,12 @@ def parted(tile, N: tl.constexpr):
     D: tl.constexpr = tile.shape[0]
     G: tl.constexpr = tile.shape[1]
     parts = (tile,)
-    for turn in tl.static_range(5):
-        if 2**turn < N:
+    for level in tl.static_range(5):
+        if 2**level < N:
             evens = ()
             odds = ()
-            for part in tl.static_range(2**turn):
-                pairs = tl.reshape(parts[part], (D, G, N // (2 * 2**turn), 2))
+            for part in tl.static_range(2**level):
+                pairs = tl.reshape(parts[part], (D, G, N // (2 * 2**level), 2))
                 even, odd = tl.split(pairs)
                 evens = evens + (even,)  # noqa: RUF005 -- Triton
                 odds = odds + (odd,)  # noqa: RUF005 -- Triton
@@ -44,12 +44,12 @@ def joined(parts, N: tl.constexpr):
     tiles = ()
     for part in tl.static_range(N):
         tiles = tiles + (tl.reshape(parts[part], (D, G, 1)),)  # noqa: RUF005 -- Triton
-    for turn in tl.static_range(5):
-        if 2**turn < N:
+    for level in tl.static_range(5):
+        if 2**level < N:
             pairs = ()
-            for part in tl.static_range(N // (2 * 2**turn)):
-                pair = tl.join(tiles[part], tiles[part + N // (2 * 2**turn)])
-                pairs = pairs + (tl.reshape(pair, (D, G, 2 * 2**turn)),)  # noqa: RUF005 -- Triton
+            for part in tl.static_range(N // (2 * 2**level)):
+                pair = tl.join(tiles[part], tiles[part + N // (2 * 2**level)])
+                pairs = pairs + (tl.reshape(pair, (D, G, 2 * 2**level)),)  # noqa: RUF005 -- Triton
             tiles = pairs
     return tiles[0]
 
@@ -65,8 +65,8 @@ def filters(
     taps = ()
     if LAST:
         tap = tl.arange(0, TAPS)[None, None, :]
-        inside = known[:, :, None] & (tap < W)
-        parts = parted(tl.load(weight_ptr + channel[:, :, None] * W + tap, inside, 0.0), TAPS)
+        mask = known[:, :, None] & (tap < W)
+        parts = parted(tl.load(weight_ptr + channel[:, :, None] * W + tap, mask, 0.0), TAPS)
         for tap in tl.static_range(W):
             taps = taps + (parts[tap].to(tl.float32),)  # noqa: RUF005 -- Triton
     else:
@@ -88,29 +88,29 @@ def times(
     first = start + (tl.arange(0, G) * N)[None, :]
     found = ()
     if LAST:
-        for turn in tl.static_range(COUNT):
-            at = first + (FROM + turn)
-            inside = known & (at >= 0) & (at < length)
-            x = tl.load(x_ptr + channel * x_channel + at * x_step, inside, 0.0)
-            if STATE and FROM + turn < 0:
+        for i in tl.static_range(COUNT):
+            offs = first + (FROM + i)
+            mask = known & (offs >= 0) & (offs < length)
+            x = tl.load(x_ptr + channel * x_channel + offs * x_step, mask, 0.0)
+            if STATE and FROM + i < 0:
                 if start == 0:
-                    place = state_ptr + channel * state_channel + (at + (W - 1)) * state_step
-                    x += tl.load(place, known & (at < 0) & (at > -W), 0.0)
+                    ptrs = state_ptr + channel * state_channel + (offs + (W - 1)) * state_step
+                    x += tl.load(ptrs, known & (offs < 0) & (offs > -W), 0.0)
             found = found + (x,)  # noqa: RUF005 -- Triton
     else:
         # in vectors; floors, which a constant below zero has no operator for
         V: tl.constexpr = 128 // x_ptr.dtype.element_ty.primitive_bitwidth
         least: tl.constexpr = -((V - 1 - FROM) // V) if FROM < 0 else FROM // V
         end: tl.constexpr = (FROM + COUNT + V - 1 + W * V) // V - W
-        row, some = channel[:, :, None], known[:, :, None]
+        row, valid = channel[:, :, None], known[:, :, None]
         for part in tl.static_range(least, end):
-            at = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
-            inside = some & (at >= 0) & (at < length) if part < 0 else some & (at < length)
-            x = tl.load(x_ptr + row * x_channel + at * x_step, inside, 0.0)
+            offs = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
+            mask = valid & (offs >= 0) & (offs < length) if part < 0 else valid & (offs < length)
+            x = tl.load(x_ptr + row * x_channel + offs * x_step, mask, 0.0)
             if STATE and part < 0:
                 if start == 0:
-                    place = state_ptr + row * state_channel + (at + (W - 1)) * state_step
-                    x += tl.load(place, some & (at < 0) & (at > -W), 0.0)
+                    ptrs = state_ptr + row * state_channel + (offs + (W - 1)) * state_step
+                    x += tl.load(ptrs, valid & (offs < 0) & (offs > -W), 0.0)
             found = found + parted(x, V)
         skipped: tl.constexpr = FROM - least * V
         found = found[skipped : skipped + COUNT]
@@ -123,21 +123,18 @@ def store_times(
     LAST: tl.constexpr, N: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
     """Store what `times` with FROM 0 and COUNT N would load."""
-    kind = y_ptr.dtype.element_ty
+    dtype = y_ptr.dtype.element_ty
     first = start + (tl.arange(0, G) * N)[None, :]
     if LAST:
-        for turn in tl.static_range(N):
-            to = y_ptr + channel * y_channel + (first + turn) * y_step
-            tl.store(to, parts[turn].to(kind), known & (first + turn < length))
+        for i in tl.static_range(N):
+            ptrs = y_ptr + channel * y_channel + (first + i) * y_step
+            tl.store(ptrs, parts[i].to(dtype), known & (first + i < length))
     else:
-        V: tl.constexpr = 128 // kind.primitive_bitwidth
+        V: tl.constexpr = 128 // dtype.primitive_bitwidth
         for part in tl.static_range(N // V):
-            at = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
-            to = y_ptr + channel[:, :, None] * y_channel + at * y_step
+            offs = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
+            ptrs = y_ptr + channel[:, :, None] * y_channel + offs * y_step
             rounded = ()
-            for turn in tl.static_range(V):
-                rounded = rounded + (parts[part * V + turn].to(kind),)  # noqa: RUF005 -- Triton
-            tl.store(to, joined(rounded, V), known[:, :, None] & (at < length))
-
-
-__all__ = ["filters", "joined", "parted", "store_times", "times"]
+            for i in tl.static_range(V):
+                rounded = rounded + (parts[part * V + i].to(dtype),)  # noqa: RUF005 -- Triton
+            tl.store(ptrs, joined(rounded, V), known[:, :, None] & (offs < length))
