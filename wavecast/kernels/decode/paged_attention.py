@@ -13,11 +13,11 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from wavecast.kernels.decode.walking import ManyRows, chunks, compiler_options
 
 from wavecast.arch import Device
 from wavecast.kernels import checks, gpu
-from wavecast.kernels.attention.parts import rounded
-from wavecast.kernels.attention.ranking import NO_BFLOAT_CONVERSION
+from wavecast.kernels.attention.parts import round_like as rounded
 from wavecast.kernels.choice import launch
 from wavecast.kernels.decode.arguments import Options, Paged, check
 from wavecast.kernels.decode.parts import (
@@ -31,7 +31,6 @@ from wavecast.kernels.decode.parts import (
 )
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
-from wavecast.kernels.decode.walking import ManyRows, chunks, compiler_options
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.space import Problem, Settings, Space
@@ -269,7 +268,7 @@ def paged_attention(
             "window": window,
         },
         GROUP=triton.next_power_of_2(group),
-        SHORT=gpu.launching().target in NO_BFLOAT_CONVERSION,
+        SHORT=not gpu.launching().capabilities.bf16_conversion,
         **given.constants,
     )
     return out
