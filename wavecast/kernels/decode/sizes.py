@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import torch
 
-from wavecast.kernels.inputs import Make
-from wavecast.model.bounds import Work
+from wavecast.kernels.decode.arguments import rate
+from wavecast.kernels.describe import Make, Work
 
 LLAMA: Final = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
 """The cache of Llama 3 and its like."""
@@ -64,9 +64,8 @@ def paged_work(
     """`rows` queries that see `seen` tokens in all, of `read` that lie in the cache."""
     size = getattr(torch, cache or dtype).itemsize
     own = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize
-    kind = "fp16" if dtype == "float16" else "bf16"
     moved = 2.0 * read * kv_heads * head * size + own
-    return Work({kind: 4.0 * seen * heads * head}, moved, own, "formula", "formula")
+    return Work({rate(dtype): 4.0 * seen * heads * head}, moved, own, "formula", "formula")
 
 
 def made_cache(
@@ -102,6 +101,3 @@ def made_table(make: Make, lengths: torch.Tensor, block_size: int) -> tuple[torc
     table = torch.full(used.shape, -1, dtype=torch.int32)
     table[used] = order.cpu()
     return table.to(make.device), total
-
-
-__all__ = ["LLAMA", "made_cache", "made_lengths", "made_table", "paged_inputs", "paged_work"]
