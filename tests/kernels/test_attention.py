@@ -38,7 +38,10 @@ def _given(**changed: Any) -> dict[str, Any]:
         ({"q": torch.zeros(20, 4, 16)}, "q is 20x4x16, expected ?x?x?x?"),
         ({"q": torch.zeros(1, 20, 4, 16, dtype=torch.int32)}, "q is int32; it takes"),
         ({"k": torch.zeros(1, 30, 2, 16, dtype=torch.float16)}, "k is float16; it takes float32"),
-        ({"k": torch.zeros(1, 30, 3, 16), "v": torch.zeros(1, 30, 3, 16)}, "no multiple of 3"),
+        (
+            {"k": torch.zeros(1, 30, 3, 16), "v": torch.zeros(1, 30, 3, 16)},
+            "4 heads of q do not share 3",
+        ),
         ({"k": torch.zeros(1, 30, 2, 8)}, "k is 1x30x2x8, expected 1x?x?x16"),
         ({"v": torch.zeros(1, 29, 2, 16)}, "v is 1x29x2x16, expected 1x30x2x?"),
         ({"v": torch.zeros(1, 30, 2, 257)}, "heads of v have 257 elements"),
@@ -238,7 +241,7 @@ def test_bad_fp8_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_a_format_the_gpu_has_no_code_for() -> None:
-    with capture("sm_90"), pytest.raises(ArgumentError, match="fnuz is no format of h100"):
+    with capture("sm_90"), pytest.raises(ArgumentError, match="has no float8_e4m3fnuz"):
         fp8.attention_fp8(**_eight(torch.float8_e4m3fnuz))
 
 

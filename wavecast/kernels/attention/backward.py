@@ -55,7 +55,7 @@ def attention_delta_kernel(
 
 @triton.jit
 def _probabilities(
-    qk, lse, distance, mask, scale, soft_cap, slope,
+    qk, lse, distance, mask, scale, soft_cap, alibi,
     MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
 ):  # fmt: skip
     """(probabilities, tanh of the soft cap) of q · kᵀ; `lse` in powers of two."""
@@ -67,7 +67,7 @@ def _probabilities(
         factor = soft_cap * LOG2E
     qk = qk * factor - lse
     if ALIBI:
-        qk -= slope * tl.abs(distance).to(tl.float32)
+        qk -= alibi * tl.abs(distance).to(tl.float32)
     if MASKED:
         qk = tl.where(mask, qk, float("-inf"))
     return tl.exp2(qk), tanh
@@ -88,7 +88,7 @@ def _load_rows(
 @triton.jit
 def _loop_over_queries(
     dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row,
-    dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap, slope, threshold,
+    dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap, alibi, threshold,
     keep, seed, lse_offs, zero,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
@@ -142,7 +142,7 @@ def _loop_over_queries(
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, tanh = _probabilities(
-            qk, (lse * LOG2E)[None, :], distance, mask, scale, soft_cap, slope, MASKED, CAP, ALIBI
+            qk, (lse * LOG2E)[None, :], distance, mask, scale, soft_cap, alibi, MASKED, CAP, ALIBI
         )
         p_kept = p
         if DROPOUT:
@@ -197,16 +197,16 @@ def _key_block(
     for group_head in range(GROUP):
         head = kv_head * GROUP + group_head
         head_offs = lse_offs + head * lse_head
-        slope = 0.0
+        alibi = 0.0
         if ALIBI:
-            slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+            alibi = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
         for part in tl.static_range(0 if RIGHT else 1, 3):
             start, stop = loop_bounds(part, lo, full_lo, full_hi, hi)
             dk, dv = _loop_over_queries(
                 dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr + head * q_head,
                 dout_ptr + head * dout_head, lse_ptr + head_offs, delta_ptr + head_offs,
                 q_row, dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap,
-                slope, threshold, keep, seed, head_offs, zero,
+                alibi, threshold, keep, seed, head_offs, zero,
                 HEAD, HEAD_V, DIM, DIM_V, BLOCK_M if part == 1 else EDGE, part != 1, LEFT, RIGHT,
                 CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1,
                 TWICE and part == 1, KEYS, VALUES,
@@ -309,7 +309,7 @@ def _load_keys(
 @triton.jit
 def _loop_over_keys(
     dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, offs_m, queries, lse, delta, k_ptr, v_ptr, k_row,
-    v_row, start, stop, positions, keys, left, right, scale, soft_cap, slope, threshold, keep, seed,
+    v_row, start, stop, positions, keys, left, right, scale, soft_cap, alibi, threshold, keep, seed,
     lse_offs, zero,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
@@ -349,7 +349,7 @@ def _loop_over_keys(
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, tanh = _probabilities(
-            qk, lse[:, None], distance, mask, scale, soft_cap, slope, MASKED, CAP, ALIBI
+            qk, lse[:, None], distance, mask, scale, soft_cap, alibi, MASKED, CAP, ALIBI
         )
         dp = dot(
             dout, dout_ptr + first * zero, offs_m, dout_row, queries, v, v_ptr, offs_n, v_row, keys,
@@ -418,9 +418,9 @@ def attention_backward_q_kernel(
     lse = tl.load(lse_ptr + lse_offs + offs_m, mask=mask, other=float("inf"))
     lse = tl.where(lse == float("-inf"), 0.0, lse) * LOG2E
     delta = tl.load(delta_ptr + lse_offs + offs_m, mask=mask, other=0.0)
-    slope = 0.0
+    alibi = 0.0
     if ALIBI:
-        slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+        alibi = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
     dq = tl.zeros((BLOCK_M, DIM), tl.float32)
     shift = keys - queries
     positions = offs_m + shift
@@ -433,7 +433,7 @@ def attention_backward_q_kernel(
         dq = _loop_over_keys(
             dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, offs_m, queries, lse, delta,
             k_ptr, v_ptr, k_row, v_row, start, stop, positions, keys, left, right, scale, soft_cap,
-            slope, threshold, keep, seed, lse_offs + offs_m, zero,
+            alibi, threshold, keep, seed, lse_offs + offs_m, zero,
             HEAD, HEAD_V, DIM, DIM_V, BLOCK_N if part == 1 else EDGE, part != 1, LEFT, RIGHT, CAP,
             ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1, TWICE and part == 1,
         )  # fmt: skip

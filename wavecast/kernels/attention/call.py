@@ -145,7 +145,7 @@ class Call:
             )
         self._require(
             self.kv_heads > 0 and self.heads % self.kv_heads == 0,
-            f"{self.heads} heads of q are no multiple of {self.kv_heads} heads of k",
+            f"{self.heads} heads of q do not share {self.kv_heads} heads of k evenly",
         )
         self._require(self.scale > 0, f"scale is {self.scale}, not positive")
         self._require(min(given.left, given.right) >= -1, "a side of the window is below -1")

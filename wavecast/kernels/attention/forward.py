@@ -5,7 +5,7 @@
 """The forward kernel: one block of queries of one head loops over the keys it sees.
 
 Its variants are constants. `ROPE`: heads have a second part, which all heads of the keys share and
-which is multiplied by a product of its own (MLA). `PACK`: a block has so many heads that share
+which has a separate product (MLA). `PACK`: a block has so many heads that share
 keys, query by query, so that narrow windows and few queries fill it. fp8: probabilities are rounded
 to fp8 as well, after multiplication by 2 to the power of `PEAK`; so is the sum of the softmax.
 """
@@ -41,7 +41,7 @@ def _attend(
     acc, l_i, m_i, k_next, v_next,
     q, q_ptr, q_row, q_rope, q_rope_ptr, q_rope_row, offs_m, queries,
     k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop, hi,
-    positions, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, lse_offs, zero,
+    positions, oldest, newest, keys, scale, soft_cap, alibi, threshold, seed, lse_offs, zero,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, ROPE: tl.constexpr, BLOCK: tl.constexpr,
     DIM: tl.constexpr, DIM_V: tl.constexpr, DIM_R: tl.constexpr,
     MASKED: tl.constexpr, LEFT: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
@@ -88,7 +88,7 @@ def _attend(
             qk_scale = 1.0
         if ALIBI:
             distance = tl.abs(positions[:, None] - offs_n[None, :]).to(tl.float32)
-            qk = qk * qk_scale - slope * distance
+            qk = qk * qk_scale - alibi * distance
             qk_scale = 1.0
         if MASKED:
             mask_n = visible(offs_n[None, :], oldest[:, None], newest[:, None], LEFT)
@@ -189,14 +189,14 @@ def attention_kernel(
             q = halves_of(q)
         if ROPE:
             q_rope = load_tile(q_rope_ptrs, offs_m, q_rope_row, queries, ROPE, DIM_R, True)
-    slope = 0.0
+    alibi = 0.0
     if ALIBI:
-        slope = (tl.load(alibi_ptr + head + head_offs).to(tl.float32) * LOG2E)[:, None]
+        alibi = (tl.load(alibi_ptr + head + head_offs).to(tl.float32) * LOG2E)[:, None]
     m_i = tl.full((BLOCK_M,), _M_INIT, tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
     if SINKS:
         sink = tl.load(sinks_ptr + head + head_offs).to(tl.float32) * LOG2E
-        no_sink = sink < _M_INIT  # -inf is no sink
+        no_sink = sink < _M_INIT  # -inf means none
         m_i = tl.where(no_sink, _M_INIT, sink)
         l_i = tl.where(no_sink, 0.0, 2.0**PEAK)
     acc = tl.zeros((BLOCK_M, DIM_V), tl.float32)
@@ -222,7 +222,7 @@ def attention_kernel(
             acc, l_i, m_i, k_next, v_next,
             q, q_ptrs, q_row, q_rope, q_rope_ptrs, q_rope_row, offs_m, queries,
             k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop, hi,
-            positions, oldest, newest, keys, scale, soft_cap, slope, threshold, seed, lse_offs,
+            positions, oldest, newest, keys, scale, soft_cap, alibi, threshold, seed, lse_offs,
             zero, HEAD, HEAD_V, ROPE, BLOCK_N if part == 1 else EDGE, DIM, DIM_V, DIM_R, part != 1,
             LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, WIDEN, PEAK, AHEAD,
         )  # fmt: skip

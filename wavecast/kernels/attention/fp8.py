@@ -58,7 +58,7 @@ def attention_fp8(
     checks.require(
         device.vendor == "amd" or q.dtype != torch.float8_e4m3fnuz,
         name,
-        f"float8_e4m3fnuz is no format of {device.id}",
+        f"{device.id} has no float8_e4m3fnuz",
     )
     if q_descale.numel() != 1:
         checks.shape_is(name, "q_descale", q_descale, (q.shape[0], k.shape[2]))

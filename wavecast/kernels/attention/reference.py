@@ -61,7 +61,7 @@ def backward(
 
 
 def _by_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Heads first, every query head with keys of its own, in float32 at least."""
+    """Heads first, keys repeated for every query head, in float32 at least."""
     group = q.shape[1] // k.shape[1]
     k, v = (widened(x).transpose(0, 1).repeat_interleave(group, 0) for x in (k, v))
     return widened(q).transpose(0, 1), k, v

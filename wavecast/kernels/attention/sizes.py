@@ -85,9 +85,12 @@ def _starts(sequences: str) -> Values:
 
 def inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
     """`Operator.inputs` of a forward operator."""
-    values: dict[str, Values] = {"alibi": uniform(0.02, 0.5)}
-    values |= {"cu_seqlens_q": _starts("q"), "cu_seqlens_k": _starts("k")}
-    made = signature.inputs(absent=_ABSENT, **values)
+    made = signature.inputs(
+        absent=_ABSENT,
+        alibi=uniform(0.02, 0.5),
+        cu_seqlens_q=_starts("q"),
+        cu_seqlens_k=_starts("k"),
+    )
 
     def without_lengths(make: Make, **sizes: Any) -> dict[str, Any]:
         given = made(make, **named(**sizes))

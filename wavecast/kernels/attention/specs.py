@@ -168,7 +168,7 @@ def _backward_fits(
     settings: Settings,
     device: Device,
 ) -> bool:
-    """Also whether loads go with stages: operands used both ways are slow to read from LDS once
+    """Also whether loads go with stages: operands of two products are slow to read from LDS once
     pipelined, unless they are loaded twice, or transposed as they are read."""
     if settings["EDGE"] != min(32 if problem["dtype"] != "float32" else 16, settings[columns]):
         return False

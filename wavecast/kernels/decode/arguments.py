@@ -33,7 +33,7 @@ class Options:
 
 
 def signature(rows: str, *more: str) -> Signature:
-    """The tensors of attention of `rows` queries over a paged cache; `more` lines of its own."""
+    """The tensors of attention of `rows` queries over a paged cache; `more` are further lines."""
     return Signature(
         f"q: [{rows}, heads, head] half",
         f"key_cache: [blocks, block_size, kv_heads, head] {CACHE}",

@@ -224,7 +224,7 @@ def mla_cdna_kernel(
     """A program takes ROWS heads and one of SPLITS parts of the tokens of a sequence, BLOCK_N at a
     time.
 
-    ROW_WAVES waves score heads of their own; several of the same heads share the tokens of a tile.
+    ROW_WAVES waves score different heads; several of the same heads share the tokens of a tile.
     Matrix instructions have SIDE rows. Queries and results stay in registers; LDS is read for PIECE
     elements of a token at a time. With ASYNC, AHEAD tiles are on their way to LDS, where waves read
     them as values, too, by instructions that transpose them. Else each wave loads columns of its

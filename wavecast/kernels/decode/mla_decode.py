@@ -171,7 +171,7 @@ def _axes(problem: Problem, device: Device) -> Axes:
             "num_warps": (2, 4, 8),
             **shared,
         }
-    # values of which a wave has columns of its own are read from LDS transposed
+    # values whose columns are distributed over waves are read from LDS transposed
     turned = device.capabilities.lds_transposed_reads
     # operands that are widened are not transposed in registers, unless by pairs
     paired = not turned and problem["cache"] != problem["dtype"]

@@ -103,8 +103,8 @@ def mla_decode_kernel(
 
     Where HELD, its queries stay in registers and each tile of tokens is loaded once, a tile ahead;
     else queries and keys are read again for every tile, PIECE elements at a time. Where TURNED, the
-    product with the values is that of the transposed operands: Triton then gives each wave columns
-    of its own and all rows, so that a value is read from LDS once and not by every wave. Where
+    product with the values is that of the transposed operands: Triton then gives each wave its own
+    columns and all rows, so that a value is read from LDS once and not by every wave. Where
     PAIRED, even and odd tokens are loaded, widened and scored apart, so that lanes have two values
     of a column next to each other: matrix instructions take values of consecutive tokens, which
     Triton otherwise transposes in registers only for operands that are not widened.

@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -32,11 +30,9 @@ from wavecast.kernels.describe import (
     Axes,
     Device,
     KernelSpec,
-    Make,
     Operator,
     Problem,
     Settings,
-    Work,
     checks,
     choice,
 )
@@ -51,7 +47,7 @@ _M_INIT: tl.constexpr = tl.constexpr(-1e38)
 def _step(
     acc, l_i, m_i, next_k, blocks, next_blocks, start_n, hi,
     q, q_ptrs, row_mask, offs_d, position, table, keys, values,
-    qk_scale, slope, soft_cap, window, key_block, key_token, value_block, value_token,
+    qk_scale, alibi, soft_cap, window, key_block, key_token, value_block, value_token,
     HEAD: tl.constexpr, PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr, EARLY: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr,
     ALIBI: tl.constexpr, CAPPED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
@@ -92,7 +88,7 @@ def _step(
         qk *= qk_scale
         qk_scale = 1.0
         if ALIBI:
-            qk += slope[:, None] * distance.to(tl.float32)
+            qk += alibi[:, None] * distance.to(tl.float32)
         if EDGE:
             visible = distance <= 0
             if WINDOW:
@@ -164,12 +160,12 @@ def paged_attention_kernel(
         l_i = tl.zeros((QUERIES * GROUP,), tl.float32)
         if SINKS:
             m_i = tl.load(sinks_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
-            m_i = tl.maximum(m_i * 1.4426950408889634, _M_INIT)  # -inf is no sink
+            m_i = tl.maximum(m_i * 1.4426950408889634, _M_INIT)  # -inf means none
             l_i += 1.0
-        slope = 0.0
+        alibi = 0.0
         if ALIBI:
-            slope = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
-            slope *= 1.4426950408889634
+            alibi = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
+            alibi *= 1.4426950408889634
         acc = tl.zeros((QUERIES * GROUP, PADDED), tl.float32)
         table = block_table_ptr + sequence.to(tl.int64) * table_stride  # pyright: ignore[reportAttributeAccessIssue]
         keys = key_cache_ptr + head * key_head
@@ -195,7 +191,7 @@ def paged_attention_kernel(
                 acc, l_i, m_i, next_k, blocks, next_blocks = _step(
                     acc, l_i, m_i, next_k, blocks, next_blocks, start_n, hi,
                     q, q_ptrs, row_mask, offs_d, position, table, keys, values,
-                    qk_scale, slope, soft_cap, window,
+                    qk_scale, alibi, soft_cap, window,
                     key_block, key_token, value_block, value_token,
                     HEAD, PADDED, BLOCK_SIZE, BLOCK_N, CHUNK, EARLY, part != 1, WINDOW, ALIBI,
                     CAPPED, SHORT, WIDE,
@@ -337,15 +333,7 @@ SPEC = KernelSpec(
 )
 
 
-def _inputs(
-    make: Make,
-    prefills: int,
-    new: int,
-    decodes: int,
-    length: int,
-    ragged: bool = False,
-    **sizes: Any,
-) -> dict[str, Any]:
+def _inputs(make, prefills, new, decodes, length, ragged=False, **sizes):
     lengths = made_lengths(make, prefills + decodes, length, ragged)
     counts = torch.tensor([new] * prefills + [1] * decodes, dtype=torch.int32)
     counts = torch.minimum(counts, lengths.cpu())
@@ -354,9 +342,7 @@ def _inputs(
     return {**given, "starts": starts.to(make.device)}
 
 
-def _work(
-    prefills: int, new: int, decodes: int, length: int, window: int = 0, **sizes: Any
-) -> Work:
+def _work(prefills, new, decodes, length, window=0, **sizes):
     seen = sum(min(length - new + i + 1, window or length) for i in range(new)) * prefills
     seen += decodes * min(length, window or length)
     read = prefills * min(length, window + new if window else length)

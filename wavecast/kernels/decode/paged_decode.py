@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -30,11 +28,9 @@ from wavecast.kernels.describe import (
     Axes,
     Device,
     KernelSpec,
-    Make,
     Operator,
     Problem,
     Settings,
-    Work,
     checks,
     choice,
 )
@@ -95,8 +91,8 @@ def paged_decode_kernel(
             m_i *= 1.4426950408889634
             l_i += 1.0
     if ALIBI:
-        slope = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
-        slope *= 1.4426950408889634
+        alibi = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
+        alibi *= 1.4426950408889634
     acc = tl.zeros((ROWS, PADDED), tl.float32)
     table = block_table_ptr + sequence.to(tl.int64) * table_stride
     keys = key_cache_ptr + head * key_head
@@ -125,7 +121,7 @@ def paged_decode_kernel(
         if CAPPED:
             qk = capped(qk, soft_cap) * 1.4426950408889634
         if ALIBI:
-            qk += slope[:, None] * (start_n + offs_n - (length - 1)).to(tl.float32)[None, :]
+            qk += alibi[:, None] * (start_n + offs_n - (length - 1)).to(tl.float32)[None, :]
         if WINDOW:
             token_mask &= start_n + offs_n >= low
         # every tile has a token that counts, so that no maximum is -inf
@@ -171,7 +167,7 @@ def paged_decode(
     Scores are q·k · `scale` (head**-0.5 by default) · `k_scale`, values are times `v_scale`: both
     float32, of one value or one per head of keys. With `window`, only the last so many tokens
     count, the new one included. `sinks` are scores per head that take part in the softmax and have
-    no value; `soft_cap` c bounds scores to c·tanh(score / c); `alibi` are slopes per head, times
+    no value; `soft_cap` c bounds scores to c·tanh(score / c); `alibi` are factors per head, times
     the distance to the key (0 or less). `max_length` is a bound of `lengths` that saves work on
     splits where the table is much wider (0: the table's width).
 
@@ -265,7 +261,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    # waves without 16 tokens of their own repeat the work of others; with more than 32, few waves
+    # waves without 16 separate tokens repeat the work of others; with more than 32, few waves
     # fit and a unit has little under way
     waves, columns = settings["num_warps"], settings["BLOCK_N"]
     if not (16 if arguments.cdna(device) else 8) * waves <= columns <= 32 * waves:
@@ -288,14 +284,12 @@ SPEC = KernelSpec(
 )
 
 
-def _inputs(
-    make: Make, sequences: int, length: int, ragged: bool = False, **sizes: Any
-) -> dict[str, Any]:
+def _inputs(make, sequences, length, ragged=False, **sizes):
     lengths = made_lengths(make, sequences, length, ragged)
     return {**paged_inputs(make, lengths, sequences, **sizes), "max_length": 0}
 
 
-def _work(sequences: int, length: int, window: int = 0, **sizes: Any) -> Work:
+def _work(sequences, length, window=0, **sizes):
     tokens = sequences * min(length, window or length)
     return paged_work(sequences, tokens, tokens, **sizes)
 

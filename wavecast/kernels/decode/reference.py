@@ -10,20 +10,14 @@ from wavecast.kernels.references import wide_dtype
 
 
 def attended(
-    q: Tensor,
-    sequence: Tensor,
-    position: Tensor,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    block_table: Tensor,
-    scale: float | None,
-    options: Options,
-) -> Tensor:
+    q: Tensor, sequence: Tensor, position: Tensor, key_cache: Tensor, value_cache: Tensor,
+    block_table: Tensor, scale: float | None, options: Options,
+) -> Tensor:  # fmt: skip
     """Attention in plain torch: row i of `q` [rows, heads, head] is at `position[i]` of
     `sequence[i]` and sees the tokens up to it."""
     dtype = wide_dtype(q)
     rows, heads, head = q.shape
-    scale = head**-0.5 if scale is None else scale
+    qk_scale = head**-0.5 if scale is None else scale
     block_size, kv_heads = key_cache.shape[1:3]
     count = block_table.shape[1] * block_size
     if rows * heads * head == 0:
@@ -41,7 +35,7 @@ def attended(
     keys = torch.where(used[:, :, None, None], keys, 0.0)[sequence]
     values = torch.where(used[:, :, None, None], values, 0.0)[sequence]
     q_of_group = q.to(dtype).reshape(rows, kv_heads, heads // kv_heads, head)
-    score = torch.einsum("rkgd,rtkd->rkgt", q_of_group, keys).reshape(rows, heads, count) * scale
+    score = torch.einsum("rkgd,rtkd->rkgt", q_of_group, keys).reshape(rows, heads, count) * qk_scale
     if options.soft_cap:
         score = options.soft_cap * torch.tanh(score / options.soft_cap)
     if options.alibi is not None:
@@ -57,14 +51,7 @@ def attended(
     return out.to(q.dtype).contiguous()
 
 
-def _gathered(
-    cache: Tensor,
-    block: Tensor,
-    token: Tensor,
-    block_size: int,
-    scale: Tensor | None,
-    dtype: torch.dtype,
-) -> Tensor:
+def _gathered(cache, block, token, block_size, scale, dtype):
     """The tokens of all sequences, [sequences, tokens, heads, head] in `dtype`."""
     out = cache[block, (token % block_size)[None, :]].to(dtype)
     if scale is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -14,21 +14,9 @@ LLAMA: Final = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 1
 
 
 def paged_inputs(
-    make: Make,
-    lengths: torch.Tensor,
-    rows: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    dtype: str,
-    block_size: int = 16,
-    cache: str = "",
-    scales: int = 0,
-    window: int = 0,
-    sinks: bool = False,
-    soft_cap: float = 0.0,
-    alibi: bool = False,
-) -> dict[str, Any]:
+    make, lengths, rows, heads, kv_heads, head, dtype, block_size=16, cache="", scales=0, window=0,
+    sinks=False, soft_cap=0.0, alibi=False,
+):  # fmt: skip
     """Arguments of an operator whose `rows` queries attend to sequences of `lengths`."""
     table, blocks = made_table(make, lengths, block_size)
     shape = (blocks, block_size, kv_heads, head)
@@ -50,17 +38,7 @@ def paged_inputs(
     }
 
 
-def paged_work(
-    rows: int,
-    read: int,
-    seen: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    dtype: str,
-    cache: str = "",
-    **_: Any,
-) -> Work:
+def paged_work(rows, read, seen, heads, kv_heads, head, dtype, cache="", **_):
     """`rows` queries that see `seen` tokens in all, of `read` that lie in the cache."""
     size = getattr(torch, cache or dtype).itemsize
     own = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize

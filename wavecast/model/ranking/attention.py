@@ -75,7 +75,7 @@ class AttentionPass(Demand):
 
     @property
     def heads_of_blocks(self) -> int:
-        """Heads whose blocks are workgroups of their own."""
+        """Heads whose blocks are separate workgroups."""
         return self.heads
 
     @property
@@ -147,7 +147,7 @@ class AttentionPass(Demand):
         return (self.head + self.head_v) * self.itemsize * (2 if self.twice else 1)
 
     def _operations(self, device: Device) -> float:
-        """Lane operations of a score beside the exponential."""
+        """Lane operations of a score without the exponential."""
         k = coefficients.values(FAMILY, device)
         return (
             k["score_operations"]

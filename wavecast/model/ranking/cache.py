@@ -23,7 +23,7 @@ class CacheLoop(Demand):
 
     `read` bytes come from memory in all. With `queries_in_registers` queries are loaded once, with
     `values_in_keys` values are a part of the keys. `prefetched` tiles are loaded before they are
-    needed. With `columns_by_wave` each wave multiplies columns of the values of its own.
+    needed. With `columns_by_wave` each wave multiplies different columns of the values.
     """
 
     programs: float
@@ -203,7 +203,7 @@ def splits(
 class LatentLoop(Demand):
     """`programs` workgroups of one per unit that take `steps` tiles of `tokens` compressed tokens
     each for `rows` heads: keys of `width` elements, whose first `latent` are the values.
-    `row_waves` waves score heads of their own, `prefetched` tiles are on their way. `dtype` names
+    `row_waves` waves score different heads, `prefetched` tiles are on their way. `dtype` names
     the matrix rate."""
 
     programs: int
