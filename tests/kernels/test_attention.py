@@ -14,12 +14,12 @@ from wavecast import arch, ops  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.attention import attention as rectangular  # noqa: E402
-from wavecast.kernels.attention import fp8, mla_prefill, spaces, varlen  # noqa: E402
-from wavecast.kernels.attention.call import Call, Options, Rope  # noqa: E402
+from wavecast.kernels.attention import fp8, mla_prefill, specs, varlen  # noqa: E402
+from wavecast.kernels.attention.call import Call, Options  # noqa: E402
 from wavecast.kernels.attention.sizes import scores  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402
-from wavecast.kernels.space import Space  # noqa: E402
+from wavecast.kernels.spec import KernelSpec  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -35,10 +35,13 @@ def _given(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"q": torch.zeros(20, 4, 16)}, "q has 3 dimensions, expected 4"),
+        ({"q": torch.zeros(20, 4, 16)}, "q is 20x4x16, expected ?x?x?x?"),
         ({"q": torch.zeros(1, 20, 4, 16, dtype=torch.int32)}, "q is int32; it takes"),
-        ({"k": torch.zeros(1, 30, 2, 16, dtype=torch.float16)}, "k is float16, q is float32"),
-        ({"k": torch.zeros(1, 30, 3, 16), "v": torch.zeros(1, 30, 3, 16)}, "no multiple of 3"),
+        ({"k": torch.zeros(1, 30, 2, 16, dtype=torch.float16)}, "k is float16; it takes float32"),
+        (
+            {"k": torch.zeros(1, 30, 3, 16), "v": torch.zeros(1, 30, 3, 16)},
+            "4 heads of q do not share 3",
+        ),
         ({"k": torch.zeros(1, 30, 2, 8)}, "k is 1x30x2x8, expected 1x?x?x16"),
         ({"v": torch.zeros(1, 29, 2, 16)}, "v is 1x29x2x16, expected 1x30x2x?"),
         ({"v": torch.zeros(1, 30, 2, 257)}, "heads of v have 257 elements"),
@@ -111,31 +114,33 @@ def test_packed_sequences_equal_their_own_calls() -> None:
 @pytest.mark.parametrize(("left", "right"), [(-1, -1), (-1, 0), (3, 0), (2, 5), (0, 0)])
 @pytest.mark.parametrize(("queries", "keys"), [(7, 7), (5, 9), (9, 5)])
 def test_scores_are_counted_exactly(queries: int, keys: int, left: int, right: int) -> None:
-    place = range(keys - queries, keys)
+    positions = range(keys - queries, keys)
     seen = sum(
         (right < 0 or j <= i + right) and (left < 0 or j >= i - left)
-        for i in place
+        for i in positions
         for j in range(keys)
     )
     assert scores(queries, keys, left, right) == seen
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"])
-@pytest.mark.parametrize("space", [spaces.FORWARD, spaces.BACKWARD_KV, spaces.BACKWARD_Q])
+@pytest.mark.parametrize("spec", [specs.FORWARD, specs.BACKWARD_KV, specs.BACKWARD_Q])
 @pytest.mark.parametrize(("head", "dtype"), [(8, "float32"), (128, "bfloat16"), (256, "float32")])
-def test_every_target_has_configurations(target: str, space: Space, head: int, dtype: str) -> None:
+def test_every_target_has_configurations(
+    target: str, spec: KernelSpec, head: int, dtype: str
+) -> None:
     q = torch.empty((1, 100, 4, head), dtype=getattr(torch, dtype))
     call = Call("attention", q, q, q, Options(causal=True))
-    assert space.ranked(call.problem(), arch.load(target))
+    assert spec.ranked(call.problem(), arch.load(target))
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"])
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3fnuz", "float32"])
 def test_variants_have_configurations(target: str, dtype: str) -> None:
     q = torch.empty((1, 100, 4, 128), dtype=getattr(torch, dtype))
-    rope = Rope(q[..., :64], q[:, :, 0, :64])
+    rope = q[..., :64], q[:, :, 0, :64]
     call = Call("attention", q, q, q, Options(causal=True), rope=rope)
-    assert spaces.FORWARD.ranked(call.problem(), arch.load(target))
+    assert specs.FORWARD.ranked(call.problem(), arch.load(target))
 
 
 @pytest.mark.parametrize(("pack", "ahead"), [(1, False), (4, False), (4, True)])
@@ -202,7 +207,7 @@ def test_parts_of_heads_may_be_views_of_one_tensor() -> None:
     [
         ({"k_rope": torch.zeros(20, 2, 8)}, "k_rope is 20x2x8, expected 20x8"),
         ({"q_rope": torch.zeros(12, 1, 8)}, "q_rope is 12x1x8, expected 12x2x?"),
-        ({"q_rope": torch.zeros(12, 2, 8).half()}, "q_rope is float16, q_nope is float32"),
+        ({"q_rope": torch.zeros(12, 2, 8).half()}, "q_rope is float16; it takes float32"),
         ({"q_rope": torch.zeros(12, 2, 0), "k_rope": torch.zeros(20, 0)}, "0 elements"),
     ],
 )
@@ -223,7 +228,8 @@ def _eight(dtype: Any = torch.float8_e4m3fn, **changed: Any) -> dict[str, Any]:
     [
         ({"q": torch.zeros(1, 20, 4, 16)}, "q is float32; it takes float8_e4m3fn"),
         ({"v_descale": torch.ones(1, 2)}, "v_descale is 1x2, expected 1"),
-        ({"q_descale": torch.ones(1, 4)}, "q_descale is 1x4, expected 1x2"),
+        ({"q_descale": torch.ones(1, 4)}, "k_descale is 1, expected 1x4"),
+        ({f"{x}_descale": torch.ones(1, 4) for x in "qkv"}, "q_descale is 1x4, expected 1x2"),
         ({"k_descale": torch.ones(1).double()}, "k_descale is float64; it takes float32"),
         ({"out_dtype": torch.int8}, "no result of torch.int8"),
     ],
@@ -235,7 +241,7 @@ def test_bad_fp8_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_a_format_the_gpu_has_no_code_for() -> None:
-    with capture("sm_90"), pytest.raises(ArgumentError, match="fnuz is no format of h100"):
+    with capture("sm_90"), pytest.raises(ArgumentError, match="has no float8_e4m3fnuz"):
         fp8.attention_fp8(**_eight(torch.float8_e4m3fnuz))
 
 
@@ -260,8 +266,8 @@ def test_a_sink_of_minus_infinity_is_none(left: int) -> None:
     q, k, v = (torch.randn(1, tokens, 2, 8, requires_grad=True) for tokens in (5, 3, 3))
     sinks = torch.tensor([-torch.inf, 0.5], requires_grad=True)
     found = []
-    for place in (contextlib.nullcontext(), wavecast.device("gfx942")):
-        with place:
+    for context in (contextlib.nullcontext(), wavecast.device("gfx942")):
+        with context:
             out, lse = ops.attention(q, k, v, causal=True, left=left, sinks=sinks)
             grads = torch.autograd.grad(out.square().sum(), (q, k, v, sinks))
         found.append((out, lse, *grads))

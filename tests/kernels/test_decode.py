@@ -15,8 +15,9 @@ from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402
-from wavecast.kernels.decode.combine import reduce_parts, splits  # noqa: E402
+from wavecast.kernels.decode.combine import reduce_parts  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.model.ranking.cache import splits  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CASES = {
@@ -38,7 +39,7 @@ def given(name: str, **changed: Any) -> dict[str, Any]:
         ("paged_decode", {"q": torch.zeros(3, 7, 64).bfloat16()}, "7 heads do not share 2"),
         ("paged_decode", {"q": torch.zeros(3, 8, 32).bfloat16()}, "key_cache is"),
         ("paged_decode", {"q": torch.zeros(3, 8, 64).half()}, "16-bit caches have the dtype of q"),
-        ("paged_decode", {"lengths": torch.zeros(2).int()}, "block_table is 3x"),
+        ("paged_decode", {"lengths": torch.zeros(2).int()}, "lengths is 2, expected 3"),
         ("paged_decode", {"lengths": torch.zeros(3)}, "lengths is float32"),
         ("paged_decode", {"window": -1}, "window is negative"),
         ("paged_decode", {"k_scale": torch.ones(3)}, "k_scale has not 1 or 2 values"),
@@ -106,7 +107,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_rows_past_the_end_of_a_cache_are_never_multiplied() -> None:
-    """What lies in a block beyond a sequence's length may be anything, NaN included."""
+    """Elements of a block past the length of a sequence may be anything, NaN included."""
     inputs = given("paged_attention")
     dirty = {name: inputs[name].clone() for name in ("key_cache", "value_cache")}
     size = dirty["key_cache"].shape[1]
@@ -158,10 +159,10 @@ def test_tokens_are_split_as_far_as_it_pays(device: str) -> None:
     """One sequence fills the GPU without parts too short to be worth it; very many are not split,
     since the parts would have to be written and joined."""
     gpu = arch.load(device)
-    cost = {"token_bytes": 512.0, "token_flops": 8192.0, "result_bytes": 4096.0, "least": 64}
+    cost = {"token_bytes": 512.0, "token_flops": 8192.0, "result_bytes": 4096.0}
 
     def parts(programs: int, tokens: int) -> int:
-        return splits(gpu, programs, tokens, beside=4, **cost)
+        return splits(gpu, programs, tokens, resident=4, **cost)
 
     assert parts(8, 16384) * 8 >= gpu.compute_units
     assert all(tokens // parts(8, tokens) >= 64 for tokens in (64, 100, 1000, 16384))
@@ -169,7 +170,7 @@ def test_tokens_are_split_as_far_as_it_pays(device: str) -> None:
     assert parts(1, 1) == 1
 
 
-def test_turned_products_are_the_same_products() -> None:
+def test_transposed_products_are_the_same_products() -> None:
     """Both orders of the product with the values, which gfx950 chooses between."""
     operator = CASES["mla_decode"]
     sizes = {**operator.cases[1], "cache": "float8_e4m3fn", "scaled": True}
@@ -177,9 +178,9 @@ def test_turned_products_are_the_same_products() -> None:
     common = {"ROWS": 32, "VALUE": 512, "HELD": True, "PAIRED": False}
     common |= {"BLOCK_N": 32, "num_stages": 1}
     plain = {**common, "PIECE": 512, "TURNED": False, "num_warps": 2}
-    turned = {**common, "PIECE": 128, "TURNED": True, "num_warps": 4}
+    transposed = {**common, "PIECE": 128, "TURNED": True, "num_warps": 4}
     found = []
-    for settings in (plain, turned):
+    for settings in (plain, transposed):
         forced = choice.forced("mla_decode_kernel", Configuration.of(settings))
         with wavecast.device("gfx950"), forced, choice.watched() as decisions:
             found.append(ops.mla_decode(**inputs).float())
@@ -200,20 +201,19 @@ def test_sums_are_scaled_where_weights_grow(target: str, aligned: bool) -> None:
     cache = cache[..., :whole].copy_(inputs["cache"])
     for row, length in zip(inputs["block_table"], inputs["lengths"], strict=True):
         for token in range(int(length)):
-            block, place = row[token // size], token % size
-            cache[block, place, 0] = token / 8
+            cache[row[token // size], token % size, 0] = token / 8
     inputs["cache"] = cache
     inputs["q"][:, ::3, 0] = 8.0
     inputs["q"][:, 1::3, 0] = -8.0
     with wavecast.device(target), choice.watched() as decisions:
         found = ops.mla_decode(**inputs)
-    assert (decisions[0].space.kernel == "mla_cdna_kernel") == aligned
+    assert (decisions[0].spec.name == "mla_cdna_kernel") == aligned
     expected = operator.reference(**{**inputs, "q": inputs["q"].double(), "cache": cache.double()})
     assert torch.allclose(found.double(), expected.double(), rtol=2e-2, atol=2e-2)
 
 
 def test_a_sink_of_minus_infinity_is_none() -> None:
-    """Also where the first tile of a row with a window holds nothing that it sees."""
+    """Also where the first tile of a row with a window has nothing that it sees."""
     operator = CASES["paged_attention"]
     sizes = {"prefills": 1, "new": 100, "decodes": 0, "length": 100, "heads": 4, "kv_heads": 2}
     arguments = operator.inputs(Make(), **sizes, head=64, block_size=16, dtype="bfloat16")

@@ -32,6 +32,8 @@ class Capabilities:
     matrix_half_k: bool
     matrix_operand_copies: int
     matrix_operands_from_lds: bool
+    mfma_version: int
+    lds_transposed_reads: bool
     tensor_copies: bool
     direct_to_lds: bool
     bf16_conversion: bool

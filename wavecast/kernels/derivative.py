@@ -60,17 +60,20 @@ def by_operator(
     saved: tuple[str, ...],
     of: tuple[str, ...],
     outputs: tuple[str, ...] = (),
+    optional: tuple[str, ...] = (),
 ) -> Gradient:
     """The gradient of `forward` that the operator `backward` computes.
 
     `backward` is called by name: with the gradients of the results as its arguments `grads`, and
     with `saved` as they were in the call of `forward`, where `outputs` name the results. What it
-    returns are the gradients of the arguments `of`; an argument that was None has none.
+    returns are the gradients of the arguments `of`; an argument that was None has none. Those of
+    `grads` in `optional` are None where a result is not used; then all results are in `saved`.
     """
     names = tuple(inspect.signature(forward).parameters)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         results = output if isinstance(output, tuple) else (output,)
+        ctx.set_materialize_grads(not optional)
         known = {
             **dict(zip(names, inputs, strict=True)),
             **dict(zip(outputs, results, strict=False)),
@@ -81,10 +84,14 @@ def by_operator(
         ctx.options = {name: known[name] for name in saved if name not in tensors}
         ctx.given = [name for name, value in zip(names, inputs, strict=True) if value is not None]
 
-    def gradient(ctx: Any, *given: Tensor) -> tuple[Any, ...]:
+    def gradient(ctx: Any, *given: Tensor | None) -> tuple[Any, ...]:
         tensors = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True))
+        of_results = dict(zip(grads, given, strict=True))
+        for name, output in zip(grads, outputs, strict=False):
+            if of_results[name] is None and name not in optional:
+                of_results[name] = torch.zeros_like(tensors[output])
         call = getattr(torch.ops.wavecast, backward)
-        found = call(**dict(zip(grads, given, strict=True)), **tensors, **ctx.options)
+        found = call(**of_results, **tensors, **ctx.options)
         found = found if isinstance(found, tuple) else (found,)
         gradients = dict(zip(of, found, strict=False))
         return tuple(gradients.get(name) if name in ctx.given else None for name in names)

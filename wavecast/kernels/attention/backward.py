@@ -2,7 +2,8 @@
 # pyright: reportAssignmentType=false, reportPossiblyUnboundVariable=false
 # pyright: reportOperatorIssue=false
 # (arguments of Triton functions become constants as they are compiled)
-"""The backward kernels: gradients of keys and values walk over queries, those of queries over keys.
+"""The backward kernels: delta, gradients of keys and values in a loop over queries, gradients of
+queries in a loop over keys.
 
 Every program owns the rows it writes, so that sums have a fixed order. With P the probabilities and
 delta = rowsum(dout · out) - dlse,
@@ -17,54 +18,78 @@ import triton.language as tl
 
 from wavecast.kernels.attention.parts import (
     LOG2E,
-    capped,
-    kept,
-    products,
-    rounded,
+    dot,
+    dropout_mask,
+    load_tile,
+    loop_bounds,
+    remap_xcds,
+    round_like,
     seen_keys,
     seen_queries,
     sequence,
-    shared_out,
-    tile,
+    tanh_of_cap,
 )
 
 
 @triton.jit
+def attention_delta_kernel(
+    out_ptr, dout_ptr, dlse_ptr, delta_ptr, rows, heads, queries, lse_batch, lse_head,
+    HEAD: tl.constexpr, DIM: tl.constexpr, DLSE: tl.constexpr, WIDE: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """Of rows in the order (batch, query, head), to the order of lse."""
+    offs_m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row_mask = offs_m < rows
+    query = offs_m // heads
+    lse_offs = query // queries * lse_batch + query % queries + offs_m % heads * lse_head
+    offs_d = tl.arange(0, DIM)
+    wide = offs_m.to(tl.int64) if WIDE else offs_m
+    mask = row_mask[:, None] & (offs_d < HEAD)[None, :]
+    out = tl.load(out_ptr + wide[:, None] * HEAD + offs_d[None, :], mask=mask, other=0.0)
+    dout = tl.load(dout_ptr + wide[:, None] * HEAD + offs_d[None, :], mask=mask, other=0.0)
+    delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), 1)
+    if DLSE:
+        delta -= tl.load(dlse_ptr + lse_offs, mask=row_mask, other=0.0).to(tl.float32)
+    tl.store(delta_ptr + lse_offs, delta, mask=row_mask)
+
+
+@triton.jit
 def _probabilities(
-    s, lse, distance, seen, scale, soft_cap, slope,
+    qk, lse, distance, mask, scale, soft_cap, alibi,
     MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
 ):  # fmt: skip
-    """(probabilities, tanh of the soft cap) of products; `lse` in powers of two."""
+    """(probabilities, tanh of the soft cap) of q · kᵀ; `lse` in powers of two."""
     factor = scale * LOG2E
-    bent = s
+    tanh = qk
     if CAP:
-        bent = capped(s, scale, soft_cap)
-        s = bent
+        tanh = tanh_of_cap(qk, scale, soft_cap)
+        qk = tanh
         factor = soft_cap * LOG2E
-    s = s * factor - lse
+    qk = qk * factor - lse
     if ALIBI:
-        s -= slope * tl.abs(distance).to(tl.float32)
+        qk -= alibi * tl.abs(distance).to(tl.float32)
     if MASKED:
-        s = tl.where(seen, s, float("-inf"))
-    return tl.exp2(s), bent
+        qk = tl.where(mask, qk, float("-inf"))
+    return tl.exp2(qk), tanh
 
 
 @triton.jit
-def _rows(
-    q_ptr, dout_ptr, row, q_row, dout_row, queries,
+def _load_rows(
+    q_ptr, dout_ptr, offs_m, q_row, dout_row, queries,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
-    MASKED: tl.constexpr, ACROSS: tl.constexpr = False,
+    MASKED: tl.constexpr, TRANSPOSED: tl.constexpr = False,
 ):  # fmt: skip
     """(q, dout) of rows."""
-    q = tile(q_ptr, row, q_row, queries, HEAD, DIM, MASKED, 0, ACROSS)
-    return q, tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, MASKED, 0, ACROSS)
+    q = load_tile(q_ptr, offs_m, q_row, queries, HEAD, DIM, MASKED, 0, TRANSPOSED)
+    dout = load_tile(dout_ptr, offs_m, dout_row, queries, HEAD_V, DIM_V, MASKED, 0, TRANSPOSED)
+    return q, dout
 
 
 @triton.jit
-def _over_queries(
+def _loop_over_queries(
     dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row,
-    dout_row, start, stop, j, queries, shift, left, right, scale, soft_cap, slope, threshold, keep,
-    seed, place, none,
+    dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap, alibi, threshold,
+    keep, seed, lse_offs, zero,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
@@ -72,93 +97,96 @@ def _over_queries(
     KEYS: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
     """Adds to dk if `KEYS`, to dv if `VALUES`. With `AHEAD`, the rows of a step are loaded one step
-    before. With `TWICE`, they are loaded for either way they are multiplied: the compiler can then
+    before. With `TWICE`, they are loaded once for each product they are in: the compiler can then
     load both ahead, straight to where they are read from."""
     STAGES: tl.constexpr = 1 if MASKED else None
     if AHEAD:
-        q_next, dout_next = _rows(
+        q_next, dout_next = _load_rows(
             q_ptr, dout_ptr, start + tl.arange(0, BLOCK), q_row, dout_row, queries,
             HEAD, HEAD_V, DIM, DIM_V, True,
         )  # fmt: skip
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
-        row = first + tl.arange(0, BLOCK)
-        if MASKED:  # rows there are not have no probabilities
-            lse = tl.load(lse_ptr + row, mask=row < queries, other=float("inf"))
-            delta = tl.load(delta_ptr + row, mask=row < queries, other=0.0)
+        offs_m = first + tl.arange(0, BLOCK)
+        if MASKED:  # rows past the end have no probabilities
+            lse = tl.load(lse_ptr + offs_m, mask=offs_m < queries, other=float("inf"))
+            delta = tl.load(delta_ptr + offs_m, mask=offs_m < queries, other=0.0)
             lse = tl.where(lse == float("-inf"), 0.0, lse)
         else:
-            lse = tl.load(lse_ptr + row)
-            delta = tl.load(delta_ptr + row)
+            lse = tl.load(lse_ptr + offs_m)
+            delta = tl.load(delta_ptr + offs_m)
         if AHEAD:
             q, dout = q_next, dout_next
-            q_next, dout_next = _rows(
-                q_ptr, dout_ptr, row + BLOCK, q_row, dout_row, queries,
+            q_next, dout_next = _load_rows(
+                q_ptr, dout_ptr, offs_m + BLOCK, q_row, dout_row, queries,
                 HEAD, HEAD_V, DIM, DIM_V, True,
             )  # fmt: skip
         else:
-            q, dout = _rows(
-                q_ptr, dout_ptr, row, q_row, dout_row, queries, HEAD, HEAD_V, DIM, DIM_V, MASKED
+            q, dout = _load_rows(
+                q_ptr, dout_ptr, offs_m, q_row, dout_row, queries, HEAD, HEAD_V, DIM, DIM_V, MASKED
             )
         if TWICE:
-            q_across, dout_across = _rows(
-                q_ptr, dout_ptr, row, q_row, dout_row, queries, HEAD, HEAD_V, DIM, DIM_V, MASKED,
+            q_t, dout_t = _load_rows(
+                q_ptr, dout_ptr, offs_m, q_row, dout_row, queries, HEAD, HEAD_V, DIM, DIM_V, MASKED,
                 True,
             )  # fmt: skip
         else:
-            q_across, dout_across = tl.trans(q), tl.trans(dout)
-        distance = (row + shift)[None, :] - j[:, None]
-        seen = (row < queries)[None, :]
+            q_t, dout_t = tl.trans(q), tl.trans(dout)
+        distance = (offs_m + shift)[None, :] - offs_n[:, None]
+        mask = (offs_m < queries)[None, :]
         if RIGHT:
-            seen = seen & (distance >= -right)
+            mask = mask & (distance >= -right)
         if LEFT:
-            seen = seen & (distance <= left)
-        s = products(
-            k, k_ptr + first * none, j, k_row, keys, q_across, q_ptr, row, q_row, queries,
+            mask = mask & (distance <= left)
+        qk = dot(
+            k, k_ptr + first * zero, offs_n, k_row, keys, q_t, q_ptr, offs_m, q_row, queries,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
-        p, bent = _probabilities(
-            s, (lse * LOG2E)[None, :], distance, seen, scale, soft_cap, slope, MASKED, CAP, ALIBI
+        p, tanh = _probabilities(
+            qk, (lse * LOG2E)[None, :], distance, mask, scale, soft_cap, alibi, MASKED, CAP, ALIBI
         )
-        shown = p
+        p_kept = p
         if DROPOUT:
-            some = kept(seed, (place + row)[None, :], j[:, None], threshold)
-            shown = tl.where(some, p * keep, 0.0)
+            keep_mask = dropout_mask(seed, (lse_offs + offs_m)[None, :], offs_n[:, None], threshold)
+            p_kept = tl.where(keep_mask, p * keep, 0.0)
         if VALUES:
-            dv = tl.dot(rounded(shown, dout, SHORT), dout, dv, input_precision=PRECISION)
+            dv = tl.dot(round_like(p_kept, dout, SHORT), dout, dv, input_precision=PRECISION)
         if KEYS:
-            dp = products(
-                v, v_ptr + first * none, j, v_row, keys, dout_across, dout_ptr, row, dout_row,
-                queries,
+            dp = dot(
+                v, v_ptr + first * zero, offs_n, v_row, keys,
+                dout_t, dout_ptr, offs_m, dout_row, queries,
                 HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
             )  # fmt: skip
             if DROPOUT:
-                dp = tl.where(some, dp * keep, 0.0)
+                dp = tl.where(keep_mask, dp * keep, 0.0)
             ds = p * (dp - delta[None, :])
             if CAP:
-                ds *= 1.0 - bent * bent
-            dk = tl.dot(rounded(ds, q, SHORT), q, dk, input_precision=PRECISION)
+                ds *= 1.0 - tanh * tanh
+            dk = tl.dot(round_like(ds, q, SHORT), q, dk, input_precision=PRECISION)
     return dk, dv
 
 
 @triton.jit
-def _gradients_of_block(
-    q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
-    v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left, right, scale,
-    soft_cap, threshold, keep, seed, none,
+def _key_block(
+    operands,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, CAP: tl.constexpr,
     ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr, CHUNK: tl.constexpr,
     AHEAD: tl.constexpr, TWICE: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
-    """(dk, dv) of the keys from `first`; what is not wanted is a scalar."""
-    j = first + tl.arange(0, BLOCK_N)
+    """(dk, dv) of the keys from `first`; a gradient that is not wanted is a scalar."""
+    (
+        q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
+        dout_row, dout_head, lse_head, lse_offs, kv_head, first, queries, keys, left, right, scale,
+        soft_cap, threshold, keep, seed, zero,
+    ) = operands  # fmt: skip
+    offs_n = first + tl.arange(0, BLOCK_N)
     k = 0.0
     v = 0.0
     if not CHUNK:
-        k = tile(k_ptr, j, k_row, keys, HEAD, DIM, True)
+        k = load_tile(k_ptr, offs_n, k_row, keys, HEAD, DIM, True)
         if KEYS:
-            v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, True)
+            v = load_tile(v_ptr, offs_n, v_row, keys, HEAD_V, DIM_V, True)
     dk = tl.zeros((BLOCK_N, DIM), tl.float32) if KEYS else 0.0
     dv = tl.zeros((BLOCK_N, DIM_V), tl.float32) if VALUES else 0.0
     shift = keys - queries
@@ -166,26 +194,19 @@ def _gradients_of_block(
     lo, full_lo, full_hi, hi = seen_queries(
         first, last, queries, shift, left, right, BLOCK_M, EDGE, LEFT, RIGHT
     )
-    for member in range(GROUP):
-        head = shared * GROUP + member
-        mine = place + head * lse_head
-        slope = 0.0
+    for group_head in range(GROUP):
+        head = kv_head * GROUP + group_head
+        head_offs = lse_offs + head * lse_head
+        alibi = 0.0
         if ALIBI:
-            slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
-        for part in tl.static_range(0 if RIGHT else 1, 3):  # an edge, the middle, the other edge
-            start = full_lo
-            stop = full_hi
-            if part == 0:
-                start = lo
-                stop = tl.minimum(full_lo, hi)
-            elif part == 2:
-                start = tl.maximum(full_lo, full_hi)
-                stop = hi
-            dk, dv = _over_queries(
+            alibi = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+        for part in tl.static_range(0 if RIGHT else 1, 3):
+            start, stop = loop_bounds(part, lo, full_lo, full_hi, hi)
+            dk, dv = _loop_over_queries(
                 dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr + head * q_head,
-                dout_ptr + head * dout_head, lse_ptr + mine, delta_ptr + mine, q_row, dout_row,
-                start, stop, j, queries, shift, left, right, scale, soft_cap, slope, threshold,
-                keep, seed, mine, none,
+                dout_ptr + head * dout_head, lse_ptr + head_offs, delta_ptr + head_offs,
+                q_row, dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap,
+                alibi, threshold, keep, seed, head_offs, zero,
                 HEAD, HEAD_V, DIM, DIM_V, BLOCK_M if part == 1 else EDGE, part != 1, LEFT, RIGHT,
                 CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1,
                 TWICE and part == 1, KEYS, VALUES,
@@ -194,11 +215,11 @@ def _gradients_of_block(
 
 
 @triton.jit
-def _store(pointer, gradient, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr):
-    d = tl.arange(0, DIM)
-    inside = (row < length)[:, None] & (d < HEAD)[None, :]
-    at = pointer + row[:, None] * step + d[None, :]
-    tl.store(at, gradient.to(pointer.dtype.element_ty), mask=inside)
+def _store(ptr, grad, offs_m, stride, length, HEAD: tl.constexpr, DIM: tl.constexpr):
+    offs_d = tl.arange(0, DIM)
+    mask = (offs_m < length)[:, None] & (offs_d < HEAD)[None, :]
+    ptrs = ptr + offs_m[:, None] * stride + offs_d[None, :]
+    tl.store(ptrs, grad.to(ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -208,7 +229,7 @@ def attention_backward_kv_kernel(
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     dout_batch, dout_row, dout_head, dk_batch, dk_row, dk_head, dv_batch, dv_row, dv_head,
     lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
-    none, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    zero, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
@@ -217,12 +238,12 @@ def attention_backward_kv_kernel(
 ):  # fmt: skip
     """One block of keys of one head, over all queries of all heads that share it. With `SPLIT`,
     programs along the second axis compute either dk or dv: both are too much for few registers."""
-    number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
+    pid = remap_xcds(tl.program_id(0), tl.num_programs(0), XCDS)
     blocks = tl.cdiv(keys, BLOCK_N)
-    block = number % blocks
-    number = number // blocks
-    shared = number % (heads // GROUP)
-    batch = number // (heads // GROUP)
+    block = pid % blocks
+    pid = pid // blocks
+    kv_head = pid % (heads // GROUP)
+    batch = pid // (heads // GROUP)
     start_q, queries = sequence(starts_q_ptr, batch, queries, VARLEN, WIDE)
     start_k, keys = sequence(starts_k_ptr, batch, keys, VARLEN, WIDE)
     first = block * BLOCK_N
@@ -238,65 +259,58 @@ def attention_backward_kv_kernel(
         dk_row = tl.cast(dk_row, tl.int64)
         dv_row = tl.cast(dv_row, tl.int64)
     q_ptr += batch * q_batch + start_q * q_row
-    k_ptr += batch * k_batch + start_k * k_row + shared * k_head
-    v_ptr += batch * v_batch + start_k * v_row + shared * v_head
+    k_ptr += batch * k_batch + start_k * k_row + kv_head * k_head
+    v_ptr += batch * v_batch + start_k * v_row + kv_head * v_head
     dout_ptr += batch * dout_batch + start_q * dout_row
-    dk_ptr += batch * dk_batch + start_k * dk_row + shared * dk_head
-    dv_ptr += batch * dv_batch + start_k * dv_row + shared * dv_head
-    place = batch * lse_batch + start_q
-    j = first + tl.arange(0, BLOCK_N)
+    dk_ptr += batch * dk_batch + start_k * dk_row + kv_head * dk_head
+    dv_ptr += batch * dv_batch + start_k * dv_row + kv_head * dv_head
+    lse_offs = batch * lse_batch + start_q
+    offs_n = first + tl.arange(0, BLOCK_N)
+    operands = (
+        q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
+        dout_row, dout_head, lse_head, lse_offs, kv_head, first, queries, keys, left, right, scale,
+        soft_cap, threshold, keep, seed, zero,
+    )  # fmt: skip
     if not SPLIT:
-        dk, dv = _gradients_of_block(
-            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
-            v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left,
-            right, scale,
-            soft_cap, threshold, keep, seed, none,
-            HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
-            BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, True,
+        dk, dv = _key_block(
+            operands, HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, True,
         )  # fmt: skip
-        _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
-        _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
+        _store(dk_ptr, dk * scale, offs_n, dk_row, keys, HEAD, DIM)
+        _store(dv_ptr, dv, offs_n, dv_row, keys, HEAD_V, DIM_V)
     elif tl.program_id(1) == 0:
-        dk, _ = _gradients_of_block(
-            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
-            v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left,
-            right, scale,
-            soft_cap, threshold, keep, seed, none,
-            HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
-            BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, False,
+        dk, _ = _key_block(
+            operands, HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, False,
         )  # fmt: skip
-        _store(dk_ptr, dk * scale, j, dk_row, keys, HEAD, DIM)
+        _store(dk_ptr, dk * scale, offs_n, dk_row, keys, HEAD, DIM)
     else:
-        _, dv = _gradients_of_block(
-            q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row,
-            v_row, dout_row, dout_head, lse_head, place, shared, first, queries, keys, left,
-            right, scale,
-            soft_cap, threshold, keep, seed, none,
-            HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION, SHORT,
-            BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, False, True,
+        _, dv = _key_block(
+            operands, HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
+            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, False, True,
         )  # fmt: skip
-        _store(dv_ptr, dv, j, dv_row, keys, HEAD_V, DIM_V)
+        _store(dv_ptr, dv, offs_n, dv_row, keys, HEAD_V, DIM_V)
 
 
 @triton.jit
-def _keys(
-    k_ptr, v_ptr, j, k_row, v_row, keys,
+def _load_keys(
+    k_ptr, v_ptr, offs_n, k_row, v_row, keys,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     MASKED: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """(k, v) of rows, v across."""
-    k = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED)
+    """(k, v) of rows, v transposed."""
+    k = load_tile(k_ptr, offs_n, k_row, keys, HEAD, DIM, MASKED)
     v = 0.0
     if not CHUNK:
-        v = tile(v_ptr, j, v_row, keys, HEAD_V, DIM_V, MASKED, 0, True)
+        v = load_tile(v_ptr, offs_n, v_row, keys, HEAD_V, DIM_V, MASKED, 0, True)
     return k, v
 
 
 @triton.jit
-def _over_keys(
-    dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, place, queries, lse, delta, k_ptr, v_ptr, k_row,
-    v_row, start, stop, i, keys, left, right, scale, soft_cap, slope, threshold, keep, seed, row,
-    none,
+def _loop_over_keys(
+    dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, offs_m, queries, lse, delta, k_ptr, v_ptr, k_row,
+    v_row, start, stop, positions, keys, left, right, scale, soft_cap, alibi, threshold, keep, seed,
+    lse_offs, zero,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
@@ -304,48 +318,50 @@ def _over_keys(
 ):  # fmt: skip
     STAGES: tl.constexpr = 1 if MASKED else None
     if AHEAD:
-        j = start + tl.arange(0, BLOCK)
-        k_next, v_next = _keys(
-            k_ptr, v_ptr, j, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, True, CHUNK
+        offs_n = start + tl.arange(0, BLOCK)
+        k_next, v_next = _load_keys(
+            k_ptr, v_ptr, offs_n, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, True, CHUNK
         )
     for first in tl.range(start, stop, BLOCK, num_stages=STAGES):
-        j = first + tl.arange(0, BLOCK)
+        offs_n = first + tl.arange(0, BLOCK)
         if AHEAD:
             k, v = k_next, v_next
-            k_next, v_next = _keys(
-                k_ptr, v_ptr, j + BLOCK, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, True, CHUNK
-            )
+            k_next, v_next = _load_keys(
+                k_ptr, v_ptr, offs_n + BLOCK, k_row, v_row, keys,
+                HEAD, HEAD_V, DIM, DIM_V, True, CHUNK,
+            )  # fmt: skip
         else:
-            k, v = _keys(
-                k_ptr, v_ptr, j, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, MASKED, CHUNK
+            k, v = _load_keys(
+                k_ptr, v_ptr, offs_n, k_row, v_row, keys, HEAD, HEAD_V, DIM, DIM_V, MASKED, CHUNK
             )
         if TWICE:
-            k_across = tile(k_ptr, j, k_row, keys, HEAD, DIM, MASKED, 0, True)
+            k_t = load_tile(k_ptr, offs_n, k_row, keys, HEAD, DIM, MASKED, 0, True)
         else:
-            k_across = tl.trans(k)
-        distance = i[:, None] - j[None, :]
-        seen = (j < keys)[None, :]
+            k_t = tl.trans(k)
+        distance = positions[:, None] - offs_n[None, :]
+        mask = (offs_n < keys)[None, :]
         if RIGHT:
-            seen = seen & (distance >= -right)
+            mask = mask & (distance >= -right)
         if LEFT:
-            seen = seen & (distance <= left)
-        s = products(
-            q, q_ptr + first * none, place, q_row, queries, k_across, k_ptr, j, k_row, keys,
+            mask = mask & (distance <= left)
+        qk = dot(
+            q, q_ptr + first * zero, offs_m, q_row, queries, k_t, k_ptr, offs_n, k_row, keys,
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
-        p, bent = _probabilities(
-            s, lse[:, None], distance, seen, scale, soft_cap, slope, MASKED, CAP, ALIBI
+        p, tanh = _probabilities(
+            qk, lse[:, None], distance, mask, scale, soft_cap, alibi, MASKED, CAP, ALIBI
         )
-        dp = products(
-            dout, dout_ptr + first * none, place, dout_row, queries, v, v_ptr, j, v_row, keys,
+        dp = dot(
+            dout, dout_ptr + first * zero, offs_m, dout_row, queries, v, v_ptr, offs_n, v_row, keys,
             HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         if DROPOUT:
-            dp = tl.where(kept(seed, row[:, None], j[None, :], threshold), dp * keep, 0.0)
+            keep_mask = dropout_mask(seed, lse_offs[:, None], offs_n[None, :], threshold)
+            dp = tl.where(keep_mask, dp * keep, 0.0)
         ds = p * (dp - delta[:, None])
         if CAP:
-            ds *= 1.0 - bent * bent
-        dq = tl.dot(rounded(ds, k, SHORT), k, dq, input_precision=PRECISION)
+            ds *= 1.0 - tanh * tanh
+        dq = tl.dot(round_like(ds, k, SHORT), k, dq, input_precision=PRECISION)
     return dq
 
 
@@ -356,7 +372,7 @@ def attention_backward_q_kernel(
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     dout_batch, dout_row, dout_head, dq_batch, dq_row, dq_head,
     lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
-    none, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    zero, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
@@ -364,15 +380,15 @@ def attention_backward_q_kernel(
     CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
 ):  # fmt: skip
     """One block of queries of one head, in the order of the forward kernel."""
-    number = shared_out(tl.program_id(0), tl.num_programs(0), XCDS)
-    head = number % GROUP
-    number = number // GROUP
+    pid = remap_xcds(tl.program_id(0), tl.num_programs(0), XCDS)
+    head = pid % GROUP
+    pid = pid // GROUP
     blocks = tl.cdiv(queries, BLOCK_M)
-    block = blocks - 1 - number % blocks
-    number = number // blocks
-    shared = number % (heads // GROUP)
-    batch = number // (heads // GROUP)
-    head += shared * GROUP
+    block = blocks - 1 - pid % blocks
+    pid = pid // blocks
+    kv_head = pid % (heads // GROUP)
+    batch = pid // (heads // GROUP)
+    head += kv_head * GROUP
     start_q, queries = sequence(starts_q_ptr, batch, queries, VARLEN, WIDE)
     start_k, keys = sequence(starts_k_ptr, batch, keys, VARLEN, WIDE)
     first = block * BLOCK_M
@@ -387,48 +403,38 @@ def attention_backward_q_kernel(
         dout_row = tl.cast(dout_row, tl.int64)
         dq_row = tl.cast(dq_row, tl.int64)
     q_ptr += batch * q_batch + start_q * q_row + head * q_head
-    k_ptr += batch * k_batch + start_k * k_row + shared * k_head
-    v_ptr += batch * v_batch + start_k * v_row + shared * v_head
+    k_ptr += batch * k_batch + start_k * k_row + kv_head * k_head
+    v_ptr += batch * v_batch + start_k * v_row + kv_head * v_head
     dout_ptr += batch * dout_batch + start_q * dout_row + head * dout_head
     dq_ptr += batch * dq_batch + start_q * dq_row + head * dq_head
-    place = batch * lse_batch + head * lse_head + start_q
-    row = first + tl.arange(0, BLOCK_M)
-    inside = row < queries
+    lse_offs = batch * lse_batch + head * lse_head + start_q
+    offs_m = first + tl.arange(0, BLOCK_M)
+    mask = offs_m < queries
     q = 0.0
     dout = 0.0
     if not CHUNK:
-        q = tile(q_ptr, row, q_row, queries, HEAD, DIM, True)
-        dout = tile(dout_ptr, row, dout_row, queries, HEAD_V, DIM_V, True)
-    lse = tl.load(lse_ptr + place + row, mask=inside, other=float("inf"))
+        q = load_tile(q_ptr, offs_m, q_row, queries, HEAD, DIM, True)
+        dout = load_tile(dout_ptr, offs_m, dout_row, queries, HEAD_V, DIM_V, True)
+    lse = tl.load(lse_ptr + lse_offs + offs_m, mask=mask, other=float("inf"))
     lse = tl.where(lse == float("-inf"), 0.0, lse) * LOG2E
-    delta = tl.load(delta_ptr + place + row, mask=inside, other=0.0)
-    slope = 0.0
+    delta = tl.load(delta_ptr + lse_offs + offs_m, mask=mask, other=0.0)
+    alibi = 0.0
     if ALIBI:
-        slope = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+        alibi = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
     dq = tl.zeros((BLOCK_M, DIM), tl.float32)
     shift = keys - queries
-    i = row + shift
+    positions = offs_m + shift
     last = tl.minimum(first + BLOCK_M, queries) - 1 + shift
     lo, full_lo, full_hi, hi = seen_keys(
         first + shift, last, keys, left, right, BLOCK_N, EDGE, LEFT, RIGHT
     )
-    for part in tl.static_range(0 if LEFT else 1, 3):  # the left edge, the middle, the right edge
-        start = full_lo
-        stop = full_hi
-        if part == 0:
-            start = lo
-            stop = tl.minimum(full_lo, hi)
-        elif part == 2:
-            start = tl.maximum(full_lo, full_hi)
-            stop = hi
-        dq = _over_keys(
-            dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, row, queries, lse, delta, k_ptr, v_ptr,
-            k_row, v_row, start, stop, i,
-            keys, left, right, scale, soft_cap, slope, threshold, keep, seed, place + row, none,
+    for part in tl.static_range(0 if LEFT else 1, 3):
+        start, stop = loop_bounds(part, lo, full_lo, full_hi, hi)
+        dq = _loop_over_keys(
+            dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, offs_m, queries, lse, delta,
+            k_ptr, v_ptr, k_row, v_row, start, stop, positions, keys, left, right, scale, soft_cap,
+            alibi, threshold, keep, seed, lse_offs + offs_m, zero,
             HEAD, HEAD_V, DIM, DIM_V, BLOCK_N if part == 1 else EDGE, part != 1, LEFT, RIGHT, CAP,
             ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1, TWICE and part == 1,
         )  # fmt: skip
-    _store(dq_ptr, dq * scale, row, dq_row, queries, HEAD, DIM)
-
-
-__all__ = ["attention_backward_kv_kernel", "attention_backward_q_kernel"]
+    _store(dq_ptr, dq * scale, offs_m, dq_row, queries, HEAD, DIM)

@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.attention import launches, reference, spaces
-from wavecast.kernels.attention.call import Call, Eight, Options
-from wavecast.kernels.attention.sizes import forward_work, scores
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Tolerance
-from wavecast.model.bounds import Work
+from wavecast.kernels import gpu
+from wavecast.kernels.attention import launches, reference, sizes, specs
+from wavecast.kernels.attention.call import Call, Options
+from wavecast.kernels.describe import (
+    Operator,
+    Signature,
+    Tolerance,
+    checks,
+    normal,
+    uniform,
+    wide_dtype,
+)
+
+TENSORS = Signature(
+    "q: [b, s, hq, d] float8_e4m3fn|float8_e4m3fnuz",
+    "k: [b, t, hkv, d] =q",
+    "v: [b, t, hkv, dv] =q",
+    "q_descale: [...] float32",
+    "k_descale: [...] float32",
+    "v_descale: [...] float32",
+    "sinks?: [hq] float",
+    returns=("out: [b, s, hq, dv] float", "lse: [b, hq, s] float32"),
+    leading="descale_b descale_h",
+)
 
 
+@TENSORS.checked
 def attention_fp8(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    q_descale: torch.Tensor,
-    k_descale: torch.Tensor,
-    v_descale: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    left: int = -1,
-    right: int = -1,
-    sinks: torch.Tensor | None = None,
-    soft_cap: float = 0.0,
-    out_dtype: torch.dtype = torch.bfloat16,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, q_descale: Tensor, k_descale: Tensor, v_descale: Tensor,
+    causal: bool = False, scale: float | None = None, left: int = -1, right: int = -1,
+    sinks: Tensor | None = None, soft_cap: float = 0.0, out_dtype: torch.dtype = torch.bfloat16,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Softmax attention in fp8: (out [B, S, Hq, Dv] of `out_dtype`, lse [B, Hq, S] in float32).
 
     `q` [B, S, Hq, D], `k` [B, T, Hkv, D] and `v` [B, T, Hkv, Dv] are of float8_e4m3fn or all of
-    float8_e4m3fnuz, and stand for themselves times `q_descale`, `k_descale` and `v_descale`
-    (float32, positive): all three of one element, or all three [B, Hkv], one per batch and head of
-    the keys. `out_dtype` is float16, bfloat16 or float32. All else is as in `attention`.
+    float8_e4m3fnuz. `q_descale`, `k_descale` and `v_descale` (float32, positive) multiply them: all
+    three of one element, or all three [B, Hkv], one per batch and head of the keys. `out_dtype` is
+    float16, bfloat16 or float32. All else is as in `attention`.
 
     Where the GPU multiplies the format (fnuz: gfx942; the other: gfx950, gfx1201, sm_90), both
     products do so, sums are in float32 (on sm_90 with the fewer bits its tensor cores keep of fp8
@@ -46,83 +53,64 @@ def attention_fp8(
     There is no gradient. A NaN in a query, or in a key it sees, makes its row NaN; a NaN in v that
     column of every query that reads the block, as 0 · NaN is NaN. Raises ArgumentError.
     """
+    name = "attention_fp8"
+    device = gpu.launching()
     checks.require(
-        gpu.launching().target.startswith("gfx") or q.dtype != torch.float8_e4m3fnuz,
-        "attention_fp8",
-        f"float8_e4m3fnuz is no format of {gpu.launching().id}",
+        device.vendor == "amd" or q.dtype != torch.float8_e4m3fnuz,
+        name,
+        f"{device.id} has no float8_e4m3fnuz",
     )
-    given = Options(causal, scale, left, right, sinks, soft_cap=soft_cap)
-    return launches.forward(
-        Call(
-            "attention_fp8",
-            q,
-            k,
-            v,
-            given,
-            eight=Eight(q_descale, k_descale, v_descale, out_dtype),
-        )
-    )
+    if q_descale.numel() != 1:
+        checks.shape_is(name, "q_descale", q_descale, (q.shape[0], k.shape[2]))
+    checks.require(out_dtype in checks.FLOATS, name, f"no result of {out_dtype}, it gives floats")
+    options = Options(causal, scale, left, right, sinks, soft_cap=soft_cap)
+    descales = q_descale, k_descale, v_descale
+    return launches.forward(Call(name, q, k, v, options, descales=descales, result=out_dtype))
 
 
 def attention_fp8_reference(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, q_descale: torch.Tensor,
-    k_descale: torch.Tensor, v_descale: torch.Tensor, causal: bool = False,
-    scale: float | None = None, left: int = -1, right: int = -1, sinks: torch.Tensor | None = None,
-    soft_cap: float = 0.0, out_dtype: torch.dtype = torch.bfloat16,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """On what the values stand for, with probabilities as they are, in float32 at least."""
-    given = Options(causal, scale, left, right, sinks, soft_cap=soft_cap)
-    eight = Eight(q_descale, k_descale, v_descale, out_dtype)
-    Call("attention_fp8", q, k, v, given, eight=eight).check(reference=True)
-    kind = torch.promote_types(q_descale.dtype, torch.float32)
+    q, k, v, q_descale, k_descale, v_descale, causal=False, scale=None, left=-1, right=-1,
+    sinks=None, soft_cap=0.0, out_dtype=torch.bfloat16,
+):  # fmt: skip
+    """On descaled values, with probabilities that are not rounded."""
+    dtype = wide_dtype(q_descale)
 
-    def meant(x: torch.Tensor, descale: torch.Tensor) -> torch.Tensor:
+    def descaled(x, descale):
         if descale.numel() == 1:
-            return x.to(kind) * descale.reshape(())
+            return x.to(dtype) * descale.reshape(())
         group = x.shape[2] // descale.shape[1]
-        return x.to(kind) * descale.repeat_interleave(group, 1)[:, None, :, None]
+        return x.to(dtype) * descale.repeat_interleave(group, 1)[:, None, :, None]
 
-    wide = meant(q, q_descale), meant(k, k_descale), meant(v, v_descale)
-    out, lse = reference.forward(Call("attention_fp8", *wide, given))
-    return out.to(torch.promote_types(kind, out_dtype) if kind == torch.float64 else out_dtype), lse
-
-
-def _inputs(
-    make: Make, b: int, s: int, t: int, hq: int, hkv: int, d: int, dtype: str, dv: int = 0,
-    by_head: bool = True, causal: bool = False, left: int = -1, right: int = -1,
-    sinks: bool = False, soft_cap: float = 0.0, out: str = "bfloat16",
-) -> dict[str, Any]:  # fmt: skip
-    shape = (b, hkv) if by_head else (1,)
-    return {
-        "q": make.normal((b, s, hq, d), dtype, 16.0),
-        "k": make.normal((b, t, hkv, d), dtype, 16.0),
-        "v": make.normal((b, t, hkv, dv or d), dtype, 16.0),
-        "q_descale": make.uniform(shape, "float32", 0.03, 0.1),
-        "k_descale": make.uniform(shape, "float32", 0.03, 0.1),
-        "v_descale": make.uniform(shape, "float32", 0.03, 0.1),
-        "causal": causal,
-        "left": left,
-        "right": right,
-        "sinks": make.normal((hq,), out) if sinks else None,
-        "soft_cap": soft_cap,
-        "out_dtype": make.dtype(out),
-    }
+    wide = descaled(q, q_descale), descaled(k, k_descale), descaled(v, v_descale)
+    options = Options(causal, scale, left, right, sinks, soft_cap=soft_cap)
+    out, lse = reference.forward(Call("attention_fp8", *wide, options))
+    return out.to(
+        torch.promote_types(dtype, out_dtype) if dtype == torch.float64 else out_dtype
+    ), lse
 
 
-def _work(
-    b: int, s: int, t: int, hq: int, hkv: int, d: int, dtype: str, dv: int = 0,
-    causal: bool = False, left: int = -1, right: int = -1, out: str = "bfloat16", **_: Any,
-) -> Work:  # fmt: skip
-    pairs = b * hq * scores(s, t, left, 0 if causal else right)
-    return forward_work(
-        pairs=pairs, queries=b * s, keys=b * t, hq=hq, hkv=hkv, d=d, dv=dv or d, dtype=dtype,
-        out_bytes=getattr(torch, out).itemsize,
-    )  # fmt: skip
+def _named(by_head=True, out="bfloat16", **of_case):
+    """Sizes of a case, as `sizes.named` gives them."""
+    found = sizes.named(**of_case)
+    found |= {"q_dtype": found["dtype"], "out_dtype": out, "sinks_dtype": out}
+    shape = (found["b"], found["hkv"]) if by_head else (1,)
+    return {**found, **dict(zip(TENSORS.leading, shape, strict=False))}
 
 
-def _case(
-    b: int, s: int, t: int, hq: int, hkv: int, d: int, dtype: str = "float8_e4m3fn", **flags: Any
-) -> dict[str, Any]:
+def _inputs(make, **of_case):
+    given = _made(make, **_named(**of_case))
+    return {**given, "out_dtype": make.dtype(of_case.get("out", "bfloat16"))}
+
+
+_made = TENSORS.inputs(
+    absent=("sinks",),
+    q=normal(16.0), k=normal(16.0), v=normal(16.0),
+    q_descale=uniform(0.03, 0.1), k_descale=uniform(0.03, 0.1), v_descale=uniform(0.03, 0.1),
+)  # fmt: skip
+_work = TENSORS.work(sizes.forward_flops, absent=("sinks",))
+
+
+def _case(b, s, t, hq, hkv, d, dtype="float8_e4m3fn", **flags):
     return {"b": b, "s": s, "t": t, "hq": hq, "hkv": hkv, "d": d, "dtype": dtype, **flags}
 
 
@@ -140,27 +128,25 @@ _THOROUGH = (
     _case(1, 7, 90, 8, 1, 64, causal=True),
 )
 _SHAPES = tuple(
-    {**_case(*sizes, kind, causal=True), **flags}
-    for kind in ("float8_e4m3fnuz", "float8_e4m3fn")
-    for sizes, flags in (
+    {**_case(*shape, dtype, causal=True), **flags}
+    for dtype in ("float8_e4m3fnuz", "float8_e4m3fn")
+    for shape, flags in (
         ((1, 8192, 8192, 32, 8, 128), {}),
         ((1, 16384, 16384, 64, 8, 128), {}),
         ((1, 8192, 8192, 64, 8, 64), {"left": 127, "sinks": True}),
     )
 )
 
-OPERATORS = (
-    Operator(
-        name="attention_fp8",
-        summary="softmax attention of queries, keys and values in fp8",
-        call=attention_fp8,
-        reference=attention_fp8_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        shapes=_SHAPES,
-        thorough=_THOROUGH,
-        spaces=(spaces.FORWARD,),
-        tolerance=Tolerance(ulps=2.0, accumulated=0.1),
-    ),
+OPERATOR = Operator(
+    summary="softmax attention of queries, keys and values in fp8",
+    call=attention_fp8,
+    reference=attention_fp8_reference,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=lambda **of_case: _work(**_named(**of_case)),
+    cases=_CASES,
+    shapes=_SHAPES,
+    thorough=_THOROUGH,
+    kernels=(specs.FORWARD,),
+    tolerance=Tolerance(ulps=2.0, accumulated=0.1),
 )

@@ -3,32 +3,31 @@ k have a second part, with the rotary embedding, that in k all heads share."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 
-from wavecast.kernels.attention import launches, reference, spaces
-from wavecast.kernels.attention.call import Call, Options, Packed, Rope
-from wavecast.kernels.attention.sizes import forward_work, scores
-from wavecast.kernels.attention.varlen import packing
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
-from wavecast.model.bounds import Work
+from wavecast.kernels.attention import launches, reference, sizes, specs
+from wavecast.kernels.attention.call import Call, Options, Packed
+from wavecast.kernels.attention.varlen import fake_results
+from wavecast.kernels.describe import Gradient, Operator, Signature, Tolerance
+
+TENSORS = Signature(
+    "q_nope: [rows_q, h, d] float",
+    "q_rope: [rows_q, h, rope] =q_nope",
+    "k_nope: [rows_k, h, d] =q_nope",
+    "k_rope: [rows_k, rope] =q_nope",
+    "v: [rows_k, h, dv] =q_nope",
+    "cu_seqlens_q: [starts] int32",
+    "cu_seqlens_k: [starts] int32",
+    returns=("out: [rows_q, h, dv] =q_nope", "lse: [h, rows_q] float32"),
+)
 
 
+@TENSORS.checked
 def mla_prefill(
-    q_nope: torch.Tensor,
-    q_rope: torch.Tensor,
-    k_nope: torch.Tensor,
-    k_rope: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
-    max_q: int,
-    max_k: int,
-    causal: bool = True,
-    scale: float | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q_nope: Tensor, q_rope: Tensor, k_nope: Tensor, k_rope: Tensor, v: Tensor, cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor, max_q: int, max_k: int, causal: bool = True, scale: float | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Attention of packed sequences with heads in two parts: (out [Q, H, Dv] in the dtype of
     q_nope, lse [H, Q] in float32).
 
@@ -48,100 +47,47 @@ def mla_prefill(
 
     The gradient concatenates the parts and calls `attention_varlen_backward`. Raises ArgumentError.
     """
-    return launches.forward(
-        Call(
-            "mla_prefill",
-            q_nope,
-            k_nope,
-            v,
-            Options(causal, scale),
-            Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k),
-            Rope(q_rope, k_rope),
-        )
-    )
+    packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
+    call = Call("mla_prefill", q_nope, k_nope, v, Options(causal, scale), packed, (q_rope, k_rope))
+    return launches.forward(call)
 
 
 def mla_prefill_reference(
-    q_nope: torch.Tensor, q_rope: torch.Tensor, k_nope: torch.Tensor, k_rope: torch.Tensor,
-    v: torch.Tensor, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, max_q: int,
-    max_k: int, causal: bool = True, scale: float | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Sequence by sequence on concatenated heads, in float32 at least."""
-    given, packed = Options(causal, scale), Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    Call("mla_prefill", q_nope, k_nope, v, given, packed, Rope(q_rope, k_rope)).check(
-        reference=True
-    )
+    q_nope, q_rope, k_nope, k_rope, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, causal=True,
+    scale=None,
+):  # fmt: skip
+    """Sequence by sequence on concatenated heads."""
+    packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
     q, k = _joined(q_nope, q_rope, k_nope, k_rope)
-    return reference.forward(Call("mla_prefill", q, k, v, given, packed))
+    return reference.forward(Call("mla_prefill", q, k, v, Options(causal, scale), packed))
 
 
-def _joined(
-    q_nope: torch.Tensor, q_rope: torch.Tensor, k_nope: torch.Tensor, k_rope: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _joined(q_nope, q_rope, k_nope, k_rope):
     """Whole queries and keys."""
-    shared = k_rope[:, None].expand(-1, k_nope.shape[1], -1)
-    return torch.cat([q_nope, q_rope], -1), torch.cat([k_nope, shared], -1)
+    k_rope = k_rope[:, None].expand(-1, k_nope.shape[1], -1)
+    return torch.cat([q_nope, q_rope], -1), torch.cat([k_nope, k_rope], -1)
 
 
-def _fake(
-    q_nope: torch.Tensor, q_rope: torch.Tensor, k_nope: torch.Tensor, k_rope: torch.Tensor,
-    v: torch.Tensor, *_: Any, **__: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    kind = torch.promote_types(q_nope.dtype, torch.float32)
-    out = q_nope.new_empty((*q_nope.shape[:-1], v.shape[-1]))
-    return out, q_nope.new_empty((q_nope.shape[1], q_nope.shape[0]), dtype=kind)
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+def _setup(ctx, inputs, output):
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*inputs[:7], *output)
     ctx.options = inputs[7:]
 
 
-def _gradient(ctx: Any, dout: torch.Tensor | None, dlse: torch.Tensor | None) -> tuple[Any, ...]:
+def _gradient(ctx, dout, dlse):
     q_nope, q_rope, k_nope, k_rope, v, starts_q, starts_k, out, lse = ctx.saved_tensors
-    max_q, max_k, causal, scale = ctx.options
     if dout is None:
         dout = torch.zeros_like(out)
     q, k = _joined(q_nope, q_rope, k_nope, k_rope)
     dq, dk, dv, _ = torch.ops.wavecast.attention_varlen_backward(
-        dout, dlse, q, k, v, out, lse, starts_q, starts_k, max_q, max_k, causal, scale
+        dout, dlse, q, k, v, out, lse, starts_q, starts_k, *ctx.options
     )
     d = q_nope.shape[-1]
     parts = dq[..., :d], dq[..., d:], dk[..., :d], dk[..., d:].sum(1)
     return *(part.contiguous() for part in parts), dv, *(None,) * 6
 
 
-def _inputs(
-    make: Make, q: tuple[int, ...], k: tuple[int, ...], h: int, d: int, rope: int, dv: int,
-    dtype: str, causal: bool = True,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "q_nope": make.normal((sum(q), h, d), dtype),
-        "q_rope": make.normal((sum(q), h, rope), dtype),
-        "k_nope": make.normal((sum(k), h, d), dtype),
-        "k_rope": make.normal((sum(k), rope), dtype),
-        "v": make.normal((sum(k), h, dv), dtype),
-        **packing(make, q, k),
-        "causal": causal,
-    }
-
-
-def _work(
-    q: tuple[int, ...], k: tuple[int, ...], h: int, d: int, rope: int, dv: int, dtype: str,
-    causal: bool = True,
-) -> Work:  # fmt: skip
-    right = 0 if causal else -1
-    pairs = h * sum(scores(s, t, -1, right) for s, t in zip(q, k, strict=True))
-    return forward_work(
-        pairs=pairs, queries=sum(q), keys=sum(k), hq=h, hkv=h, d=d, dv=dv, dtype=dtype, rope=rope
-    )
-
-
-def _case(
-    q: tuple[int, ...], k: tuple[int, ...], h: int, d: int = 128, rope: int = 64, dv: int = 128,
-    dtype: str = "bfloat16", causal: bool = True,
-) -> dict[str, Any]:  # fmt: skip
+def _case(q, k, h, d=128, rope=64, dv=128, dtype="bfloat16", causal=True):
     sizes = {"q": q, "k": k, "h": h, "d": d, "rope": rope, "dv": dv, "dtype": dtype}
     return {**sizes, "causal": causal}
 
@@ -166,20 +112,18 @@ _SHAPES = (
     _case((2048,) * 4, (8192,) * 4, 16, causal=False),
 )
 
-OPERATORS = (
-    Operator(
-        name="mla_prefill",
-        summary="multi-head latent attention of packed sequences, for prefill",
-        call=mla_prefill,
-        reference=mla_prefill_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        shapes=_SHAPES,
-        thorough=_THOROUGH,
-        spaces=(spaces.FORWARD,),
-        gradient=Gradient(_setup, _gradient),
-        tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
-        fake=_fake,
-    ),
+OPERATOR = Operator(
+    summary="multi-head latent attention of packed sequences, for prefill",
+    call=mla_prefill,
+    reference=mla_prefill_reference,
+    tensors=TENSORS,
+    inputs=sizes.inputs(TENSORS),
+    work=sizes.work(TENSORS, sizes.forward_flops),
+    cases=_CASES,
+    shapes=_SHAPES,
+    thorough=_THOROUGH,
+    kernels=(specs.FORWARD,),
+    gradient=Gradient(_setup, _gradient),
+    tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
+    fake=lambda q_nope, q_rope, k_nope, k_rope, v, *_, **__: fake_results(q_nope, v),
 )

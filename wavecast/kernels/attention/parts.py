@@ -12,15 +12,15 @@ LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def shared_out(number, count, XCDS: tl.constexpr):
-    """Workgroups go to the XCDs of an MI300 in turns; renumbered, each XCD takes neighbours, which
-    read the same keys through its L2."""
+def remap_xcds(pid, num_pids, XCDS: tl.constexpr):
+    """The hardware deals workgroups to the XCDs of an MI300 in rotation; renumbered, each XCD has
+    neighbours, which read the same keys through its L2."""
     if XCDS > 1:
-        share = count // XCDS
-        more = count % XCDS
-        xcd = number % XCDS
-        number = xcd * share + tl.minimum(xcd, more) + number // XCDS
-    return number
+        per_xcd = num_pids // XCDS
+        remainder = num_pids % XCDS
+        xcd = pid % XCDS
+        pid = xcd * per_xcd + tl.minimum(xcd, remainder) + pid // XCDS
+    return pid
 
 
 @triton.jit
@@ -39,9 +39,9 @@ def seen_keys(
     BLOCK: tl.constexpr, EDGE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
 ):  # fmt: skip
     """Keys that queries at key positions `first` to `last` see: (lo, full_lo, full_hi, hi), where
-    blocks of `BLOCK` from `full_lo` to `full_hi` are seen in full by all of them. What lies before,
-    from lo to min(full_lo, hi), and what lies behind, from max(full_lo, full_hi) to hi, goes in
-    blocks of `EDGE`."""
+    all of them see all keys in blocks of `BLOCK` from `full_lo` to `full_hi`. Keys before, from lo
+    to min(full_lo, hi), and keys after, from max(full_lo, full_hi) to hi, go in blocks of `EDGE`.
+    """
     hi = keys
     full_hi = keys // BLOCK * BLOCK
     if RIGHT:
@@ -60,8 +60,8 @@ def seen_queries(
     first, last, queries, shift, left, right,
     BLOCK: tl.constexpr, EDGE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
 ):  # fmt: skip
-    """As `seen_keys`: the queries that see keys `first` to `last`, where query i stands at key
-    position i + shift."""
+    """As `seen_keys`: the queries that see keys `first` to `last`, where query i has the position
+    of key i + shift."""
     hi = queries
     full_hi = queries // BLOCK * BLOCK
     if LEFT:
@@ -76,69 +76,86 @@ def seen_queries(
 
 
 @triton.jit
-def visible(j, oldest, newest, LEFT: tl.constexpr):
-    """Whether a query that sees keys `oldest` to `newest` sees key `j`. One comparison: masks of
-    two take more scalar registers than there are."""
-    if LEFT:
-        return (j - oldest).to(tl.uint32) <= (newest - oldest).to(tl.uint32)
-    return j <= newest
+def loop_bounds(PART: tl.constexpr, lo, full_lo, full_hi, hi):
+    """(start, stop) of one of three loops over `seen_keys`: the left edge, the middle without
+    masks, the right edge."""
+    start = full_lo
+    stop = full_hi
+    if PART == 0:
+        start = lo
+        stop = tl.minimum(full_lo, hi)
+    elif PART == 2:
+        start = tl.maximum(full_lo, full_hi)
+        stop = hi
+    return start, stop
 
 
 @triton.jit
-def capped(products, scale, soft_cap):
-    """tanh(product · scale / cap)."""
-    power = tl.exp2(products * (2.0 * LOG2E * scale / soft_cap))
+def visible(offs_n, oldest, newest, LEFT: tl.constexpr):
+    """Whether a query that sees keys `oldest` to `newest` sees the keys `offs_n`. One comparison:
+    masks of two take more scalar registers than there are."""
+    if LEFT:
+        return (offs_n - oldest).to(tl.uint32) <= (newest - oldest).to(tl.uint32)
+    return offs_n <= newest
+
+
+@triton.jit
+def tanh_of_cap(qk, scale, soft_cap):
+    """tanh(qk · scale / cap)."""
+    power = tl.exp2(qk * (2.0 * LOG2E * scale / soft_cap))
     return 1.0 - 2.0 / (power + 1.0)
 
 
 @triton.jit
-def tile(
-    pointer, row, step, length, HEAD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
-    FROM: tl.constexpr = 0, ACROSS: tl.constexpr = False,
+def load_tile(
+    ptr, rows, row_stride, num_rows, HEAD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
+    FROM: tl.constexpr = 0, TRANSPOSED: tl.constexpr = False,
 ):  # fmt: skip
-    """`DIM` elements from the `FROM`-th of rows of a tensor, zeros outside of it; `ACROSS`: rows
-    along the second dimension of the tile."""
-    d = FROM + tl.arange(0, DIM)
-    if ACROSS:
-        at = pointer + row[None, :] * step + d[:, None]
-        there = (row < length)[None, :]
-        within = (d < HEAD)[:, None]
+    """`DIM` elements from the `FROM`-th of rows of a tensor, zeros outside of it; `TRANSPOSED`:
+    rows along the second dimension of the tile."""
+    offs_d = FROM + tl.arange(0, DIM)
+    if TRANSPOSED:
+        ptrs = ptr + rows[None, :] * row_stride + offs_d[:, None]
+        row_mask = (rows < num_rows)[None, :]
+        dim_mask = (offs_d < HEAD)[:, None]
     else:
-        at = pointer + row[:, None] * step + d[None, :]
-        there = (row < length)[:, None]
-        within = (d < HEAD)[None, :]
+        ptrs = ptr + rows[:, None] * row_stride + offs_d[None, :]
+        row_mask = (rows < num_rows)[:, None]
+        dim_mask = (offs_d < HEAD)[None, :]
     if MASKED and HEAD < FROM + DIM:
-        return tl.load(at, mask=there & within, other=0.0)
+        return tl.load(ptrs, mask=row_mask & dim_mask, other=0.0)
     elif MASKED:
-        return tl.load(at, mask=there, other=0.0)
+        return tl.load(ptrs, mask=row_mask, other=0.0)
     elif HEAD < FROM + DIM:
-        return tl.load(at, mask=within, other=0.0)
+        return tl.load(ptrs, mask=dim_mask, other=0.0)
     else:
-        return tl.load(at)
+        return tl.load(ptrs)
 
 
 @triton.jit
-def products(
-    held, held_ptr, held_row, held_step, held_length, other, other_ptr, row, step, length,
+def dot(
+    a, a_ptr, a_rows, a_stride, a_length, b, b_ptr, b_rows, b_stride, b_length,
     HEAD: tl.constexpr, DIM: tl.constexpr, CHUNK: tl.constexpr, MASKED: tl.constexpr,
-    PRECISION: tl.constexpr, found=None,
+    PRECISION: tl.constexpr, acc=None,
 ):  # fmt: skip
-    """`found` + held · other, which lies across. With `CHUNK`, both are read again, so many
-    elements of a head at a time: where registers are few, neither fits beside the accumulators."""
+    """`acc` + a · b, where b is transposed. With `CHUNK`, both are read again, so many elements of
+    a head at a time: where registers are few, neither fits along with the accumulators."""
     if CHUNK:
-        if found is None:
-            found = tl.zeros((held_row.shape[0], row.shape[0]), tl.float32)
+        if acc is None:
+            acc = tl.zeros((a_rows.shape[0], b_rows.shape[0]), tl.float32)
         for part in tl.static_range(DIM // CHUNK):
-            a = tile(held_ptr, held_row, held_step, held_length, HEAD, CHUNK, True, part * CHUNK)
-            b = tile(other_ptr, row, step, length, HEAD, CHUNK, MASKED, part * CHUNK, True)
-            found = tl.dot(a, b, found, input_precision=PRECISION)
-        return found
+            a = load_tile(a_ptr, a_rows, a_stride, a_length, HEAD, CHUNK, True, part * CHUNK)
+            b = load_tile(
+                b_ptr, b_rows, b_stride, b_length, HEAD, CHUNK, MASKED, part * CHUNK, True
+            )
+            acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        return acc
     else:
-        return tl.dot(held, other, found, input_precision=PRECISION)
+        return tl.dot(a, b, acc, input_precision=PRECISION)
 
 
 @triton.jit
-def rounded(x, like, SHORT: tl.constexpr):
+def round_like(x, like, SHORT: tl.constexpr):
     """float32 in the dtype of `like`. GPUs without an instruction for bfloat16 (`SHORT`) take seven
     to round to even; here ties go away from zero, in two, and infinities may become NaN."""
     if SHORT and like.dtype == tl.bfloat16:
@@ -148,36 +165,20 @@ def rounded(x, like, SHORT: tl.constexpr):
 
 
 @triton.jit
-def nearest(x, kind: tl.constexpr, SHORT: tl.constexpr):
-    """float32 in the dtype `kind` of a result, ties to even. Where `rounded` is short it takes
-    three instructions, not seven: no product of such operands is the NaN that would wrap, whose
-    lower half is all ones."""
-    if SHORT and kind == tl.bfloat16:
+def round_even(x, dtype: tl.constexpr, SHORT: tl.constexpr):
+    """float32 in the `dtype` of a result, ties to even. With `SHORT` it takes three instructions,
+    not seven: no product of operands by `round_like` is the NaN that would wrap, whose lower half
+    is all ones."""
+    if SHORT and dtype == tl.bfloat16:
         bits = x.to(tl.uint32, bitcast=True)
         bits += 0x7FFF + ((bits >> 16) & 1)
         return (bits >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)
-    return x.to(kind)
+    return x.to(dtype)
 
 
 @triton.jit
-def kept(seed, row, j, threshold):
+def dropout_mask(seed, rows, offs_n, threshold):
     """Which probabilities dropout keeps: the word of Philox at counter (key, row of lse)."""
-    zero = tl.zeros_like(j).to(tl.uint32)
-    word, _, _, _ = tl.philox(seed, j.to(tl.uint32), row.to(tl.uint32), zero, zero)
+    zero = tl.zeros_like(offs_n).to(tl.uint32)
+    word, _, _, _ = tl.philox(seed, offs_n.to(tl.uint32), rows.to(tl.uint32), zero, zero)
     return word >= threshold.to(tl.uint32)
-
-
-__all__ = [
-    "LOG2E",
-    "capped",
-    "kept",
-    "nearest",
-    "products",
-    "rounded",
-    "seen_keys",
-    "seen_queries",
-    "sequence",
-    "shared_out",
-    "tile",
-    "visible",
-]

@@ -1,83 +1,136 @@
-"""What the attention operators have in common besides their calls: how much work one is, and
-arguments for tests."""
+"""What the descriptions of the attention operators have in common: sizes, work, test calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import torch
 
-from wavecast.kernels.inputs import Make
-from wavecast.model.bounds import Work
+from wavecast.kernels.describe import Make, Signature, Work, uniform
+from wavecast.kernels.signature import Values
 
-FLOPS = {
+RATES = {
     "bfloat16": "bf16",
     "float16": "fp16",
     "float32": "fp32",
     "float8_e4m3fn": "fp8",
     "float8_e4m3fnuz": "fp8",
 }
-"""What the rates of a device call a dtype."""
+"""What the matrix rates of a device call a dtype."""
+
+_ABSENT = ("sinks", "alibi", "dlse")
+
+
+def signatures(q: str, k: str, lse: str, *more: str) -> tuple[Signature, Signature]:
+    """The tensors of a forward and of a backward operator, where q, k and lse have these
+    dimensions; `more` are lines of both."""
+    operands = f"q: [{q}, hq, d] float", f"k: [{k}, hkv, d] =q", f"v: [{k}, hkv, dv] =q", *more
+    of_heads = "sinks?: [hq] float", "alibi?: [hq] float"
+    results = f"out: [{q}, hq, dv] =q", f"lse: [{lse}] float32"
+    grads = f"dq: [{q}, hq, d] =q", f"dk: [{k}, hkv, d] =q", f"dv: [{k}, hkv, dv] =q"
+    of_results = f"dout: [{q}, hq, dv] =q", f"dlse?: [{lse}] float32"
+    backward = Signature(*operands, *of_results, *results, *of_heads, returns=grads)
+    return Signature(*operands, *of_heads, returns=results), backward
 
 
 def scores(queries: int, keys: int, left: int, right: int) -> int:
     """Pairs of one head that the window lets through, exactly; -1: no such side."""
-    place = np.arange(queries, dtype=np.int64) + (keys - queries)
-    last = np.full_like(place, keys - 1) if right < 0 else np.minimum(place + right, keys - 1)
-    first = np.zeros_like(place) if left < 0 else np.maximum(place - left, 0)
+    position = np.arange(queries, dtype=np.int64) + (keys - queries)
+    last = np.full_like(position, keys - 1) if right < 0 else np.minimum(position + right, keys - 1)
+    first = np.zeros_like(position) if left < 0 else np.maximum(position - left, 0)
     return int(np.maximum(last - first + 1, 0).sum())
 
 
-def forward_work(
-    *, pairs: float, queries: int, keys: int, hq: int, hkv: int, d: int, dv: int, dtype: str,
-    rope: int = 0, out_bytes: int = 0,
-) -> Work:  # fmt: skip
-    """Two products of `pairs` in all heads; every operand once. `queries` and `keys` are rows of
-    all sequences; `rope` elements of a head of q have one key for all heads."""
-    size = getattr(torch, dtype).itemsize
-    read = (queries * hq * (d + rope) + keys * (hkv * (d + dv) + rope)) * size
-    written = queries * hq * (dv * (out_bytes or size) + 4)
-    return Work({FLOPS[dtype]: 2.0 * pairs * (d + rope + dv)}, read, written, "formula", "formula")
+def forward_flops(**sizes: Any) -> dict[str, float]:
+    """Two products of the pairs of all heads."""
+    d, dv, rope = sizes["d"], sizes["dv"], sizes.get("rope", 0)
+    return {RATES[sizes["dtype"]]: 2.0 * _pairs(**sizes) * (d + rope + dv)}
 
 
-def backward_work(forward: Work, d: int, dv: int) -> Work:
-    """Five products; q, k, v, out and their gradients once."""
-    flops = {n: f * (3 * d + 2 * dv) / (d + dv) for n, f in (forward.flops or {}).items()}
-    read, written = forward.bytes_read or 0.0, forward.bytes_written or 0.0
-    return Work(flops, read + 2 * written, read, "formula", "formula")
+def backward_flops(**sizes: Any) -> dict[str, float]:
+    """Five products of the pairs of all heads."""
+    return {RATES[sizes["dtype"]]: 2.0 * _pairs(**sizes) * (3 * sizes["d"] + 2 * sizes["dv"])}
 
 
-def options(
-    make: Make, hq: int, dtype: str, causal: bool = False, left: int = -1, right: int = -1,
-    sinks: bool = False, alibi: bool = False, soft_cap: float = 0.0, dropout: float = 0.0,
-) -> dict[str, Any]:  # fmt: skip
-    """The arguments of `call.Options`, where not left out."""
+def _pairs(
+    *, causal: bool = False, left: int = -1, right: int = -1, q: Any = None, k: Any = None,
+    **sizes: Any,
+) -> int:  # fmt: skip
+    """Pairs of queries and keys that see each other, in all heads and sequences."""
+    right = 0 if causal else right
+    heads = sizes["hq"] if "hq" in sizes else sizes["h"]
+    if q is None:
+        return sizes["b"] * heads * scores(sizes["s"], sizes["t"], left, right)
+    return heads * sum(scores(s, t, left, right) for s, t in zip(q, k, strict=True))
+
+
+def named(**sizes: Any) -> dict[str, Any]:
+    """Sizes of a case, with those that signatures name and those that follow from others."""
+    found = {**sizes, "dv": sizes.get("dv") or sizes["d"]}
+    if "q" in sizes:  # lengths of packed sequences
+        q, k = sizes["q"], sizes["k"]
+        found |= {"rows_q": sum(q), "rows_k": sum(k), "starts": len(q) + 1}
+        found |= {"max_q": max(q), "max_k": max(k)}
+    if sizes.get("dropout"):
+        found["seed"] = 12345
+    return found
+
+
+def _starts(sequences: str) -> Values:
+    """Where sequences start, whose lengths are the size called `sequences`."""
+    return lambda make, shape, dtype, sizes: make.tensor([0, *accumulate(sizes[sequences])], dtype)
+
+
+def inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
+    """`Operator.inputs` of a forward operator."""
+    made = signature.inputs(
+        absent=_ABSENT,
+        alibi=uniform(0.02, 0.5),
+        cu_seqlens_q=_starts("q"),
+        cu_seqlens_k=_starts("k"),
+    )
+
+    def without_lengths(make: Make, **sizes: Any) -> dict[str, Any]:
+        given = made(make, **named(**sizes))
+        return {name: value for name, value in given.items() if not isinstance(value, tuple)}
+
+    return without_lengths
+
+
+def backward_inputs(
+    signature: Signature, reference: Callable[..., Any]
+) -> Callable[..., dict[str, Any]]:
+    """`Operator.inputs` of a backward operator, with results of the forward `reference`. Calls with
+    sinks have a gradient of lse."""
+    forward = inputs(signature)
+
+    def made(make: Make, **sizes: Any) -> dict[str, Any]:
+        given = forward(make, dlse=bool(sizes.get("sinks")), **sizes)
+        if make.values:
+            results = ("dout", "dlse", "out", "lse")
+            out, lse = reference(**{n: x for n, x in given.items() if n not in results})
+            given |= {"out": out, "lse": lse}
+        return given
+
+    return made
+
+
+def gradient(*packed: str) -> dict[str, Any]:
+    """What `derivative.by_operator` needs of a forward operator; `packed` are its arguments that
+    say where sequences are."""
+    options = ("causal", "scale", "left", "right", "sinks", "alibi", "soft_cap", "dropout", "seed")
     return {
-        "causal": causal,
-        "left": left,
-        "right": right,
-        "sinks": make.normal((hq,), dtype) if sinks else None,
-        "alibi": make.uniform((hq,), dtype, 0.02, 0.5) if alibi else None,
-        "soft_cap": soft_cap,
-        "dropout": dropout,
-        "seed": 12345 if dropout else 0,
+        "grads": ("dout", "dlse"),
+        "saved": ("q", "k", "v", "out", "lse", *packed, *options),
+        "of": ("q", "k", "v", "sinks"),
+        "outputs": ("out", "lse"),
+        "optional": ("dlse",),
     }
 
 
-def gradients(
-    make: Make, given: dict[str, Any], results: tuple[torch.Tensor, torch.Tensor]
-) -> dict[str, Any]:
-    """The arguments of a backward operator, from those of its forward one and its results."""
-    out, lse = results
-    dlse = None if given["sinks"] is None else make.normal(lse.shape, lse.dtype)
-    return {
-        "dout": make.normal(out.shape, out.dtype),
-        "dlse": dlse,
-        **given,
-        "out": out,
-        "lse": lse,
-    }
-
-
-__all__ = ["FLOPS", "backward_work", "forward_work", "gradients", "options", "scores"]
+def work(signature: Signature, flops: Callable[..., Any]) -> Callable[..., Work]:
+    """`Operator.work`: every operand and result once."""
+    found = signature.work(flops, absent=_ABSENT)
+    return lambda **sizes: found(**named(dlse=bool(sizes.get("sinks")), **sizes))

@@ -1,44 +1,27 @@
-"""Attention over sequences of any lengths, packed one behind the other."""
+"""Attention over sequences of any lengths, packed one after the other."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
 
-import torch
+from torch import Tensor
 
-from wavecast.kernels.attention import launches, reference, spaces
+from wavecast.kernels.attention import launches, reference, sizes, specs
 from wavecast.kernels.attention.call import Call, Options, Packed
-from wavecast.kernels.attention.sizes import (
-    backward_work,
-    forward_work,
-    gradients,
-    options,
-    scores,
+from wavecast.kernels.describe import Operator, Tolerance, derivative, wide_dtype
+
+TENSORS, BACKWARD_TENSORS = sizes.signatures(
+    "rows_q", "rows_k", "hq, rows_q", "cu_seqlens_q: [starts] int32", "cu_seqlens_k: [starts] int32"
 )
-from wavecast.kernels.derivative import by_reference
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
-from wavecast.model.bounds import Work
 
 
+@TENSORS.checked
 def attention_varlen(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
-    max_q: int,
-    max_k: int,
-    causal: bool = False,
-    scale: float | None = None,
-    left: int = -1,
-    right: int = -1,
-    sinks: torch.Tensor | None = None,
-    alibi: torch.Tensor | None = None,
-    soft_cap: float = 0.0,
-    dropout: float = 0.0,
-    seed: int = 0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_q: int,
+    max_k: int, causal: bool = False, scale: float | None = None, left: int = -1, right: int = -1,
+    sinks: Tensor | None = None, alibi: Tensor | None = None, soft_cap: float = 0.0,
+    dropout: float = 0.0, seed: int = 0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`attention` of each of N sequences: (out [Q, Hq, Dv] in the dtype of q, lse [Hq, Q] in
     float32).
 
@@ -48,151 +31,56 @@ def attention_varlen(
     `max_k` keys, which nothing checks. Rows of no sequence give zeros. All else is as in
     `attention`. Raises ArgumentError.
     """
-    given = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    options = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    return launches.forward(Call("attention_varlen", q, k, v, given, packed))
+    return launches.forward(Call("attention_varlen", q, k, v, options, packed))
 
 
 def attention_varlen_reference(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor, max_q: int, max_k: int, *given: Any, **named: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Sequence by sequence, in float32 at least."""
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **named
+):
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    return reference.forward(Call("attention_varlen", q, k, v, Options(*given, **named), packed))
+    return reference.forward(Call("attention_varlen", q, k, v, Options(*options, **named), packed))
 
 
+@BACKWARD_TENSORS.checked
 def attention_varlen_backward(
-    dout: torch.Tensor,
-    dlse: torch.Tensor | None,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
-    max_q: int,
-    max_k: int,
-    causal: bool = False,
-    scale: float | None = None,
-    left: int = -1,
-    right: int = -1,
-    sinks: torch.Tensor | None = None,
-    alibi: torch.Tensor | None = None,
-    soft_cap: float = 0.0,
-    dropout: float = 0.0,
-    seed: int = 0,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    dout: Tensor, dlse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+    cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_q: int, max_k: int, causal: bool = False,
+    scale: float | None = None, left: int = -1, right: int = -1, sinks: Tensor | None = None,
+    alibi: Tensor | None = None, soft_cap: float = 0.0, dropout: float = 0.0, seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `attention_varlen`: (dq, dk, dv, dsinks), as `attention_backward` gives
     them. `dout` and `dlse` (None: zeros) must be zero in rows of no sequence. Raises ArgumentError.
     """
-    given = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    options = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    call = Call("attention_varlen_backward", q, k, v, given, packed)
+    call = Call("attention_varlen_backward", q, k, v, options, packed)
     return launches.backward(call, dout, dlse, out, lse)
 
 
 def attention_varlen_backward_reference(
-    dout: torch.Tensor, dlse: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor,
-    v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor, max_q: int, max_k: int, *given: Any, **named: Any,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Sequence by sequence, without `out` and `lse`."""
+    dout, dlse, q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **named
+):
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    call = Call("attention_varlen_backward", q, k, v, Options(*given, **named), packed)
+    call = Call("attention_varlen_backward", q, k, v, Options(*options, **named), packed)
     return reference.backward(call, dout, dlse)
 
 
-def _fake(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    kind = torch.promote_types(q.dtype, torch.float32)
-    out = q.new_empty((*q.shape[:-1], v.shape[-1]))
-    return out, q.new_empty((q.shape[1], q.shape[0]), dtype=kind)
+def fake_results(q, v):
+    """(out, lse), not filled."""
+    lse = q.new_empty((q.shape[1], q.shape[0]), dtype=wide_dtype(q))
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), lse
 
 
-def _fake_backward(
-    dout: torch.Tensor, dlse: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor,
-    v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor, max_q: int, max_k: int, causal: bool = False,
-    scale: float | None = None, left: int = -1, right: int = -1,
-    sinks: torch.Tensor | None = None, *_: Any, **__: Any,
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    like = q.new_empty(0) if sinks is None else sinks
-    return tuple(x.new_empty(x.shape) for x in (q, k, v, like))
+def _fake_backward(*args, **named):
+    given = inspect.signature(attention_varlen_backward).bind(*args, **named).arguments
+    sinks = given.get("sinks")
+    like = given["q"].new_empty(0) if sinks is None else sinks
+    return tuple(x.new_empty(x.shape) for x in (given["q"], given["k"], given["v"], like))
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    ctx.set_materialize_grads(False)
-    q, k, v, starts_q, starts_k, *rest = inputs
-    sinks, alibi = rest[6:8]
-    ctx.save_for_backward(q, k, v, starts_q, starts_k, sinks, alibi, *output)
-    ctx.options = rest[:6], rest[8:]
-
-
-def _gradient(ctx: Any, dout: torch.Tensor | None, dlse: torch.Tensor | None) -> tuple[Any, ...]:
-    q, k, v, starts_q, starts_k, sinks, alibi, out, lse = ctx.saved_tensors
-    before, behind = ctx.options
-    if dout is None:
-        dout = torch.zeros_like(out)
-    dq, dk, dv, dsinks = torch.ops.wavecast.attention_varlen_backward(
-        dout, dlse, q, k, v, out, lse, starts_q, starts_k, *before, sinks, alibi, *behind
-    )
-    return dq, dk, dv, *(None,) * 8, None if sinks is None else dsinks, *(None,) * 4
-
-
-def _inputs(
-    make: Make, q: tuple[int, ...], k: tuple[int, ...], hq: int, hkv: int, d: int, dtype: str,
-    dv: int = 0, **flags: Any,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "q": make.normal((sum(q), hq, d), dtype),
-        "k": make.normal((sum(k), hkv, d), dtype),
-        "v": make.normal((sum(k), hkv, dv or d), dtype),
-        **packing(make, q, k),
-        **options(make, hq, dtype, **flags),
-    }
-
-
-def packing(make: Make, q: tuple[int, ...], k: tuple[int, ...]) -> dict[str, Any]:
-    """The arguments that say where sequences of these lengths start."""
-    return {
-        "cu_seqlens_q": make.tensor([sum(q[:n]) for n in range(len(q) + 1)], "int32"),
-        "cu_seqlens_k": make.tensor([sum(k[:n]) for n in range(len(k) + 1)], "int32"),
-        "max_q": max(q),
-        "max_k": max(k),
-    }
-
-
-def _backward_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-    given = _inputs(make, **sizes)
-    if make.values:
-        return gradients(make, given, attention_varlen_reference(**given))
-    q, v = given["q"], given["v"]
-    out = make.normal((*q.shape[:2], v.shape[2]), q.dtype)
-    return gradients(make, given, (out, make.normal((q.shape[1], q.shape[0]), "float32")))
-
-
-def _work(
-    q: tuple[int, ...], k: tuple[int, ...], hq: int, hkv: int, d: int, dtype: str, dv: int = 0,
-    causal: bool = False, left: int = -1, right: int = -1, **_: Any,
-) -> Work:  # fmt: skip
-    right = 0 if causal else right
-    pairs = hq * sum(scores(s, t, left, right) for s, t in zip(q, k, strict=True))
-    return forward_work(
-        pairs=pairs, queries=sum(q), keys=sum(k), hq=hq, hkv=hkv, d=d, dv=dv or d, dtype=dtype
-    )
-
-
-def _backward_work(**sizes: Any) -> Work:
-    return backward_work(_work(**sizes), sizes["d"], sizes.get("dv") or sizes["d"])
-
-
-def _case(
-    q: tuple[int, ...], k: tuple[int, ...], hq: int, hkv: int, d: int, dtype: str = "bfloat16",
-    **flags: Any,
-) -> dict[str, Any]:  # fmt: skip
+def _case(q, k, hq, hkv, d, dtype="bfloat16", **flags):
     return {"q": q, "k": k, "hq": hq, "hkv": hkv, "d": d, "dtype": dtype, **flags}
 
 
@@ -212,32 +100,36 @@ _SHAPES = (_case(_PACKED, _PACKED, 32, 8, 128, causal=True),)
 
 OPERATORS = (
     Operator(
-        name="attention_varlen",
         summary="softmax attention of packed sequences",
         call=attention_varlen,
         reference=attention_varlen_reference,
-        inputs=_inputs,
-        work=_work,
+        tensors=TENSORS,
+        inputs=sizes.inputs(TENSORS),
+        work=sizes.work(TENSORS, sizes.forward_flops),
         cases=_CASES,
         shapes=_SHAPES,
         thorough=_THOROUGH,
-        spaces=(spaces.FORWARD,),
-        gradient=Gradient(_setup, _gradient),
+        kernels=(specs.FORWARD,),
+        gradient=derivative.by_operator(
+            attention_varlen,
+            "attention_varlen_backward",
+            **sizes.gradient("cu_seqlens_q", "cu_seqlens_k", "max_q", "max_k"),
+        ),
         tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
-        fake=_fake,
+        fake=lambda q, k, v, *_, **__: fake_results(q, v),
     ),
     Operator(
-        name="attention_varlen_backward",
         summary="gradients of attention_varlen",
         call=attention_varlen_backward,
         reference=attention_varlen_backward_reference,
-        gradient=by_reference(attention_varlen_backward_reference),
-        inputs=_backward_inputs,
-        work=_backward_work,
+        tensors=BACKWARD_TENSORS,
+        gradient=derivative.by_reference(attention_varlen_backward_reference),
+        inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_varlen_reference),
+        work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
         cases=_CASES,
         shapes=_SHAPES,
         thorough=_THOROUGH,
-        spaces=(spaces.DELTA, spaces.BACKWARD_KV, spaces.BACKWARD_Q),
+        kernels=specs.BACKWARD,
         tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
         fake=_fake_backward,
     ),

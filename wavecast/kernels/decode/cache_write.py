@@ -6,228 +6,300 @@ from typing import Any
 
 import torch
 import triton
+import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import checks
-from wavecast.kernels.decode.arguments import available
-from wavecast.kernels.decode.cache_kernel import SPACE, limits, write
-from wavecast.kernels.decode.parts import CACHES
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Sizes
-from wavecast.model.bounds import Work
+from wavecast.kernels import gpu
+from wavecast.kernels.checks import require, written
+from wavecast.kernels.decode.arguments import CACHE, scale_stride, usable
+from wavecast.kernels.decode.parts import FP8
+from wavecast.kernels.describe import (
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    Sizes,
+    StreamingKernel,
+    Work,
+    choice,
+    widened,
+)
+from wavecast.kernels.quantise import formats
+from wavecast.kernels.quantise.formats import fp8_of
+from wavecast.kernels.strides import adjacent
+
+TENSORS = Signature(
+    "key: [tokens, heads, head] float",
+    "value: [tokens, heads, head_v] float",
+    f"key_cache: [blocks, block_size, heads, head] float32|{CACHE}",
+    f"value_cache: [blocks, block_size, heads, head_v] float32|{CACHE}",
+    "slots: [tokens] index",
+    "k_scale?: [_...] float32",
+    "v_scale?: [_...] float32",
+)
+MLA_TENSORS = Signature(
+    "latent: [tokens, latent] float",
+    "rope: [tokens, rope] =latent",
+    f"cache: [blocks, block_size, latent + rope] float32|{CACHE}",
+    "slots: [tokens] index",
+    "scale?: [_...] float32",
+)
 
 
-def kv_cache_write(
-    key: torch.Tensor,
-    value: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    slots: torch.Tensor,
-    k_scale: torch.Tensor | None = None,
-    v_scale: torch.Tensor | None = None,
+@triton.jit
+def to_cache_dtype(
+    x, inverse, LOW: tl.constexpr, HIGH: tl.constexpr, dtype: tl.constexpr, NATIVE: tl.constexpr
+):
+    """Values times `inverse` in the dtype of a cache: 8 bits saturate, integers round to even."""
+    if dtype.primitive_bitwidth == 8:  # pyright: ignore[reportAttributeAccessIssue]
+        wide = x.to(tl.float32) * inverse
+        if dtype == tl.int8:
+            clamped = tl.where(wide == wide, tl.minimum(tl.maximum(wide, LOW), HIGH), 0.0)
+            # adding 1.5 · 2**23 leaves the integer, rounded to even, in the low bits
+            rounded = (clamped + 12582912.0).to(tl.int32, bitcast=True)
+            return rounded.to(tl.int8)
+        else:
+            return fp8_of(wide, dtype, HIGH, NATIVE)
+    else:
+        return x.to(dtype)
+
+
+@triton.jit
+def kv_cache_write_kernel(
+    key_ptr, value_ptr, key_cache_ptr, value_cache_ptr, slots_ptr, k_scale_ptr, v_scale_ptr,
+    tokens, heads, key_token, key_head, value_token, value_head,
+    key_block, key_slot, key_row, value_block, value_slot, value_row, k_step, v_step,
+    HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_SIZE: tl.constexpr, K_SCALED: tl.constexpr,
+    V_SCALED: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, V_LOW: tl.constexpr,
+    V_HIGH: tl.constexpr, NATIVE: tl.constexpr, V_NATIVE: tl.constexpr, PADDED: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """A program writes ROWS heads of tokens, counted token by token."""
+    offs = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    token, head = offs // heads, offs % heads
+    token_mask = token < tokens
+    slot = tl.load(slots_ptr + token, mask=token_mask, other=-1).to(tl.int64)
+    token_mask &= slot >= 0
+    block, offs_n = slot // BLOCK_SIZE, slot % BLOCK_SIZE
+    offs_d = tl.arange(0, PADDED)[None, :]
+    inverse = 1.0
+    if K_SCALED:
+        inverse = (1.0 / tl.load(k_scale_ptr + head * k_step))[:, None]
+    from_offs = token.to(tl.int64) * key_token + head * key_head
+    to_offs = block * key_block + offs_n * key_slot + head * key_row
+    mask = token_mask[:, None] & (offs_d < HEAD)
+    x = tl.load(key_ptr + from_offs[:, None] + offs_d, mask=mask, other=0.0)
+    x = to_cache_dtype(x, inverse, LOW, HIGH, key_cache_ptr.dtype.element_ty, NATIVE)
+    tl.store(key_cache_ptr + to_offs[:, None] + offs_d, x, mask=mask)
+    if VALUE:
+        inverse = 1.0
+        if V_SCALED:
+            inverse = (1.0 / tl.load(v_scale_ptr + head * v_step))[:, None]
+        from_offs = token.to(tl.int64) * value_token + head * value_head
+        to_offs = block * value_block + offs_n * value_slot + head * value_row
+        mask = token_mask[:, None] & (offs_d < VALUE)
+        x = tl.load(value_ptr + from_offs[:, None] + offs_d, mask=mask, other=0.0)
+        x = to_cache_dtype(x, inverse, V_LOW, V_HIGH, value_cache_ptr.dtype.element_ty, V_NATIVE)
+        tl.store(value_cache_ptr + to_offs[:, None] + offs_d, x, mask=mask)
+
+
+def write(
+    key: Tensor,
+    value: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    slots: Tensor,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
 ) -> None:
+    """Launch the kernel over keys and values [tokens, heads, head] that are known to fit."""
+    tokens, heads, head = key.shape
+    head_v = value.shape[2]
+    given: dict[str, Any] = {"slots": slots.contiguous(), "tokens": tokens, "heads": heads}
+    sides = (("key", key, key_cache, k_scale), ("value", value, value_cache, v_scale))
+    for name, new, cache, scale in sides:
+        scale, step = scale_stride(scale)
+        new, letter = adjacent(new), name[0]
+        low, high = limits(cache.dtype)
+        prefix = "" if name == "key" else "V_"
+        given |= {name: new, f"{name}_cache": cache, f"{letter}_scale": scale}
+        given |= {f"{name}_token": new.stride(0), f"{name}_head": new.stride(1)}
+        strides = f"{name}_block", f"{name}_slot", f"{name}_row"
+        given |= zip(strides, cache.stride()[:3], strict=True)
+        given |= {f"{letter}_step": step, f"{letter.upper()}_SCALED": scale is not None}
+        given |= {f"{prefix}LOW": low, f"{prefix}HIGH": high}
+        given |= {f"{prefix}NATIVE": _conversion(cache.dtype)}
+    problem = {
+        "rows": tokens * heads,
+        "head": max(head, head_v),
+        "bytes": key.element_size(),
+        "cache": str(key_cache.dtype).removeprefix("torch."),
+    }
+    padded = triton.next_power_of_2(max(head, head_v))
+    constants = {"HEAD": head, "VALUE": head_v, "BLOCK_SIZE": key_cache.shape[1]}
+    choice.run(SPEC, problem, **given, **constants, PADDED=padded)
+
+
+def limits(dtype: torch.dtype) -> tuple[float, float]:
+    """The least and greatest value of a dtype of 8 bits (others: not used)."""
+    if dtype == torch.int8:
+        return -128.0, 127.0
+    if dtype in FP8:
+        most = torch.finfo(dtype).max
+        return -most, most
+    return 0.0, 0.0
+
+
+def _conversion(dtype: torch.dtype) -> str:
+    """`formats.way` of the dtype of a cache."""
+    return formats.way(formats.FP8[dtype], gpu.launching()) if dtype in FP8 else ""
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    rows, head = problem["rows"], problem["head"]
+    name = problem["cache"].removeprefix("float8_")
+    narrow = name == "int8" or name in formats.FORMATS
+    return StreamingKernel(
+        workgroups=triton.cdiv(rows, settings["ROWS"]),
+        read=2.0 * rows * head * problem["bytes"],
+        written=2.0 * rows * head * (1 if narrow else problem["bytes"]),
+        elements=settings["ROWS"] * triton.next_power_of_2(head),
+        instructions=8.0 + 2 * formats.operations(name, device) if narrow else 6.0,
+        live_registers=2.0,
+    )
+
+
+SPEC = KernelSpec(
+    function=kv_cache_write_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
+    axes={"ROWS": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    demand=_demand,
+    rounded=("rows",),
+)
+
+
+@TENSORS.checked
+def kv_cache_write(
+    key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slots: Tensor,
+    k_scale: Tensor | None = None, v_scale: Tensor | None = None,
+) -> None:  # fmt: skip
     """Write keys and values of new tokens into a paged cache, in place.
 
     `key` is [tokens, heads, head] and `value` [tokens, heads, head of values] of float32, float16
     or bfloat16, the caches [blocks, block size, heads, …] of their dtype, or of float8_e4m3fn,
     float8_e4m3fnuz (AMD GPUs), float8_e5m2 or int8. Token t goes to slot `slots[t]` (int32 or
-    int64): place slot % block size of block slot // block size; a negative slot writes nothing, and
-    no slot may come twice. Caches of 8 bits hold values divided by `k_scale` and `v_scale` (float32
-    of one value or one per head), saturated and rounded to even; NaN is 0 in int8. Any strides but
-    contiguous heads. Raises ArgumentError.
+    int64): position slot % block size of block slot // block size; a negative slot writes nothing,
+    and no slot may occur twice. Caches of 8 bits hold values divided by `k_scale` and `v_scale`
+    (float32 of one value or one per head), saturated and rounded to even; NaN is 0 in int8. Any
+    strides but contiguous heads. Raises ArgumentError.
     """
-    name = "kv_cache_write"
-    for what, tensor in (("key", key), ("value", value)):
-        checks.require(tensor.dim() == 3, name, f"{what} has {tensor.dim()} dimensions, not 3")
-    tokens, heads, head = key.shape
-    checks.shape_is(name, "value", value, (tokens, heads, -1))
-    checks.shape_is(name, "key_cache", key_cache, (-1, -1, heads, head))
-    blocks, block_size = key_cache.shape[:2]
-    checks.shape_is(name, "value_cache", value_cache, (blocks, block_size, heads, value.shape[2]))
-    _check_slots(name, slots, tokens)
-    _check_kind(name, "key", key, key_cache, k_scale, heads)
-    _check_kind(name, "value", value, value_cache, v_scale, heads)
-    checks.same_device(
-        name,
-        key=key,
-        value=value,
-        key_cache=key_cache,
-        value_cache=value_cache,
-        slots=slots,
-        k_scale=k_scale,
-        v_scale=v_scale,
-    )
-    if not key.numel() and not value.numel():
-        return
-    write(key, value, key_cache, value_cache, slots, k_scale, v_scale)
+    heads = key.shape[1]
+    _check_cache("kv_cache_write", "key", key, key_cache, k_scale, heads)
+    _check_cache("kv_cache_write", "value", value, value_cache, v_scale, heads)
+    if key.numel() or value.numel():
+        write(key, value, key_cache, value_cache, slots, k_scale, v_scale)
 
 
-def kv_cache_write_reference(
-    key: torch.Tensor,
-    value: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    slots: torch.Tensor,
-    k_scale: torch.Tensor | None = None,
-    v_scale: torch.Tensor | None = None,
-) -> None:
-    """By index, a token that is skipped writing what is there already."""
-    _written(key, key_cache, slots, k_scale)
-    _written(value, value_cache, slots, v_scale)
+def kv_cache_write_reference(key, value, key_cache, value_cache, slots, k_scale=None, v_scale=None):
+    _write_by_index(key, key_cache, slots, k_scale)
+    _write_by_index(value, value_cache, slots, v_scale)
 
 
+@MLA_TENSORS.checked
 def mla_cache_write(
-    latent: torch.Tensor,
-    rope: torch.Tensor,
-    cache: torch.Tensor,
-    slots: torch.Tensor,
-    scale: torch.Tensor | None = None,
-) -> None:
+    latent: Tensor, rope: Tensor, cache: Tensor, slots: Tensor, scale: Tensor | None = None,
+) -> None:  # fmt: skip
     """Write the compressed keys and values of new tokens into a paged cache, in place.
 
     `latent` is [tokens, latent size] and `rope` [tokens, rope size] of float32, float16 or
-    bfloat16, `cache` [blocks, block size, latent size + rope size], where both stand in this order;
+    bfloat16, `cache` [blocks, block size, latent size + rope size], which has both in this order;
     dtypes, `slots` and `scale` (one value) are as in `kv_cache_write`. Raises ArgumentError.
     """
-    name = "mla_cache_write"
-    for what, tensor in (("latent", latent), ("rope", rope)):
-        checks.require(tensor.dim() == 2, name, f"{what} has {tensor.dim()} dimensions, not 2")
-    tokens, size = latent.shape
-    checks.shape_is(name, "rope", rope, (tokens, -1))
-    checks.shape_is(name, "cache", cache, (-1, -1, size + rope.shape[1]))
-    checks.require(latent.dtype == rope.dtype, name, "latent and rope have different dtypes")
-    _check_slots(name, slots, tokens)
-    _check_kind(name, "latent", latent, cache, scale, 1)
-    checks.same_device(name, latent=latent, rope=rope, cache=cache, slots=slots, scale=scale)
-    if not cache.numel() or not tokens:
+    _check_cache("mla_cache_write", "latent", latent, cache, scale, 1)
+    if not cache.numel() or not latent.shape[0]:
         return
+    size = latent.shape[1]
     parts = cache[..., :size].unsqueeze(2), cache[..., size:].unsqueeze(2)
     write(latent.unsqueeze(1), rope.unsqueeze(1), *parts, slots, scale, scale)
 
 
-def mla_cache_write_reference(
-    latent: torch.Tensor,
-    rope: torch.Tensor,
-    cache: torch.Tensor,
-    slots: torch.Tensor,
-    scale: torch.Tensor | None = None,
-) -> None:
-    """By index."""
-    _written(torch.cat([latent, rope], dim=1), cache, slots, scale)
+def mla_cache_write_reference(latent, rope, cache, slots, scale=None):
+    _write_by_index(torch.cat([latent, rope], dim=1), cache, slots, scale)
 
 
-def _check_slots(name: str, slots: torch.Tensor, tokens: int) -> None:
-    checks.dtype_in(name, "slots", slots, (torch.int32, torch.int64))
-    checks.shape_is(name, "slots", slots, (tokens,))
-
-
-def _check_kind(
-    name: str,
-    what: str,
-    new: torch.Tensor,
-    cache: torch.Tensor,
-    scale: torch.Tensor | None,
-    heads: int,
+def _check_cache(
+    name: str, what: str, new: Tensor, cache: Tensor, scale: Tensor | None, heads: int
 ) -> None:
     """A cache has the dtype of what is written, or one of 8 bits and then perhaps a scale."""
-    checks.dtype_in(name, what, new, checks.FLOATS)
-    checks.dtype_in(name, f"the cache of {what}", cache, (torch.float32, *CACHES))
-    checks.written(name, f"the cache of {what}", cache)
-    small = cache.element_size() == 1
-    checks.require(
-        small or cache.dtype == new.dtype, name, f"{what} is {new.dtype}, its cache {cache.dtype}"
+    label, narrow = f"the cache of {what}", cache.element_size() == 1
+    written(name, label, cache)
+    require(
+        narrow or cache.dtype == new.dtype, name, f"{what} is {new.dtype}, its cache {cache.dtype}"
     )
-    available(name, f"the cache of {what}", cache.dtype)
-    checks.require(
-        cache.stride(-1) == 1 or cache.shape[-1] <= 1,
-        name,
-        f"the last dimension of the cache of {what} is not contiguous",
-    )
+    usable(name, label, cache)
     if scale is not None:
-        checks.require(small, name, f"a cache of {cache.dtype} has no scale")
-        checks.dtype_in(name, f"the scale of {what}", scale, (torch.float32,))
-        checks.require(
-            scale.numel() in (1, heads), name, f"the scale of {what} has not 1 or {heads} values"
-        )
+        require(narrow, name, f"a cache of {cache.dtype} has no scale")
+        fits = scale.numel() in (1, heads)
+        require(fits, name, f"the scale of {what} has not 1 or {heads} values")
 
 
-def _written(
-    new: torch.Tensor, cache: torch.Tensor, slots: torch.Tensor, scale: torch.Tensor | None
-) -> None:
-    """Write into a cache [blocks, block size, …] in plain torch."""
+def _write_by_index(new: Tensor, cache: Tensor, slots: Tensor, scale: Tensor | None) -> None:
+    """Write into a cache [blocks, block size, …]; a token that is skipped writes what is there."""
     if not cache.numel() or not new.numel():
         return
-    kind = torch.promote_types(new.dtype, torch.float32)
-    wide = new.to(kind)
+    wide = widened(new)
     if scale is not None:
         shape = (1, -1, *([1] * (new.dim() - 2)))
-        wide = wide * (1.0 / scale).to(kind).reshape(shape)
+        wide = wide * (1.0 / scale).to(wide.dtype).reshape(shape)
     if cache.element_size() == 1:
         low, high = limits(cache.dtype)
         wide = torch.clamp(wide, low, high)
         wide = wide.round().nan_to_num() if cache.dtype == torch.int8 else wide
-    # the number of the token that writes a slot, -1 where none does
+    # the token that writes a slot, -1 where none does
     size = cache.shape[0] * cache.shape[1]
     writer = torch.full((size + 1,), -1, dtype=torch.long, device=new.device)
     writer[torch.where(slots >= 0, slots, size).long()] = torch.arange(
         new.shape[0], device=new.device
     )
     writer = writer[:size].reshape(cache.shape[:2])
-    written = (writer >= 0).reshape(*writer.shape, *([1] * (cache.dim() - 2)))
+    is_written = (writer >= 0).reshape(*writer.shape, *([1] * (cache.dim() - 2)))
     taken = wide[writer.clamp(min=0)].to(cache.dtype)
     if cache.element_size() == 1:  # torch.where takes no fp8
         taken, cache = taken.view(torch.int8), cache.view(torch.int8)
-    cache.copy_(torch.where(written, taken, cache))
+    cache.copy_(torch.where(is_written, taken, cache))
 
 
-def _inputs(
-    make: Make,
-    tokens: int,
-    heads: int,
-    head: int,
-    dtype: str,
-    block_size: int = 16,
-    cache: str = "",
-    scales: int = 0,
-) -> dict[str, Any]:
-    kind = make.dtype(cache or dtype)
+def _inputs(make, tokens, heads, head, dtype, block_size=16, cache="", scales=0):
     blocks = triton.cdiv(tokens, block_size) + 2
     shape = (blocks, block_size, heads, head)
     given: dict[str, Any] = {
         "key": make.normal((tokens, heads, head), dtype, 2.0),
         "value": make.normal((tokens, heads, head), dtype, 2.0),
-        "key_cache": torch.zeros(shape, dtype=kind, device=make.device),
-        "value_cache": torch.zeros(shape, dtype=kind, device=make.device),
+        "key_cache": torch.zeros(shape, dtype=make.dtype(cache or dtype), device=make.device),
+        "value_cache": torch.zeros(shape, dtype=make.dtype(cache or dtype), device=make.device),
         "slots": _slots(make, tokens, blocks * block_size),
     }
-    size = 0.05 if cache == "int8" else 0.01
+    low = 0.05 if cache == "int8" else 0.01
     for name in ("k_scale", "v_scale"):
-        given[name] = make.uniform((scales,), "float32", size, 2 * size) if scales else None
+        given[name] = make.uniform((scales,), "float32", low, 2 * low) if scales else None
     return given
 
 
-def _mla_inputs(
-    make: Make,
-    tokens: int,
-    latent: int,
-    rope: int,
-    dtype: str,
-    block_size: int = 16,
-    cache: str = "",
-    scaled: bool = False,
-) -> dict[str, Any]:
+def _mla_inputs(make, tokens, latent, rope, dtype, block_size=16, cache="", scaled=False):
     blocks = triton.cdiv(tokens, block_size) + 2
     shape = (blocks, block_size, latent + rope)
-    kind = make.dtype(cache or dtype)
     return {
         "latent": make.normal((tokens, latent), dtype, 2.0),
         "rope": make.normal((tokens, rope), dtype, 2.0),
-        "cache": torch.zeros(shape, dtype=kind, device=make.device),
+        "cache": torch.zeros(shape, dtype=make.dtype(cache or dtype), device=make.device),
         "slots": _slots(make, tokens, blocks * block_size),
         "scale": make.uniform((1,), "float32", 0.01, 0.02) if scaled else None,
     }
 
 
-def _slots(make: Make, tokens: int, size: int) -> torch.Tensor:
+def _slots(make, tokens, size):
     """Different slots in random order, every seventh token without one."""
     slots = make.permutation(size)[:tokens].clone()
     slots[3::7] = -1
@@ -237,13 +309,13 @@ def _slots(make: Make, tokens: int, size: int) -> torch.Tensor:
 def _compare(got: Any, expected: Any, sizes: Sizes) -> str:
     """Caches agree but for a step of rounding, in float32 here and float64 there, of few values."""
     for one, other in zip(got, expected, strict=True):
-        found, right = one.double(), other.double()
+        found, wanted = one.double(), other.double()
         if one.dtype == torch.int8:
-            allowed = torch.ones_like(right)
+            allowed = torch.ones_like(wanted)
         else:
             eps = torch.finfo(one.dtype).eps
-            allowed = eps * right.abs() + torch.finfo(one.dtype).smallest_normal * eps
-        off = (found - right).abs()
+            allowed = eps * wanted.abs() + torch.finfo(one.dtype).smallest_normal * eps
+        off = (found - wanted).abs()
         if bool((off > allowed).any()):
             return f"{int((off > allowed).sum())} of {off.numel()} are off by more than a step"
         if float((off > 0).double().mean()) > 0.001:
@@ -251,30 +323,27 @@ def _compare(got: Any, expected: Any, sizes: Sizes) -> str:
     return ""
 
 
-def _work(tokens: int, heads: int, head: int, dtype: str, cache: str = "", **_: Any) -> Work:
-    count = 2.0 * tokens * heads * head
-    return _copied(count, dtype, cache, tokens)
-
-
-def _mla_work(tokens: int, latent: int, rope: int, dtype: str, cache: str = "", **_: Any) -> Work:
-    return _copied(1.0 * tokens * (latent + rope), dtype, cache, tokens)
-
-
-def _copied(count: float, dtype: str, cache: str, tokens: int) -> Work:
+def _work(tokens, dtype, cache="", **sizes):
+    """Of `head` elements in both caches, or of `latent` and `rope` ones in one."""
+    if "heads" in sizes:
+        count = 2.0 * tokens * sizes["heads"] * sizes["head"]
+    else:
+        count = 1.0 * tokens * (sizes["latent"] + sizes["rope"])
     read = count * getattr(torch, dtype).itemsize + 8.0 * tokens
-    written = count * getattr(torch, cache or dtype).itemsize
-    return Work({"vector_fp32": count}, read, written, "formula", "formula")
+    stored = count * getattr(torch, cache or dtype).itemsize
+    return Work({"vector_fp32": count}, read, stored, "formula", "formula")
 
 
 _SMALL = {"tokens": 21, "heads": 3, "head": 64}
+_LLAMA = {"tokens": 256, "heads": 8, "head": 128, "dtype": "bfloat16"}
 _MLA = {"tokens": 21, "latent": 512, "rope": 64}
 
 OPERATORS = (
     Operator(
-        name="kv_cache_write",
         summary="keys and values of new tokens into a paged cache",
         call=kv_cache_write,
         reference=kv_cache_write_reference,
+        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         cases=(
@@ -291,37 +360,30 @@ OPERATORS = (
             {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scales": 1, "head": 256},
         ),
         shapes=(
-            {"tokens": 256, "heads": 8, "head": 128, "dtype": "bfloat16"},
-            {"tokens": 8192, "heads": 8, "head": 128, "dtype": "bfloat16"},
-            {
-                "tokens": 8192,
-                "heads": 8,
-                "head": 128,
-                "dtype": "bfloat16",
-                "cache": "float8_e4m3fn",
-                "scales": 1,
-            },
+            _LLAMA,
+            {**_LLAMA, "tokens": 8192},
+            {**_LLAMA, "tokens": 8192, "cache": "float8_e4m3fn", "scales": 1},
         ),
-        spaces=(SPACE,),
+        kernels=(SPEC,),
         mutates=("key_cache", "value_cache"),
         exact=("key_cache", "value_cache", "k_scale", "v_scale"),
         compare=_compare,
         notes="Where two tokens name one slot, either may end up there.",
     ),
     Operator(
-        name="mla_cache_write",
         summary="compressed keys and values of new tokens into a paged cache",
         call=mla_cache_write,
         reference=mla_cache_write_reference,
+        tensors=MLA_TENSORS,
         inputs=_mla_inputs,
-        work=_mla_work,
+        work=_work,
         cases=(
             {**_MLA, "dtype": "bfloat16"},
             {**_MLA, "dtype": "float16", "cache": "float8_e4m3fnuz", "scaled": True},
         ),
         thorough=({**_MLA, "dtype": "bfloat16", "cache": "float8_e4m3fn", "latent": 96},),
         shapes=({"tokens": 8192, "latent": 512, "rope": 64, "dtype": "bfloat16"},),
-        spaces=(SPACE,),
+        kernels=(SPEC,),
         mutates=("cache",),
         exact=("cache", "scale"),
         compare=_compare,

@@ -1,27 +1,26 @@
-"""Taking the tokens of a sequence in parts: how many, and joining what workgroups computed of
-each."""
+"""Joining what workgroups computed of the parts of a sequence's tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.errors import MissingFact
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.chip import Chip
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+    Workspace,
+    checks,
+    choice,
+)
+from wavecast.model.ranking.cache import PartsJoin
 
-_MOST_SPLITS: Final = 256
-_START: Final = 3.0
-"""Loads one after the other before a workgroup's first tile: length, block number, tokens."""
-_HELD = (2, 32)
-"""Elements of parts that a lane of the reduction has under way: fewest and most."""
+_ELEMENTS = (2, 32)
+"""Elements of parts that a lane loads at once: fewest and most."""
 
 
 @triton.jit
@@ -31,98 +30,58 @@ def decode_reduce_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Joins the SPLITS parts of ROWS rows, COLUMNS elements of each and PARTS parts at a time:
-    `part_ptr` [rows, SPLITS, HEAD] are sums weighted with exp2(score - most), `stat_ptr`
-    [2, rows, SPLITS] `most` and the sum of weights."""
-    program = tl.program_id(0)
-    across: tl.constexpr = (HEAD + COLUMNS - 1) // COLUMNS  # pyright: ignore[reportAssignmentType]
-    row = program // across * ROWS + tl.arange(0, ROWS)
-    place = program % across * COLUMNS + tl.arange(0, COLUMNS)
-    valid = row < rows
-    split = tl.arange(0, PADDED_SPLITS)
-    given = valid[:, None] & (split < SPLITS)[None, :]
-    stats = stat_ptr + row[:, None] * SPLITS + split[None, :]
-    peaks = tl.load(stats, mask=given, other=float("-inf"))
-    most = tl.max(peaks, axis=1)
-    most = tl.where(most == float("-inf"), 0.0, most)
-    sums = tl.load(stats + rows * SPLITS, mask=given, other=0.0)
-    total = tl.sum(sums * tl.exp2(peaks - most[:, None]), axis=1)
-    number = tl.arange(0, PARTS)
-    at_row = row * SPLITS
+    `part_ptr` [rows, SPLITS, HEAD] are sums weighted with exp2(score - m), `stat_ptr`
+    [2, rows, SPLITS] the maximum m and the sum of weights."""
+    pid = tl.program_id(0)
+    num_columns: tl.constexpr = (HEAD + COLUMNS - 1) // COLUMNS  # pyright: ignore[reportAssignmentType]
+    offs_m = pid // num_columns * ROWS + tl.arange(0, ROWS)
+    offs_d = pid % num_columns * COLUMNS + tl.arange(0, COLUMNS)
+    row_mask = offs_m < rows
+    offs_s = tl.arange(0, PADDED_SPLITS)
+    stat_mask = row_mask[:, None] & (offs_s < SPLITS)[None, :]
+    all_stat_ptrs = stat_ptr + offs_m[:, None] * SPLITS + offs_s[None, :]
+    m_all = tl.load(all_stat_ptrs, mask=stat_mask, other=float("-inf"))
+    m_i = tl.max(m_all, axis=1)
+    m_i = tl.where(m_i == float("-inf"), 0.0, m_i)
+    l_all = tl.load(all_stat_ptrs + rows * SPLITS, mask=stat_mask, other=0.0)
+    l_i = tl.sum(l_all * tl.exp2(m_all - m_i[:, None]), axis=1)
+    offs_p = tl.arange(0, PARTS)
+    first_part = offs_m * SPLITS
     if WIDE:
-        at_row = at_row.to(tl.int64)
-    found = tl.zeros((ROWS, PARTS, COLUMNS), tl.float32)
+        first_part = first_part.to(tl.int64)
+    acc = tl.zeros((ROWS, PARTS, COLUMNS), tl.float32)
     for start in range(0, SPLITS, PARTS):
-        at = start + number
-        here = valid[:, None] & (at < SPLITS)[None, :]
-        from_stat = stat_ptr + row[:, None] * SPLITS + at[None, :]
-        peak = tl.load(from_stat, mask=here, other=float("-inf"))
-        weight = tl.exp2(peak - most[:, None])
-        from_part = (at_row[:, None] + at[None, :])[:, :, None] * HEAD + place[None, None, :]
-        kept = here[:, :, None] & (place < HEAD)[None, None, :]
-        found += tl.load(part_ptr + from_part, mask=kept, other=0.0) * weight[:, :, None]
-    joined = tl.sum(found, axis=1) / tl.where(total > 0, total, 1.0)[:, None]  # pyright: ignore[reportOperatorIssue]
-    to_row = out_ptr + row.to(tl.int64)[:, None] * row_stride + place[None, :]
-    kept = valid[:, None] & (place < HEAD)[None, :]
-    tl.store(to_row, joined.to(out_ptr.dtype.element_ty), mask=kept)
+        part = start + offs_p
+        part_mask = row_mask[:, None] & (part < SPLITS)[None, :]
+        stat_ptrs = stat_ptr + offs_m[:, None] * SPLITS + part[None, :]
+        m_part = tl.load(stat_ptrs, mask=part_mask, other=float("-inf"))
+        weight = tl.exp2(m_part - m_i[:, None])
+        part_offs = (first_part[:, None] + part[None, :])[:, :, None] * HEAD + offs_d[None, None, :]
+        mask = part_mask[:, :, None] & (offs_d < HEAD)[None, None, :]
+        acc += tl.load(part_ptr + part_offs, mask=mask, other=0.0) * weight[:, :, None]
+    out = tl.sum(acc, axis=1) / tl.where(l_i > 0, l_i, 1.0)[:, None]  # pyright: ignore[reportOperatorIssue]
+    out_ptrs = out_ptr + offs_m.to(tl.int64)[:, None] * row_stride + offs_d[None, :]
+    mask = row_mask[:, None] & (offs_d < HEAD)[None, :]
+    tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def splits(
-    device: Device,
-    programs: int,
-    tokens: int,
-    *,
-    beside: int,
-    token_bytes: float,
-    token_flops: float,
-    result_bytes: float,
-    least: int,
-) -> int:
-    """In how many parts the tokens of a sequence take the least time, with `programs` that each
-    walk `tokens` otherwise, `beside` of them at once on a unit; each token costs a program
-    `token_bytes` of memory and `token_flops` of 16-bit matrix products, each part `result_bytes`
-    that are written and read again. No part has fewer than `least` tokens.
-
-    More parts fill the GPU, or end together, where fewer have less to write and join.
-    """
-    most = max(1, min(_MOST_SPLITS, tokens // least))
-    try:
-        chip = Chip.of(device)
-        rate = _EFFICIENCY * chip.matrix_rate("bf16") * chip.clock
-    except MissingFact:
-        return min(most, max(1, beside * device.compute_units // programs))
-    slots = beside * chip.units
-    token = max(token_bytes * slots / chip.hbm, token_flops * beside / rate)
-    start = _START * chip.latency["hbm"]
-
-    def seconds(parts: int) -> float:
-        rounds = -(-programs * parts // slots)
-        walked = rounds * (-(-tokens // parts) * token + start)
-        if parts == 1:
-            return walked
-        return walked + chip.launch + 2.0 * programs * parts * result_bytes / chip.hbm
-
-    return min(range(1, most + 1), key=seconds)
+def workspaces(rows: int, parts: int, head: int) -> dict[str, Workspace]:
+    """Scratch memory of a kernel that leaves `parts` of `rows` to `reduce_parts`; none for one."""
+    some = parts if parts > 1 else 0
+    return {"part": Workspace((rows, some, head)), "stat": Workspace((2, rows, some))}
 
 
-_EFFICIENCY: Final = 0.4
-"""Share of its matrix rate that a unit with one workgroup reaches; from executed samples."""
-
-
-def reduce_parts(part: torch.Tensor, stat: torch.Tensor, out: torch.Tensor) -> None:
+def reduce_parts(part: Tensor, stat: Tensor, out: Tensor) -> None:
     """Join `part` [rows, splits, head] with `stat` [2, rows, splits] into `out` [rows, head]."""
     rows, count, head = part.shape
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        across = triton.cdiv(head, settings["COLUMNS"])
-        return (triton.cdiv(rows, settings["ROWS"]) * across,)
-
     wide = checks.wide(part)
-    launch(
-        decode_reduce_kernel,
-        grid,
-        (part, stat, out, rows, out.stride(0)),
+    choice.run(
         REDUCE,
         {"rows": rows, "head": head, "splits": count, "wide": wide},
+        part=part,
+        stat=stat,
+        out=out,
+        row_stride=out.stride(0),
         HEAD=head,
         SPLITS=count,
         PADDED_SPLITS=triton.next_power_of_2(count),
@@ -130,7 +89,12 @@ def reduce_parts(part: torch.Tensor, stat: torch.Tensor, out: torch.Tensor) -> N
     )
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _grid(problem: Problem, settings: Settings) -> tuple[int]:
+    columns = triton.cdiv(problem["head"], settings["COLUMNS"])
+    return (triton.cdiv(problem["rows"], settings["ROWS"]) * columns,)
+
+
+def _axes(problem: Problem, device: Device) -> Axes:
     padded, parts = (triton.next_power_of_2(problem[name]) for name in ("head", "splits"))
     return {
         "ROWS": (1, 2, 4, 8),
@@ -141,36 +105,34 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     }
 
 
+def _elements(settings: Settings) -> int:
+    return settings["ROWS"] * settings["PARTS"] * settings["COLUMNS"]
+
+
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     threads = device.wave_lanes * settings["num_warps"]
-    held = settings["ROWS"] * settings["PARTS"] * settings["COLUMNS"] / threads
-    return _HELD[0] <= held <= _HELD[1]
+    return _ELEMENTS[0] <= _elements(settings) / threads <= _ELEMENTS[1]
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _demand(problem: Problem, settings: Settings, device: Device) -> PartsJoin:
     rows, head, count = problem["rows"], problem["head"], problem["splits"]
     steps = triton.cdiv(count, settings["PARTS"])
-    streamed = estimates.streaming(
-        device,
-        settings,
-        workgroups=triton.cdiv(rows, settings["ROWS"]) * triton.cdiv(head, settings["COLUMNS"]),
+    streamed = StreamingKernel(
+        workgroups=_grid(problem, settings)[0],
         read=4.0 * rows * count * (head + 2),
         written=2.0 * rows * head,
-        elements=settings["ROWS"] * settings["PARTS"] * settings["COLUMNS"],
-        operations=10.0 + 4.0 * steps,
-        held=2.0,
+        elements=_elements(settings),
+        instructions=10.0 + 4.0 * steps,
+        live_registers=2.0,
     )
-    # each step waits for its loads
-    return streamed + steps * Chip.of(device).latency["l2"]
+    return PartsJoin(streamed=streamed, steps=steps)
 
 
-REDUCE = Space(
-    kernel="decode_reduce_kernel",
+REDUCE = KernelSpec(
+    function=decode_reduce_kernel,
+    grid=_grid,
     axes=_axes,
     fits=_fits,
-    seconds=_seconds,
-    classes=("rows",),
+    demand=_demand,
+    rounded=("rows",),
 )
-
-
-__all__ = ["REDUCE", "decode_reduce_kernel", "reduce_parts", "splits"]

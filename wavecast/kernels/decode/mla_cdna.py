@@ -9,20 +9,26 @@ waves read all of it for 16 heads each."""
 
 from __future__ import annotations
 
+import torch
+import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.amd import cdna3, cdna4
 
+from wavecast.kernels.decode.arguments import rate
+from wavecast.kernels.decode.combine import workspaces
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
+from wavecast.model.ranking.cache import LatentLoop, latent_rows
+
 _GROWN = gl.constexpr(8.0)
-"""Sums are scaled once a weight grows past two to this, and stay as they are until then: both
-16-bit formats hold it, and float32 sums do not mind."""
+"""Sums are scaled once a weight exceeds two to the power of this, and not before: both 16-bit
+formats can represent it, and float32 sums do not overflow."""
 
 
 @gluon.constexpr_function
-def products(target, side, row_waves, waves):
-    """The layout of products of 16-bit operands, by matrix instructions of `side` rows."""
-    version = {"gfx90a": 2, "gfx942": 3, "gfx950": 4}[target]
-    depth = (8 if side == 32 else 16) * (2 if target == "gfx950" else 1)
+def mfma_layout(version, side, row_waves, waves):
+    """The layout of products of 16-bit operands, by MFMA instructions of `side` rows."""
+    depth = (8 if side == 32 else 16) * (2 if version == 4 else 1)
     return gl.amd.AMDMFMALayout(
         version=version,
         instr_shape=[side, side, depth],
@@ -34,7 +40,7 @@ def products(target, side, row_waves, waves):
 @gluon.constexpr_function
 def padded(tokens, width):
     """Tokens in LDS as waves load them to it, 1 KiB at a time: lanes that read 16 bytes of
-    16 tokens, and those that turn 4 elements of 4 tokens, find them in different banks."""
+    16 tokens, and those that transpose 4 elements of 4 tokens, find them in different banks."""
     bases = [[0, 1 << bit] for bit in range(width.bit_length() - 1)]
     bases += [[1 << bit, 0] for bit in range(tokens.bit_length() - 1)]
     return gl.PaddedSharedLayout([[512, 16], [4096, 8]], bases, [], [tokens, width])
@@ -49,14 +55,14 @@ def swizzled(width):
 
 @gluon.constexpr_function
 def by_columns(tokens, width, waves):
-    """A wave's own columns of all tokens, in registers: lanes have of each instruction the four
-    tokens they multiply, and columns side by side, which are those of as many instructions."""
-    own = width // (16 * waves)
-    registers = [[0, 1 << bit] for bit in range(own.bit_length() - 1)] + [[1, 0], [2, 0]]
+    """A wave's own columns of all tokens, in registers: lanes have the four tokens they multiply in
+    each instruction, and adjacent columns, one for each of as many instructions."""
+    columns = width // (16 * waves)
+    registers = [[0, 1 << bit] for bit in range(columns.bit_length() - 1)] + [[1, 0], [2, 0]]
     registers += [[16 << bit, 0] for bit in range((tokens // 16).bit_length() - 1)]
-    lanes = [[0, own << bit] for bit in range(4)] + [[4, 0], [8, 0]]
-    across = [[0, own * 16 << bit] for bit in range(waves.bit_length() - 1)]
-    return gl.DistributedLinearLayout(registers, lanes, across, [], [tokens, width])
+    lanes = [[0, columns << bit] for bit in range(4)] + [[4, 0], [8, 0]]
+    warps = [[0, columns * 16 << bit] for bit in range(waves.bit_length() - 1)]
+    return gl.DistributedLinearLayout(registers, lanes, warps, [], [tokens, width])
 
 
 @gluon.constexpr_function
@@ -67,63 +73,65 @@ def by_lines(width, waves):
 
 
 @gluon.jit
-def block_of(table, at, end, BLOCK_SIZE: gl.constexpr):
-    """The block that holds token `at`."""
-    return gl.load(table + at // BLOCK_SIZE, mask=at < end, other=0)
+def load_block(table, start_n, end, BLOCK_SIZE: gl.constexpr):
+    """The number of the block with token `start_n`."""
+    return gl.load(table + start_n // BLOCK_SIZE, mask=start_n < end, other=0)
 
 
 @gluon.jit
-def block_start(cache_ptr, entry, at, block_stride, token_stride, BLOCK_SIZE: gl.constexpr):
-    """Where token `at` begins, in scalar registers, as buffer loads take it."""
-    entry = gl.inline_asm_elementwise(
-        "s_nop 0\nv_readfirstlane_b32 $0, $1", "=s,v", [entry], gl.int32, is_pure=True, pack=1
+def token_ptr(cache_ptr, block, start_n, block_stride, token_stride, BLOCK_SIZE: gl.constexpr):
+    """A pointer to token `start_n` in scalar registers, as buffer loads take it."""
+    block = gl.inline_asm_elementwise(
+        "s_nop 0\nv_readfirstlane_b32 $0, $1", "=s,v", [block], gl.int32, is_pure=True, pack=1
     )
-    return cache_ptr + entry.to(gl.int64) * block_stride + at % BLOCK_SIZE * token_stride
+    return cache_ptr + block.to(gl.int64) * block_stride + start_n % BLOCK_SIZE * token_stride
 
 
 @gluon.jit
-def places(at, end, token_stride, first: gl.constexpr, WIDTH: gl.constexpr,
-           BLOCK_N: gl.constexpr, lines: gl.constexpr):  # fmt: skip
-    """Offsets of a tile's elements from `first` on, and which tokens there are."""
-    token = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(1, lines))
-    place = gl.arange(0, WIDTH, layout=gl.SliceLayout(0, lines))
-    offsets = token[:, None] * token_stride + (first + place)[None, :]
-    return offsets, (at + token < end)[:, None]
+def tile_offsets(
+    start_n, end, token_stride,
+    first: gl.constexpr, WIDTH: gl.constexpr, BLOCK_N: gl.constexpr, lines: gl.constexpr,
+):  # fmt: skip
+    """Offsets of a tile's elements from `first` on, and the mask of its tokens."""
+    offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(1, lines))
+    offs_d = gl.arange(0, WIDTH, layout=gl.SliceLayout(0, lines))
+    offsets = offs_n[:, None] * token_stride + (first + offs_d)[None, :]
+    return offsets, (start_n + offs_n < end)[:, None]
 
 
 @gluon.jit
 def to_lds(
-    base, at, end, token_stride, latent, rope, WAVES: gl.constexpr, BLOCK_N: gl.constexpr,
+    tile_ptr, start_n, end, token_stride, latent, rope, WAVES: gl.constexpr, BLOCK_N: gl.constexpr,
 ):  # fmt: skip
     """Begin to load a tile to LDS."""
     LATENT: gl.constexpr = latent.shape[1]
     ROPE: gl.constexpr = rope.shape[1]
     wide: gl.constexpr = by_lines(LATENT, WAVES)
-    offsets, kept = places(at, end, token_stride, 0, LATENT, BLOCK_N, wide)
-    cdna4.async_copy.buffer_load_to_shared(latent, base, offsets, mask=kept)
+    offsets, mask = tile_offsets(start_n, end, token_stride, 0, LATENT, BLOCK_N, wide)
+    cdna4.async_copy.buffer_load_to_shared(latent, tile_ptr, offsets, mask=mask)
     narrow: gl.constexpr = by_lines(ROPE, WAVES)
-    offsets, kept = places(at, end, token_stride, LATENT, ROPE, BLOCK_N, narrow)
-    cdna4.async_copy.buffer_load_to_shared(rope, base, offsets, mask=kept)
+    offsets, mask = tile_offsets(start_n, end, token_stride, LATENT, ROPE, BLOCK_N, narrow)
+    cdna4.async_copy.buffer_load_to_shared(rope, tile_ptr, offsets, mask=mask)
     cdna4.async_copy.commit_group()
 
 
 @gluon.jit
 def to_registers(
-    base, at, end, token_stride, LATENT: gl.constexpr, ROPE: gl.constexpr, WAVES: gl.constexpr,
-    BLOCK_N: gl.constexpr,
+    tile_ptr, start_n, end, token_stride,
+    LATENT: gl.constexpr, ROPE: gl.constexpr, WAVES: gl.constexpr, BLOCK_N: gl.constexpr,
 ):  # fmt: skip
-    """A tile in registers, columns of the values of each wave's own."""
+    """A tile in registers, with columns of the values `by_columns`."""
     wide: gl.constexpr = by_columns(BLOCK_N, LATENT, WAVES)
-    offsets, kept = places(at, end, token_stride, 0, LATENT, BLOCK_N, wide)
-    latent = cdna3.buffer_load(base, offsets, mask=kept)
+    offsets, mask = tile_offsets(start_n, end, token_stride, 0, LATENT, BLOCK_N, wide)
+    latent = cdna3.buffer_load(tile_ptr, offsets, mask=mask)
     narrow: gl.constexpr = by_lines(ROPE, WAVES)
-    offsets, kept = places(at, end, token_stride, LATENT, ROPE, BLOCK_N, narrow)
-    return latent, cdna3.buffer_load(base, offsets, mask=kept)
+    offsets, mask = tile_offsets(start_n, end, token_stride, LATENT, ROPE, BLOCK_N, narrow)
+    return latent, cdna3.buffer_load(tile_ptr, offsets, mask=mask)
 
 
 @gluon.jit
-def operand(tile, layout: gl.constexpr, ASYNC: gl.constexpr):
-    """A tile from LDS, which waves have met before reading where it was loaded there."""
+def load_operand(tile, layout: gl.constexpr, ASYNC: gl.constexpr):
+    """A tile from LDS. With ASYNC, waves have waited for each other since it was loaded."""
     if ASYNC:
         return cdna4.async_copy.load_shared_relaxed(tile, layout)
     else:
@@ -131,42 +139,41 @@ def operand(tile, layout: gl.constexpr, ASYNC: gl.constexpr):
 
 
 @gluon.jit
-def scored(
-    q, latent, rope, kept, factor, PIECE: gl.constexpr, ASYNC: gl.constexpr, mma: gl.constexpr
+def scores(
+    q, latent, rope, mask, scale, PIECE: gl.constexpr, ASYNC: gl.constexpr, mma: gl.constexpr
 ):
-    """Products of queries and a tile of keys, -inf where not `kept`."""
+    """Products of queries and a tile of keys, -inf where not `mask`."""
     keys: gl.constexpr = gl.DotOperandLayout(1, mma, 8)
-    score = gl.full([q[0].shape[0], latent.shape[0]], 0.0, gl.float32, mma)
-    score = cdna3.mfma(q[0], operand(rope.permute((1, 0)), keys, ASYNC), score)
+    qk = gl.full([q[0].shape[0], latent.shape[0]], 0.0, gl.float32, mma)
+    qk = cdna3.mfma(q[0], load_operand(rope.permute((1, 0)), keys, ASYNC), qk)
     for number in gl.static_range(latent.shape[1] // PIECE):
         part = latent.slice(number * PIECE, PIECE, dim=1).permute((1, 0))
-        score = cdna3.mfma(q[number + 1], operand(part, keys, ASYNC), score)
-    return gl.where(kept[None, :], score * factor, float("-inf"))
+        qk = cdna3.mfma(q[number + 1], load_operand(part, keys, ASYNC), qk)
+    return gl.where(mask[None, :], qk * scale, float("-inf"))
 
 
 @gluon.jit
-def weighed(score, most, total, found, kind: gl.constexpr, sums: gl.constexpr):
-    """Weights of a tile as an operand of products in the layout `sums`, with `most`, `total` and
-    `found`."""
-    peak = gl.maximum(most, gl.max(score, axis=1))
-    if gl.max(peak - most, axis=0) > _GROWN:
-        shrink = gl.exp2(most - peak)
-        across = gl.convert_layout(shrink, gl.SliceLayout(1, sums))[:, None]
+def softmax_step(qk, m_i, l_i, acc, dtype: gl.constexpr, sums: gl.constexpr):
+    """(weights of a tile as an operand of products in the layout `sums`, m_i, l_i, acc)."""
+    m_new = gl.maximum(m_i, gl.max(qk, axis=1))
+    if gl.max(m_new - m_i, axis=0) > _GROWN:
+        alpha = gl.exp2(m_i - m_new)
+        scale_of_rows = gl.convert_layout(alpha, gl.SliceLayout(1, sums))[:, None]
         scaled = ()
-        for number in gl.static_range(len(found)):
-            scaled += (found[number] * across,)
-        found = scaled
-        total = total * shrink
-        most = peak
-    weight = gl.exp2(score - most[:, None])
-    total = total + gl.sum(weight, axis=1)
-    weight = gl.convert_layout(weight.to(kind), gl.DotOperandLayout(0, sums, 4))
-    return weight, most, total, found
+        for number in gl.static_range(len(acc)):
+            scaled += (acc[number] * scale_of_rows,)
+        acc = scaled
+        l_i = l_i * alpha
+        m_i = m_new
+    p = gl.exp2(qk - m_i[:, None])
+    l_i = l_i + gl.sum(p, axis=1)
+    p = gl.convert_layout(p.to(dtype), gl.DotOperandLayout(0, sums, 4))
+    return p, m_i, l_i, acc
 
 
 @gluon.jit
 def side_by_side(tile, WAVES: gl.constexpr, sums: gl.constexpr):
-    """A tile `by_columns` as an operand: column `own` of each lane's to instruction `own`."""
+    """A tile `by_columns` as an operand: column n of each lane goes to instruction n."""
     BLOCK_N: gl.constexpr = tile.shape[0]
     WIDTH: gl.constexpr = tile.shape[1]
     tile = tile.reshape([BLOCK_N, WAVES, 16, WIDTH // WAVES // 16]).permute([0, 3, 1, 2])
@@ -174,193 +181,265 @@ def side_by_side(tile, WAVES: gl.constexpr, sums: gl.constexpr):
 
 
 @gluon.jit
-def lots_of_rows(found, WAVES: gl.constexpr):
-    """16 rows each of the product with what is `side_by_side`, with columns in their order."""
-    ROWS: gl.constexpr = found.shape[0]
-    WIDTH: gl.constexpr = found.shape[1]
-    found = found.reshape([ROWS, WIDTH // WAVES // 16, WAVES, 16]).permute([0, 2, 3, 1])
-    lots = (found.reshape([ROWS, WIDTH]),)
+def blocks_of_rows(acc, WAVES: gl.constexpr):
+    """16 rows each of the product with a `side_by_side` operand, with columns in their order."""
+    ROWS: gl.constexpr = acc.shape[0]
+    WIDTH: gl.constexpr = acc.shape[1]
+    acc = acc.reshape([ROWS, WIDTH // WAVES // 16, WAVES, 16]).permute([0, 2, 3, 1])
+    blocks = (acc.reshape([ROWS, WIDTH]),)
     for _ in gl.static_range((ROWS // 16).bit_length() - 1):
-        halves = ()
-        for number in gl.static_range(len(lots)):
-            lot = lots[number].reshape([2, lots[number].shape[0] // 2, WIDTH])
-            halves += gl.split(lot.permute([1, 2, 0]))
-        lots = halves
-    return lots
+        split_rows = ()
+        for number in gl.static_range(len(blocks)):
+            rows = blocks[number].reshape([2, blocks[number].shape[0] // 2, WIDTH])
+            split_rows += gl.split(rows.permute([1, 2, 0]))
+        blocks = split_rows
+    return blocks
 
 
 @gluon.jit
-def stored(
-    result, to_row, first, out_ptr, part_ptr, kept, split, SPLITS: gl.constexpr,
+def store_result(
+    result, out_rows, first, out_ptr, part_ptr, mask, split, SPLITS: gl.constexpr,
     LATENT: gl.constexpr, lines: gl.constexpr,
 ):  # fmt: skip
     """Write columns from `first` on of a result, or of a part of one, in whole lines."""
-    place = gl.arange(0, result.shape[1], layout=gl.SliceLayout(0, lines))
+    offs_d = gl.arange(0, result.shape[1], layout=gl.SliceLayout(0, lines))
     if SPLITS == 1:
         result = gl.convert_layout(result.to(out_ptr.dtype.element_ty), lines)
-        to = out_ptr + to_row[:, None] * LATENT + (first + place)[None, :]
+        ptrs = out_ptr + out_rows[:, None] * LATENT + (first + offs_d)[None, :]
     else:
         result = gl.convert_layout(result, lines)
-        to = part_ptr + (to_row[:, None] * SPLITS + split) * LATENT + (first + place)[None, :]
-    gl.store(to, result, mask=kept[:, None])
+        ptrs = part_ptr + (out_rows[:, None] * SPLITS + split) * LATENT + (first + offs_d)[None, :]
+    gl.store(ptrs, result, mask=mask[:, None])
 
 
 @gluon.jit
 def mla_cdna_kernel(
-    q_ptr, cache_ptr, table_ptr, length_ptr, scale_ptr, out_ptr, part_ptr, stat_ptr, factor,
-    sequences, heads, q_sequence, q_head, table_stride, block_stride, token_stride,
+    q_ptr, cache_ptr, block_table_ptr, lengths_ptr, cache_scale_ptr, out_ptr, part_ptr, stat_ptr,
+    scale, sequences, heads, q_row, q_head, table_stride, block_stride, token_stride,
     LATENT: gl.constexpr, ROPE: gl.constexpr, SPLITS: gl.constexpr, BLOCK_SIZE: gl.constexpr,
-    SCALED: gl.constexpr, XCDS: gl.constexpr, TARGET: gl.constexpr,
+    SCALED: gl.constexpr, XCDS: gl.constexpr, MFMA: gl.constexpr, ASYNC: gl.constexpr,
     ROWS: gl.constexpr, BLOCK_N: gl.constexpr,
     SIDE: gl.constexpr, ROW_WAVES: gl.constexpr, PIECE: gl.constexpr, AHEAD: gl.constexpr,
 ):  # fmt: skip
     """A program takes ROWS heads and one of SPLITS parts of the tokens of a sequence, BLOCK_N at a
     time.
 
-    ROW_WAVES waves score heads of their own; several of the same heads share the tokens of a tile.
+    ROW_WAVES waves score different heads; several of the same heads share the tokens of a tile.
     Matrix instructions have SIDE rows. Queries and results stay in registers; LDS is read for PIECE
-    elements of a token at a time. On gfx950 AHEAD tiles are on their way to LDS, where waves read
-    them as values, too, by instructions that turn them. Others have no such: there each wave loads
-    a tile's columns of its own, writes them to LDS as keys, and multiplies them as values from the
-    registers they came in, for all heads.
+    elements of a token at a time. With ASYNC, AHEAD tiles are on their way to LDS, where waves read
+    them as values, too, by instructions that transpose them. Else each wave loads columns of its
+    own of a tile, writes them to LDS as keys, and multiplies them as values from the registers they
+    were loaded to, for all heads. MFMA is the version of the matrix instructions.
     """
     WAVES: gl.constexpr = gl.num_warps()
-    ASYNC: gl.constexpr = TARGET == "gfx950"
-    program = gl.program_id(0)
+    pid = gl.program_id(0)
     count = gl.num_programs(0)
     if XCDS > 1:
-        # neighbours, which read the same tokens, to one die and its L2
-        die = program % XCDS
-        program = die * (count // XCDS) + gl.minimum(die, count % XCDS) + program // XCDS
+        # neighbours, which read the same tokens, to one XCD and its L2
+        xcd = pid % XCDS
+        pid = xcd * (count // XCDS) + gl.minimum(xcd, count % XCDS) + pid // XCDS
     row_tiles = (heads + ROWS - 1) // ROWS
-    tile = program % row_tiles
-    split = program // row_tiles % SPLITS
-    sequence = program // (row_tiles * SPLITS)
-    length = gl.load(length_ptr + sequence).to(gl.int32)
-    share = ((length + BLOCK_N - 1) // BLOCK_N + SPLITS - 1) // SPLITS * BLOCK_N
-    start = split * share
-    end = gl.minimum(start + share, length)
-    kind: gl.constexpr = q_ptr.dtype.element_ty
-    mma: gl.constexpr = products(TARGET, SIDE, ROW_WAVES, WAVES)
+    tile = pid % row_tiles
+    split = pid // row_tiles % SPLITS
+    sequence = pid // (row_tiles * SPLITS)
+    length = gl.load(lengths_ptr + sequence).to(gl.int32)
+    tokens_per_part = ((length + BLOCK_N - 1) // BLOCK_N + SPLITS - 1) // SPLITS * BLOCK_N
+    start = split * tokens_per_part
+    end = gl.minimum(start + tokens_per_part, length)
+    dtype: gl.constexpr = q_ptr.dtype.element_ty
+    mma: gl.constexpr = mfma_layout(MFMA, SIDE, ROW_WAVES, WAVES)
     by_row: gl.constexpr = gl.SliceLayout(1, mma)
-    sums: gl.constexpr = mma if ASYNC else products(TARGET, SIDE, 1, WAVES)
+    sums: gl.constexpr = mma if ASYNC else mfma_layout(MFMA, SIDE, 1, WAVES)
     # columns of a result that are multiplied one after the other
     WIDTH: gl.constexpr = PIECE if ASYNC else LATENT
-    table = table_ptr + sequence.to(gl.int64) * table_stride
+    table = block_table_ptr + sequence.to(gl.int64) * table_stride
 
     if ASYNC:
         STAGES: gl.constexpr = AHEAD + 1
         latents = gl.allocate_shared_memory(
-            kind, [STAGES, BLOCK_N, LATENT], padded(BLOCK_N, LATENT)
+            dtype, [STAGES, BLOCK_N, LATENT], padded(BLOCK_N, LATENT)
         )
-        ropes = gl.allocate_shared_memory(kind, [STAGES, BLOCK_N, ROPE], padded(BLOCK_N, ROPE))
+        ropes = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, ROPE], padded(BLOCK_N, ROPE))
         for stage in gl.static_range(AHEAD):
-            at = start + stage * BLOCK_N
-            entry = block_of(table, at, end, BLOCK_SIZE)
-            base = block_start(cache_ptr, entry, at, block_stride, token_stride, BLOCK_SIZE)
+            start_n = start + stage * BLOCK_N
+            block = load_block(table, start_n, end, BLOCK_SIZE)
+            tile_ptr = token_ptr(cache_ptr, block, start_n, block_stride, token_stride, BLOCK_SIZE)
             to_lds(
-                base, at, end, token_stride, latents.index(stage), ropes.index(stage),
+                tile_ptr, start_n, end, token_stride, latents.index(stage), ropes.index(stage),
                 WAVES, BLOCK_N,
             )  # fmt: skip
-        entry = block_of(table, start + AHEAD * BLOCK_N, end, BLOCK_SIZE)
+        block = load_block(table, start + AHEAD * BLOCK_N, end, BLOCK_SIZE)
     else:
-        entry = block_of(table, start, end, BLOCK_SIZE)
-        base = block_start(cache_ptr, entry, start, block_stride, token_stride, BLOCK_SIZE)
-        ahead = to_registers(base, start, end, token_stride, LATENT, ROPE, WAVES, BLOCK_N)
-        entry = block_of(table, start + BLOCK_N, end, BLOCK_SIZE)
+        block = load_block(table, start, end, BLOCK_SIZE)
+        tile_ptr = token_ptr(cache_ptr, block, start, block_stride, token_stride, BLOCK_SIZE)
+        next_tile = to_registers(tile_ptr, start, end, token_stride, LATENT, ROPE, WAVES, BLOCK_N)
+        block = load_block(table, start + BLOCK_N, end, BLOCK_SIZE)
 
     queries: gl.constexpr = gl.DotOperandLayout(0, mma, 8)
-    row = tile * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, queries))
-    kept = (row < heads)[:, None]
-    from_q = q_ptr + sequence.to(gl.int64) * q_sequence
-    at_row = row[:, None] * q_head
-    place = gl.arange(0, ROPE, layout=gl.SliceLayout(0, queries))
-    q = (cdna3.buffer_load(from_q, at_row + (LATENT + place)[None, :], mask=kept),)
-    place = gl.arange(0, PIECE, layout=gl.SliceLayout(0, queries))
+    heads_q = tile * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, queries))
+    mask = (heads_q < heads)[:, None]
+    q_base = q_ptr + sequence.to(gl.int64) * q_row
+    q_offs = heads_q[:, None] * q_head
+    offs_d = gl.arange(0, ROPE, layout=gl.SliceLayout(0, queries))
+    q = (cdna3.buffer_load(q_base, q_offs + (LATENT + offs_d)[None, :], mask=mask),)
+    offs_d = gl.arange(0, PIECE, layout=gl.SliceLayout(0, queries))
     for first in gl.static_range(0, LATENT, PIECE):
-        q += (cdna3.buffer_load(from_q, at_row + (first + place)[None, :], mask=kept),)
+        q += (cdna3.buffer_load(q_base, q_offs + (first + offs_d)[None, :], mask=mask),)
 
-    norm = gl.full([ROWS], 1.0, gl.float32, by_row)
+    out_scale = gl.full([ROWS], 1.0, gl.float32, by_row)
     if SCALED:
-        own = gl.load(scale_ptr)
-        factor *= own
-        norm *= own
-    most = gl.full([ROWS], float("-inf"), gl.float32, by_row)
-    total = gl.full([ROWS], 0.0, gl.float32, by_row)
-    found = ()
+        cache_scale = gl.load(cache_scale_ptr)
+        scale *= cache_scale
+        out_scale *= cache_scale
+    m_i = gl.full([ROWS], float("-inf"), gl.float32, by_row)
+    l_i = gl.full([ROWS], 0.0, gl.float32, by_row)
+    acc = ()
     for _ in gl.static_range(0, LATENT, WIDTH):
-        found += (gl.full([ROWS, WIDTH], 0.0, gl.float32, sums),)
-    token = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, mma))
+        acc += (gl.full([ROWS, WIDTH], 0.0, gl.float32, sums),)
+    offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, mma))
     if ASYNC:
         stage = 0
-        for at in range(start, end, BLOCK_N):
-            coming = at + AHEAD * BLOCK_N
-            base = block_start(cache_ptr, entry, coming, block_stride, token_stride, BLOCK_SIZE)
-            entry = block_of(table, coming + BLOCK_N, end, BLOCK_SIZE)
-            into = gl.where(stage == 0, AHEAD, stage - 1)
+        for start_n in range(start, end, BLOCK_N):
+            next_n = start_n + AHEAD * BLOCK_N
+            tile_ptr = token_ptr(cache_ptr, block, next_n, block_stride, token_stride, BLOCK_SIZE)
+            block = load_block(table, next_n + BLOCK_N, end, BLOCK_SIZE)
+            next_stage = gl.where(stage == 0, AHEAD, stage - 1)
             cdna4.async_copy.wait_group(AHEAD - 1)
             to_lds(
-                base, coming, end, token_stride, latents.index(into), ropes.index(into),
-                WAVES, BLOCK_N,
+                tile_ptr, next_n, end, token_stride, latents.index(next_stage),
+                ropes.index(next_stage), WAVES, BLOCK_N,
             )  # fmt: skip
             latent = latents.index(stage)
-            score = scored(
-                q, latent, ropes.index(stage), at + token < end, factor, PIECE, True, mma
+            qk = scores(
+                q, latent, ropes.index(stage), start_n + offs_n < end, scale, PIECE, True, mma
             )
-            weight, most, total, found = weighed(score, most, total, found, kind, sums)
-            results = ()
+            p, m_i, l_i, acc = softmax_step(qk, m_i, l_i, acc, dtype, sums)
+            new_acc = ()
             for number in gl.static_range(LATENT // PIECE):
                 part = latent.slice(number * PIECE, PIECE, dim=1)
-                value = operand(part, gl.DotOperandLayout(1, sums, 4), True)
-                results += (cdna3.mfma(weight, value, found[number]),)
-            found = results
+                value = load_operand(part, gl.DotOperandLayout(1, sums, 4), True)
+                new_acc += (cdna3.mfma(p, value, acc[number]),)
+            acc = new_acc
             stage = gl.where(stage == AHEAD, 0, stage + 1)
         cdna4.async_copy.wait_group(0)
     else:
-        latent = gl.allocate_shared_memory(kind, [BLOCK_N, LATENT], swizzled(LATENT))
-        rope = gl.allocate_shared_memory(kind, [BLOCK_N, ROPE], swizzled(ROPE))
-        latent.store(ahead[0])
-        rope.store(ahead[1])
-        for at in range(start, end, BLOCK_N):
-            value = side_by_side(ahead[0], WAVES, sums)
-            coming = at + BLOCK_N
-            base = block_start(cache_ptr, entry, coming, block_stride, token_stride, BLOCK_SIZE)
-            entry = block_of(table, coming + BLOCK_N, end, BLOCK_SIZE)
-            ahead = to_registers(base, coming, end, token_stride, LATENT, ROPE, WAVES, BLOCK_N)
-            score = scored(q, latent, rope, at + token < end, factor, PIECE, False, mma)
-            weight, most, total, found = weighed(score, most, total, found, kind, sums)
-            latent.store(ahead[0])
-            rope.store(ahead[1])
-            found = (cdna3.mfma(weight, value, found[0]),)
+        latent = gl.allocate_shared_memory(dtype, [BLOCK_N, LATENT], swizzled(LATENT))
+        rope = gl.allocate_shared_memory(dtype, [BLOCK_N, ROPE], swizzled(ROPE))
+        latent.store(next_tile[0])
+        rope.store(next_tile[1])
+        for start_n in range(start, end, BLOCK_N):
+            value = side_by_side(next_tile[0], WAVES, sums)
+            next_n = start_n + BLOCK_N
+            tile_ptr = token_ptr(cache_ptr, block, next_n, block_stride, token_stride, BLOCK_SIZE)
+            block = load_block(table, next_n + BLOCK_N, end, BLOCK_SIZE)
+            next_tile = to_registers(
+                tile_ptr, next_n, end, token_stride, LATENT, ROPE, WAVES, BLOCK_N
+            )
+            qk = scores(q, latent, rope, start_n + offs_n < end, scale, PIECE, False, mma)
+            p, m_i, l_i, acc = softmax_step(qk, m_i, l_i, acc, dtype, sums)
+            latent.store(next_tile[0])
+            rope.store(next_tile[1])
+            acc = (cdna3.mfma(p, value, acc[0]),)
 
-    row = tile * ROWS + gl.arange(0, ROWS, layout=by_row)
+    heads_q = tile * ROWS + gl.arange(0, ROWS, layout=by_row)
     if SPLITS == 1:
-        norm /= gl.where(total > 0, total, 1.0)
+        out_scale /= gl.where(l_i > 0, l_i, 1.0)
     else:
-        to_stat = stat_ptr + (sequence * heads + row) * SPLITS + split
-        gl.store(to_stat, most, mask=row < heads)
-        gl.store(to_stat + sequences * heads * SPLITS, total, mask=row < heads)
-    # lots of columns, or of rows, so that LDS holds them while they are turned
+        stat_ptrs = stat_ptr + (sequence * heads + heads_q) * SPLITS + split
+        gl.store(stat_ptrs, m_i, mask=heads_q < heads)
+        gl.store(stat_ptrs + sequences * heads * SPLITS, l_i, mask=heads_q < heads)
+    # blocks of columns, or of rows, that fit in LDS while layouts are converted
     DOWN: gl.constexpr = ROWS if ASYNC else 16
     lanes: gl.constexpr = min(64, WIDTH // 4)
     lines: gl.constexpr = gl.BlockedLayout([1, 4], [64 // lanes, lanes], [WAVES, 1], [1, 0])
-    norm = gl.convert_layout(norm, gl.SliceLayout(1, sums))[:, None]
-    lots = found
+    out_scale = gl.convert_layout(out_scale, gl.SliceLayout(1, sums))[:, None]
+    blocks = acc
     if not ASYNC:
-        lots = lots_of_rows(found[0] * norm, WAVES)
-    for number in gl.static_range(len(lots)):
-        result = lots[number]
-        first_row = tile * ROWS
+        blocks = blocks_of_rows(acc[0] * out_scale, WAVES)
+    for number in gl.static_range(len(blocks)):
+        result = blocks[number]
+        first_head = tile * ROWS
         if ASYNC:
-            result *= norm
+            result *= out_scale
         else:
-            first_row += number * 16
-        row = first_row + gl.arange(0, DOWN, layout=gl.SliceLayout(1, lines))
-        to_row = (sequence * heads + row).to(gl.int64)
-        stored(
-            result, to_row, number * WIDTH if ASYNC else 0, out_ptr, part_ptr, row < heads, split,
-            SPLITS, LATENT, lines,
+            first_head += number * 16
+        heads_q = first_head + gl.arange(0, DOWN, layout=gl.SliceLayout(1, lines))
+        out_rows = (sequence * heads + heads_q).to(gl.int64)
+        store_result(
+            result, out_rows, number * WIDTH if ASYNC else 0, out_ptr, part_ptr, heads_q < heads,
+            split, SPLITS, LATENT, lines,
         )  # fmt: skip
 
 
-__all__ = ["mla_cdna_kernel"]
+_TILE = 32
+"""Tokens of the smallest tile."""
+
+
+def runs(device: Device, q: torch.Tensor, cache: torch.Tensor, rope: int) -> bool:
+    """Whether `mla_cdna_kernel` takes a cache: of the dtype of `q`, of whole tiles, and aligned as
+    loads of 16 bytes are. Fewer heads than a workgroup takes are for the other kernel."""
+    rows = latent_rows(device)
+    return (
+        bool(rows)
+        and 2 * q.shape[1] > min(rows)
+        and cache.dtype == q.dtype
+        and cache.shape[1] % _TILE == 0
+        and rope % 32 == 0
+        and not any(at % 16 for at in (cache.data_ptr(), *cache.stride()[:2]))
+    )
+
+
+def _axes(problem: Problem, device: Device) -> Axes:
+    return {
+        "ROWS": (problem["rows"],),
+        "BLOCK_N": (_TILE, 2 * _TILE),
+        "SIDE": (16,),
+        "ROW_WAVES": (1, 2, 4),
+        "PIECE": (128,),
+        "AHEAD": (2, 1) if device.capabilities.direct_to_lds else (1,),
+        "num_warps": (4, 2),
+        "num_stages": (1,),
+    }
+
+
+def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    rows, tokens, side = settings["ROWS"], settings["BLOCK_N"], settings["SIDE"]
+    waves, row_waves = settings["num_warps"], settings["ROW_WAVES"]
+    if problem["block_size"] % tokens or rows < side * row_waves:
+        return False
+    if tokens < side * (waves // row_waves):
+        return False
+    return _demand(problem, settings, device).fits(device, waves)
+
+
+def _grid(problem: Problem, settings: Settings) -> tuple[int]:
+    tiles = triton.cdiv(problem["heads"], settings["ROWS"])
+    return (tiles * problem["splits"] * problem["sequences"],)
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> LatentLoop:
+    tiles = triton.cdiv(problem["tokens"], settings["BLOCK_N"])
+    return LatentLoop(
+        programs=_grid(problem, settings)[0],
+        steps=triton.cdiv(tiles, problem["splits"]),
+        rows=settings["ROWS"],
+        tokens=settings["BLOCK_N"],
+        latent=problem["latent"],
+        width=problem["latent"] + problem["rope"],
+        row_waves=settings["ROW_WAVES"],
+        prefetched=settings["AHEAD"],
+        dtype=rate(problem["dtype"]),
+    )
+
+
+SPEC = KernelSpec(
+    function=mla_cdna_kernel,
+    grid=_grid,
+    axes=_axes,
+    fits=_fits,
+    demand=_demand,
+    workspaces=lambda problem, settings: workspaces(
+        problem["sequences"] * problem["heads"], problem["splits"], problem["latent"]
+    ),
+    rounded=("sequences", "tokens"),
+)

@@ -4,45 +4,50 @@ the value too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import triton
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.decode import mla_cdna_space
-from wavecast.kernels.decode.arguments import Options, cache_dtype, tables
-from wavecast.kernels.decode.combine import REDUCE, reduce_parts, splits
-from wavecast.kernels.decode.mla_cdna import mla_cdna_kernel
+from wavecast.kernels import gpu
+from wavecast.kernels.decode import arguments, mla_cdna
+from wavecast.kernels.decode.combine import REDUCE, reduce_parts
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
-from wavecast.kernels.decode.parts import FP8_NAN, HALVES, LOG2E
+from wavecast.kernels.decode.parts import FP8_NAN, LOG2E
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
-from wavecast.kernels.decode.walking import Walk, compiler_options
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    Work,
+    checks,
+    choice,
+)
 from wavecast.kernels.strides import adjacent
-from wavecast.kernels.tiles import xcds
-from wavecast.model.bounds import Work
+from wavecast.model import coefficients
+from wavecast.model.ranking.cache import FAMILY, CacheLoop, latent_plan, splits
 
-_SHORTEST = 64
-"""Tokens that are worth a part of their own."""
+TENSORS = Signature(
+    "q: [sequences, heads, width] half",
+    f"cache: [blocks, block_size, width] {arguments.CACHE}",
+    "lengths: [sequences] index",
+    "block_table: [sequences, _] index",
+    "cache_scale?: [_...] float32",
+    returns=("out: [sequences, heads, width - rope] =q",),
+)
 
 
+@TENSORS.checked
 def mla_decode(
-    q: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float,
-    cache_scale: torch.Tensor | None = None,
-    rope: int = 64,
-    max_length: int = 0,
-) -> torch.Tensor:
+    q: Tensor, cache: Tensor, block_table: Tensor, lengths: Tensor, scale: float,
+    cache_scale: Tensor | None = None, rope: int = 64, max_length: int = 0,
+) -> Tensor:  # fmt: skip
     """Attention of one new token per sequence over a paged cache of compressed keys and values.
 
     `q` is [sequences, heads, latent + rope] of float16 or bfloat16, with the up-projection of keys
@@ -57,16 +62,23 @@ def mla_decode(
     ArgumentError.
     """
     name = "mla_decode"
-    _check(name, q, cache, block_table, lengths, cache_scale, rope, max_length)
-    sequences, heads, whole = q.shape
-    latent, block_size = whole - rope, cache.shape[1]
+    arguments.cache_dtype(name, "cache", cache, q)
+    checks.require(cache.shape[1] > 0, name, "the cache is empty")
+    checks.require(rope in (16, 32, 64), name, f"rope is {rope}; it takes 16, 32 and 64")
+    sequences, heads, width = q.shape
+    latent, block_size = width - rope, cache.shape[1]
+    checks.require(
+        latent in (128, 256, 512), name, f"the latent part has {latent} elements, not 128, 256, 512"
+    )
+    checks.require(max_length >= 0, name, "max_length is negative")
+    scales = 1 if cache_scale is None else cache_scale.numel()
+    checks.require(scales == 1, name, "cache_scale has not 1 value")
     out = torch.empty((sequences, heads, latent), dtype=q.dtype, device=q.device)
     if not out.numel():
         return out
     if not block_table.shape[1] or not cache.shape[0]:
         return out.zero_()
-    q = q if q.stride(2) == 1 else q.contiguous()
-    block_table = adjacent(block_table)
+    q, block_table = adjacent(q), adjacent(block_table)
     device = gpu.launching()
     tokens = min(block_table.shape[1] * block_size, max_length or 2**31)
     problem: dict[str, Any] = {
@@ -78,234 +90,165 @@ def mla_decode(
         "tokens": tokens,
         "dtype": str(q.dtype).removeprefix("torch."),
     }
-    constants: dict[str, Any] = {
-        "LATENT": latent,
-        "ROPE": rope,
-        "BLOCK_SIZE": block_size,
-        "SCALED": cache_scale is not None,
-        "XCDS": xcds(device),
-    }
-    if mla_cdna_space.runs(device, q, cache, rope):
-        kernel, space = mla_cdna_kernel, mla_cdna_space.SPACE
-        rows, parts = mla_cdna_space.plan(device, sequences, heads, tokens, latent, rope)
+    constants: dict[str, Any]
+    if mla_cdna.runs(device, q, cache, rope):
+        spec = mla_cdna.SPEC
+        rows, parts = latent_plan(device, sequences, heads, tokens, latent, width)
         problem |= {"rows": rows}
-        constants |= {"TARGET": device.target}
+        able = device.capabilities
+        constants = {"MFMA": able.mfma_version, "ASYNC": able.direct_to_lds}
     else:
-        kernel, space = mla_decode_kernel, SPACE
+        spec = SPEC
         rows = _rows(heads)
         tiles = triton.cdiv(heads, rows)
         parts = splits(
             device,
             sequences * tiles,
             tokens,
-            beside=1,
-            token_bytes=whole * cache.element_size() / tiles,
-            token_flops=2.0 * rows * (whole + latent),
+            resident=1,
+            token_bytes=width * cache.element_size() / tiles,
+            token_flops=2.0 * rows * (width + latent),
             result_bytes=4.0 * rows * latent,
-            least=_SHORTEST,
         )
-        wide = checks.wide(cache)
-        problem |= {"cache": str(cache.dtype).removeprefix("torch."), "wide": wide}
-        halved = cache.dtype == torch.float8_e4m3fn and device.target == "gfx942"
-        constants |= {"HALVED": halved, "WIDE": wide}
-    some = parts if parts > 1 else 0
-    part = torch.empty((sequences * heads, some, latent), dtype=torch.float32, device=q.device)
-    stat = torch.empty((2, sequences * heads, some), dtype=torch.float32, device=q.device)
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        tiles = triton.cdiv(heads, settings["ROWS"]) * (latent // settings.get("VALUE", latent))
-        return (tiles * parts * sequences,)
-
-    launch(
-        kernel,
-        grid,
-        (
-            *(q, cache, block_table, lengths.contiguous(), cache_scale, out, part, stat),
-            *(scale * LOG2E, sequences, heads, q.stride(0), q.stride(1), block_table.stride(0)),
-            *cache.stride()[:2],
-        ),
-        space,
+        problem |= {"cache": str(cache.dtype).removeprefix("torch."), "wide": checks.wide(cache)}
+        fnuz = "float8_e4m3fnuz" in device.capabilities.matrix_fp8
+        halved = fnuz and cache.dtype == torch.float8_e4m3fn
+        constants = {"HALVED": halved, "WIDE": problem["wide"]}
+    launched = choice.run(
+        spec,
         {**problem, "splits": parts},
+        q=q,
+        cache=cache,
+        block_table=block_table,
+        lengths=lengths.contiguous(),
+        cache_scale=cache_scale,
+        out=out,
+        scale=scale * LOG2E,
+        q_row=q.stride(0),
+        q_head=q.stride(1),
+        table_stride=block_table.stride(0),
+        block_stride=cache.stride(0),
+        token_stride=cache.stride(1),
+        LATENT=latent,
+        ROPE=rope,
         SPLITS=parts,
+        BLOCK_SIZE=block_size,
+        SCALED=cache_scale is not None,
         **constants,
     )
     if parts > 1:
-        reduce_parts(part, stat, out.view(-1, latent))
+        reduce_parts(**launched.workspaces, out=out.view(-1, latent))
     return out
 
 
 def mla_decode_reference(
-    q: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float,
-    cache_scale: torch.Tensor | None = None,
-    rope: int = 64,
-    max_length: int = 0,
-) -> torch.Tensor:
+    q, cache, block_table, lengths, scale, cache_scale=None, rope=64, max_length=0
+):
     """As attention with one head of keys, whose values are the keys; their end is dropped."""
     keys = cache.unsqueeze(2)
-    found = attended(
-        q,
-        torch.arange(q.shape[0], device=q.device),
-        lengths.long() - 1,
-        keys,
-        keys,
-        block_table,
-        scale,
-        Options(cache_scale, cache_scale),
-    )
-    return found[..., : q.shape[2] - rope].contiguous()
-
-
-def _check(
-    name: str,
-    q: torch.Tensor,
-    cache: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    cache_scale: torch.Tensor | None,
-    rope: int,
-    max_length: int,
-) -> None:
-    checks.require(q.dim() == 3, name, f"q has {q.dim()} dimensions, not 3")
-    checks.dtype_in(name, "q", q, HALVES)
-    checks.shape_is(name, "cache", cache, (-1, -1, q.shape[2]))
-    cache_dtype(name, "cache", cache, q)
-    checks.require(cache.shape[1] > 0, name, "the cache is empty")
-    checks.require(rope in (16, 32, 64), name, f"rope is {rope}; it takes 16, 32 and 64")
-    latent = q.shape[2] - rope
-    checks.require(
-        latent in (128, 256, 512), name, f"the latent part has {latent} elements, not 128, 256, 512"
-    )
-    tables(name, block_table, lengths)
-    checks.shape_is(name, "lengths", lengths, q.shape[:1])
-    checks.require(max_length >= 0, name, "max_length is negative")
-    if cache_scale is not None:
-        checks.dtype_in(name, "cache_scale", cache_scale, (torch.float32,))
-        checks.require(cache_scale.numel() == 1, name, "cache_scale has not 1 value")
-    checks.same_device(
-        name,
-        q=q,
-        cache=cache,
-        block_table=block_table,
-        lengths=lengths,
-        cache_scale=cache_scale,
-    )
+    sequence, position = torch.arange(q.shape[0], device=q.device), lengths.long() - 1
+    options = arguments.Options(cache_scale, cache_scale)
+    out = attended(q, sequence, position, keys, keys, block_table, scale, options)
+    return out[..., : q.shape[2] - rope].contiguous()
 
 
 def _rows(heads: int) -> int:
-    """Heads that a workgroup takes."""
+    """Heads of a workgroup."""
     return max(16, min(64, triton.next_power_of_2(heads)))
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     latent, rows = problem["latent"], _rows(problem["heads"])
-    shared: dict[str, Sequence[Any]] = {"BLOCK_N": (16, 32), "num_stages": (1,)}
-    if device.target.startswith("gfx9"):
-        # values whose wave takes columns are read across tokens, which gfx950 has instructions for
-        turned = device.target == "gfx950"
-        # what is widened before it is turned round is not turned in registers, unless by pairs
-        paired = not turned and problem["cache"] != problem["dtype"]
-        pieces = {latent, *((128,) if turned else ()), *((min(latent, 256),) if paired else ())}
+    shared = {"BLOCK_N": (16, 32), "num_stages": (1,), **arguments.compiler_options(device)}
+    if not arguments.cdna(device):
         return {
-            "ROWS": (rows,),
-            "VALUE": (latent,),
-            "PIECE": tuple(sorted(pieces)),
-            "HELD": (True,),
-            "TURNED": (False, True) if turned else (False,),
-            "PAIRED": (True, False) if paired else (False,),
-            "num_warps": (1, 2, 4, 8) if turned else (1, 2, 4),
+            "ROWS": tuple(sorted({min(rows, 32), rows, min(rows, 16)})),
+            "VALUE": tuple({latent, min(latent, 256), 128}),
+            "PIECE": (64, 128),
+            "HELD": (False,),
+            "TURNED": (False,),
+            "PAIRED": (False,),
+            "num_warps": (2, 4, 8),
             **shared,
-            **compiler_options(device),
         }
+    # values whose columns are distributed over waves are read from LDS transposed
+    turned = device.capabilities.lds_transposed_reads
+    # operands that are widened are not transposed in registers, unless by pairs
+    paired = not turned and problem["cache"] != problem["dtype"]
+    pieces = {latent, *((128,) if turned else ()), *((min(latent, 256),) if paired else ())}
     return {
-        "ROWS": tuple(sorted({min(rows, 32), rows, min(rows, 16)})),
-        "VALUE": tuple({latent, min(latent, 256), 128}),
-        "PIECE": (64, 128),
-        "HELD": (False,),
-        "TURNED": (False,),
-        "PAIRED": (False,),
-        "num_warps": (2, 4, 8),
+        "ROWS": (rows,),
+        "VALUE": (latent,),
+        "PIECE": tuple(sorted(pieces)),
+        "HELD": (True,),
+        "TURNED": (False, True) if turned else (False,),
+        "PAIRED": (True, False) if paired else (False,),
+        "num_warps": (1, 2, 4, 8) if turned else (1, 2, 4),
         **shared,
-        **compiler_options(device),
     }
 
 
-def _walk(problem: Problem, settings: Settings) -> Walk:
-    latent, rope = problem["latent"], problem["rope"]
-    rows, columns, value = settings["ROWS"], settings["BLOCK_N"], settings["VALUE"]
-    tiles = triton.cdiv(problem["heads"], rows) * (latent // value)
-    size = getattr(torch, problem["cache"]).itemsize
-    return Walk(
-        programs=problem["sequences"] * tiles * problem["splits"],
-        warps=settings["num_warps"],
-        steps=triton.cdiv(triton.cdiv(problem["tokens"], columns), problem["splits"]),
-        rows=rows,
-        columns=columns,
-        depth=latent + rope,
-        width=value,
-        size=size,
-        bytes=1.0 * problem["sequences"] * problem["tokens"] * (latent + rope) * size,
-        held=settings["HELD"],
-        shared=settings["HELD"],
-        ahead=int(settings["HELD"]),
-        turned=settings["TURNED"],
+def _grid(problem: Problem, settings: Settings) -> tuple[int]:
+    tiles = triton.cdiv(problem["heads"], settings["ROWS"])
+    columns = problem["latent"] // settings["VALUE"]
+    return (tiles * columns * problem["splits"] * problem["sequences"],)
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
+    width, tokens = problem["latent"] + problem["rope"], problem["tokens"]
+    itemsize = getattr(torch, problem["cache"]).itemsize
+    return CacheLoop(
+        programs=_grid(problem, settings)[0],
+        steps=triton.cdiv(triton.cdiv(tokens, settings["BLOCK_N"]), problem["splits"]),
+        rows=settings["ROWS"],
+        columns=settings["BLOCK_N"],
+        depth=width,
+        width=settings["VALUE"],
+        itemsize=itemsize,
+        read=1.0 * problem["sequences"] * tokens * width * itemsize,
+        dtype=arguments.rate(problem["dtype"]),
+        queries_in_registers=settings["HELD"],
+        values_in_keys=settings["HELD"],
+        prefetched=int(settings["HELD"]),
+        columns_by_wave=settings["TURNED"],
     )
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    walk = _walk(problem, settings)
-    rows, waves = settings["ROWS"], settings["num_warps"]
-    if walk.held:
-        latent, paired = problem["latent"], settings["PAIRED"]
-        piece = 128 if walk.turned else min(latent, 256) if paired else latent
-        if settings["PIECE"] != piece or (walk.turned and latent == piece):
-            return False
-        if not walk.fits(device):
-            return False
-        if paired and (settings["BLOCK_N"] < 32 or problem["block_size"] % settings["BLOCK_N"]):
-            return False
-        # a wave per 16 rows, or per 16 rows and 16 tokens where all take columns of the values;
-        # fewer would leave a SIMD with one, whose every wait shows
-        if walk.turned:
-            return waves == rows // 16 * (settings["BLOCK_N"] // 16)
-        return 16 * waves <= rows
-    # a chunk of queries and of keys, and the result; from what compiles without spills
-    threads = device.wave_lanes * waves
-    most = 72 if device.target == "gfx1100" else 136
-    pieces = settings["PIECE"] * (1 if device.target == "gfx1201" else 2) / 4
-    return rows * settings["VALUE"] / threads + pieces <= most + 32 and rows * 2 >= 16 * waves
+    rows, waves, columns = settings["ROWS"], settings["num_warps"], settings["BLOCK_N"]
+    if not settings["HELD"]:  # a chunk of queries and of keys, and the result
+        k = coefficients.values(FAMILY, device)
+        result = rows * settings["VALUE"] / (device.wave_lanes * waves)
+        chunk = settings["PIECE"] * k["chunk_registers"]
+        return result + chunk <= k["result_registers"] and rows * 2 >= 16 * waves
+    latent, paired, turned = problem["latent"], settings["PAIRED"], settings["TURNED"]
+    piece = 128 if turned else min(latent, 256) if paired else latent
+    if settings["PIECE"] != piece or (turned and latent == piece):
+        return False
+    if not _demand(problem, settings, device).fits(device, waves):
+        return False
+    if paired and (columns < 32 or problem["block_size"] % columns):
+        return False
+    # a wave per 16 rows, or per 16 rows and 16 tokens where all take columns of the values; with
+    # fewer, a SIMD has one wave, whose every wait shows
+    return waves == rows // 16 * (columns // 16) if turned else 16 * waves <= rows
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    kind = "fp16" if problem["dtype"] == "float16" else "bf16"
-    return _walk(problem, settings).seconds(device, kind)
-
-
-SPACE = Space(
-    kernel="mla_decode_kernel",
+SPEC = KernelSpec(
+    function=mla_decode_kernel,
+    grid=_grid,
     axes=_axes,
     fits=_fits,
-    seconds=_seconds,
-    classes=("sequences", "tokens"),
+    demand=_demand,
+    workspaces=mla_cdna.SPEC.workspaces,
+    rounded=("sequences", "tokens"),
 )
 
 
 def _inputs(
-    make: Make,
-    sequences: int,
-    heads: int,
-    length: int,
-    dtype: str,
-    latent: int = 512,
-    rope: int = 64,
-    block_size: int = 64,
-    cache: str = "",
-    scaled: bool = False,
-    ragged: bool = False,
-) -> dict[str, Any]:
+    make, sequences, heads, length, dtype, latent=512, rope=64, block_size=64, cache="",
+    scaled=False, ragged=False,
+):  # fmt: skip
     lengths = made_lengths(make, sequences, length, ragged)
     table, blocks = made_table(make, lengths, block_size)
     shape = (blocks, block_size, latent + rope)
@@ -322,23 +265,13 @@ def _inputs(
     }
 
 
-def _work(
-    sequences: int,
-    heads: int,
-    length: int,
-    dtype: str,
-    latent: int = 512,
-    rope: int = 64,
-    cache: str = "",
-    **_: Any,
-) -> Work:
+def _work(sequences, heads, length, dtype, latent=512, rope=64, cache="", **_):
     size, wide = getattr(torch, cache or dtype).itemsize, getattr(torch, dtype).itemsize
-    kind = "fp16" if dtype == "float16" else "bf16"
     flops = 2.0 * sequences * length * heads * (2 * latent + rope)
     read = 1.0 * sequences * length * (latent + rope) * size
     read += sequences * heads * (latent + rope) * wide
     written = 1.0 * sequences * heads * latent * wide
-    return Work({kind: flops}, read, written, "formula", "formula")
+    return Work({arguments.rate(dtype): flops}, read, written, "formula", "formula")
 
 
 _SMALL = {"sequences": 2, "heads": 16, "length": 100, "ragged": True, "latent": 128, "rope": 32}
@@ -363,19 +296,17 @@ _SHAPES = (
     {**_DEEPSEEK, "sequences": 32, "length": 4096, "cache": "float8_e4m3fn", "scaled": True},
 )
 
-OPERATORS = (
-    Operator(
-        name="mla_decode",
-        notes=FP8_NAN,
-        summary="attention of one new token per sequence over compressed keys and values",
-        call=mla_decode,
-        reference=mla_decode_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        spaces=(SPACE, mla_cdna_space.SPACE, REDUCE),
-        exact=("cache_scale",),
-    ),
+OPERATOR = Operator(
+    summary="attention of one new token per sequence over compressed keys and values",
+    notes=FP8_NAN,
+    call=mla_decode,
+    reference=mla_decode_reference,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work,
+    cases=_CASES,
+    thorough=_THOROUGH,
+    shapes=_SHAPES,
+    kernels=(SPEC, mla_cdna.SPEC, REDUCE),
+    exact=("cache_scale",),
 )

@@ -9,88 +9,90 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from wavecast.kernels.decode.parts import cache_entries, cache_rows, widened
+from wavecast.kernels.decode.parts import cache_blocks, cache_ptrs, widen
 from wavecast.kernels.quantise.formats import half_of
 
 
 @triton.jit
-def latent_tile(rows, place, kept, TURNED: tl.constexpr):
-    """Elements `place` of the tokens `rows` point to, zeros where not `kept`: a token per row, or
-    per column where TURNED."""
+def load_part(ptrs, offs_d, mask, TURNED: tl.constexpr):
+    """Elements `offs_d` of the tokens at `ptrs`, zeros where not `mask`: a token per row, or per
+    column where TURNED."""
     if TURNED:
-        return tl.load(rows[None, :] + place[:, None], mask=kept[None, :], other=0.0)
+        return tl.load(ptrs[None, :] + offs_d[:, None], mask=mask[None, :], other=0.0)
     else:
-        return tl.load(rows[:, None] + place[None, :], mask=kept[:, None], other=0.0)
+        return tl.load(ptrs[:, None] + offs_d[None, :], mask=mask[:, None], other=0.0)
 
 
 @triton.jit
-def latent_tiles(
-    rows, kept,
+def load_keys(
+    ptrs, mask,
     LATENT: tl.constexpr, ROPE: tl.constexpr, PIECE: tl.constexpr, TURNED: tl.constexpr,
 ):  # fmt: skip
     """The keys of a tile of tokens: the part with positions, then the others in pieces."""
-    tiles = (latent_tile(rows, LATENT + tl.arange(0, ROPE), kept, TURNED),)
+    tiles = (load_part(ptrs, LATENT + tl.arange(0, ROPE), mask, TURNED),)
     for first in tl.static_range(0, LATENT, PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-        tiles += (latent_tile(rows, first + tl.arange(0, PIECE), kept, TURNED),)
+        tiles += (load_part(ptrs, first + tl.arange(0, PIECE), mask, TURNED),)
     return tiles
 
 
 @triton.jit
-def paired_rows(
-    cache, entry, at, block_stride, token_stride, BLOCK_N: tl.constexpr, BLOCK_SIZE: tl.constexpr
-):
-    """Pointers to the even ones of the BLOCK_N tokens from `at` on, which are all in one block."""
-    first = cache + entry.to(tl.int64) * block_stride + at % BLOCK_SIZE * token_stride
+def paired_ptrs(
+    cache, block, start_n, block_stride, token_stride,
+    BLOCK_N: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+):  # fmt: skip
+    """Pointers to the even ones of the BLOCK_N tokens from `start_n` on, which are all in one
+    block."""
+    first = cache + block.to(tl.int64) * block_stride + start_n % BLOCK_SIZE * token_stride
     return first + 2 * tl.arange(0, BLOCK_N // 2) * token_stride
 
 
 @triton.jit
-def paired_tiles(
-    rows, at, end, token_stride,
+def load_pairs(
+    ptrs, start_n, end, token_stride,
     LATENT: tl.constexpr, ROPE: tl.constexpr, PIECE: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """`latent_tiles` of the even tokens of a tile, and those of the odd ones."""
-    token = at + 2 * tl.arange(0, BLOCK_N // 2)
-    even = latent_tiles(rows, token < end, LATENT, ROPE, PIECE, False)
-    odd = latent_tiles(rows + token_stride, token + 1 < end, LATENT, ROPE, PIECE, False)
+    """`load_keys` of the even tokens of a tile, and of the odd ones."""
+    offs_n = start_n + 2 * tl.arange(0, BLOCK_N // 2)
+    even = load_keys(ptrs, offs_n < end, LATENT, ROPE, PIECE, False)
+    odd = load_keys(ptrs + token_stride, offs_n + 1 < end, LATENT, ROPE, PIECE, False)
     return even, odd
 
 
 @triton.jit
 def interleaved(even, odd, PIECE: tl.constexpr, BLOCK_N: tl.constexpr):
     """[BLOCK_N, PIECE] of its even and its odd rows, with every 16th column first, then those
-    after them: lanes hold 16 columns in a row, and write to LDS by columns."""
+    after them: lanes have 16 columns in a row, and write to LDS by columns."""
     even = tl.reshape(even, (BLOCK_N // 2, PIECE // 16, 16))
     odd = tl.reshape(odd, (BLOCK_N // 2, PIECE // 16, 16))
     return tl.reshape(tl.permute(tl.join(even, odd), (0, 3, 2, 1)), (BLOCK_N, PIECE))
 
 
 @triton.jit
-def multiplied(x, kind: tl.constexpr, HALVED: tl.constexpr):
-    """`widened`, or with HALVED half of e4m3fn values, by instructions for e4m3fnuz: of the same
-    codes but for that of -0, which is NaN there."""
-    if HALVED and x.dtype != kind:
+def widen_or_halve(x, dtype: tl.constexpr, HALVED: tl.constexpr):
+    """`widen`, or with HALVED half of e4m3fn values, by instructions for e4m3fnuz, which has the
+    same codes but for that of -0, which is NaN there."""
+    if HALVED and x.dtype != dtype:
         wide = x.to(tl.uint8, bitcast=True).to(tl.float8e4b8, bitcast=True).to(tl.float32)
         wide = tl.where(wide == wide, wide, 0.0)
-        return half_of(wide) if kind == tl.bfloat16 else wide.to(kind)
+        return half_of(wide) if dtype == tl.bfloat16 else wide.to(dtype)
     else:
-        return widened(x, kind)
+        return widen(x, dtype)
 
 
 @triton.jit
-def scored(q, keys, score, TURNED: tl.constexpr, HALVED: tl.constexpr):
-    """`score` and the product of queries and a tile of keys."""
-    keys = multiplied(keys, q.dtype, HALVED)
+def add_scores(q, keys, qk, TURNED: tl.constexpr, HALVED: tl.constexpr):
+    """`qk` and the product of queries and a tile of keys."""
+    keys = widen_or_halve(keys, q.dtype, HALVED)
     if TURNED:
-        return tl.dot(q, keys, score, out_dtype=tl.float32)
+        return tl.dot(q, keys, qk, out_dtype=tl.float32)
     else:
-        return tl.dot(q, tl.trans(keys), score, out_dtype=tl.float32)
+        return tl.dot(q, tl.trans(keys), qk, out_dtype=tl.float32)
 
 
 @triton.jit
 def mla_decode_kernel(
-    q_ptr, cache_ptr, table_ptr, length_ptr, scale_ptr, out_ptr, part_ptr, stat_ptr, factor,
-    sequences, heads, q_sequence, q_head, table_stride, block_stride, token_stride,
+    q_ptr, cache_ptr, block_table_ptr, lengths_ptr, cache_scale_ptr, out_ptr, part_ptr, stat_ptr,
+    scale, sequences, heads, q_row, q_head, table_stride, block_stride, token_stride,
     LATENT: tl.constexpr, ROPE: tl.constexpr, SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     SCALED: tl.constexpr, HALVED: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_N: tl.constexpr, VALUE: tl.constexpr, PIECE: tl.constexpr,
@@ -101,156 +103,153 @@ def mla_decode_kernel(
 
     Where HELD, its queries stay in registers and each tile of tokens is loaded once, a tile ahead;
     else queries and keys are read again for every tile, PIECE elements at a time. Where TURNED, the
-    product with the values is that of the transposed operands: Triton then gives each wave columns
-    of its own and all rows, so that a value is read from LDS once and not by every wave. Where
+    product with the values is that of the transposed operands: Triton then gives each wave its own
+    columns and all rows, so that a value is read from LDS once and not by every wave. Where
     PAIRED, even and odd tokens are loaded, widened and scored apart, so that lanes have two values
-    of a column side by side: matrix instructions take values that follow each other in tokens,
-    which Triton otherwise turns round in registers only for what is multiplied as it is loaded.
+    of a column next to each other: matrix instructions take values of consecutive tokens, which
+    Triton otherwise transposes in registers only for operands that are not widened.
     """
-    program = tl.program_id(0)
+    pid = tl.program_id(0)
     count = tl.num_programs(0)
     if XCDS > 1:
-        # neighbours, which read the same tokens, to one die and its L2
-        die = program % XCDS
-        program = die * (count // XCDS) + tl.minimum(die, count % XCDS) + program // XCDS
+        # neighbours, which read the same tokens, to one XCD and its L2
+        xcd = pid % XCDS
+        pid = xcd * (count // XCDS) + tl.minimum(xcd, count % XCDS) + pid // XCDS
     row_tiles = tl.cdiv(heads, ROWS)
-    tile = program % row_tiles
-    column = program // row_tiles % (LATENT // VALUE) * VALUE
-    split = program // (row_tiles * (LATENT // VALUE)) % SPLITS
-    sequence = program // (row_tiles * (LATENT // VALUE) * SPLITS)
-    length = tl.load(length_ptr + sequence).to(tl.int32)
-    share = tl.cdiv(tl.cdiv(length, BLOCK_N), SPLITS) * BLOCK_N
-    start = split * share
-    end = tl.minimum(start + share, length)
+    tile = pid % row_tiles
+    column = pid // row_tiles % (LATENT // VALUE) * VALUE
+    split = pid // (row_tiles * (LATENT // VALUE)) % SPLITS
+    sequence = pid // (row_tiles * (LATENT // VALUE) * SPLITS)
+    length = tl.load(lengths_ptr + sequence).to(tl.int32)
+    tokens_per_part = tl.cdiv(tl.cdiv(length, BLOCK_N), SPLITS) * BLOCK_N
+    start = split * tokens_per_part
+    end = tl.minimum(start + tokens_per_part, length)
 
     # values come in pieces too where all are loaded for the keys
     WIDTH: tl.constexpr = PIECE if HELD else VALUE  # pyright: ignore[reportAssignmentType]
     FIRST: tl.constexpr = 1 if HELD else 0  # pyright: ignore[reportAssignmentType]
-    kind: tl.constexpr = q_ptr.dtype.element_ty
-    row = tile * ROWS + tl.arange(0, ROWS)
-    inside = row < heads
-    from_q = q_ptr + sequence.to(tl.int64) * q_sequence + row * q_head
-    q = (latent_tile(from_q, LATENT + tl.arange(0, ROPE), inside, False),)
+    dtype: tl.constexpr = q_ptr.dtype.element_ty
+    heads_q = tile * ROWS + tl.arange(0, ROWS)
+    row_mask = heads_q < heads
+    q_ptrs = q_ptr + sequence.to(tl.int64) * q_row + heads_q * q_head
+    q = (load_part(q_ptrs, LATENT + tl.arange(0, ROPE), row_mask, False),)
     if HELD:
-        q = latent_tiles(from_q, inside, LATENT, ROPE, PIECE, False)
-    own = 2.0 if HALVED else 1.0
+        q = load_keys(q_ptrs, row_mask, LATENT, ROPE, PIECE, False)
+    cache_scale = 2.0 if HALVED else 1.0
     if SCALED:
-        own *= tl.load(scale_ptr)
-    factor *= own
-    most = tl.full((ROWS,), float("-inf"), tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    found = ()
+        cache_scale *= tl.load(cache_scale_ptr)
+    scale *= cache_scale
+    m_i = tl.full((ROWS,), float("-inf"), tl.float32)
+    l_i = tl.zeros((ROWS,), tl.float32)
+    acc = ()
     for _ in tl.static_range(0, VALUE, WIDTH):  # pyright: ignore[reportGeneralTypeIssues]
         if TURNED:
-            found += (tl.zeros((WIDTH, ROWS), tl.float32),)
+            acc += (tl.zeros((WIDTH, ROWS), tl.float32),)
         else:
-            found += (tl.zeros((ROWS, WIDTH), tl.float32),)
-    table = table_ptr + sequence.to(tl.int64) * table_stride
-    token = tl.arange(0, BLOCK_N)
-    entries = cache_entries(table, start, end, BLOCK_N, BLOCK_SIZE)
+            acc += (tl.zeros((ROWS, WIDTH), tl.float32),)
+    table = block_table_ptr + sequence.to(tl.int64) * table_stride
+    offs_n = tl.arange(0, BLOCK_N)
+    blocks = cache_blocks(table, start, end, BLOCK_N, BLOCK_SIZE)
     if PAIRED:
-        rows = paired_rows(
-            cache_ptr, entries, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE
+        ptrs = paired_ptrs(
+            cache_ptr, blocks, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE
         )
-        ahead = paired_tiles(rows, start, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
-        entries = cache_entries(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+        next_tiles = load_pairs(ptrs, start, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
+        blocks = cache_blocks(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
     elif HELD:
-        # loads run a tile ahead, and the table's a tile more
-        rows = cache_rows(
-            cache_ptr, entries, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
+        # tiles are loaded one ahead, and their blocks two
+        ptrs = cache_ptrs(
+            cache_ptr, blocks, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
         )
-        ahead = latent_tiles(rows, start + token < end, LATENT, ROPE, PIECE, TURNED)
-        entries = cache_entries(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-    for at in range(start, end, BLOCK_N):
-        kept = at + token < end
-        score = tl.zeros((ROWS, BLOCK_N), tl.float32)
+        next_tiles = load_keys(ptrs, start + offs_n < end, LATENT, ROPE, PIECE, TURNED)
+        blocks = cache_blocks(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+    for start_n in range(start, end, BLOCK_N):
+        mask = start_n + offs_n < end
+        qk = tl.zeros((ROWS, BLOCK_N), tl.float32)
         if PAIRED:
-            tiles = ahead
-            coming = at + BLOCK_N
-            rows = paired_rows(
-                cache_ptr, entries, coming, block_stride, token_stride, BLOCK_N, BLOCK_SIZE
+            tiles = next_tiles
+            next_n = start_n + BLOCK_N
+            ptrs = paired_ptrs(
+                cache_ptr, blocks, next_n, block_stride, token_stride, BLOCK_N, BLOCK_SIZE
             )
-            ahead = paired_tiles(rows, coming, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
-            entries = cache_entries(table, coming + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-            evens = ()
-            odds = ()
-            even_score = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
-            odd_score = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
+            next_tiles = load_pairs(ptrs, next_n, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
+            blocks = cache_blocks(table, next_n + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            even_keys = ()
+            odd_keys = ()
+            even_qk = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
+            odd_qk = tl.zeros((ROWS, BLOCK_N // 2), tl.float32)
             for number in tl.static_range(0, 1 + LATENT // PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-                evens += (multiplied(tiles[0][number], kind, HALVED),)
-                odds += (multiplied(tiles[1][number], kind, HALVED),)  # pyright: ignore[reportGeneralTypeIssues]
-                even_score = scored(q[number], evens[number], even_score, False, HALVED)
-                odd_score = scored(q[number], odds[number], odd_score, False, HALVED)
-            score = tl.reshape(tl.join(even_score, odd_score), (ROWS, BLOCK_N))
+                even_keys += (widen_or_halve(tiles[0][number], dtype, HALVED),)
+                odd_keys += (widen_or_halve(tiles[1][number], dtype, HALVED),)  # pyright: ignore[reportGeneralTypeIssues]
+                even_qk = add_scores(q[number], even_keys[number], even_qk, False, HALVED)
+                odd_qk = add_scores(q[number], odd_keys[number], odd_qk, False, HALVED)
+            qk = tl.reshape(tl.join(even_qk, odd_qk), (ROWS, BLOCK_N))
         elif HELD:
-            tiles = ahead
-            coming = at + BLOCK_N
-            rows = cache_rows(
-                cache_ptr, entries, coming, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
+            tiles = next_tiles
+            next_n = start_n + BLOCK_N
+            ptrs = cache_ptrs(
+                cache_ptr, blocks, next_n, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
             )
-            ahead = latent_tiles(rows, coming + token < end, LATENT, ROPE, PIECE, TURNED)
-            entries = cache_entries(table, coming + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            next_tiles = load_keys(ptrs, next_n + offs_n < end, LATENT, ROPE, PIECE, TURNED)
+            blocks = cache_blocks(table, next_n + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
             for number in tl.static_range(0, 1 + LATENT // PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-                score = scored(q[number], tiles[number], score, TURNED, HALVED)
+                qk = add_scores(q[number], tiles[number], qk, TURNED, HALVED)
         else:
-            rows = cache_rows(
-                cache_ptr, entries, at, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
+            ptrs = cache_ptrs(
+                cache_ptr, blocks, start_n, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
             )
-            entries = cache_entries(table, at + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-            k = latent_tile(rows, LATENT + tl.arange(0, ROPE), kept, False)
-            score = scored(q[0], k, score, False, HALVED)
-            # zero, which the compiler must not know: it would keep all queries in registers
-            again = tl.minimum(at, 0)
+            blocks = cache_blocks(table, start_n + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            k = load_part(ptrs, LATENT + tl.arange(0, ROPE), mask, False)
+            qk = add_scores(q[0], k, qk, False, HALVED)
+            # the compiler must not know that it is 0: it would keep all queries in registers
+            zero = tl.minimum(start_n, 0)
             for first in tl.static_range(0, LATENT, PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-                place = first + tl.arange(0, PIECE)
-                k = latent_tile(rows, place, kept, False)
-                part = latent_tile(from_q + again, place, inside, False)
-                score = scored(part, k, score, False, HALVED)
-            tiles = (latent_tile(rows, column + tl.arange(0, VALUE), kept, False),)
-        score = tl.where(kept[None, :], score * factor, float("-inf"))
-        peak = tl.maximum(most, tl.max(score, axis=1))
-        weight = tl.exp2(score - peak[:, None])
-        shrink = tl.exp2(most - peak)
-        total = total * shrink + tl.sum(weight, axis=1)
-        weight = weight.to(kind)  # pyright: ignore[reportArgumentType]
-        sums = ()
+                offs_d = first + tl.arange(0, PIECE)
+                k = load_part(ptrs, offs_d, mask, False)
+                q_chunk = load_part(q_ptrs + zero, offs_d, row_mask, False)
+                qk = add_scores(q_chunk, k, qk, False, HALVED)
+            tiles = (load_part(ptrs, column + tl.arange(0, VALUE), mask, False),)
+        qk = tl.where(mask[None, :], qk * scale, float("-inf"))
+        m_new = tl.maximum(m_i, tl.max(qk, axis=1))
+        p = tl.exp2(qk - m_new[:, None])
+        alpha = tl.exp2(m_i - m_new)
+        l_i = l_i * alpha + tl.sum(p, axis=1)
+        p = p.to(dtype)  # pyright: ignore[reportArgumentType]
+        new_acc = ()
         for number in tl.static_range(0, VALUE // WIDTH):  # pyright: ignore[reportGeneralTypeIssues]
             if PAIRED:
-                values = interleaved(evens[number + 1], odds[number + 1], PIECE, BLOCK_N)
+                values = interleaved(even_keys[number + 1], odd_keys[number + 1], PIECE, BLOCK_N)
             else:
-                values = multiplied(tiles[number + FIRST], kind, HALVED)
+                values = widen_or_halve(tiles[number + FIRST], dtype, HALVED)
             if TURNED:
-                kept_sum = found[number] * shrink[None, :]
-                sums += (tl.dot(values, tl.trans(weight), kept_sum, out_dtype=tl.float32),)
+                scaled = acc[number] * alpha[None, :]
+                new_acc += (tl.dot(values, tl.trans(p), scaled, out_dtype=tl.float32),)
             else:
-                kept_sum = found[number] * shrink[:, None]
-                sums += (tl.dot(weight, values, kept_sum, out_dtype=tl.float32),)
-        found = sums
-        most = peak
-    norm = tl.full((ROWS,), 1.0, tl.float32) * own
-    row += sequence * heads
+                scaled = acc[number] * alpha[:, None]
+                new_acc += (tl.dot(p, values, scaled, out_dtype=tl.float32),)
+        acc = new_acc
+        m_i = m_new
+    out_scale = tl.full((ROWS,), 1.0, tl.float32) * cache_scale
+    heads_q += sequence * heads
     if SPLITS == 1:
-        norm /= tl.where(total > 0, total, 1.0)
+        out_scale /= tl.where(l_i > 0, l_i, 1.0)
     elif column == 0:
-        to_stat = stat_ptr + row * SPLITS + split
-        tl.store(to_stat, most, mask=inside)
-        tl.store(to_stat + sequences * heads * SPLITS, total, mask=inside)
-    to = row.to(tl.int64)[:, None]
+        stat_ptrs = stat_ptr + heads_q * SPLITS + split
+        tl.store(stat_ptrs, m_i, mask=row_mask)
+        tl.store(stat_ptrs + sequences * heads * SPLITS, l_i, mask=row_mask)
+    out_rows = heads_q.to(tl.int64)[:, None]
     for number in tl.static_range(0, VALUE // WIDTH):  # pyright: ignore[reportGeneralTypeIssues]
-        result = found[number]
+        out = acc[number]
         if PAIRED:
-            result = tl.permute(tl.reshape(result, (ROWS, 16, PIECE // 16)), (0, 2, 1))
-            result = tl.reshape(result, (ROWS, PIECE))
+            out = tl.permute(tl.reshape(out, (ROWS, 16, PIECE // 16)), (0, 2, 1))
+            out = tl.reshape(out, (ROWS, PIECE))
         if TURNED:
-            result = tl.trans(result)
-        result *= norm[:, None]
+            out = tl.trans(out)
+        out *= out_scale[:, None]
         columns = (column + number * WIDTH + tl.arange(0, WIDTH))[None, :]
         if SPLITS == 1:
-            to_out = out_ptr + to * LATENT + columns
-            tl.store(to_out, result.to(out_ptr.dtype.element_ty), mask=inside[:, None])
+            out_ptrs = out_ptr + out_rows * LATENT + columns
+            tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=row_mask[:, None])
         else:
-            to_part = part_ptr + (to * SPLITS + split) * LATENT + columns
-            tl.store(to_part, result, mask=inside[:, None])
-
-
-__all__ = ["mla_decode_kernel"]
+            part_ptrs = part_ptr + (out_rows * SPLITS + split) * LATENT + columns
+            tl.store(part_ptrs, out, mask=row_mask[:, None])

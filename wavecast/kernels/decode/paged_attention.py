@@ -7,109 +7,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.attention.parts import rounded
-from wavecast.kernels.attention.ranking import NO_BFLOAT_CONVERSION
-from wavecast.kernels.choice import launch
-from wavecast.kernels.decode.arguments import Options, Paged, check
+from wavecast.kernels import gpu
+from wavecast.kernels.attention.parts import loop_bounds, round_like
+from wavecast.kernels.decode import arguments
 from wavecast.kernels.decode.parts import (
     FP8_NAN,
-    cache_entries,
-    cache_rows,
-    cache_tile,
+    cache_blocks,
+    cache_ptrs,
     capped,
     chunked_scores,
-    widened,
+    load_tokens,
+    widen,
 )
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
-from wavecast.kernels.decode.walking import ManyRows, chunks, compiler_options
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.bounds import Work
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Operator,
+    Problem,
+    Settings,
+    checks,
+    choice,
+)
+from wavecast.model.ranking.cache import PrefillLoop
 
-_LOWEST: tl.constexpr = tl.constexpr(-1e38)
-"""The maximum of no scores: finite, so that differences with it are numbers."""
+TENSORS = arguments.signature("tokens", "starts: [sequences + 1] index")
+_M_INIT: tl.constexpr = tl.constexpr(-1e38)
+"""The maximum of no scores: finite, so that differences with it are finite."""
 
 
 @triton.jit
 def _step(
-    found, total, most, k_ahead, entries, entries_ahead, at, end,
-    q, from_q, inside, place, position, table, keys, values,
-    factor, slope, soft_cap, window, key_block, key_token, value_block, value_token,
+    acc, l_i, m_i, next_k, blocks, next_blocks, start_n, hi,
+    q, q_ptrs, row_mask, offs_d, position, table, keys, values,
+    qk_scale, alibi, soft_cap, window, key_block, key_token, value_block, value_token,
     HEAD: tl.constexpr, PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr, EARLY: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr,
-    SLOPES: tl.constexpr, CAPPED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
+    ALIBI: tl.constexpr, CAPPED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Online softmax over the tokens from `at` to `at + BLOCK_N`, which all queries see unless
-    EDGE. `most` is in powers of two. `entries` are those of this tile and of the next one, whose
-    keys are loaded before the product with this one's if EARLY, else after it."""
-    kind: tl.constexpr = from_q.dtype.element_ty
-    token = tl.arange(0, BLOCK_N)
-    ahead = at + BLOCK_N
-    kept = at + token < (end if EDGE else ahead)
-    rows = cache_rows(values, entries, at, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE)
+    """Online softmax over the tokens from `start_n` to `start_n + BLOCK_N`, which all queries see
+    unless EDGE. `m_i` is in powers of two. With EARLY, the keys of the next tile are loaded before
+    the product with those of this one, else after it."""
+    dtype: tl.constexpr = q_ptrs.dtype.element_ty
+    offs_n = tl.arange(0, BLOCK_N)
+    next_n = start_n + BLOCK_N
+    token_mask = start_n + offs_n < (hi if EDGE else next_n)
+    ptrs = cache_ptrs(values, blocks, start_n, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE)
     if CHUNK == PADDED:
-        k = k_ahead
-        v = cache_tile(rows, place, kept, HEAD, PADDED)
+        k = next_k
+        v = load_tokens(ptrs, offs_d, token_mask, HEAD, PADDED)
         if not EARLY:
-            score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
-        rows = cache_rows(
-            keys, entries_ahead, ahead, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
+            qk = tl.dot(q, tl.trans(widen(k, dtype)), out_dtype=tl.float32)
+        ptrs = cache_ptrs(
+            keys, next_blocks, next_n, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE
         )
-        k_ahead = cache_tile(rows, place, ahead + token < end, HEAD, PADDED)
+        next_k = load_tokens(ptrs, offs_d, next_n + offs_n < hi, HEAD, PADDED)
         if EARLY:
-            score = tl.dot(q, tl.trans(widened(k, kind)), out_dtype=tl.float32)
+            qk = tl.dot(q, tl.trans(widen(k, dtype)), out_dtype=tl.float32)
     else:
-        key_rows = cache_rows(keys, entries, at, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
-        score = chunked_scores(
-            from_q, inside, key_rows, kept, tl.minimum(at, 0),
-            HEAD, PADDED, CHUNK, BLOCK_N, from_q.shape[0], kind,
+        k_ptrs = cache_ptrs(keys, blocks, start_n, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
+        qk = chunked_scores(
+            q_ptrs, row_mask, k_ptrs, token_mask, tl.minimum(start_n, 0),
+            HEAD, PADDED, CHUNK, BLOCK_N, q_ptrs.shape[0], dtype,
         )  # fmt: skip
-        v = cache_tile(rows, place, kept, HEAD, PADDED)
-    entries = entries_ahead
-    entries_ahead = cache_entries(table, ahead + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+        v = load_tokens(ptrs, offs_d, token_mask, HEAD, PADDED)
+    blocks = next_blocks
+    next_blocks = cache_blocks(table, next_n + BLOCK_N, hi, BLOCK_N, BLOCK_SIZE)
     if CAPPED:
-        score = capped(score * factor, soft_cap) * 1.4426950408889634
-        factor = 1.0
-    if SLOPES or EDGE or CHUNK != PADDED:
-        distance = at + token[None, :] - position[:, None]
-        score *= factor
-        factor = 1.0
-        if SLOPES:
-            score += slope[:, None] * distance.to(tl.float32)
+        qk = capped(qk * qk_scale, soft_cap) * 1.4426950408889634
+        qk_scale = 1.0
+    if ALIBI or EDGE or CHUNK != PADDED:
+        distance = start_n + offs_n[None, :] - position[:, None]
+        qk *= qk_scale
+        qk_scale = 1.0
+        if ALIBI:
+            qk += alibi[:, None] * distance.to(tl.float32)
         if EDGE:
-            seen = distance <= 0
+            visible = distance <= 0
             if WINDOW:
-                seen &= distance > -window
-            score = tl.where(seen, score, float("-inf"))
-    peak = tl.maximum(most, tl.max(score, axis=1) * factor)
-    weight = tl.exp2(score * factor - peak[:, None])
-    shrink = tl.exp2(most - peak)
-    total = total * shrink + tl.sum(weight, axis=1)
-    v = widened(v, kind)
-    found = found * shrink[:, None]
-    found = tl.dot(rounded(weight, v, SHORT), v, found, out_dtype=tl.float32)
-    return found, total, peak, k_ahead, entries, entries_ahead
+                visible &= distance > -window
+            qk = tl.where(visible, qk, float("-inf"))
+    m_new = tl.maximum(m_i, tl.max(qk, axis=1) * qk_scale)
+    p = tl.exp2(qk * qk_scale - m_new[:, None])
+    alpha = tl.exp2(m_i - m_new)
+    l_i = l_i * alpha + tl.sum(p, axis=1)
+    v = widen(v, dtype)
+    acc = acc * alpha[:, None]
+    acc = tl.dot(round_like(p, v, SHORT), v, acc, out_dtype=tl.float32)
+    return acc, l_i, m_new, next_k, blocks, next_blocks
 
 
 @triton.jit
 def paged_attention_kernel(
-    q_ptr, key_ptr, value_ptr, start_ptr, table_ptr, length_ptr, k_scale_ptr, v_scale_ptr, sink_ptr,
-    slope_ptr, out_ptr, scale, soft_cap, window,
+    q_ptr, key_cache_ptr, value_cache_ptr, starts_ptr, block_table_ptr, lengths_ptr,
+    k_scale_ptr, v_scale_ptr, sinks_ptr, alibi_ptr, out_ptr, scale, soft_cap, window,
     sequences, group, q_row, q_head, out_row, table_stride,
     key_block, key_token, key_head, value_block, value_token, value_head, k_step, v_step,
     HEAD: tl.constexpr, PADDED: tl.constexpr, GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr,
-    WINDOW: tl.constexpr, SINKS: tl.constexpr, SLOPES: tl.constexpr, CAPPED: tl.constexpr,
+    WINDOW: tl.constexpr, SINKS: tl.constexpr, ALIBI: tl.constexpr, CAPPED: tl.constexpr,
     K_SCALED: tl.constexpr, V_SCALED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
     QUERIES: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
@@ -117,113 +119,99 @@ def paged_attention_kernel(
     head of keys: rows of one product. Sequence s has the programs from start[s] // QUERIES + s on,
     so that the grid is known without reading the starts; those that are too many end at once."""
     head = tl.program_id(0)
-    program = tl.program_id(1)
+    pid = tl.program_id(1)
     # the last sequence whose programs begin here or before
     sequence = -1
     for first in range(0, sequences, 256):
-        number = first + tl.arange(0, 256)
-        begun = tl.load(start_ptr + number, mask=number < sequences, other=0).to(tl.int32)
-        begun = (begun // QUERIES + number <= program) & (number < sequences)
-        sequence += tl.sum(begun.to(tl.int32), axis=0)
-    begin = tl.load(start_ptr + sequence).to(tl.int32)
-    queries = tl.load(start_ptr + sequence + 1).to(tl.int32) - begin
+        offs = first + tl.arange(0, 256)
+        started = tl.load(starts_ptr + offs, mask=offs < sequences, other=0).to(tl.int32)
+        started = (started // QUERIES + offs <= pid) & (offs < sequences)
+        sequence += tl.sum(started.to(tl.int32), axis=0)
+    start_row = tl.load(starts_ptr + sequence).to(tl.int32)
+    queries = tl.load(starts_ptr + sequence + 1).to(tl.int32) - start_row
     # the last tokens, which see most, come first
-    first_query = program - (begin // QUERIES + sequence)
+    first_query = pid - (start_row // QUERIES + sequence)
     first_query = (tl.cdiv(queries, QUERIES) - 1 - first_query) * QUERIES
     if first_query >= 0:
-        length = tl.load(length_ptr + sequence).to(tl.int32)
-        place = tl.arange(0, PADDED)
-        row = tl.arange(0, QUERIES * GROUP)
-        query = first_query + row // GROUP
-        member = row % GROUP
-        inside = (query < queries) & (member < group)
-        own = head * group + member
+        length = tl.load(lengths_ptr + sequence).to(tl.int32)
+        offs_d = tl.arange(0, PADDED)
+        offs_m = tl.arange(0, QUERIES * GROUP)
+        query = first_query + offs_m // GROUP
+        member = offs_m % GROUP
+        row_mask = (query < queries) & (member < group)
+        heads_q = head * group + member
         position = length - queries + query
-        at_q = (begin + query).to(tl.int64) * q_row + own * q_head
-        mask = inside[:, None] & (place < HEAD)[None, :]
-        from_q = q_ptr + at_q
-        factor = scale
+        q_offs = (start_row + query).to(tl.int64) * q_row + heads_q * q_head
+        mask = row_mask[:, None] & (offs_d < HEAD)[None, :]
+        q_ptrs = q_ptr + q_offs
+        qk_scale = scale
         if K_SCALED:
-            factor *= tl.load(k_scale_ptr + head * k_step)
+            qk_scale *= tl.load(k_scale_ptr + head * k_step)
         if not CAPPED:
-            factor *= 1.4426950408889634
+            qk_scale *= 1.4426950408889634
         q = 0.0
-        k_ahead = 0.0
+        next_k = 0.0
         if CHUNK == PADDED:
             # a positive factor keeps the order of scores
-            q = tl.load(from_q[:, None] + place[None, :], mask=mask, other=0.0)
-            q = tl.where(factor < 0, -q, q)
-            factor = tl.abs(factor)
-        most = tl.full((QUERIES * GROUP,), _LOWEST, tl.float32)
-        total = tl.zeros((QUERIES * GROUP,), tl.float32)
+            q = tl.load(q_ptrs[:, None] + offs_d[None, :], mask=mask, other=0.0)
+            q = tl.where(qk_scale < 0, -q, q)
+            qk_scale = tl.abs(qk_scale)
+        m_i = tl.full((QUERIES * GROUP,), _M_INIT, tl.float32)
+        l_i = tl.zeros((QUERIES * GROUP,), tl.float32)
         if SINKS:
-            most = tl.load(sink_ptr + own, mask=inside, other=0.0).to(tl.float32)
-            most = tl.maximum(most * 1.4426950408889634, _LOWEST)  # -inf is no sink
-            total += 1.0
-        slope = 0.0
-        if SLOPES:
-            slope = tl.load(slope_ptr + own, mask=inside, other=0.0).to(tl.float32)
-            slope *= 1.4426950408889634
-        found = tl.zeros((QUERIES * GROUP, PADDED), tl.float32)
-        table = table_ptr + sequence.to(tl.int64) * table_stride  # pyright: ignore[reportAttributeAccessIssue]
-        keys = key_ptr + head * key_head
-        values = value_ptr + head * value_head
-        # all queries see the tokens from `whole` to `partial`, which the first one sees last
+            m_i = tl.load(sinks_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
+            m_i = tl.maximum(m_i * 1.4426950408889634, _M_INIT)  # -inf means none
+            l_i += 1.0
+        alibi = 0.0
+        if ALIBI:
+            alibi = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
+            alibi *= 1.4426950408889634
+        acc = tl.zeros((QUERIES * GROUP, PADDED), tl.float32)
+        table = block_table_ptr + sequence.to(tl.int64) * table_stride  # pyright: ignore[reportAttributeAccessIssue]
+        keys = key_cache_ptr + head * key_head
+        values = value_cache_ptr + head * value_head
+        # all queries see the tokens from `full_lo` to `full_hi`, the last ones the first query sees
         first_seen = length - queries + first_query
-        end = tl.minimum(first_seen + QUERIES, length)
-        low = 0
-        whole = 0
+        hi = tl.minimum(first_seen + QUERIES, length)
+        lo = 0
+        full_lo = 0
         if WINDOW:
-            low = tl.maximum(first_seen - window + 1, 0) // BLOCK_N * BLOCK_N
-            whole = tl.cdiv(tl.maximum(end - window, 0), BLOCK_N) * BLOCK_N
-        partial = (first_seen + 1) // BLOCK_N * BLOCK_N
-        entries = cache_entries(table, low, end, BLOCK_N, BLOCK_SIZE)
-        entries_ahead = cache_entries(table, low + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
+            lo = tl.maximum(first_seen - window + 1, 0) // BLOCK_N * BLOCK_N
+            full_lo = tl.cdiv(tl.maximum(hi - window, 0), BLOCK_N) * BLOCK_N
+        full_hi = (first_seen + 1) // BLOCK_N * BLOCK_N
+        blocks = cache_blocks(table, lo, hi, BLOCK_N, BLOCK_SIZE)
+        next_blocks = cache_blocks(table, lo + BLOCK_N, hi, BLOCK_N, BLOCK_SIZE)
         if CHUNK == PADDED:
             # keys are loaded a tile ahead
-            rows = cache_rows(keys, entries, low, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
-            k_ahead = cache_tile(rows, place, low + tl.arange(0, BLOCK_N) < end, HEAD, PADDED)
+            ptrs = cache_ptrs(keys, blocks, lo, key_block, key_token, BLOCK_N, BLOCK_SIZE, WIDE)
+            next_k = load_tokens(ptrs, offs_d, lo + tl.arange(0, BLOCK_N) < hi, HEAD, PADDED)
         for part in tl.static_range(0 if WINDOW else 1, 3):
-            start = whole
-            stop = partial
-            if part == 0:
-                start = low
-                stop = tl.minimum(whole, end)
-            elif part == 2:
-                start = tl.maximum(whole, partial)
-                stop = end
-            for at in range(start, stop, BLOCK_N):
-                found, total, most, k_ahead, entries, entries_ahead = _step(
-                    found, total, most, k_ahead, entries, entries_ahead, at, end,
-                    q, from_q, inside, place, position, table, keys, values,
-                    factor, slope, soft_cap, window, key_block, key_token, value_block, value_token,
-                    HEAD, PADDED, BLOCK_SIZE, BLOCK_N, CHUNK, EARLY, part != 1, WINDOW, SLOPES,
+            start, stop = loop_bounds(part, lo, full_lo, full_hi, hi)
+            for start_n in range(start, stop, BLOCK_N):
+                acc, l_i, m_i, next_k, blocks, next_blocks = _step(
+                    acc, l_i, m_i, next_k, blocks, next_blocks, start_n, hi,
+                    q, q_ptrs, row_mask, offs_d, position, table, keys, values,
+                    qk_scale, alibi, soft_cap, window,
+                    key_block, key_token, value_block, value_token,
+                    HEAD, PADDED, BLOCK_SIZE, BLOCK_N, CHUNK, EARLY, part != 1, WINDOW, ALIBI,
                     CAPPED, SHORT, WIDE,
                 )  # fmt: skip
-        norm = 1.0 / tl.where(total > 0, total, 1.0)
+        norm = 1.0 / tl.where(l_i > 0, l_i, 1.0)
         if V_SCALED:
             norm *= tl.load(v_scale_ptr + head * v_step)
-        found = found * norm[:, None]
-        to = (begin + query).to(tl.int64) * out_row + own * HEAD
-        to_out = out_ptr + to[:, None] + place[None, :]
-        tl.store(to_out, found.to(out_ptr.dtype.element_ty), mask=mask)
+        acc = acc * norm[:, None]
+        out_rows = (start_row + query).to(tl.int64) * out_row + heads_q * HEAD
+        out_ptrs = out_ptr + out_rows[:, None] + offs_d[None, :]
+        tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask)
 
 
+@TENSORS.checked
 def paged_attention(
-    q: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    starts: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float | None = None,
-    k_scale: torch.Tensor | None = None,
-    v_scale: torch.Tensor | None = None,
-    window: int = 0,
-    sinks: torch.Tensor | None = None,
-    soft_cap: float = 0.0,
-    alibi: torch.Tensor | None = None,
-) -> torch.Tensor:
+    q: Tensor, key_cache: Tensor, value_cache: Tensor, starts: Tensor, block_table: Tensor,
+    lengths: Tensor, scale: float | None = None, k_scale: Tensor | None = None,
+    v_scale: Tensor | None = None, window: int = 0, sinks: Tensor | None = None,
+    soft_cap: float = 0.0, alibi: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Causal attention of the new tokens of sequences over a paged cache that holds them already.
 
     `q` is [tokens, heads, head]: the new tokens of sequence s are rows `starts[s]` up to, but not,
@@ -233,95 +221,64 @@ def paged_attention(
 
     Returns [tokens, heads, head] in the dtype of `q`. Raises ArgumentError.
     """
-    name = "paged_attention"
-    options = Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
-    check(name, q, key_cache, value_cache, block_table, lengths, options)
-    checks.dtype_in(name, "starts", starts, (torch.int32, torch.int64))
-    checks.shape_is(name, "starts", starts, (lengths.shape[0] + 1,))
-    checks.same_device(name, q=q, starts=starts)
+    options = arguments.Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    arguments.check("paged_attention", q, key_cache, value_cache, options)
     tokens, heads, head = q.shape
     sequences = lengths.shape[0]
     block_size, kv_heads = key_cache.shape[1:3]
     out = torch.empty((tokens, heads, head), dtype=q.dtype, device=q.device)
     if not out.numel():
         return out
-    checks.require(sequences > 0, name, f"{tokens} tokens of no sequence")
+    checks.require(sequences > 0, "paged_attention", f"{tokens} tokens of no sequence")
     if not block_table.shape[1] or not key_cache.shape[0]:
         return out.zero_()
     group = heads // kv_heads
-    given = Paged.of(q, key_cache, value_cache, block_table, scale, options)
-    launch(
-        paged_attention_kernel,
-        lambda settings: (kv_heads, tokens // settings["QUERIES"] + sequences),
-        (
-            *(given.q, key_cache, value_cache, starts.contiguous(), given.block_table),
-            *(lengths.contiguous(), given.k_scale, given.v_scale, given.sinks, given.alibi, out),
-            *(*given.factors, sequences, group, *given.q.stride()[:2], out.stride(0)),
-            *(given.block_table.stride(0), *given.strides),
-        ),
-        SPACE,
-        {
-            **given.problem,
-            "rows": tokens,
-            "sequences": sequences,
-            "group": triton.next_power_of_2(group),
-            "tokens": block_table.shape[1] * block_size,
-            "window": window,
-        },
-        GROUP=triton.next_power_of_2(group),
-        SHORT=gpu.launching().target in NO_BFLOAT_CONVERSION,
-        **given.constants,
+    padded_group = triton.next_power_of_2(group)
+    given = arguments.problem_of(q, key_cache, value_cache, options)
+    given |= {"rows": tokens, "sequences": sequences, "group": padded_group}
+    given |= {"tokens": block_table.shape[1] * block_size, "window": window}
+    choice.run(
+        SPEC,
+        given,
+        **arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options),
+        starts=starts.contiguous(),
+        out=out,
+        group=group,
+        out_row=out.stride(0),
+        GROUP=padded_group,
+        SHORT=not gpu.launching().capabilities.bf16_conversion,
     )
     return out
 
 
 def paged_attention_reference(
-    q: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    starts: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float | None = None,
-    k_scale: torch.Tensor | None = None,
-    v_scale: torch.Tensor | None = None,
-    window: int = 0,
-    sinks: torch.Tensor | None = None,
-    soft_cap: float = 0.0,
-    alibi: torch.Tensor | None = None,
-) -> torch.Tensor:
+    q, key_cache, value_cache, starts, block_table, lengths, scale=None, k_scale=None,
+    v_scale=None, window=0, sinks=None, soft_cap=0.0, alibi=None,
+):  # fmt: skip
     """Over all tokens a table can hold, with the others masked."""
     row = torch.arange(q.shape[0], device=q.device)
     sequence = torch.searchsorted(starts[1:].contiguous().to(row.dtype), row, right=True)
     position = lengths[sequence].long() - starts[sequence + 1].long() + row
-    return attended(
-        q,
-        sequence,
-        position,
-        key_cache,
-        value_cache,
-        block_table,
-        q.shape[2] ** -0.5 if scale is None else scale,
-        Options(k_scale, v_scale, window, sinks, soft_cap, alibi),
-    )
+    options = arguments.Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    return attended(q, sequence, position, key_cache, value_cache, block_table, scale, options)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     group = problem["group"]
     rows = tuple(rows for rows in (16, 32, 64, 128) if rows >= group) or (group,)
     return {
         "QUERIES": tuple(rows // group for rows in rows),
         "BLOCK_N": (16, 32, 64),
-        "CHUNK": chunks(problem["head"], device),
+        "CHUNK": arguments.chunks(problem["head"], device),
         "EARLY": (False, True),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1,),
-        **compiler_options(device),
-        **({"matrix_instr_nonkdim": (32, 16)} if device.target.startswith("gfx9") else {}),
+        **arguments.compiler_options(device),
+        **({"matrix_instr_nonkdim": (32, 16)} if arguments.cdna(device) else {}),
     }
 
 
-def _walk(problem: Problem, settings: Settings) -> ManyRows:
+def _demand(problem: Problem, settings: Settings, device: Device) -> PrefillLoop:
     """Sequences are taken to have equally many new tokens."""
     queries = max(1, triton.cdiv(problem["rows"], problem["sequences"]))
     tiles = triton.cdiv(queries, settings["QUERIES"])
@@ -330,60 +287,53 @@ def _walk(problem: Problem, settings: Settings) -> ManyRows:
     tokens = max(1, problem["tokens"] - queries // 2)
     if problem["window"]:
         tokens = min(tokens, problem["window"] + settings["QUERIES"])
-    size = getattr(torch, problem["cache"]).itemsize
+    itemsize = getattr(torch, problem["cache"]).itemsize
     heads = problem["sequences"] * problem["kv_heads"]
-    return ManyRows(
+    read = 2.0 * heads * min(problem["tokens"], tokens + queries) * problem["head"] * itemsize
+    return PrefillLoop(
         programs=heads * tiles,
-        warps=settings["num_warps"],
         steps=triton.cdiv(tokens, settings["BLOCK_N"]),
         rows=settings["QUERIES"] * problem["group"],
         columns=settings["BLOCK_N"],
         depth=head,
         width=head,
-        size=size,
-        bytes=2.0 * heads * min(problem["tokens"], tokens + queries) * problem["head"] * size,
-        held=settings["CHUNK"] == head,
-        ahead=1,
+        itemsize=itemsize,
+        read=read,
+        dtype=arguments.rate(problem["dtype"]),
+        queries_in_registers=settings["CHUNK"] == head,
+        prefetched=1,
     )
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    # with more rows a wave, too few waves fit to hide their waits
-    walk, waves = _walk(problem, settings), settings["num_warps"]
-    rows = 32 if device.target.startswith("gfx9") else 16
+    # with more rows per wave, too few waves fit to hide their waits
+    needed, waves = _demand(problem, settings, device), settings["num_warps"]
+    rows = 32 if arguments.cdna(device) else 16
     most = rows * min(waves, 8) if problem["group"] <= 128 else problem["group"]
     large = settings.get("matrix_instr_nonkdim", 16) == 32
-    if large and walk.rows < 32 * waves:
+    if large and needed.rows < 32 * waves:
         return False
     # of executed samples, those of gfx90a and gfx942 are faster later, and those of large products
-    if settings["EARLY"] == (large or device.target in ("gfx90a", "gfx942")):
+    if settings["EARLY"] == (large or device.capabilities.matrix_half_k):
         return False
-    return walk.fits(device) and 8 * waves <= walk.rows <= most
+    return needed.fits(device, waves) and 8 * waves <= needed.rows <= most
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    kind = "fp16" if problem["dtype"] == "float16" else "bf16"
-    return _walk(problem, settings).seconds(device, kind)
+def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    return problem["kv_heads"], problem["rows"] // settings["QUERIES"] + problem["sequences"]
 
 
-SPACE = Space(
-    kernel="paged_attention_kernel",
+SPEC = KernelSpec(
+    function=paged_attention_kernel,
+    grid=_grid,
     axes=_axes,
     fits=_fits,
-    seconds=_seconds,
-    classes=("rows", "sequences", "tokens"),
+    demand=_demand,
+    rounded=("rows", "sequences", "tokens"),
 )
 
 
-def _inputs(
-    make: Make,
-    prefills: int,
-    new: int,
-    decodes: int,
-    length: int,
-    ragged: bool = False,
-    **sizes: Any,
-) -> dict[str, Any]:
+def _inputs(make, prefills, new, decodes, length, ragged=False, **sizes):
     lengths = made_lengths(make, prefills + decodes, length, ragged)
     counts = torch.tensor([new] * prefills + [1] * decodes, dtype=torch.int32)
     counts = torch.minimum(counts, lengths.cpu())
@@ -392,9 +342,7 @@ def _inputs(
     return {**given, "starts": starts.to(make.device)}
 
 
-def _work(
-    prefills: int, new: int, decodes: int, length: int, window: int = 0, **sizes: Any
-) -> Work:
+def _work(prefills, new, decodes, length, window=0, **sizes):
     seen = sum(min(length - new + i + 1, window or length) for i in range(new)) * prefills
     seen += decodes * min(length, window or length)
     read = prefills * min(length, window + new if window else length)
@@ -402,16 +350,8 @@ def _work(
     return paged_work(prefills * new + decodes, read, seen, **sizes)
 
 
-_SMALL = {
-    "prefills": 2,
-    "new": 19,
-    "decodes": 1,
-    "heads": 8,
-    "kv_heads": 2,
-    "head": 64,
-    "length": 75,
-    "ragged": True,
-}
+_SMALL = {"prefills": 2, "new": 19, "decodes": 1, "heads": 8, "kv_heads": 2, "head": 64}
+_SMALL |= {"length": 75, "ragged": True}
 _CASES = (
     {**_SMALL, "dtype": "bfloat16"},
     {**_SMALL, "dtype": "float16", "heads": 6, "head": 80, "window": 21, "sinks": True},
@@ -430,19 +370,17 @@ _SHAPES = (
     {**LLAMA, "prefills": 0, "new": 0, "decodes": 128, "heads": 64, "length": 4096},
 )
 
-OPERATORS = (
-    Operator(
-        name="paged_attention",
-        notes=FP8_NAN,
-        summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
-        call=paged_attention,
-        reference=paged_attention_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        spaces=(SPACE,),
-        exact=("k_scale", "v_scale"),
-    ),
+OPERATOR = Operator(
+    summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
+    notes=FP8_NAN,
+    call=paged_attention,
+    reference=paged_attention_reference,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work,
+    cases=_CASES,
+    thorough=_THOROUGH,
+    shapes=_SHAPES,
+    kernels=(SPEC,),
+    exact=("k_scale", "v_scale"),
 )

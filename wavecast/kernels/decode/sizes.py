@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import torch
 
-from wavecast.kernels.inputs import Make
-from wavecast.model.bounds import Work
+from wavecast.kernels.decode.arguments import rate
+from wavecast.kernels.describe import Make, Work
 
 LLAMA: Final = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
 """The cache of Llama 3 and its like."""
 
 
 def paged_inputs(
-    make: Make,
-    lengths: torch.Tensor,
-    rows: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    dtype: str,
-    block_size: int = 16,
-    cache: str = "",
-    scales: int = 0,
-    window: int = 0,
-    sinks: bool = False,
-    soft_cap: float = 0.0,
-    alibi: bool = False,
-) -> dict[str, Any]:
+    make, lengths, rows, heads, kv_heads, head, dtype, block_size=16, cache="", scales=0, window=0,
+    sinks=False, soft_cap=0.0, alibi=False,
+):  # fmt: skip
     """Arguments of an operator whose `rows` queries attend to sequences of `lengths`."""
     table, blocks = made_table(make, lengths, block_size)
     shape = (blocks, block_size, kv_heads, head)
@@ -50,23 +38,12 @@ def paged_inputs(
     }
 
 
-def paged_work(
-    rows: int,
-    read: int,
-    seen: int,
-    heads: int,
-    kv_heads: int,
-    head: int,
-    dtype: str,
-    cache: str = "",
-    **_: Any,
-) -> Work:
+def paged_work(rows, read, seen, heads, kv_heads, head, dtype, cache="", **_):
     """`rows` queries that see `seen` tokens in all, of `read` that lie in the cache."""
     size = getattr(torch, cache or dtype).itemsize
     own = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize
-    kind = "fp16" if dtype == "float16" else "bf16"
     moved = 2.0 * read * kv_heads * head * size + own
-    return Work({kind: 4.0 * seen * heads * head}, moved, own, "formula", "formula")
+    return Work({rate(dtype): 4.0 * seen * heads * head}, moved, own, "formula", "formula")
 
 
 def made_cache(
@@ -102,6 +79,3 @@ def made_table(make: Make, lengths: torch.Tensor, block_size: int) -> tuple[torc
     table = torch.full(used.shape, -1, dtype=torch.int32)
     table[used] = order.cpu()
     return table.to(make.device), total
-
-
-__all__ = ["LLAMA", "made_cache", "made_lengths", "made_table", "paged_inputs", "paged_work"]
