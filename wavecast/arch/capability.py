@@ -27,11 +27,13 @@ class Capabilities:
 
     matrix_unit: str
     matrix_fp32: bool
+    matrix_tf32: bool
     matrix_fp8: tuple[str, ...]
     matrix_mx: bool
     matrix_half_k: bool
     matrix_operand_copies: int
     matrix_operands_from_lds: bool
+    accumulator_copies: bool
     tensor_copies: bool
     direct_to_lds: bool
     bf16_conversion: bool
