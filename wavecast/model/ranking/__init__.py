@@ -5,7 +5,18 @@ assumed number is a coefficient (`wavecast.model.coefficients`, families `rankin
 """
 
 from wavecast.model.ranking.demand import Constant, Demand, Slowed, Sum
+from wavecast.model.ranking.gemm import TritonProduct
 from wavecast.model.ranking.product import TiledProduct
 from wavecast.model.ranking.streaming import StreamingKernel
+from wavecast.model.ranking.tile import TileResources
 
-__all__ = ["Constant", "Demand", "Slowed", "StreamingKernel", "Sum", "TiledProduct"]
+__all__ = [
+    "Constant",
+    "Demand",
+    "Slowed",
+    "StreamingKernel",
+    "Sum",
+    "TileResources",
+    "TiledProduct",
+    "TritonProduct",
+]
