@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from wavecast.kernels import checks
+from wavecast.kernels.gemm import epilogue
 
 NUMBERS: Final = {"silu": 0, "gelu": 1, "gelu_tanh": 2, "clamped_swiglu": 3}
 """Activations by the number kernels know them by.
@@ -43,7 +44,7 @@ def activate(gate, up, alpha, limit, KIND: tl.constexpr):
 
 
 @triton.jit
-def slopes(gate, up, alpha, limit, KIND: tl.constexpr):
+def activation_grads(gate, up, alpha, limit, KIND: tl.constexpr):
     """The derivatives of f by gate and by up, in float32."""
     if KIND == 0:
         share = tl.sigmoid(gate)
@@ -95,41 +96,20 @@ def halves(both: torch.Tensor, interleaved: bool = False) -> tuple[torch.Tensor,
     return gate, up
 
 
-def reference(
-    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
-) -> torch.Tensor:
+def reference(activation, gate, up, alpha, limit):
     """The activation in plain torch."""
-    functional = torch.nn.functional
-    if activation == "silu":
-        return functional.silu(gate) * up
     if activation == "clamped_swiglu":
         low = gate.clamp(max=limit)
         return low * torch.sigmoid(alpha * low) * (up.clamp(-limit, limit) + 1)
-    curve = "tanh" if activation == "gelu_tanh" else "none"
-    return functional.gelu(gate, approximate=curve) * up
+    return epilogue.reference(gate, activation=activation) * up
 
 
-def derivatives(
-    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def grad_reference(activation, gate, up, alpha, limit):
     """The derivatives of the activation by gate and by up, in plain torch."""
-    if activation == "silu":
-        share = torch.sigmoid(gate)
-        return up * share * (1 + gate * (1 - share)), gate * share
     if activation == "clamped_swiglu":
         low = gate.clamp(max=limit)
-        share = torch.sigmoid(alpha * low)
-        by_gate = share * (1 + alpha * low * (1 - share)) * (up.clamp(-limit, limit) + 1)
-        return by_gate * (gate <= limit), low * share * (up.abs() <= limit)
-    if activation == "gelu":
-        below = torch.special.ndtr(gate)
-        density = torch.exp(-0.5 * gate.square()) * 0.3989422804014327
-        return up * (below + gate * density), gate * below
-    root = 0.7978845608028654
-    curve = torch.tanh(root * (gate + 0.044715 * gate**3))
-    steep = root * (1 + 0.134145 * gate.square())
-    by_gate = 0.5 * (1 + curve + gate * (1 - curve.square()) * steep)
-    return up * by_gate, 0.5 * gate * (1 + curve)
-
-
-__all__ = ["NUMBERS", "Gate", "activate", "derivatives", "halves", "reference", "slopes"]
+        sigmoid = torch.sigmoid(alpha * low)
+        by_gate = sigmoid * (1 + alpha * low * (1 - sigmoid)) * (up.clamp(-limit, limit) + 1)
+        return by_gate * (gate <= limit), low * sigmoid * (up.abs() <= limit)
+    activated = epilogue.reference(gate, activation=activation)
+    return up * epilogue.grad_reference(gate, activation), activated

@@ -6,7 +6,6 @@ the experts of their slots; then each adds up the counts before its own and plac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import isqrt
 from typing import Any, Final
 
@@ -14,19 +13,28 @@ import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.bounds import Work
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Make,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    Work,
+    checks,
+    choice,
+    sizes,
+)
 
-SINGLE: Final = 64
+_SINGLE: Final = 64
 """Slots that one program sorts alone, in a single launch."""
 _STEP: Final = 32
 """Slots taken at once."""
 _MOST_EXPERTS: Final = 2048
+TENSORS = Signature("experts: [tokens, top_k] int32")
 
 
 @triton.jit
@@ -118,11 +126,53 @@ def moe_place_kernel(
         at += tl.sum(mine.to(tl.int32), axis=0)
 
 
+def _place_axes(problem: Problem, device: Device) -> Axes:
+    wide = problem["experts"] > 256
+    return {
+        "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
+        "AHEAD": (4,) if wide else (32,),
+        "FILL": (256,),
+        "num_warps": (8,) if wide else (4, 8),
+        "num_stages": (1,),
+    }
+
+
+def _count_axes(problem: Problem, device: Device) -> Axes:
+    axes = _place_axes(problem, device)
+    return {name: axes[name] for name in ("STEP", "num_warps", "num_stages")}
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    chunk = triton.cdiv(problem["slots"], problem["programs"])
+    return StreamingKernel(
+        workgroups=problem["programs"],
+        read=4.0 * problem["slots"],
+        written=4.0 * problem["slots"],
+        elements=settings["STEP"] * problem["experts"],
+        instructions=8.0 * chunk / settings["STEP"],
+    )
+
+
+def _kernel(function: Any, axes: Any) -> KernelSpec:
+    return KernelSpec(
+        function=function,
+        grid=lambda problem, settings: (problem["programs"],),
+        axes=axes,
+        demand=_demand,
+        rounded=("slots", "programs"),
+    )
+
+
+COUNT = _kernel(moe_count_kernel, _count_axes)
+PLACE = _kernel(moe_place_kernel, _place_axes)
+
+
 def blocks(slots: int, count: int, block: int) -> int:
     """The most blocks that `slots` rows of `count` experts can fill."""
     return (slots + min(slots, count) * (block - 1)) // block
 
 
+@TENSORS.checked
 def moe_align(
     experts: torch.Tensor, count: int, block: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -138,51 +188,45 @@ def moe_align(
 
     Nothing is read on the host. Raises ArgumentError.
     """
-    checks.dtype_in("moe_align", "experts", experts, (torch.int32,))
-    checks.require(experts.dim() == 2, "moe_align", "experts is not [tokens, top_k]")
     checks.require(1 <= count <= _MOST_EXPERTS, "moe_align", f"count is {count}, not 1 to 2048")
     checks.require(block >= 1, "moe_align", f"block is {block}, not positive")
     slots = experts.numel()
     checks.require(slots + count * block < 2**31, "moe_align", "2**31 rows or more")
     rows = blocks(slots, count, block) * block
-    order = torch.empty(rows, dtype=torch.int32, device=experts.device)
-    owners = torch.empty(rows // block, dtype=torch.int32, device=experts.device)
-    starts = torch.empty(count + 1, dtype=torch.int32, device=experts.device)
+    order, owners, starts = (
+        torch.empty(size, dtype=torch.int32, device=experts.device)
+        for size in (rows, rows // block, count + 1)
+    )
     if not slots:
         return order, owners, starts.zero_()
-    experts = experts.contiguous()
     width = max(16, triton.next_power_of_2(count))
-    single = slots <= SINGLE
+    single = slots <= _SINGLE
     chunk = slots if single else max(_STEP, triton.next_power_of_2(isqrt(slots)))
     chunks = triton.cdiv(slots, chunk)
-    counts = starts
     problem = {"slots": slots, "experts": width, "programs": chunks}
-    shared: dict[str, Any] = {"CHUNK": _STEP if single else chunk, "EXPERTS": width}
+    shared: dict[str, Any] = {"experts": experts.contiguous(), "count": count, "EXPERTS": width}
+    shared["CHUNK"] = _STEP if single else chunk
+    counts = starts
     if not single:
         counts = torch.empty((chunks, width), dtype=torch.int32, device=experts.device)
-        launch(
-            moe_count_kernel,
-            lambda _: (chunks,),
-            (experts, counts, slots, count),
-            COUNT,
-            problem,
-            **shared,
-        )
-    launch(
-        moe_place_kernel,
-        lambda _: (chunks,),
-        (experts, counts, order, owners, starts, slots, count, block, rows, chunks),
+        choice.run(COUNT, problem, **shared, counts=counts)
+    choice.run(
         PLACE,
         problem,
-        SINGLE=single,
         **shared,
+        counts=counts,
+        order=order,
+        owners=owners,
+        starts=starts,
+        block=block,
+        rows=rows,
+        chunks=chunks,
+        SINGLE=single,
     )
     return order, owners, starts
 
 
-def moe_align_reference(
-    experts: torch.Tensor, count: int, block: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def moe_align_reference(experts, count, block):
     """A stable sort by expert; every slot then moves by the padding before it."""
     flat = experts.reshape(-1).long()
     slots = flat.numel()
@@ -206,43 +250,6 @@ def moe_align_reference(
     return rows[:-1].int(), owners.int(), starts.int()
 
 
-def _place_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    wide = problem["experts"] > 256
-    return {
-        "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
-        "AHEAD": (4,) if wide else (32,),
-        "FILL": (256,),
-        "num_warps": (8,) if wide else (4, 8),
-        "num_stages": (1,),
-    }
-
-
-def _count_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    axes = dict(_place_axes(problem, device))
-    return {name: axes[name] for name in ("STEP", "num_warps", "num_stages")}
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    chunk = triton.cdiv(problem["slots"], problem["programs"])
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=problem["programs"],
-        read=4.0 * problem["slots"],
-        written=4.0 * problem["slots"],
-        elements=settings["STEP"] * problem["experts"],
-        operations=8.0 * chunk / settings["STEP"],
-    )
-
-
-COUNT = Space(
-    kernel="moe_count_kernel", axes=_count_axes, seconds=_seconds, classes=("slots", "programs")
-)
-PLACE = Space(
-    kernel="moe_place_kernel", axes=_place_axes, seconds=_seconds, classes=("slots", "programs")
-)
-
-
 def _inputs(make: Make, tokens: int, top_k: int, experts: int, block: int) -> dict[str, Any]:
     chosen = make.integers((tokens, top_k), -1 if tokens % 2 else 0, experts, "int32")
     return {"experts": chosen, "count": experts, "block": block}
@@ -255,28 +262,14 @@ def _work(tokens: int, top_k: int, experts: int, block: int) -> Work:
     return Work({"vector_fp32": float(slots)}, 4.0 * slots, written, "formula", "formula")
 
 
-OPERATORS = (
-    Operator(
-        name="moe_align",
-        summary="slots of tokens in the order of their experts, padded to blocks",
-        call=moe_align,
-        reference=moe_align_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=(
-            {"tokens": 7, "top_k": 3, "experts": 5, "block": 4},
-            {"tokens": 150, "top_k": 4, "experts": 20, "block": 16},
-            {"tokens": 601, "top_k": 2, "experts": 40, "block": 32},
-        ),
-        thorough=(
-            {"tokens": 1, "top_k": 1, "experts": 1, "block": 1},
-            {"tokens": 300, "top_k": 8, "experts": 256, "block": 64},
-            {"tokens": 64, "top_k": 2, "experts": 600, "block": 16},
-        ),
-        shapes=(
-            {"tokens": 64, "top_k": 8, "experts": 256, "block": 16},
-            {"tokens": 4096, "top_k": 8, "experts": 256, "block": 64},
-        ),
-        spaces=(COUNT, PLACE),
-    ),
+OPERATOR = Operator(
+    summary="slots of tokens in the order of their experts, padded to blocks",
+    call=moe_align,
+    reference=moe_align_reference,
+    inputs=_inputs,
+    work=_work,
+    kernels=(COUNT, PLACE),
+    cases=sizes("tokens top_k experts block", (7, 3, 5, 4), (150, 4, 20, 16), (601, 2, 40, 32)),
+    thorough=sizes("tokens top_k experts block", (1, 1, 1, 1), (300, 8, 256, 64), (64, 2, 600, 16)),
+    shapes=sizes("tokens top_k experts block", (64, 8, 256, 16), (4096, 8, 256, 64)),
 )

@@ -82,6 +82,3 @@ def store_rows(
     """Store a tile to those of its rows of [rows, N] that are valid."""
     at = (column * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
     store_tile(y_ptr, row[:, None] * N + at, y, valid[:, None] & (at < N))
-
-
-__all__ = ["gated", "rows_of", "store_rows", "tile_at", "weight_rows"]

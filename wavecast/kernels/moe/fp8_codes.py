@@ -1,24 +1,29 @@
 """e4m3fn codes as the matrix pipes of each GPU multiply them, and activations rounded to them.
 
 Codes are e4m3fn on every GPU, so that results differ by no more than sums in float32 do. Where the
-matrix pipes have no e4m3fn they multiply what stands for it exactly: on gfx942 its own e4m3fnuz,
-in which a code is worth half (and one code, that of -0, is another); elsewhere float16.
+matrix pipes have no e4m3fn they multiply an exact substitute: on gfx942 its own e4m3fnuz, in which
+a code is worth half (and one code, that of -0, is another); elsewhere float16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates, gpu
-from wavecast.kernels.choice import launch
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+    checks,
+    choice,
+)
 from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import adjacent
 
 SQUARE: Final = 128
@@ -26,7 +31,7 @@ SQUARE: Final = 128
 DIRECT: Final = 0
 HALVED: Final = 1
 WIDENED: Final = 2
-"""Ways to multiply: codes themselves, codes of half the value, float16."""
+"""How codes are multiplied: as they are, as codes of half the value, as float16."""
 
 
 @triton.jit
@@ -83,7 +88,7 @@ def activations_of(stored, WAY: tl.constexpr):
 
 @triton.jit
 def moe_round_kernel(
-    x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, experts,
+    x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, num_experts,
     ROUTED: tl.constexpr, WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
     KIND: tl.constexpr,
     MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
@@ -99,7 +104,7 @@ def moe_round_kernel(
     real = group < count
     if ROUTED:
         expert = tl.load(experts_ptr + row, mask=real, other=-1)
-        real = real & (expert >= 0) & (expert < experts)
+        real = real & (expert >= 0) & (expert < num_experts)
     inside = real[:, None] & (column < columns)
     x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
     largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
@@ -120,10 +125,10 @@ def moe_round_kernel(
 
 def way_of(device: Device) -> int:
     """How e4m3fn codes are multiplied on a device."""
-    if device.target == "gfx942":
+    formats = device.capabilities.matrix_fp8
+    if "float8_e4m3fnuz" in formats:
         return HALVED
-    direct = ("gfx950", "gfx1200", "gfx1201", "gfx1250", "sm_89", "sm_90", "sm_100", "sm_120")
-    return DIRECT if device.target in direct else WIDENED
+    return DIRECT if "float8_e4m3fn" in formats else WIDENED
 
 
 def rounded(
@@ -135,25 +140,25 @@ def rounded(
     way = way_of(device)
     rows, columns = x.shape
     across = triton.cdiv(columns, SQUARE)
-    kind = torch.float16 if way == WIDENED else torch.uint8
-    codes = torch.empty((rows, columns), dtype=kind, device=x.device)
+    dtype = torch.float16 if way == WIDENED else torch.uint8
+    codes = torch.empty((rows, columns), dtype=dtype, device=x.device)
     scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
     x = adjacent(x)
-    launch(
-        moe_round_kernel,
-        lambda settings: (triton.cdiv(rows * across, settings["GROUPS"]),),
-        (
-            *(x, codes, scale, codes if experts is None else experts),
-            *(rows * across, columns, across, x.stride(0), LEAST, count),
-        ),
+    routed = experts is not None
+    choice.run(
         ROUND,
-        {
-            "groups": rows * across,
-            "bytes": x.element_size(),
-            "way": way,
-            "routed": experts is not None,
-        },
-        ROUTED=experts is not None,
+        {"groups": rows * across, "bytes": x.element_size(), "way": way, "routed": routed},
+        x=x,
+        rounded=codes,
+        scale=scale,
+        experts=codes if experts is None else experts,
+        count=rows * across,
+        columns=columns,
+        across=across,
+        stride=x.stride(0),
+        least=LEAST,
+        num_experts=count,
+        ROUTED=routed,
         WAY=way,
         WIDE=checks.wide(x, codes),
         **constants("e4m3fn", device),
@@ -165,43 +170,28 @@ def codes_to_multiply(w: torch.Tensor, way: int, device: Device) -> torch.Tensor
     """Codes of weights; where CDNA changes them, four in a word if steps of 128 leave no rest (with
     words, RDNA3 spills)."""
     w = w.contiguous()
-    if way == DIRECT or w.shape[-1] % SQUARE or not device.target.startswith("gfx9"):
+    mfma = device.capabilities.matrix_unit == "mfma"
+    if way == DIRECT or w.shape[-1] % SQUARE or not mfma:
         return w.view(torch.uint8)
     return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
 
 
-def _round_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    return {"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)}
-
-
-def _round_seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    elements = problem["groups"] * SQUARE
-    return estimates.streaming(
-        device,
-        settings,
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    elements, widened = problem["groups"] * SQUARE, problem["way"] == WIDENED
+    return StreamingKernel(
         workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
         read=elements * problem["bytes"],
-        written=elements * (2 if problem["way"] == WIDENED else 1),
+        written=elements * (2 if widened else 1),
         elements=settings["GROUPS"] * SQUARE,
-        operations=32.0 if problem["way"] == WIDENED else 16.0,
-        held=3.0,
+        instructions=32.0 if widened else 16.0,
+        live_registers=3.0,
     )
 
 
-ROUND = Space(
-    kernel="moe_round_kernel", axes=_round_axes, seconds=_round_seconds, classes=("groups",)
+ROUND = KernelSpec(
+    function=moe_round_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
+    axes={"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    demand=_demand,
+    rounded=("groups",),
 )
-
-__all__ = [
-    "DIRECT",
-    "HALVED",
-    "ROUND",
-    "SQUARE",
-    "WIDENED",
-    "activations_of",
-    "codes_to_multiply",
-    "moe_round_kernel",
-    "rounded",
-    "way_of",
-    "weights_of",
-]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.moe import steps, tiling
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import Axes, Device, Problem, Settings, checks, choice
+from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.moe.fp8_codes import (
@@ -23,8 +19,8 @@ from wavecast.kernels.moe.fp8_codes import (
     way_of,
     weights_of,
 )
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import xcds
+from wavecast.kernels.moe.order import Order
+from wavecast.model.ranking import GroupedProduct
 
 
 @triton.jit
@@ -93,7 +89,7 @@ def moe_product_fp8_kernel(
 def product_fp8(
     x: torch.Tensor,
     x_scale: torch.Tensor,
-    order: steps.Order,
+    order: Order,
     w: torch.Tensor,
     w_scale: torch.Tensor,
     *,
@@ -101,76 +97,49 @@ def product_fp8(
     dtype: torch.dtype,
     gate: Gate | None = None,
 ) -> torch.Tensor:
-    """`steps.product` of what `fp8_codes.rounded` made, and of codes [experts, rows, k] with their
-    scales, in `dtype`."""
+    """`products.product` of what `fp8_codes.rounded` made, and of codes [experts, rows, k] with
+    their scales, in `dtype`."""
     device = gpu.launching()
     way = way_of(device)
     k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
     y = torch.empty((order.slots, n), dtype=dtype, device=x.device)
-    launch(
-        moe_product_fp8_kernel,
-        order.grid(n),
-        (
-            *(x, x_scale, order.rows, order.owners, order.starts),
-            *(codes_to_multiply(w, way, device), w_scale.contiguous(), y),
-            *(order.slots, shared, *(gate.numbers if gate else (0.0, 0.0))),
-        ),
+    choice.run(
         PRODUCT,
         order.problem(n, k, gate, way=way),
-        EXPERTS=order.count,
-        N=n,
-        K=k,
+        **order.arguments(n, k, gate),
+        x=x,
+        x_scale=x_scale,
+        w=codes_to_multiply(w, way, device),
+        w_scale=w_scale.contiguous(),
+        y=y,
+        shared=shared,
         WAY=way,
-        XCDS=xcds(device),
         WIDE=checks.wide(x, y),
-        **steps.options(gate),
     )
     return y
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     # Every wave changes the codes that it multiplies: the fewer, the less work.
-    kept = {**tiling.axes(problem, device, 1), "BLOCK_N": (32, 64, 128)}
-    words = problem["way"] == WIDENED and device.target.startswith("gfx9")
-    if words and problem["block"] >= 64:
-        kept["num_stages"] = (1,)
-    return kept
-
-
-def _deep(settings: Settings) -> dict[str, Any]:
-    return {**settings, "BLOCK_K": SQUARE}
-
-
-def _size(problem: Problem) -> int:
-    """Bytes of what is multiplied, which lies in the LDS: float16 where codes are widened."""
-    return 2 if problem["way"] == WIDENED else 1
+    words = problem["way"] == WIDENED and device.capabilities.matrix_unit == "mfma"
+    further = {"num_stages": (1,)} if words and problem["block"] >= 64 else {}
+    return {**tiling.axes(problem, device, 1), "BLOCK_N": (32, 64, 128), **further}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    # A step's own products take accumulators besides those of the sum.
-    deep, columns = _deep(settings), tiling.columns(problem, settings)
-    return tiling.fits(problem, deep, device, columns, _size(problem)) and tiling.fits(
-        problem, deep, device, 2 * columns, 0
+    # Codes that are widened lie in the LDS as float16. A step's own products take accumulators
+    # besides those of the sum.
+    settings, columns = {**settings, "BLOCK_K": SQUARE}, tiling.columns(problem, settings)
+    size = 2 if problem["way"] == WIDENED else 1
+    return tiling.fits(settings, device, columns, size) and tiling.fits(
+        settings, device, 2 * columns, 0
     )
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    widened = problem["way"] == WIDENED
-    columns = tiling.columns(problem, settings)
-    return tiling.seconds(
-        problem,
-        _deep(settings),
-        device,
-        columns,
-        1,
-        dtype="fp16" if widened else "fp8",
-        weight="fp8" if widened else "",
-        scaling="block",
-    )
+def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+    settings, widened = {**settings, "BLOCK_K": SQUARE}, problem["way"] == WIDENED
+    dtype, weight = ("fp16", "fp8") if widened else ("fp8", "")
+    return tiling.demand(problem, settings, 1, dtype=dtype, weight=weight, scaling="block")
 
 
-PRODUCT = Space(
-    kernel="moe_product_fp8_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
-)
-
-__all__ = ["PRODUCT", "moe_product_fp8_kernel", "product_fp8"]
+PRODUCT = tiling.kernel(moe_product_fp8_kernel, axes=_axes, fits=_fits, demand=_demand)

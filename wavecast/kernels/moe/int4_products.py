@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.moe import steps, tiling
+from wavecast.kernels.describe import Axes, Device, Problem, Settings, checks, choice
+from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
+from wavecast.kernels.moe.order import Order
 from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import contiguous
-from wavecast.kernels.tiles import xcds
+from wavecast.model.ranking import GroupedProduct
 
 _MANY: Final = 128
 """Rows of a block from which on weights are widened."""
@@ -84,7 +82,7 @@ def moe_product_int4_kernel(
 
 def product_int4(
     x: torch.Tensor,
-    order: steps.Order,
+    order: Order,
     w: torch.Tensor,
     scale: torch.Tensor,
     zero: torch.Tensor | None,
@@ -94,46 +92,42 @@ def product_int4(
     bias: torch.Tensor | None = None,
     gate: Gate | None = None,
 ) -> torch.Tensor:
-    """`steps.product` with codes [experts, rows, k / 2] of weights, `group` of which along k have a
-    scale and a zero point, [experts, k / group, rows]."""
+    """`products.product` with codes [experts, rows, k / 2] of weights, `group` of which along k
+    have a scale and a zero point, [experts, k / group, rows]."""
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
     widened = order.block >= _MANY
     number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
     y = torch.empty((order.slots, n), dtype=x.dtype, device=x.device)
     flags = {
-        "dtype": tiling.FORMATS[x.dtype], "group": group, "zero": zero is not None,
+        "dtype": NAMES[x.dtype], "group": group, "zero": zero is not None,
         "scale": scale.element_size(), "bias": bias is not None,
     }  # fmt: skip
-    launch(
-        moe_product_int4_kernel,
-        order.grid(n),
-        (
-            *(x, order.rows, order.owners, order.starts, w, scale.contiguous()),
-            contiguous(zero),
-            contiguous(bias),
-            *(y, order.slots, shared, x.stride(0), *(gate.numbers if gate else (0.0, 0.0))),
-        ),
+    choice.run(
         PRODUCT,
         order.problem(n, k, gate, **flags),
-        EXPERTS=order.count,
-        N=n,
-        K=k,
+        **order.arguments(n, k, gate),
+        x=x,
+        w=w,
+        scale=scale.contiguous(),
+        zero=contiguous(zero),
+        bias=contiguous(bias),
+        y=y,
+        shared=shared,
+        stride=x.stride(0),
         GROUP_K=group,
         PACKED=number,
         WIDENED=widened,
-        XCDS=xcds(gpu.launching()),
         WIDE=checks.wide(x, y),
-        **steps.options(gate),
     )
     return y
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     # Where reading weights is all, rows of a step fill as much of a line as they can, where there
     # are registers.
     group, block = problem["group"], problem["block"]
     least = 32 if block >= _MANY else min(64, group)
-    deep = block < 64 and device.limits().wave_lanes == 64
+    deep = block < 64 and device.wave_lanes == 64
     depths = (group,) if deep else (max(least, group // 2), group)
     return {**tiling.axes(problem, device), "BLOCK_K": tuple(sorted({*depths}))}
 
@@ -143,23 +137,18 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     columns = tiling.columns(problem, settings)
     if columns * settings["BLOCK_K"] > 8192 * settings["num_warps"]:
         return False
-    lanes = settings["num_warps"] * device.limits().wave_lanes
+    lanes = settings["num_warps"] * device.wave_lanes
     if problem["block"] < _MANY and problem["block"] * columns > 64 * lanes:
         return False
-    return tiling.fits(problem, settings, device, columns, 2) and tiling.fits(
-        problem, settings, device, 2 * columns, 0
+    return tiling.fits(settings, device, columns, 2) and tiling.fits(
+        settings, device, 2 * columns, 0
     )
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    columns = tiling.columns(problem, settings)
-    return tiling.seconds(
-        problem, settings, device, columns, 0.5, dtype=problem["dtype"], held=2, weight="int4"
+def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+    return tiling.demand(
+        problem, settings, 0.5, dtype=problem["dtype"], operand_size=2, weight="int4"
     )
 
 
-PRODUCT = Space(
-    kernel="moe_product_int4_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
-)
-
-__all__ = ["PRODUCT", "moe_product_int4_kernel", "product_int4"]
+PRODUCT = tiling.kernel(moe_product_int4_kernel, axes=_axes, fits=_fits, demand=_demand)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
+import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
+from wavecast.kernels.describe import Axes, Device, Problem, Settings, checks, choice
+from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.tiling import element_size
 from wavecast.kernels.moe import tiling
+from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.moe.order import Order
+from wavecast.model.ranking import GroupedProduct
 
 
 @triton.jit
@@ -70,32 +72,63 @@ def moe_product_kernel(
     store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    matrix = device.target.startswith("gfx9")  # has matrix instructions of float32
-    dtype = problem["dtype"]
+def product(
+    x: torch.Tensor,
+    order: Order,
+    w: torch.Tensor,
+    *,
+    shared: int,
+    bias: torch.Tensor | None = None,
+    gate: Gate | None = None,
+    along: bool = True,
+    dtype: torch.dtype | None = None,
+    x_scale: torch.Tensor | None = None,
+    w_scale: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """[slots, n] in `dtype` (None: that of x): rows `slot // shared` of x times the expert's w,
+    [rows, k] (`along`) or [k, n]. Rows are n, or those of the gates and ups of `gate`. Int8 goes
+    with a scale per row of x and of w. Rows of slots without an expert are left as they are."""
+    k, n = (w.shape[2], w.shape[1]) if along else (w.shape[1], w.shape[2])
+    n = n // 2 if gate else n
+    y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
+    flags = {"along": along, "bias": bias is not None, "dtype": NAMES[x.dtype]}
+    choice.run(
+        PRODUCT,
+        order.problem(n, k, gate, **flags),
+        **order.arguments(n, k, gate),
+        x=x,
+        x_scale=x_scale,
+        w=w,
+        w_scale=w_scale,
+        bias=bias,
+        y=y,
+        shared=shared,
+        stride=x.stride(0),
+        ALONG=along,
+        WIDE=checks.wide(x, y),
+    )
+    return y
+
+
+def _axes(problem: Problem, device: Device) -> Axes:
+    mfma, dtype = device.capabilities.matrix_unit == "mfma", problem["dtype"]
     if dtype == "fp32":
-        return {**tiling.axes(problem, device), "BLOCK_K": (32, 64) if matrix else (16, 32)}
-    if dtype == "int8":
+        depths = (32, 64) if device.capabilities.matrix_fp32 else (16, 32)
+        return {**tiling.axes(problem, device), "BLOCK_K": depths}
+    depths = (64, 128)
+    if dtype == "int8" and (mfma or problem["block"] < 64):
         # A row of a step fills a line; of less, the L2 is asked for every line more than once.
-        depths = (128, 256) if matrix or problem["block"] < 64 else (64, 128)
-    else:
-        depths = (64, 128)
-    return {**tiling.axes(problem, device, tiling.SIZES[dtype]), "BLOCK_K": depths}
+        depths = (128, 256)
+    return {**tiling.axes(problem, device, element_size(problem)), "BLOCK_K": depths}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    size = tiling.SIZES[problem["dtype"]]
-    return tiling.fits(problem, settings, device, tiling.columns(problem, settings), size)
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    dtype = problem["dtype"]
     columns = tiling.columns(problem, settings)
-    return tiling.seconds(problem, settings, device, columns, tiling.SIZES[dtype], dtype=dtype)
+    return tiling.fits(settings, device, columns, element_size(problem))
 
 
-PRODUCT = Space(
-    kernel="moe_product_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
-)
+def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+    return tiling.demand(problem, settings, element_size(problem), dtype=problem["dtype"])
 
-__all__ = ["PRODUCT", "moe_product_kernel"]
+
+PRODUCT = tiling.kernel(moe_product_kernel, axes=_axes, fits=_fits, demand=_demand)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import estimates
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+)
 
 _TAKEN: Final = tl.constexpr(-(2**31))
 
@@ -103,7 +107,7 @@ def moe_route_kernel(
 
 @triton.jit
 def moe_route_backward_kernel(
-    slope_ptr, logits_ptr, experts_ptr, result_ptr, tokens, count, stride, scale, tiny,
+    dweights_ptr, logits_ptr, experts_ptr, dlogits_ptr, tokens, count, stride, scale, tiny,
     TOP_K: tl.constexpr, SIGMOID: tl.constexpr, RENORMALISE: tl.constexpr,
     EXPERTS: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -118,7 +122,7 @@ def moe_route_backward_kernel(
     for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         at = row * TOP_K + number
         which = tl.load(experts_ptr + at, mask=row < tokens, other=-1)
-        one = tl.load(slope_ptr + at, mask=row < tokens, other=0.0).to(tl.float32)
+        one = tl.load(dweights_ptr + at, mask=row < tokens, other=0.0).to(tl.float32)
         taken = expert == which[:, None]
         slope += tl.where(taken, one[:, None] * scale, 0.0)
         chosen = tl.where(taken, 1.0, chosen)
@@ -130,38 +134,37 @@ def moe_route_backward_kernel(
         result = slope * scores * (1.0 - scores)
     else:
         result = scores * (slope - tl.sum(slope * scores, axis=1)[:, None])  # pyright: ignore[reportArgumentType]
-    to = result_ptr + line[:, None] * count + expert
-    tl.store(to, result.to(result_ptr.dtype.element_ty), mask=valid)
+    to = dlogits_ptr + line[:, None] * count + expert
+    tl.store(to, result.to(dlogits_ptr.dtype.element_ty), mask=valid)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    few = problem["experts"] > 512
-    return {
-        "ROWS": (1,) if few else (1, 2, 4, 8),
-        "num_warps": (1, 2, 4),
-        "num_stages": (1,),
-    }
+def _axes(problem: Problem, device: Device) -> Axes:
+    rows = (1,) if problem["experts"] > 512 else (1, 2, 4, 8)
+    return {"ROWS": rows, "num_warps": (1, 2, 4), "num_stages": (1,)}
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
     tokens, count = problem["tokens"], problem["experts"]
-    width = max(16, triton.next_power_of_2(count))
     steps = problem["top_k"] + 3 * problem.get("groups", 1)
-    return estimates.streaming(
-        device,
-        settings,
+    return StreamingKernel(
         workgroups=triton.cdiv(tokens, settings["ROWS"]),
         read=tokens * count * problem["bytes"],
         written=tokens * problem["top_k"] * 8,
-        elements=settings["ROWS"] * width,
-        operations=12.0 + 12.0 * steps,
-        held=6.0,
+        elements=settings["ROWS"] * max(16, triton.next_power_of_2(count)),
+        instructions=12.0 + 12.0 * steps,
+        live_registers=6.0,
     )
 
 
-ROUTE = Space(kernel="moe_route_kernel", axes=_axes, seconds=_seconds, classes=("tokens",))
-BACKWARD = Space(
-    kernel="moe_route_backward_kernel", axes=_axes, seconds=_seconds, classes=("tokens",)
-)
+def _kernel(function: Any) -> KernelSpec:
+    return KernelSpec(
+        function=function,
+        grid=lambda problem, settings: (triton.cdiv(problem["tokens"], settings["ROWS"]),),
+        axes=_axes,
+        demand=_demand,
+        rounded=("tokens",),
+    )
 
-__all__ = ["BACKWARD", "ROUTE", "moe_route_backward_kernel", "moe_route_kernel"]
+
+ROUTE = _kernel(moe_route_kernel)
+BACKWARD = _kernel(moe_route_backward_kernel)

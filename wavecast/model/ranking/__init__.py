@@ -6,13 +6,17 @@ assumed number is a coefficient (`wavecast.model.coefficients`, families `rankin
 
 from wavecast.model.ranking.demand import Constant, Demand, Slowed, Sum
 from wavecast.model.ranking.gemm import TritonProduct
+from wavecast.model.ranking.moe import BlockedRows, GroupedProduct, GroupedTile
 from wavecast.model.ranking.product import TiledProduct
 from wavecast.model.ranking.streaming import StreamingKernel
 from wavecast.model.ranking.tile import TileResources
 
 __all__ = [
+    "BlockedRows",
     "Constant",
     "Demand",
+    "GroupedProduct",
+    "GroupedTile",
     "Slowed",
     "StreamingKernel",
     "Sum",

@@ -1,0 +1,99 @@
+"""Experts of a mixture: two products with a gated activation between, per expert, and the weighted
+sum over each token's experts."""
+
+from __future__ import annotations
+
+import torch
+
+from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
+from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.moe import given
+from wavecast.kernels.moe.activations import Gate
+from wavecast.kernels.moe.combine import COMBINE, combine
+from wavecast.kernels.moe.order import Order
+from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.strides import adjacent, contiguous
+
+TENSORS = given.tensors("=hidden")
+
+
+def moe_experts(
+    hidden: torch.Tensor,
+    weights: torch.Tensor,
+    experts: torch.Tensor,
+    w1: torch.Tensor,
+    w2: torch.Tensor,
+    bias1: torch.Tensor | None = None,
+    bias2: torch.Tensor | None = None,
+    activation: str = "silu",
+    alpha: float = 1.702,
+    limit: float = 7.0,
+    interleaved: bool = False,
+) -> torch.Tensor:
+    """What the chosen experts make of every token: Σ weights · (f(hidden · w1ᵀ + bias1) · w2ᵀ +
+    bias2).
+
+    `hidden` is [tokens, model] of float32, float16 or bfloat16, as are `w1`
+    [experts, 2 · inter, model], its first half giving gates and its second ups (`interleaved`: in
+    turns, gate first), and `w2` [experts, model, inter]; `bias1` [experts, 2 · inter] and `bias2`
+    [experts, model] of any of these. `weights` and `experts` (int32) are [tokens, top_k], as
+    `moe_route` returns them; choices outside of the experts there are (-1, or experts of another
+    GPU) count nothing. `activation` is one of
+
+    - `silu`, `gelu`, `gelu_tanh`: f(gate) · up,
+    - `clamped_swiglu`: gate · sigmoid(alpha · gate) · (up + 1) of min(gate, limit) and of up
+      between -limit and limit.
+
+    Sums are in float32 in a fixed order; the activation's result and each expert's are rounded to
+    the dtype of `hidden`, which is that of the result, [tokens, model]. Raises ArgumentError.
+    """
+    found = given.check("moe_experts", TENSORS, locals())
+    gate = Gate.of("moe_experts", activation, alpha, limit, interleaved)
+    if not hidden.numel():
+        return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
+    hidden, w1, w2 = adjacent(hidden), w1.contiguous(), w2.contiguous()
+    order = Order.of(experts, found["count"], hidden.element_size())
+    y = product(hidden, order, w1, shared=order.top_k, bias=contiguous(bias1), gate=gate)
+    each = product(y, order, w2, shared=1, bias=contiguous(bias2))
+    return combine(each, order, weights, hidden.dtype)
+
+
+def moe_experts_reference(
+    hidden, weights, experts, w1, w2, bias1=None, bias2=None, activation="silu", alpha=1.702,
+    limit=7.0, interleaved=False,
+):  # fmt: skip
+    """Every expert for every token, in float32 at least, and then those that were chosen."""
+    wide = wide_dtype(hidden)
+    return given.reference(
+        hidden, weights, experts, w1.shape[0], lambda one: (w1[one].to(wide), w2[one].to(wide)),
+        (bias1, bias2), (activation, alpha, limit, interleaved), lambda x: x.to(wide),
+    )  # fmt: skip
+
+
+_SAVED = ("hidden", "weights", "experts", "w1", "w2", "bias1", "bias2")
+_OPTIONS = ("activation", "alpha", "limit", "interleaved")
+
+OPERATOR = Operator(
+    summary="what the chosen experts of a mixture make of every token",
+    call=moe_experts,
+    reference=moe_experts_reference,
+    tensors=TENSORS,
+    fake=given.like_hidden,
+    inputs=given.plain_inputs,
+    work=lambda **sizes: given.work(
+        sizes, NAMES[getattr(torch, sizes["dtype"])], getattr(torch, sizes["dtype"]).itemsize
+    ),
+    batch=Batch(("hidden", "weights", "experts"), merged=True),
+    kernels=(PRODUCT, COMBINE),
+    tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
+    gradient=derivative.by_operator(
+        moe_experts,
+        "moe_experts_backward",
+        grads=("dy",),
+        saved=(*_SAVED, *_OPTIONS),
+        of=("hidden", "weights", "w1", "w2", "bias1", "bias2"),
+    ),
+    cases=given.CASES,
+    thorough=given.THOROUGH,
+    shapes=given.SHAPES,
+)
