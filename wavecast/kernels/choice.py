@@ -94,8 +94,9 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     """Launch a kernel in the configuration that suits `problem` and the GPU at hand.
 
     `arguments` are the kernel's parameters by name, a pointer `x_ptr` as `x`. Parameters that are
-    entries of `problem`, settings or workspaces need not be given, nor `WIDE` (whether an offset
-    into some tensor needs 64 bits) and `XCDS` (dies that share the workgroups).
+    entries of `problem` (a constant `TOP_K` is its `top_k`), settings or workspaces need not be
+    given, nor `WIDE` (whether an offset into some tensor needs 64 bits) and `XCDS` (dies that share
+    the workgroups).
 
     Raises CompileError when no configuration compiles and fits the GPU, and TypeError for arguments
     that the kernel does not have or lacks.
@@ -130,7 +131,8 @@ def bound(
         )
         for name, one in spec.workspaces(problem, settings).items()
     }
-    known = {**problem, **settings, **workspaces, **arguments}
+    constants = {name.upper(): value for name, value in problem.items()}
+    known = {**constants, **problem, **settings, **workspaces, **arguments}
     known |= spec.derived(known)
     parameters = spec.parameters
     if "WIDE" in parameters and "WIDE" not in known:
