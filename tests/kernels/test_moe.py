@@ -16,7 +16,7 @@ from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.moe import tiling  # noqa: E402
 from wavecast.kernels.moe.align import blocks  # noqa: E402
-from wavecast.kernels.moe.layer import moe  # noqa: E402
+from wavecast.kernels.moe.experts import moe  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -95,21 +95,12 @@ def matmul_epilogue_backward(
     dz = torch.empty(dy.shape, dtype=dy.dtype, device=dy.device)
     dgate = _like_gate(dy, gate)
     if dy.numel():
+        size = dy.element_size() + z.element_size()
+        problem = {"count": dy.numel(), "bytes": size, "gated": gate is not None}
         choice.run(
-            BACKWARD,
-            {
-                "count": dy.numel(),
-                "bytes": dy.element_size() + z.element_size(),
-                "gated": gate is not None,
-                "activation": activation,
-            },
-            dy=dy.contiguous(),
-            z=z.contiguous(),
-            gate=contiguous(gate),
-            dz=dz,
-            dgate=None if gate is None else dgate,
-            ACTIVATION=activation,
-        )
+            BACKWARD, {**problem, "activation": activation}, dy=dy.contiguous(), z=z.contiguous(),
+            gate=contiguous(gate), dz=dz, dgate=None if gate is None else dgate,
+        )  # fmt: skip
     return dz, dgate
 
 

@@ -38,7 +38,7 @@ TENSORS = Signature(
 BATCHED_TENSORS = Signature(
     "a: [a_batch, m, k] float|int8", "b: [b_batch, k, n] =a", returns=("y: [batch, m, n] =a",)
 )
-_FURTHER = ("bias", "residual", "gate")
+FURTHER = ("bias", "residual", "gate")
 
 
 @TENSORS.checked
@@ -194,7 +194,7 @@ def _sizes(given: Sizes) -> dict[str, Any]:
     if "batch" in given:
         shared = given.get("shared")
         return found | {f"{one}_batch": 1 if one == shared else given["batch"] for one in "ab"}
-    return found | {f"{name}_dtype": "float32" if integers else dtype for name in _FURTHER}
+    return found | {f"{name}_dtype": "float32" if integers else dtype for name in FURTHER}
 
 
 def _inputs(tensors: Signature) -> Any:
@@ -206,7 +206,7 @@ def _inputs(tensors: Signature) -> Any:
             return matrices(make, named["dtype"], shape, stored == "T", precision)
 
         a, b = (partial(operand, stored) for stored in given.get("layout", "NT"))
-        found = tensors.inputs(absent=_FURTHER, a=a, b=b)(make, **_sizes(given))
+        found = tensors.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
         return {**found, "out_dtype": make.dtype(given["out"]) if given.get("out") else None}
 
     return inputs
@@ -216,7 +216,7 @@ def _work(tensors: Signature) -> Any:
     def work(**given: Any) -> Work:
         count = given.get("batch", 1) * math.prod(given[name] for name in "mnk")
         rate = flops(count, given["dtype"], given.get("precision", "ieee"))
-        return tensors.work(lambda **_: rate, absent=_FURTHER)(**_sizes(given))
+        return tensors.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
 
     return work
 

@@ -127,7 +127,7 @@ def product(
         "b_column": b.stride(2),
     }
     divisors = {"N_DIVISOR": math.gcd(n, _DIVISOR), "K_DIVISOR": math.gcd(k, _DIVISOR)}
-    operands = {"a": a, "b": b, "out": out, "N": n, "K": k, **strides, **divisors, **finish}
+    operands = {"a": a, "b": b, "out": out, **strides, **divisors, **finish}
     problem = {"n": n, "k": k, "batch": batch, "dtype": NAMES[a.dtype], "types": types}
     problem["epilogue"] = epilogue.name
     if m == 1 and triton_precision == "ieee" and NAMES[a.dtype] in _VECTORS and not wide:
@@ -143,27 +143,18 @@ def product(
         "wide": wide,
     }
     done = choice.run(
-        TILES,
-        problem,
-        **operands,
-        M=m,
-        a_row=a.stride(1),
-        A_ROWS=a_rows,
-        B_COLUMNS=b_columns,
+        TILES, problem, **operands, a_row=a.stride(1), A_ROWS=a_rows, B_COLUMNS=b_columns,
         M_DIVISOR=math.gcd(m, _DIVISOR) if a_rows else 1,
         WIDEN=NAMES[a.dtype] == "fp8" and not fp8_native,
-        PRECISION=triton_precision,
-        WIDE=wide,
-    )
+    )  # fmt: skip
     settings, parts = done.settings, done.workspaces["part"]
-    adding = {"part": parts, "out": out, "M": m, "N": n, **finish}
+    adding = {"part": parts, "out": out, **finish}
     problem = {"m": m, "n": n, "types": types, "epilogue": epilogue.name}
     if settings["SPLIT_K"] > 1:
-        splits = settings["SPLIT_K"]
-        choice.run(SUM, {**problem, "splits": splits}, **adding, SPLITS=splits)
+        choice.run(SUM, {**problem, "splits": settings["SPLIT_K"]}, **adding)
     elif parts.numel() > 1:
         cut = {name: settings[name] for name in _CUT}
-        choice.run(REST, {**problem, "k": k, **cut}, **adding, K=k)
+        choice.run(REST, {**problem, "k": k, **cut}, **adding)
     return result
 
 

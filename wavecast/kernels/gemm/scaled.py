@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from wavecast.kernels.describe import (
     Make,
     Operator,
     Signature,
+    Sizes,
     Tolerance,
     Work,
     checks,
@@ -19,6 +22,7 @@ from wavecast.kernels.describe import (
 )
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
+from wavecast.kernels.gemm.matmul import FURTHER
 from wavecast.kernels.gemm.product import (
     REST,
     SUM,
@@ -142,53 +146,35 @@ def _check(given: dict[str, Any]) -> None:
     checks.require(scaled, name, "out_scale goes with an 8-bit out_dtype")
 
 
-def _inputs(
-    make: Make,
-    m: int,
-    n: int,
-    k: int,
-    dtype: str,
-    other: str = "",
-    layout: str = "NT",
-    scales: str = "rows",
-    bias: bool = False,
-    residual: bool = False,
-    gate: bool = False,
-    activation: str = "none",
-    out: str = "bfloat16",
-) -> dict[str, Any]:
-    """`other` is the dtype of `b` where it is another; `scales` are `rows` or `tensor`."""
-    each, scaled = scales == "rows", make.dtype(out) in FP8
-    return {
-        "a": matrices(make, dtype, (m, k), layout[0] == "T"),
-        "b": matrices(make, other or dtype, (k, n), layout[1] == "T"),
-        "scale_a": make.uniform((m, 1) if each else (1,), "float32", 0.01, 0.1),
-        "scale_b": make.uniform((1, n) if each else (1,), "float32", 0.01, 0.1),
-        "bias": make.normal((n,), "bfloat16") if bias else None,
-        "residual": make.normal((m, n), "bfloat16") if residual else None,
-        "gate": make.normal((m, n), "bfloat16") if gate else None,
-        "activation": activation,
-        "out_dtype": make.dtype(out),
-        "out_scale": make.uniform((1,), "float32", 0.001, 0.01) if scaled else None,
-    }
+def _sizes(given: Sizes) -> dict[str, Any]:
+    """Sizes with the dtypes of tensors; `other` is that of `b` where it is another."""
+    found = {name: one for name, one in given.items() if name not in ("layout", "scales", "other")}
+    found |= dict.fromkeys([f"{name}_dtype" for name in FURTHER], "bfloat16")
+    out = found.pop("out", "bfloat16")
+    return {**found, "b_dtype": given.get("other") or given["dtype"], "y_dtype": out}
 
 
-def _work(
-    m: int,
-    n: int,
-    k: int,
-    dtype: str,
-    scales: str = "rows",
-    bias: bool = False,
-    residual: bool = False,
-    gate: bool = False,
-    out: str = "bfloat16",
-    **_: Any,
-) -> Work:
-    read = (m + n) * k + 4 * (m + n if scales == "rows" else 2)
-    read += 2 * (n * bias + m * n * (residual + gate))
-    written = m * n * getattr(torch, out).itemsize
-    return Work(flops(m * n * k, dtype), read, written, "formula", "formula")
+def _inputs(make: Make, layout: str = "NT", scales: str = "rows", **given: Any) -> dict[str, Any]:
+    """`layout` is that of `matmul`; `scales` are `rows` or `tensor`."""
+
+    def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> torch.Tensor:
+        return matrices(make, str(dtype).removeprefix("torch."), shape, stored == "T")
+
+    a, b = (partial(operand, stored) for stored in layout)
+    found = TENSORS.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
+    out_dtype, rows = make.dtype(given.get("out", "bfloat16")), scales == "rows"
+    for name, shape in (("scale_a", (given["m"], 1)), ("scale_b", (1, given["n"]))):
+        found[name] = make.uniform(shape if rows else (1,), "float32", 0.01, 0.1)
+    scaled = out_dtype in FP8
+    found["out_scale"] = make.uniform((1,), "float32", 0.001, 0.01) if scaled else None
+    return {**found, "out_dtype": out_dtype}
+
+
+def _work(scales: str = "rows", **given: Any) -> Work:
+    m, n, k = (given[name] for name in "mnk")
+    rate = flops(m * n * k, given["dtype"])
+    found = TENSORS.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
+    return replace(found, bytes_read=found.bytes_read + 4 * (m + n if scales == "rows" else 2))
 
 
 OPERATOR = Operator(

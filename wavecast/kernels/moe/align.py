@@ -204,25 +204,16 @@ def moe_align(
     chunk = slots if single else max(_STEP, triton.next_power_of_2(isqrt(slots)))
     chunks = triton.cdiv(slots, chunk)
     problem = {"slots": slots, "experts": width, "programs": chunks}
-    shared: dict[str, Any] = {"experts": experts.contiguous(), "count": count, "EXPERTS": width}
+    shared: dict[str, Any] = {"experts": experts.contiguous(), "count": count}
     shared["CHUNK"] = _STEP if single else chunk
     counts = starts
     if not single:
         counts = torch.empty((chunks, width), dtype=torch.int32, device=experts.device)
         choice.run(COUNT, problem, **shared, counts=counts)
     choice.run(
-        PLACE,
-        problem,
-        **shared,
-        counts=counts,
-        order=order,
-        owners=owners,
-        starts=starts,
-        block=block,
-        rows=rows,
-        chunks=chunks,
-        SINGLE=single,
-    )
+        PLACE, problem, **shared, counts=counts, order=order, owners=owners, starts=starts,
+        block=block, rows=rows, chunks=chunks, SINGLE=single,
+    )  # fmt: skip
     return order, owners, starts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels.describe import (
     Axes,
@@ -15,7 +16,7 @@ from wavecast.kernels.describe import (
     StreamingKernel,
     choice,
 )
-from wavecast.kernels.moe.order import Order
+from wavecast.kernels.moe.tiling import Order
 
 
 @triton.jit
@@ -48,24 +49,15 @@ def moe_combine_kernel(
     tl.store(to, y.to(y_ptr.dtype.element_ty), mask=valid[:, None] & inside)
 
 
-def combine(
-    x: torch.Tensor, order: Order, weights: torch.Tensor | None, dtype: torch.dtype
-) -> torch.Tensor:
+def combine(x: Tensor, order: Order, weights: Tensor | None, dtype: torch.dtype) -> Tensor:
     """[tokens, columns] in `dtype`: per token the sum of its slots' rows of x, times `weights`."""
     tokens, columns = order.experts.shape[0], x.shape[1]
     y = torch.empty((tokens, columns), dtype=dtype, device=x.device)
-    shape = {"tokens": tokens, "columns": columns, "top_k": order.top_k}
-    weighted = weights is not None
+    problem = {"tokens": tokens, "columns": columns, "top_k": order.top_k}
+    problem |= {"bytes": x.element_size(), "weighted": weights is not None}
+    factors = x if weights is None else weights.contiguous()
     choice.run(
-        COMBINE,
-        {**shape, "bytes": x.element_size(), "weighted": weighted},
-        x=x,
-        weights=x if weights is None else weights.contiguous(),
-        experts=order.experts,
-        y=y,
-        count=order.count,
-        TOP_K=order.top_k,
-        WEIGHTED=weighted,
+        COMBINE, problem, x=x, weights=factors, experts=order.experts, y=y, count=order.count
     )
     return y
 

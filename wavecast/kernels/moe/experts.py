@@ -3,6 +3,9 @@ sum over each token's experts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
@@ -10,8 +13,8 @@ from wavecast.kernels.gemm.product import NAMES
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.order import Order
 from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent, contiguous
 
 TENSORS = given.tensors("=hidden")
@@ -97,3 +100,38 @@ OPERATOR = Operator(
     thorough=given.THOROUGH,
     shapes=given.SHAPES,
 )
+
+
+def moe(
+    hidden: torch.Tensor,
+    router: torch.Tensor,
+    w1: torch.Tensor,
+    w2: torch.Tensor,
+    top_k: int,
+    *,
+    bias1: torch.Tensor | None = None,
+    bias2: torch.Tensor | None = None,
+    activation: str = "silu",
+    alpha: float = 1.702,
+    limit: float = 7.0,
+    interleaved: bool = False,
+    routing: Mapping[str, Any] | None = None,
+) -> torch.Tensor:
+    """Route every token and add up what its experts make of it, [..., model].
+
+    `hidden` is [..., model] and `router` the weights of the router, [experts, model], whose logits
+    are a product in the dtype of `hidden`; `routing` are further arguments of `moe_route`
+    (`scoring`, `renormalise`, `bias`, `groups`, `top_groups`, `scale`). All others are those of
+    `moe_experts`. Differentiable in `hidden`, `router`, `w1`, `w2`, `bias1` and `bias2`.
+
+    This is a plain function, for a layer is nothing but its parts: `torch.ops.wavecast.moe_route`,
+    `moe_experts` and a product, each with its gradient and seen by `torch.compile`. It needs
+    `wavecast.ops` imported. Raises what they raise.
+    """
+    flat = hidden.reshape(-1, hidden.shape[-1])
+    logits = flat @ router.to(flat.dtype).T
+    weights, experts = torch.ops.wavecast.moe_route(logits, top_k, **(routing or {}))
+    found = torch.ops.wavecast.moe_experts(
+        flat, weights, experts, w1, w2, bias1, bias2, activation, alpha, limit, interleaved
+    )
+    return found.reshape(hidden.shape)

@@ -20,8 +20,8 @@ from wavecast.kernels.gemm.product import NAMES
 from wavecast.kernels.moe import activations, given, gradients
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.order import Order, constants, named
 from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.tiling import Order, named
 from wavecast.kernels.strides import contiguous
 
 TENSORS = given.tensors("=hidden", "dy: [tokens, model] float")
@@ -55,12 +55,8 @@ def moe_experts_backward(
         dhidden, dweights, dw1, dw2, dbias1, dbias2 = (_like(one, hidden).zero_() for one in of)
         return dhidden, dweights, dw1, dw2, dbias1, dbias2
     hidden, dy = hidden.contiguous(), dy.to(hidden.dtype).contiguous()
-    w1, w2, weights, bias2 = (
-        w1.contiguous(),
-        w2.contiguous(),
-        weights.contiguous(),
-        contiguous(bias2),
-    )
+    w1, w2, weights = w1.contiguous(), w2.contiguous(), weights.contiguous()
+    bias2 = contiguous(bias2)
     order = Order.of(experts, found["count"], hidden.element_size())
     top_k, wide = order.top_k, torch.float32
     before = product(hidden, order, w1, shared=top_k, bias=contiguous(bias1), dtype=wide)
@@ -72,28 +68,15 @@ def moe_experts_backward(
     choice.run(
         gradients.ACTIVATION,
         {"slots": order.slots, "columns": inter, "bytes": size, **named(gate)},
-        **slots,
-        **constants(gate),
-        before=before,
-        grad=grad,
-        weights=weights,
-        dbefore=dbefore,
-        scaled=scaled,
-        alpha=alpha,
-        limit=limit,
-        N=inter,
-        WIDE=checks.wide(before),
-    )
+        **slots, before=before, grad=grad, weights=weights, dbefore=dbefore, scaled=scaled,
+        alpha=alpha, limit=limit, N=inter, WIDE=checks.wide(before),
+    )  # fmt: skip
     if bias2 is not None:
+        problem = {"slots": order.slots, "columns": dy.shape[1], "bytes": size}
         choice.run(
-            gradients.BIAS_GRAD,
-            {"slots": order.slots, "columns": dy.shape[1], "bytes": size},
-            **slots,
-            dy=dy,
-            bias=bias2,
-            top_k=top_k,
+            gradients.BIAS_GRAD, problem, **slots, dy=dy, bias=bias2, top_k=top_k,
             WIDE=checks.wide(dy, bias2),
-        )
+        )  # fmt: skip
     each = product(dbefore, order, w1, shared=1, along=False)
     dhidden = combine(each, order, None, hidden.dtype)
     dw1, dbias1 = gradients.weight_gradient(dbefore, hidden, order, w1, bias1, None, 1, top_k)

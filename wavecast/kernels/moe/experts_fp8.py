@@ -8,12 +8,11 @@ import torch
 import triton
 
 from wavecast.kernels.describe import Make, Operator, Tolerance, sizes, wide_dtype
-from wavecast.kernels.moe import given, tiling
+from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.fp8_codes import ROUND, SQUARE, rounded
-from wavecast.kernels.moe.fp8_products import PRODUCT, product_fp8
-from wavecast.kernels.moe.order import Order
+from wavecast.kernels.moe.fp8_products import PRODUCT, ROUND, SQUARE, product_fp8, rounded
+from wavecast.kernels.moe.tiling import LARGEST_BYTE_BLOCK, Order
 from wavecast.kernels.quantise.group import quantise_fp8_group_reference
 
 TENSORS = given.tensors(
@@ -48,7 +47,7 @@ def moe_experts_fp8(
     gate = Gate.of("moe_experts_fp8", activation, alpha, limit)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    order = Order.of(experts, count, w1.element_size(), tiling.LARGEST_BYTE_BLOCK)
+    order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
     dtype = hidden.dtype
     x, x_scale = rounded(hidden, None, count)
     y = product_fp8(x, x_scale, order, w1, scale1, shared=order.top_k, dtype=dtype, gate=gate)

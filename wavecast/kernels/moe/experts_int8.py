@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from wavecast.kernels.describe import Make, Operator, Tolerance
-from wavecast.kernels.moe import given, tiling
+from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.order import Order
 from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.tiling import LARGEST_BYTE_BLOCK, Order
 from wavecast.kernels.quantise.token import TOKEN, per_row, quantise_int8_token_reference
 from wavecast.kernels.strides import contiguous
 
@@ -48,7 +48,7 @@ def moe_experts_int8(
     gate = Gate.of(name, activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    order = Order.of(experts, count, w1.element_size(), tiling.LARGEST_BYTE_BLOCK)
+    order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
     x, x_scale = per_row(name, hidden, torch.int8, "int8")
     y = product(
         *(x, order, w1.contiguous()),
@@ -102,8 +102,7 @@ OPERATOR = Operator(
     fake=given.like_hidden,
     inputs=_inputs,
     work=lambda **sizes: given.work(sizes, "int8", 1.0),
-    kernels=(PRODUCT, COMBINE),
-    spaces=(TOKEN,),
+    kernels=(TOKEN, PRODUCT, COMBINE),
     tolerance=Tolerance(ulps=3.0, accumulated=5e-3),
     exact=("hidden", "weights", "scale1", "scale2", "bias1", "bias2"),
     cases=given.CASES,

@@ -20,7 +20,7 @@ from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
 from wavecast.kernels.moe.int4_products import PRODUCT, product_int4
-from wavecast.kernels.moe.order import Order
+from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent
 
 TENSORS = given.tensors("uint8", hidden="bfloat16|float16", inter="inter_bytes", packed=2)

@@ -1,26 +1,193 @@
-"""Products of rows sorted by expert with fp8 weights that have a scale per 128x128."""
+"""Products of rows sorted by expert with fp8 weights that have a scale per 128x128, and activations
+rounded to fp8.
+
+Codes are e4m3fn on every GPU, so that results differ by no more than sums in float32 do. Where the
+matrix pipes have no e4m3fn they multiply an exact substitute: on gfx942 its own e4m3fnuz, in which
+a code is worth half (and one code, that of -0, is another); elsewhere float16.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels import gpu
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, checks, choice
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+    checks,
+    choice,
+)
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.moe.fp8_codes import (
-    SQUARE,
-    WIDENED,
-    activations_of,
-    codes_to_multiply,
-    way_of,
-    weights_of,
-)
-from wavecast.kernels.moe.order import Order
+from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
+from wavecast.kernels.strides import adjacent
 from wavecast.model.ranking import GroupedProduct
+
+SQUARE: Final = 128
+"""Rows and columns of weights, and channels of activations, that share a scale."""
+DIRECT: Final = 0
+HALVED: Final = 1
+WIDENED: Final = 2
+"""How codes are multiplied: as they are, as codes of half the value, as float16."""
+
+
+@triton.jit
+def _widened(code):
+    """float16 values of e4m3fn codes."""
+    bits = code.to(tl.uint16)
+    half = ((bits & 0x80) << 8) | ((bits & 0x7F) << 7)
+    return half.to(tl.float16, bitcast=True) * 256.0
+
+
+@triton.jit
+def weights_of(code, WAY: tl.constexpr, ROWS: tl.constexpr):
+    """What the matrix pipes multiply for codes of weights, half the value for HALVED: codes
+    [128, ROWS], or [ROWS, 32] of four in a word, which are changed four, or two, at once."""
+    if WAY == 0:
+        value = code.to(tl.float8e4nv, bitcast=True)
+    elif code.dtype == tl.uint8:
+        if WAY == 1:
+            value = tl.where(code == 0x80, 0, code).to(tl.uint8).to(tl.float8e4b8, bitcast=True)
+        else:
+            value = _widened(code)
+    elif WAY == 1:
+        # The sign stays where another bit of the code is set.
+        other = (code & 0x7F7F7F7F) + 0x7F7F7F7F
+        code = code & (other | 0x7F7F7F7F)
+        even = tl.join(code.to(tl.uint8), (code >> 16).to(tl.uint8))
+        odd = tl.join((code >> 8).to(tl.uint8), (code >> 24).to(tl.uint8))
+        codes = tl.reshape(tl.join(even, odd), (ROWS, 128))
+        value = tl.trans(codes.to(tl.float8e4b8, bitcast=True))
+    else:
+        # Codes in the upper bytes of halves: float16 but for the sign, a bit too far up.
+        above = code & 0x7F007F00
+        below = code & 0x007F007F
+        odd = (code ^ above ^ (code & 0x00FF00FF)) | (above >> 1)
+        even = ((code & 0x00800080) << 8) | (below << 7)
+        even = tl.join(even.to(tl.uint16), (even >> 16).to(tl.uint16))
+        odd = tl.join(odd.to(tl.uint16), (odd >> 16).to(tl.uint16))
+        halves = tl.reshape(tl.join(even, odd), (ROWS, 128)).to(tl.float16, bitcast=True)
+        value = tl.trans(halves * 256.0)
+    return value
+
+
+@triton.jit
+def activations_of(stored, WAY: tl.constexpr):
+    """What the matrix pipes multiply for what `moe_round_kernel` stored."""
+    if WAY == 0:
+        value = stored.to(tl.float8e4nv, bitcast=True)
+    elif WAY == 1:
+        value = stored.to(tl.float8e4b8, bitcast=True)
+    else:
+        value = stored
+    return value
+
+
+@triton.jit
+def moe_round_kernel(
+    x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, num_experts,
+    ROUTED: tl.constexpr, WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
+    KIND: tl.constexpr,
+    MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
+):  # fmt: skip
+    """Groups of 128 columns with their scales, as `quantise_fp8_group` has them; codes that
+    `weights_of` has to change are changed here. Rows of slots without an expert, which hold
+    nothing, are left out (ROUTED)."""
+    group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
+    row = group // across
+    column = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
+    if WIDE:
+        row = row.to(tl.int64)
+    real = group < count
+    if ROUTED:
+        expert = tl.load(experts_ptr + row, mask=real, other=-1)
+        real = real & (expert >= 0) & (expert < num_experts)
+    inside = real[:, None] & (column < columns)
+    x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
+    largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
+    largest = largest.to(tl.float32, bitcast=True)
+    most = tl.full((GROUPS,), MOST, tl.float32)
+    tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=real)
+    factor = tl.div_rn(most, largest)
+    if WAY == 1:
+        # gfx942 converts to e4m3fnuz: of half the value, the same code but for that of -0
+        half = x * (0.5 * factor)[:, None]
+        stored = codes_of(half, "e4m3fnuz", 3, 8, 0.5 * MOST, True)  # pyright: ignore[reportArgumentType]
+    else:
+        stored = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
+        if WAY == 2:
+            stored = _widened(stored)
+    tl.store(rounded_ptr + row[:, None] * columns + column, stored, mask=inside)
+
+
+def way_of(device: Device) -> int:
+    """How e4m3fn codes are multiplied on a device."""
+    formats = device.capabilities.matrix_fp8
+    if "float8_e4m3fnuz" in formats:
+        return HALVED
+    return DIRECT if "float8_e4m3fn" in formats else WIDENED
+
+
+def rounded(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+    """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups; those of
+    `experts` that are none of the `count` are left out."""
+    device = gpu.launching()
+    way = way_of(device)
+    rows, columns = x.shape
+    across = triton.cdiv(columns, SQUARE)
+    dtype = torch.float16 if way == WIDENED else torch.uint8
+    codes = torch.empty((rows, columns), dtype=dtype, device=x.device)
+    scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
+    x = adjacent(x)
+    problem = {"groups": rows * across, "bytes": x.element_size(), "way": way}
+    choice.run(
+        ROUND, {**problem, "routed": experts is not None}, **constants("e4m3fn", device), x=x,
+        rounded=codes, scale=scale, experts=codes if experts is None else experts,
+        count=rows * across, columns=columns, across=across, stride=x.stride(0), least=LEAST,
+        num_experts=count, WIDE=checks.wide(x, codes),
+    )  # fmt: skip
+    return codes, scale
+
+
+def codes_to_multiply(w: Tensor, way: int, device: Device) -> Tensor:
+    """Codes of weights; where CDNA changes them, four in a word if steps of 128 leave no rest (with
+    words, RDNA3 spills)."""
+    w = w.contiguous()
+    mfma = device.capabilities.matrix_unit == "mfma"
+    if way == DIRECT or w.shape[-1] % SQUARE or not mfma:
+        return w.view(torch.uint8)
+    return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
+
+
+def _round_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    elements, widened = problem["groups"] * SQUARE, problem["way"] == WIDENED
+    return StreamingKernel(
+        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
+        read=elements * problem["bytes"],
+        written=elements * (2 if widened else 1),
+        elements=settings["GROUPS"] * SQUARE,
+        instructions=32.0 if widened else 16.0,
+        live_registers=3.0,
+    )
+
+
+ROUND = KernelSpec(
+    function=moe_round_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
+    axes={"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    demand=_round_demand,
+    rounded=("groups",),
+)
 
 
 @triton.jit
@@ -87,36 +254,18 @@ def moe_product_fp8_kernel(
 
 
 def product_fp8(
-    x: torch.Tensor,
-    x_scale: torch.Tensor,
-    order: Order,
-    w: torch.Tensor,
-    w_scale: torch.Tensor,
-    *,
-    shared: int,
-    dtype: torch.dtype,
-    gate: Gate | None = None,
-) -> torch.Tensor:
-    """`products.product` of what `fp8_codes.rounded` made, and of codes [experts, rows, k] with
+    x: Tensor, x_scale: Tensor, order: tiling.Order, w: Tensor, w_scale: Tensor, *, shared: int,
+    dtype: torch.dtype, gate: Gate | None = None,
+) -> Tensor:  # fmt: skip
+    """`products.product` of what `rounded` made, and of codes [experts, rows, k] with
     their scales, in `dtype`."""
     device = gpu.launching()
     way = way_of(device)
     k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
-    y = torch.empty((order.slots, n), dtype=dtype, device=x.device)
-    choice.run(
-        PRODUCT,
-        order.problem(n, k, gate, way=way),
-        **order.arguments(n, k, gate),
-        x=x,
-        x_scale=x_scale,
-        w=codes_to_multiply(w, way, device),
-        w_scale=w_scale.contiguous(),
-        y=y,
-        shared=shared,
-        WAY=way,
-        WIDE=checks.wide(x, y),
-    )
-    return y
+    return tiling.launch(
+        PRODUCT, x, order, n, k, gate, dtype, {"way": way}, x_scale=x_scale, shared=shared,
+        w=codes_to_multiply(w, way, device), w_scale=w_scale.contiguous(),
+    )  # fmt: skip
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
@@ -136,10 +285,10 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     )
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+def _product_demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
     settings, widened = {**settings, "BLOCK_K": SQUARE}, problem["way"] == WIDENED
     dtype, weight = ("fp16", "fp8") if widened else ("fp8", "")
     return tiling.demand(problem, settings, 1, dtype=dtype, weight=weight, scaling="block")
 
 
-PRODUCT = tiling.kernel(moe_product_fp8_kernel, axes=_axes, fits=_fits, demand=_demand)
+PRODUCT = tiling.kernel(moe_product_fp8_kernel, _axes, _fits, _product_demand)

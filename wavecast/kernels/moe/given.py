@@ -125,23 +125,15 @@ def work(given: Mapping[str, Any], rate: str, size: float) -> Work:
 
 
 NAMES = "tokens experts model inter top_k dtype"
-SHAPES = (
-    *sizes(
-        NAMES,
-        (64, 256, 7168, 2048, 8, "bfloat16"),
-        (4096, 256, 7168, 2048, 8, "bfloat16"),
-        (16, 128, 4096, 1536, 8, "bfloat16"),
-        (4096, 128, 4096, 1536, 8, "bfloat16"),
-    ),
-    *sizes(
-        f"{NAMES} activation bias interleaved",
-        (1024, 128, 2880, 2880, 4, "bfloat16", "clamped_swiglu", True, True),
-    ),
-    *sizes(
-        NAMES,
-        (64, 8, 4096, 14336, 2, "bfloat16"),
-        (4096, 8, 4096, 14336, 2, "bfloat16"),
-    ),
+SHAPES = sizes(
+    f"{NAMES} activation bias interleaved",
+    (64, 256, 7168, 2048, 8, "bfloat16"),
+    (4096, 256, 7168, 2048, 8, "bfloat16"),
+    (16, 128, 4096, 1536, 8, "bfloat16"),
+    (4096, 128, 4096, 1536, 8, "bfloat16"),
+    (1024, 128, 2880, 2880, 4, "bfloat16", "clamped_swiglu", True, True),
+    (64, 8, 4096, 14336, 2, "bfloat16"),
+    (4096, 8, 4096, 14336, 2, "bfloat16"),
 )
 """The layers operators are judged on."""
 

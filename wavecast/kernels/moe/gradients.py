@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels.describe import (
     Axes,
@@ -24,7 +25,7 @@ from wavecast.kernels.gemm.tiling import count, element_size
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import activate, activation_grads
 from wavecast.kernels.moe.blocks import store_rows
-from wavecast.kernels.moe.order import Order
+from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.tiles import tile_of
 
 
@@ -117,8 +118,12 @@ def moe_weight_gradient_kernel(
         if WIDE:
             from_a = from_a.to(tl.int64)
             from_b = from_b.to(tl.int64)
-        a = tl.load(a_ptr + from_a[None, :] * M + safe_row[:, None], mask=mask_k[None, :], other=0.0)
-        b = tl.load(b_ptr + from_b[:, None] * N + offs_n_safe[None, :], mask=mask_k[:, None], other=0.0)
+        a = tl.load(
+            a_ptr + from_a[None, :] * M + safe_row[:, None], mask=mask_k[None, :], other=0.0
+        )
+        b = tl.load(
+            b_ptr + from_b[:, None] * N + offs_n_safe[None, :], mask=mask_k[:, None], other=0.0
+        )
         dw = tl.dot(a, b, dw, input_precision="ieee")
         if BIAS:
             one = a.to(tl.float32)
@@ -136,41 +141,22 @@ def moe_weight_gradient_kernel(
 
 
 def weight_gradient(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    order: Order,
-    w: torch.Tensor,
-    bias: torch.Tensor | None,
-    weights: torch.Tensor | None,
-    a_shared: int,
-    b_shared: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    a: Tensor, b: Tensor, order: Order, w: Tensor, bias: Tensor | None, weights: Tensor | None,
+    a_shared: int, b_shared: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Σ aᵀ · b per expert in the dtype of w, and Σ a (times `weights`) in that of the bias."""
     dw = torch.empty(w.shape, dtype=w.dtype, device=w.device)
     dbias = w.new_empty(0, dtype=torch.float32)
     if bias is not None:
         dbias = torch.empty(w.shape[:2], dtype=bias.dtype, device=w.device)
     m, n = w.shape[1:]
-    biased, weighted = bias is not None, weights is not None
-    problem = {"slots": order.slots, "experts": order.count, "m": m, "n": n}
+    problem: dict[str, Any] = {"slots": order.slots, "experts": order.count, "m": m, "n": n}
+    problem |= {"bias": bias is not None, "weighted": weights is not None}
     choice.run(
-        GRADIENT,
-        {**problem, "dtype": NAMES[a.dtype], "bias": biased, "weighted": weighted},
-        a=a,
-        b=b,
-        order=order.rows,
-        starts=order.starts,
-        weights=a if weights is None else weights,
-        dw=dw,
-        dbias=dbias,
-        a_shared=a_shared,
-        b_shared=b_shared,
-        M=m,
-        N=n,
-        BIAS=biased,
-        WEIGHTED=weighted,
-        WIDE=checks.wide(a, b),
-    )
+        GRADIENT, {**problem, "dtype": NAMES[a.dtype]}, a=a, b=b, order=order.rows,
+        starts=order.starts, weights=a if weights is None else weights, dw=dw, dbias=dbias,
+        a_shared=a_shared, b_shared=b_shared, WIDE=checks.wide(a, b),
+    )  # fmt: skip
     return dw, dbias
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, checks, choice
+from wavecast.kernels.describe import Axes, Device, Problem, Settings
 from wavecast.kernels.gemm.product import NAMES
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.moe.order import Order
 from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
 from wavecast.kernels.strides import contiguous
 from wavecast.model.ranking import GroupedProduct
@@ -81,45 +80,23 @@ def moe_product_int4_kernel(
 
 
 def product_int4(
-    x: torch.Tensor,
-    order: Order,
-    w: torch.Tensor,
-    scale: torch.Tensor,
-    zero: torch.Tensor | None,
-    *,
-    shared: int,
-    group: int,
-    bias: torch.Tensor | None = None,
-    gate: Gate | None = None,
-) -> torch.Tensor:
+    x: Tensor, order: tiling.Order, w: Tensor, scale: Tensor, zero: Tensor | None, *, shared: int,
+    group: int, bias: Tensor | None = None, gate: Gate | None = None,
+) -> Tensor:  # fmt: skip
     """`products.product` with codes [experts, rows, k / 2] of weights, `group` of which along k
     have a scale and a zero point, [experts, k / group, rows]."""
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
     widened = order.block >= _MANY
     number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
-    y = torch.empty((order.slots, n), dtype=x.dtype, device=x.device)
     flags = {
         "dtype": NAMES[x.dtype], "group": group, "zero": zero is not None,
         "scale": scale.element_size(), "bias": bias is not None,
     }  # fmt: skip
-    choice.run(
-        PRODUCT,
-        order.problem(n, k, gate, **flags),
-        **order.arguments(n, k, gate),
-        x=x,
-        w=w,
-        scale=scale.contiguous(),
-        zero=contiguous(zero),
-        bias=contiguous(bias),
-        y=y,
-        shared=shared,
-        stride=x.stride(0),
-        GROUP_K=group,
-        PACKED=number,
-        WIDENED=widened,
-        WIDE=checks.wide(x, y),
-    )
-    return y
+    return tiling.launch(
+        PRODUCT, x, order, n, k, gate, None, flags, w=w, scale=scale.contiguous(),
+        zero=contiguous(zero), bias=contiguous(bias), shared=shared, stride=x.stride(0),
+        GROUP_K=group, PACKED=number, WIDENED=widened,
+    )  # fmt: skip
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
@@ -151,4 +128,4 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProd
     )
 
 
-PRODUCT = tiling.kernel(moe_product_int4_kernel, axes=_axes, fits=_fits, demand=_demand)
+PRODUCT = tiling.kernel(moe_product_int4_kernel, _axes, _fits, _demand)

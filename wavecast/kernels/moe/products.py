@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, checks, choice
+from wavecast.kernels.describe import Axes, Device, Problem, Settings
 from wavecast.kernels.gemm.product import NAMES
 from wavecast.kernels.gemm.tiling import element_size
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.moe.order import Order
 from wavecast.model.ranking import GroupedProduct
 
 
@@ -73,41 +73,19 @@ def moe_product_kernel(
 
 
 def product(
-    x: torch.Tensor,
-    order: Order,
-    w: torch.Tensor,
-    *,
-    shared: int,
-    bias: torch.Tensor | None = None,
-    gate: Gate | None = None,
-    along: bool = True,
-    dtype: torch.dtype | None = None,
-    x_scale: torch.Tensor | None = None,
-    w_scale: torch.Tensor | None = None,
-) -> torch.Tensor:
+    x: Tensor, order: tiling.Order, w: Tensor, *, shared: int, bias: Tensor | None = None,
+    gate: Gate | None = None, along: bool = True, dtype: torch.dtype | None = None,
+    x_scale: Tensor | None = None, w_scale: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """[slots, n] in `dtype` (None: that of x): rows `slot // shared` of x times the expert's w,
     [rows, k] (`along`) or [k, n]. Rows are n, or those of the gates and ups of `gate`. Int8 goes
     with a scale per row of x and of w. Rows of slots without an expert are left as they are."""
     k, n = (w.shape[2], w.shape[1]) if along else (w.shape[1], w.shape[2])
-    n = n // 2 if gate else n
-    y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
     flags = {"along": along, "bias": bias is not None, "dtype": NAMES[x.dtype]}
-    choice.run(
-        PRODUCT,
-        order.problem(n, k, gate, **flags),
-        **order.arguments(n, k, gate),
-        x=x,
-        x_scale=x_scale,
-        w=w,
-        w_scale=w_scale,
-        bias=bias,
-        y=y,
-        shared=shared,
-        stride=x.stride(0),
-        ALONG=along,
-        WIDE=checks.wide(x, y),
-    )
-    return y
+    return tiling.launch(
+        PRODUCT, x, order, n // 2 if gate else n, k, gate, dtype, flags, w=w, bias=bias,
+        x_scale=x_scale, w_scale=w_scale, shared=shared, stride=x.stride(0),
+    )  # fmt: skip
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
@@ -131,4 +109,4 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProd
     return tiling.demand(problem, settings, element_size(problem), dtype=problem["dtype"])
 
 
-PRODUCT = tiling.kernel(moe_product_kernel, axes=_axes, fits=_fits, demand=_demand)
+PRODUCT = tiling.kernel(moe_product_kernel, _axes, _fits, _demand)

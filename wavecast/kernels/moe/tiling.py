@@ -1,14 +1,28 @@
-"""Sizes of blocks and tiles for products of rows sorted by expert, and what they demand."""
+"""Products of rows sorted by expert, in any format: their order, blocks, tiles, and launches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
 import triton
+from torch import Tensor
 
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, TiledProduct
-from wavecast.kernels.moe.align import blocks
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    TiledProduct,
+    checks,
+    choice,
+)
+from wavecast.kernels.moe.activations import Gate
+from wavecast.kernels.moe.align import blocks, moe_align
 from wavecast.model.ranking import BlockedRows, GroupedProduct, GroupedTile
 
 LARGEST_BYTE_BLOCK: Final = 128
@@ -74,14 +88,9 @@ def _tile(settings: Settings, columns: int, size: float) -> GroupedTile:
 
 
 def demand(
-    problem: Problem,
-    settings: Settings,
-    size: float,
-    *,
-    dtype: str,
-    operand_size: float = 0.0,
+    problem: Problem, settings: Settings, size: float, *, dtype: str, operand_size: float = 0.0,
     **formats: str,
-) -> GroupedProduct:
+) -> GroupedProduct:  # fmt: skip
     """A grouped product, the rows spread evenly over the experts that can be hit, of weights of
     `size` bytes an element and operands of `operand_size` (0: the same)."""
     slots, across = problem["slots"], columns(problem, settings)
@@ -107,12 +116,10 @@ def demand(
 
 
 def kernel(
-    function: Any,
-    *,
-    axes: Callable[[Problem, Device], Axes],
+    function: Any, axes: Callable[[Problem, Device], Axes],
     fits: Callable[[Problem, Settings, Device], bool],
     demand: Callable[[Problem, Settings, Device], GroupedProduct],
-) -> KernelSpec:
+) -> KernelSpec:  # fmt: skip
     """A kernel over the tiles of a grouped product."""
 
     def grid(problem: Problem, settings: Settings) -> tuple[int]:
@@ -122,3 +129,53 @@ def kernel(
     return KernelSpec(
         function=function, grid=grid, axes=axes, fits=fits, demand=demand, rounded=("slots",)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Slots in the order of `moe_align`: blocks of `block` rows, `count` experts. `experts` are the
+    choices [tokens, top_k], contiguous."""
+
+    experts: Tensor
+    rows: Tensor
+    owners: Tensor
+    starts: Tensor
+    block: int
+    count: int
+
+    @staticmethod
+    def of(experts: Tensor, count: int, size: float, most: int = 256) -> Order:
+        """By expert, in blocks of at most `most` rows that suit the number of slots and weights of
+        `size` bytes."""
+        block = block_of(experts.numel(), count, size, gpu.launching(), most)
+        rows, owners, starts = moe_align(experts, count, block)
+        return Order(experts.contiguous(), rows, owners, starts, block, count)
+
+    @property
+    def slots(self) -> int:
+        return self.experts.numel()
+
+    @property
+    def top_k(self) -> int:
+        return self.experts.shape[1]
+
+
+def named(gate: Gate | None) -> dict[str, Any]:
+    """What compiled kernels depend on of an activation, by its names in problems."""
+    return {"kind": gate.kind if gate else 0, "gates": gate.order if gate else 0}
+
+
+def launch(
+    spec: KernelSpec, x: Tensor, order: Order, n: int, k: int, gate: Gate | None,
+    dtype: torch.dtype | None, flags: Mapping[str, Any], **arguments: Any,
+) -> Tensor:  # fmt: skip
+    """[slots, n] in `dtype` (None: that of x), the product of rows of x with k elements and the
+    weights among the `arguments`. `flags` is what its configuration depends on beside sizes."""
+    y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
+    sizes = {"slots": order.slots, "experts": order.count, "block": order.block, "n": n, "k": k}
+    alpha, limit = gate.numbers if gate else (0.0, 0.0)
+    choice.run(
+        spec, {**sizes, **named(gate), **flags}, **arguments, x=x, y=y, order=order.rows,
+        owners=order.owners, starts=order.starts, alpha=alpha, limit=limit, WIDE=checks.wide(x, y),
+    )  # fmt: skip
+    return y
