@@ -22,7 +22,7 @@ limit.
 
 
 @triton.jit
-def _share(gate):
+def _tanh_sigmoid(gate):
     """(1 + tanh(√(2/π) · (gate + 0.044715 · gate³))) / 2, which is a sigmoid."""
     return tl.sigmoid(1.5957691216057308 * gate * (1.0 + 0.044715 * gate * gate))
 
@@ -35,11 +35,11 @@ def activate(gate, up, alpha, limit, KIND: tl.constexpr):
     elif KIND == 1:
         result = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476)) * up
     elif KIND == 2:
-        result = gate * _share(gate) * up
+        result = gate * _tanh_sigmoid(gate) * up
     else:
-        low = tl.minimum(gate, limit)
-        within = tl.minimum(tl.maximum(up, -limit), limit)
-        result = low * tl.sigmoid(alpha * low) * (within + 1.0)
+        clamped_gate = tl.minimum(gate, limit)
+        clamped_up = tl.minimum(tl.maximum(up, -limit), limit)
+        result = clamped_gate * tl.sigmoid(alpha * clamped_gate) * (clamped_up + 1.0)
     return result
 
 
@@ -47,25 +47,25 @@ def activate(gate, up, alpha, limit, KIND: tl.constexpr):
 def activation_grads(gate, up, alpha, limit, KIND: tl.constexpr):
     """The derivatives of f by gate and by up, in float32."""
     if KIND == 0:
-        share = tl.sigmoid(gate)
-        by_gate = share * (1.0 + gate * (1.0 - share)) * up
-        by_up = gate * share
+        sigmoid = tl.sigmoid(gate)
+        by_gate = sigmoid * (1.0 + gate * (1.0 - sigmoid)) * up
+        by_up = gate * sigmoid
     elif KIND == 1:
-        below = 0.5 * (1.0 + tl.erf(gate * 0.7071067811865476))
-        by_gate = (below + gate * 0.3989422804014327 * tl.exp(-0.5 * gate * gate)) * up
-        by_up = gate * below
+        cdf = 0.5 * (1.0 + tl.erf(gate * 0.7071067811865476))
+        by_gate = (cdf + gate * 0.3989422804014327 * tl.exp(-0.5 * gate * gate)) * up
+        by_up = gate * cdf
     elif KIND == 2:
-        share = _share(gate)
-        steep = 1.5957691216057308 * (1.0 + 0.134145 * gate * gate)
-        by_gate = share * (1.0 + gate * (1.0 - share) * steep) * up
-        by_up = gate * share
+        sigmoid = _tanh_sigmoid(gate)
+        inner = 1.5957691216057308 * (1.0 + 0.134145 * gate * gate)
+        by_gate = sigmoid * (1.0 + gate * (1.0 - sigmoid) * inner) * up
+        by_up = gate * sigmoid
     else:
-        low = tl.minimum(gate, limit)
-        within = tl.minimum(tl.maximum(up, -limit), limit)
-        share = tl.sigmoid(alpha * low)
-        by_gate = share * (1.0 + alpha * low * (1.0 - share)) * (within + 1.0)
+        clamped_gate = tl.minimum(gate, limit)
+        clamped_up = tl.minimum(tl.maximum(up, -limit), limit)
+        sigmoid = tl.sigmoid(alpha * clamped_gate)
+        by_gate = sigmoid * (1.0 + alpha * clamped_gate * (1.0 - sigmoid)) * (clamped_up + 1.0)
         by_gate = tl.where(gate <= limit, by_gate, 0.0)
-        by_up = tl.where((up >= -limit) & (up <= limit), low * share, 0.0)
+        by_up = tl.where((up >= -limit) & (up <= limit), clamped_gate * sigmoid, 0.0)
     return by_gate, by_up
 
 

@@ -38,17 +38,17 @@ TENSORS = Signature("experts: [tokens, top_k] int32")
 
 
 @triton.jit
-def _counted(experts_ptr, first, last, count, STEP: tl.constexpr, EXPERTS: tl.constexpr):
+def _counted(experts_ptr, start_slot, end_slot, count, STEP: tl.constexpr, EXPERTS: tl.constexpr):
     """How often each expert occurs in the slots from `first` to `last`."""
     expert = tl.arange(0, EXPERTS)
-    found = tl.zeros((EXPERTS,), tl.int32)
-    for start in range(first, last, STEP):
-        place = start + tl.arange(0, STEP)
-        chosen = tl.load(experts_ptr + place, mask=place < last, other=-1)
-        known = (chosen >= 0) & (chosen < count)
-        equal = (chosen[:, None] == expert[None, :]) & known[:, None]
-        found += tl.sum(equal.to(tl.int32), axis=0)
-    return found
+    counts = tl.zeros((EXPERTS,), tl.int32)
+    for start in range(start_slot, end_slot, STEP):
+        offs = start + tl.arange(0, STEP)
+        chosen = tl.load(experts_ptr + offs, mask=offs < end_slot, other=-1)
+        mask = (chosen >= 0) & (chosen < count)
+        matches = (chosen[:, None] == expert[None, :]) & mask[:, None]
+        counts += tl.sum(matches.to(tl.int32), axis=0)
+    return counts
 
 
 @triton.jit
@@ -57,12 +57,12 @@ def moe_count_kernel(
     CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr,
 ):  # fmt: skip
     """counts[program, expert] of the program's slots."""
-    program = tl.program_id(0)
-    first = program * CHUNK
-    last = tl.minimum(first + CHUNK, slots)
-    found = _counted(experts_ptr, first, last, count, STEP, EXPERTS)
+    pid = tl.program_id(0)
+    start_slot = pid * CHUNK
+    end_slot = tl.minimum(start_slot + CHUNK, slots)
+    counts = _counted(experts_ptr, start_slot, end_slot, count, STEP, EXPERTS)
     expert = tl.arange(0, EXPERTS)
-    tl.store(counts_ptr + program * EXPERTS + expert, found)
+    tl.store(counts_ptr + pid * EXPERTS + expert, counts)
 
 
 @triton.jit
@@ -75,8 +75,8 @@ def moe_place_kernel(
 
     No two programs write the same element.
     """
-    program = tl.program_id(0)
-    programs = tl.num_programs(0)
+    pid = tl.program_id(0)
+    num_programs = tl.num_programs(0)
     expert = tl.arange(0, EXPERTS)
     if SINGLE:
         first = 0
@@ -84,46 +84,46 @@ def moe_place_kernel(
         total = _counted(experts_ptr, 0, slots, count, STEP, EXPERTS)
         before = tl.zeros((EXPERTS,), tl.int32)
     else:
-        first = program * CHUNK
+        first = pid * CHUNK
         last = tl.minimum(first + CHUNK, slots)
         total = tl.zeros((EXPERTS,), tl.int32)
         before = tl.zeros((EXPERTS,), tl.int32)
         for start in range(0, chunks, AHEAD):
-            line = start + tl.arange(0, AHEAD)
-            place = line[:, None] * EXPERTS + expert[None, :]
-            some = tl.load(counts_ptr + place, mask=(line < chunks)[:, None], other=0)
-            total += tl.sum(some, axis=0)
-            before += tl.sum(tl.where((line < program)[:, None], some, 0), axis=0)
+            chunk = start + tl.arange(0, AHEAD)
+            offs = chunk[:, None] * EXPERTS + expert[None, :]
+            chunk_counts = tl.load(counts_ptr + offs, mask=(chunk < chunks)[:, None], other=0)
+            total += tl.sum(chunk_counts, axis=0)
+            before += tl.sum(tl.where((chunk < pid)[:, None], chunk_counts, 0), axis=0)
     padded = (total + block - 1) // block * block
     ends = tl.cumsum(padded, axis=0)
     starts = ends - padded
-    if program == 0:
+    if pid == 0:
         tl.store(starts_ptr + expert, starts, mask=expert < count)
         tl.store(starts_ptr + count, tl.max(ends, axis=0))
     used = starts + total
-    for ahead in range(program, block, programs):
-        tl.store(order_ptr + used + ahead, expert * 0 + slots, mask=used + ahead < ends)
-    behind = tl.max(ends, axis=0)
-    for first_row in range(program * FILL, rows, programs * FILL):  # pyright: ignore[reportArgumentType]
+    for padding in range(pid, block, num_programs):
+        tl.store(order_ptr + used + padding, expert * 0 + slots, mask=used + padding < ends)
+    end_row = tl.max(ends, axis=0)
+    for first_row in range(pid * FILL, rows, num_programs * FILL):  # pyright: ignore[reportArgumentType]
         row = first_row + tl.arange(0, FILL)
-        tl.store(order_ptr + row, row * 0 + slots, mask=(row >= behind) & (row < rows))
-    for first_block in range(program * STEP, rows // block, programs * STEP):  # pyright: ignore[reportArgumentType]
-        place = first_block + tl.arange(0, STEP)
-        row = place[:, None] * block
+        tl.store(order_ptr + row, row * 0 + slots, mask=(row >= end_row) & (row < rows))
+    for first_block in range(pid * STEP, rows // block, num_programs * STEP):  # pyright: ignore[reportArgumentType]
+        offs = first_block + tl.arange(0, STEP)
+        row = offs[:, None] * block
         owned = (row >= starts[None, :]) & (row < ends[None, :])
         owner = tl.sum(tl.where(owned, expert[None, :] + 1, 0), axis=1) - 1  # pyright: ignore[reportOperatorIssue]
-        tl.store(owners_ptr + place, owner, mask=place < rows // block)
-    at = starts + before
+        tl.store(owners_ptr + offs, owner, mask=offs < rows // block)
+    next_row = starts + before
     for start in range(first, last, STEP):
-        place = start + tl.arange(0, STEP)
-        chosen = tl.load(experts_ptr + place, mask=place < last, other=-1)
-        known = (chosen >= 0) & (chosen < count)
-        mine = (chosen[:, None] == expert[None, :]) & known[:, None]
-        alike = (chosen[:, None] == chosen[None, :]) & (place[:, None] > place[None, :])
-        rank = tl.sum(alike.to(tl.int32), axis=1)
-        to = tl.sum(tl.where(mine, at[None, :], 0), axis=1) + rank
-        tl.store(order_ptr + to, place, mask=known)
-        at += tl.sum(mine.to(tl.int32), axis=0)
+        offs = start + tl.arange(0, STEP)
+        chosen = tl.load(experts_ptr + offs, mask=offs < last, other=-1)
+        mask = (chosen >= 0) & (chosen < count)
+        matches = (chosen[:, None] == expert[None, :]) & mask[:, None]
+        same_expert = (chosen[:, None] == chosen[None, :]) & (offs[:, None] > offs[None, :])
+        rank = tl.sum(same_expert.to(tl.int32), axis=1)
+        dest = tl.sum(tl.where(matches, next_row[None, :], 0), axis=1) + rank
+        tl.store(order_ptr + dest, offs, mask=mask)
+        next_row += tl.sum(matches.to(tl.int32), axis=0)
 
 
 def _place_axes(problem: Problem, device: Device) -> Axes:

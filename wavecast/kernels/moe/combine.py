@@ -27,26 +27,26 @@ def moe_combine_kernel(
 ):  # fmt: skip
     """y[token] = Σ weight · x[slot] over the token's slots that have an expert, in their order."""
     token = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    valid = token < tokens
-    inside = (at < columns)[None, :]
+    offs_n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask_m = token < tokens
+    mask_n = (offs_n < columns)[None, :]
     y = tl.zeros((ROWS, BLOCK), tl.float32)
     for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         slot = token * TOP_K + number
-        expert = tl.load(experts_ptr + slot, mask=valid, other=-1)
-        known = (expert >= 0) & (expert < count)
+        expert = tl.load(experts_ptr + slot, mask=mask_m, other=-1)
+        mask = (expert >= 0) & (expert < count)
         if WIDE:
             slot = slot.to(tl.int64)
-        where = slot[:, None] * columns + at[None, :]
-        x = tl.load(x_ptr + where, mask=known[:, None] & inside, other=0.0).to(tl.float32)
+        x_offs = slot[:, None] * columns + offs_n[None, :]
+        x = tl.load(x_ptr + x_offs, mask=mask[:, None] & mask_n, other=0.0).to(tl.float32)
         if WEIGHTED:
-            weight = tl.load(weights_ptr + slot, mask=known, other=0.0).to(tl.float32)
+            weight = tl.load(weights_ptr + slot, mask=mask, other=0.0).to(tl.float32)
             x = x * weight[:, None]
         y += x
     if WIDE:
         token = token.to(tl.int64)
-    to = y_ptr + token[:, None] * columns + at[None, :]
-    tl.store(to, y.to(y_ptr.dtype.element_ty), mask=valid[:, None] & inside)
+    ptrs = y_ptr + token[:, None] * columns + offs_n[None, :]
+    tl.store(ptrs, y.to(y_ptr.dtype.element_ty), mask=mask_m[:, None] & mask_n)
 
 
 def combine(x: Tensor, order: Order, weights: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -105,29 +105,29 @@ def moe_round_kernel(
     nothing, are left out (ROUTED)."""
     group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
     row = group // across
-    column = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
+    offs_n = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
     if WIDE:
         row = row.to(tl.int64)
-    real = group < count
+    mask_m = group < count
     if ROUTED:
-        expert = tl.load(experts_ptr + row, mask=real, other=-1)
-        real = real & (expert >= 0) & (expert < num_experts)
-    inside = real[:, None] & (column < columns)
-    x = tl.load(x_ptr + row[:, None] * stride + column, mask=inside, other=0.0).to(tl.float32)
-    largest = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
-    largest = largest.to(tl.float32, bitcast=True)
-    most = tl.full((GROUPS,), MOST, tl.float32)
-    tl.store(scale_ptr + group, tl.div_rn(largest, most), mask=real)
-    factor = tl.div_rn(most, largest)
+        expert = tl.load(experts_ptr + row, mask=mask_m, other=-1)
+        mask_m = mask_m & (expert >= 0) & (expert < num_experts)
+    mask = mask_m[:, None] & (offs_n < columns)
+    x = tl.load(x_ptr + row[:, None] * stride + offs_n, mask=mask, other=0.0).to(tl.float32)
+    amax = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
+    amax = amax.to(tl.float32, bitcast=True)
+    fp8_max = tl.full((GROUPS,), MOST, tl.float32)
+    tl.store(scale_ptr + group, tl.div_rn(amax, fp8_max), mask=mask_m)
+    factor = tl.div_rn(fp8_max, amax)
     if WAY == 1:
         # gfx942 converts to e4m3fnuz: of half the value, the same code but for that of -0
         half = x * (0.5 * factor)[:, None]
-        stored = codes_of(half, "e4m3fnuz", 3, 8, 0.5 * MOST, True)  # pyright: ignore[reportArgumentType]
+        code = codes_of(half, "e4m3fnuz", 3, 8, 0.5 * MOST, True)  # pyright: ignore[reportArgumentType]
     else:
-        stored = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
+        code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
         if WAY == 2:
-            stored = _widened(stored)
-    tl.store(rounded_ptr + row[:, None] * columns + column, stored, mask=inside)
+            code = _widened(code)
+    tl.store(rounded_ptr + row[:, None] * columns + offs_n, code, mask=mask)
 
 
 def way_of(device: Device) -> int:
@@ -200,57 +200,57 @@ def moe_product_fp8_kernel(
 ):  # fmt: skip
     """As `moe_product_kernel`, in steps of 128 of K, whose products are times their scales. Where
     tiles divide squares of 128, the columns of a tile's half, gates or ups, have one."""
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     DEEP: tl.constexpr = (K + 127) // 128
     HALVES: tl.constexpr = 1 if GATES == 0 else 2  # pyright: ignore[reportAssignmentType]
     UNIFORM: tl.constexpr = GATES == 0 or N % 128 == 0
     TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0  # pyright: ignore[reportAssignmentType]
     UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1  # pyright: ignore[reportAssignmentType]
-    number = tl.program_id(0)
-    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
-    if number >= down * across:
+    pid = tl.program_id(0)
+    tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if pid >= tiles_m * tiles_n:
         return
-    line, column, expert = tile_at(
-        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    pid_m, pid_n, expert = tile_at(
+        pid, tiles_m, tiles_n, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
     )
-    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
-    row = read // shared
-    at = weight_rows(column, N, BLOCK_N, GATES)
+    slot, read_slot = rows_of(order_ptr, pid_m, slots, BLOCK_M, WIDE)
+    row = read_slot // shared
+    w_rows = weight_rows(pid_n, N, BLOCK_N, GATES)
     w_ptr += expert * (HALVES * N * K // UNIT)
     w_scale_ptr += expert * (((HALVES * N + 127) // 128) * DEEP)
-    place = tl.arange(0, 128)
-    from_x = row[:, None] * K + place[None, :]
+    offs_k = tl.arange(0, 128)
+    x_offs = row[:, None] * K + offs_k[None, :]
     if UNIT == 4:
-        from_w = at[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
+        w_offs = w_rows[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
     else:
-        from_w = at[None, :] * K + place[:, None]
+        w_offs = w_rows[None, :] * K + offs_k[:, None]
     if UNIFORM:
         half = tl.arange(0, HALVES)
-        w_scales = w_scale_ptr + (column * BLOCK_N // 128 + half * (N // 128)) * DEEP
-        y = tl.zeros((BLOCK_M, HALVES, BLOCK_N), tl.float32)
+        w_scales = w_scale_ptr + (pid_n * BLOCK_N // 128 + half * (N // 128)) * DEEP
+        acc = tl.zeros((BLOCK_M, HALVES, BLOCK_N), tl.float32)
     else:
-        w_scales = w_scale_ptr + at // 128 * DEEP
-        y = tl.zeros((BLOCK_M, HALVES * BLOCK_N), tl.float32)
+        w_scales = w_scale_ptr + w_rows // 128 * DEEP
+        acc = tl.zeros((BLOCK_M, HALVES * BLOCK_N), tl.float32)
     for step in range(DEEP):
         start = step * 128
         if K % 128 == 0:
-            x = tl.load(x_ptr + from_x + start)
-            w = tl.load(w_ptr + from_w + start // UNIT)
+            x = tl.load(x_ptr + x_offs + start)
+            w = tl.load(w_ptr + w_offs + start // UNIT)
         else:
-            valid = place < K - start
-            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
-            w = tl.load(w_ptr + from_w + start, mask=valid[:, None], other=0)
+            mask_k = offs_k < K - start
+            x = tl.load(x_ptr + x_offs + start, mask=mask_k[None, :], other=0)
+            w = tl.load(w_ptr + w_offs + start, mask=mask_k[:, None], other=0)
         x_scale = tl.load(x_scale_ptr + row * DEEP + step) * TIMES
         scale = x_scale[:, None] * tl.load(w_scales + step)[None, :]
         w = weights_of(w, WAY, HALVES * BLOCK_N)
-        one = tl.dot(activations_of(x, WAY), w, out_dtype=tl.float32)
+        partial = tl.dot(activations_of(x, WAY), w, out_dtype=tl.float32)
         if UNIFORM:
-            y += tl.reshape(one, (BLOCK_M, HALVES, BLOCK_N)) * scale[:, :, None]
+            acc += tl.reshape(partial, (BLOCK_M, HALVES, BLOCK_N)) * scale[:, :, None]
         else:
-            y += one * scale
-    y = tl.reshape(y, (BLOCK_M, HALVES * BLOCK_N))
-    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
-    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+            acc += partial * scale
+    acc = tl.reshape(acc, (BLOCK_M, HALVES * BLOCK_N))
+    acc = gated(acc, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, acc, slot, slot < slots, pid_n, N, BLOCK_M, BLOCK_N)
 
 
 def product_fp8(

@@ -41,25 +41,25 @@ def moe_activation_backward_kernel(
     slot = tl.program_id(0)
     weight = tl.load(weights_ptr + slot).to(tl.float32)
     expert = tl.load(experts_ptr + slot)
-    known = (expert >= 0) & (expert < count)
-    line = slot.to(tl.int64) if WIDE else slot
-    along = tl.zeros((BLOCK,), tl.float32)
+    has_expert = (expert >= 0) & (expert < count)
+    row = slot.to(tl.int64) if WIDE else slot
+    acc = tl.zeros((BLOCK,), tl.float32)
     dtype = scaled_ptr.dtype.element_ty
     for start in range(0, N, BLOCK):
         offs = start + tl.arange(0, BLOCK)
-        mask = (offs < N) & known
-        gate_offs = line * (2 * N) + (2 * offs if GATES == 2 else offs)
+        mask = (offs < N) & has_expert
+        gate_offs = row * (2 * N) + (2 * offs if GATES == 2 else offs)
         up_offs = gate_offs + (1 if GATES == 2 else N)
         gate = tl.load(before_ptr + gate_offs, mask=mask, other=0.0).to(tl.float32)
         up = tl.load(before_ptr + up_offs, mask=mask, other=0.0).to(tl.float32)
-        grad = tl.load(grad_ptr + line * N + offs, mask=mask, other=0.0).to(tl.float32)
+        grad = tl.load(grad_ptr + row * N + offs, mask=mask, other=0.0).to(tl.float32)
         result = activate(gate, up, alpha, limit, KIND)
         by_gate, by_up = activation_grads(gate, up, alpha, limit, KIND)
-        along += tl.where(mask, grad * result, 0.0)
+        acc += tl.where(mask, grad * result, 0.0)
         tl.store(dbefore_ptr + gate_offs, (grad * by_gate * weight).to(dtype), mask=mask)
         tl.store(dbefore_ptr + up_offs, (grad * by_up * weight).to(dtype), mask=mask)
-        tl.store(scaled_ptr + line * N + offs, (result * weight).to(dtype), mask=mask)
-    tl.store(dweights_ptr + slot, tl.sum(along, axis=0))
+        tl.store(scaled_ptr + row * N + offs, (result * weight).to(dtype), mask=mask)
+    tl.store(dweights_ptr + slot, tl.sum(acc, axis=0))
 
 
 @triton.jit
@@ -70,20 +70,20 @@ def moe_bias_slope_kernel(
     """dweights[slot] += dy[token] · bias[expert]."""
     slot = tl.program_id(0)
     expert = tl.load(experts_ptr + slot)
-    known = (expert >= 0) & (expert < count)
+    has_expert = (expert >= 0) & (expert < count)
     token = slot // top_k
     if WIDE:
         token = token.to(tl.int64)
         expert = expert.to(tl.int64)
-    along = tl.zeros((BLOCK,), tl.float32)
+    acc = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         offs = start + tl.arange(0, BLOCK)
-        mask = (offs < columns) & known
+        mask = (offs < columns) & has_expert
         dy = tl.load(dy_ptr + token * columns + offs, mask=mask, other=0.0).to(tl.float32)
         bias = tl.load(bias_ptr + expert * columns + offs, mask=mask, other=0.0).to(tl.float32)
-        along += dy * bias
+        acc += dy * bias
     before = tl.load(dweights_ptr + slot)
-    tl.store(dweights_ptr + slot, before + tl.sum(along, axis=0))
+    tl.store(dweights_ptr + slot, before + tl.sum(acc, axis=0))
 
 
 @triton.jit
@@ -95,49 +95,45 @@ def moe_weight_gradient_kernel(
 ):  # fmt: skip
     """dw[expert] = Σ a[slot // a_shared]ᵀ · b[slot // b_shared] over the expert's slots, [M, N];
     and dbias[expert] = Σ a, times the slot's weight (WEIGHTED)."""
-    down: tl.constexpr = (M + BLOCK_M - 1) // BLOCK_M
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
-    number = tl.program_id(0)
-    experts = tl.num_programs(0) // (down * across)
-    expert, within = tile_of(number, experts, down * across, 1, XCDS)  # pyright: ignore[reportArgumentType]
-    line, column = tile_of(within, down, across, GROUP, 1)  # pyright: ignore[reportArgumentType]
-    first = tl.load(starts_ptr + expert)
-    last = tl.load(starts_ptr + expert + 1)
-    row = line * BLOCK_M + tl.arange(0, BLOCK_M)
-    offs = column * BLOCK_N + tl.arange(0, BLOCK_N)
-    safe_row = row if M % BLOCK_M == 0 else tl.minimum(row, M - 1)
-    offs_n_safe = offs if N % BLOCK_N == 0 else tl.minimum(offs, N - 1)
+    tiles_m: tl.constexpr = (M + BLOCK_M - 1) // BLOCK_M
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    pid = tl.program_id(0)
+    experts = tl.num_programs(0) // (tiles_m * tiles_n)
+    expert, pid_in_expert = tile_of(pid, experts, tiles_m * tiles_n, 1, XCDS)  # pyright: ignore[reportArgumentType]
+    pid_m, pid_n = tile_of(pid_in_expert, tiles_m, tiles_n, GROUP, 1)  # pyright: ignore[reportArgumentType]
+    first_row = tl.load(starts_ptr + expert)
+    end_row = tl.load(starts_ptr + expert + 1)
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    safe_m = offs_m if M % BLOCK_M == 0 else tl.minimum(offs_m, M - 1)
+    safe_n = offs_n if N % BLOCK_N == 0 else tl.minimum(offs_n, N - 1)
     dw = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     dbias = tl.zeros((BLOCK_M,), tl.float32)
-    for start in range(first, last, BLOCK_K):
+    for start in range(first_row, end_row, BLOCK_K):
         offs_k = start + tl.arange(0, BLOCK_K)
-        slot = tl.load(order_ptr + offs_k, mask=offs_k < last, other=slots)
+        slot = tl.load(order_ptr + offs_k, mask=offs_k < end_row, other=slots)
         mask_k = slot < slots
-        from_a = tl.where(mask_k, slot // a_shared, 0)
-        from_b = tl.where(mask_k, slot // b_shared, 0)
+        a_rows = tl.where(mask_k, slot // a_shared, 0)
+        b_rows = tl.where(mask_k, slot // b_shared, 0)
         if WIDE:
-            from_a = from_a.to(tl.int64)
-            from_b = from_b.to(tl.int64)
-        a = tl.load(
-            a_ptr + from_a[None, :] * M + safe_row[:, None], mask=mask_k[None, :], other=0.0
-        )
-        b = tl.load(
-            b_ptr + from_b[:, None] * N + offs_n_safe[None, :], mask=mask_k[:, None], other=0.0
-        )
+            a_rows = a_rows.to(tl.int64)
+            b_rows = b_rows.to(tl.int64)
+        a = tl.load(a_ptr + a_rows[None, :] * M + safe_m[:, None], mask=mask_k[None, :], other=0.0)
+        b = tl.load(b_ptr + b_rows[:, None] * N + safe_n[None, :], mask=mask_k[:, None], other=0.0)
         dw = tl.dot(a, b, dw, input_precision="ieee")
         if BIAS:
-            one = a.to(tl.float32)
+            values = a.to(tl.float32)
             if WEIGHTED:
                 weight = tl.load(weights_ptr + slot, mask=mask_k, other=0.0).to(tl.float32)
-                one = one * weight[None, :]
-            dbias += tl.sum(one, axis=1)
+                values = values * weight[None, :]
+            dbias += tl.sum(values, axis=1)
     store_rows(
-        dw_ptr + expert.to(tl.int64) * (M * N), dw, row, row < M, column, N, BLOCK_M, BLOCK_N
+        dw_ptr + expert.to(tl.int64) * (M * N), dw, offs_m, offs_m < M, pid_n, N, BLOCK_M, BLOCK_N
     )
     if BIAS:
-        if column == 0:
+        if pid_n == 0:
             rounded = dbias.to(dbias_ptr.dtype.element_ty)
-            tl.store(dbias_ptr + expert * M + row, rounded, mask=row < M)
+            tl.store(dbias_ptr + expert * M + offs_m, rounded, mask=offs_m < M)
 
 
 def weight_gradient(

@@ -35,36 +35,36 @@ def moe_product_int4_kernel(
     [experts, K / GROUP_K, rows]. Scales come after the product over a step, which lies in one
     group; with WIDENED, for many rows, weights are widened before it."""
     FEW: tl.constexpr = BLOCK_K // PACKED  # pyright: ignore[reportAssignmentType]
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     ROWS: tl.constexpr = N if GATES == 0 else 2 * N  # pyright: ignore[reportAssignmentType]
     COLUMNS: tl.constexpr = BLOCK_N if GATES == 0 else 2 * BLOCK_N  # pyright: ignore[reportAssignmentType]
-    number = tl.program_id(0)
-    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
-    if number >= down * across:
+    pid = tl.program_id(0)
+    tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if pid >= tiles_m * tiles_n:
         return
-    line, column, expert = tile_at(
-        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    pid_m, pid_n, expert = tile_at(
+        pid, tiles_m, tiles_n, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
     )
-    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
-    row = read // shared
-    at = weight_rows(column, N, BLOCK_N, GATES)
+    slot, read_slot = rows_of(order_ptr, pid_m, slots, BLOCK_M, WIDE)
+    row = read_slot // shared
+    w_rows = weight_rows(pid_n, N, BLOCK_N, GATES)
     w_ptr += expert * (ROWS * K // PACKED)
     scale_ptr += expert * (K // GROUP_K * ROWS)
     if zero_ptr is not None:
         zero_ptr += expert * (K // GROUP_K * ROWS)
-    from_x = row[:, None] * stride + tl.arange(0, BLOCK_K)[None, :]
+    x_offs = row[:, None] * stride + tl.arange(0, BLOCK_K)[None, :]
     if WIDENED:
-        from_w = at[:, None] * (K // PACKED) + tl.arange(0, FEW)[None, :]
+        w_offs = w_rows[:, None] * (K // PACKED) + tl.arange(0, FEW)[None, :]
     else:
-        from_w = at[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
-    y = tl.zeros((BLOCK_M, COLUMNS), tl.float32)
+        w_offs = w_rows[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
+    acc = tl.zeros((BLOCK_M, COLUMNS), tl.float32)
     for step in range(K // BLOCK_K):
-        x = tl.load(x_ptr + from_x + step * BLOCK_K)
-        codes = tl.load(w_ptr + from_w + step * FEW)
-        of_group = step * BLOCK_K // GROUP_K * ROWS + at
-        scale = tl.load(scale_ptr + of_group).to(tl.float32)
+        x = tl.load(x_ptr + x_offs + step * BLOCK_K)
+        codes = tl.load(w_ptr + w_offs + step * FEW)
+        group_offs = step * BLOCK_K // GROUP_K * ROWS + w_rows
+        scale = tl.load(scale_ptr + group_offs).to(tl.float32)
         if zero_ptr is not None:
-            zero = tl.load(zero_ptr + of_group).to(tl.float32)
+            zero = tl.load(zero_ptr + group_offs).to(tl.float32)
         else:
             zero = tl.full((COLUMNS,), 8.0, tl.float32)
         if WIDENED:
@@ -72,11 +72,11 @@ def moe_product_int4_kernel(
             product = tl.dot(x, tl.trans(w), out_dtype=tl.float32)
         else:
             product = product_of_codes(x, codes, zero, PACKED)
-        y += product * scale[None, :]
+        acc += product * scale[None, :]
     if bias_ptr is not None:
-        y += tl.load(bias_ptr + expert * ROWS + at).to(tl.float32)[None, :]
-    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
-    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+        acc += tl.load(bias_ptr + expert * ROWS + w_rows).to(tl.float32)[None, :]
+    acc = gated(acc, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, acc, slot, slot < slots, pid_n, N, BLOCK_M, BLOCK_N)
 
 
 def product_int4(

@@ -27,49 +27,49 @@ def moe_product_kernel(
     """y[slot] = f(x[slot // shared] · w + bias), with w of [experts, rows, K] (ALONG, taken
     transposed) or [experts, K, N]; rows are N, or gates and ups of f (GATES, as `weight_rows` has
     them). Of int8, the product is times a scale per row of x and of w."""
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     ROWS: tl.constexpr = N if GATES == 0 else 2 * N  # pyright: ignore[reportAssignmentType]
-    number = tl.program_id(0)
-    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
-    if number >= down * across:
+    pid = tl.program_id(0)
+    tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if pid >= tiles_m * tiles_n:
         return
-    line, column, expert = tile_at(
-        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    pid_m, pid_n, expert = tile_at(
+        pid, tiles_m, tiles_n, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
     )
-    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
-    row = read // shared
-    at = weight_rows(column, N, BLOCK_N, GATES)
+    slot, read_slot = rows_of(order_ptr, pid_m, slots, BLOCK_M, WIDE)
+    row = read_slot // shared
+    w_rows = weight_rows(pid_n, N, BLOCK_N, GATES)
     w_ptr += expert * (ROWS * K)
-    place = tl.arange(0, BLOCK_K)
-    from_x = row[:, None] * stride + place[None, :]
+    offs_k = tl.arange(0, BLOCK_K)
+    x_offs = row[:, None] * stride + offs_k[None, :]
     if ALONG:
-        from_w = at[None, :] * K + place[:, None]
+        w_offs = w_rows[None, :] * K + offs_k[:, None]
     else:
-        from_w = at[None, :] + place[:, None] * N
+        w_offs = w_rows[None, :] + offs_k[:, None] * N
     step: tl.constexpr = 1 if ALONG else N  # pyright: ignore[reportAssignmentType]
-    whole: tl.constexpr = x_ptr.dtype.element_ty == tl.int8
+    integers: tl.constexpr = x_ptr.dtype.element_ty == tl.int8
     COLUMNS: tl.constexpr = BLOCK_N if GATES == 0 else 2 * BLOCK_N  # pyright: ignore[reportAssignmentType]
-    y = tl.zeros((BLOCK_M, COLUMNS), tl.int32 if whole else tl.float32)
+    acc = tl.zeros((BLOCK_M, COLUMNS), tl.int32 if integers else tl.float32)
     for start in range(0, K, BLOCK_K):
         if K % BLOCK_K == 0:
-            x = tl.load(x_ptr + from_x + start)
-            w = tl.load(w_ptr + from_w + start * step)
+            x = tl.load(x_ptr + x_offs + start)
+            w = tl.load(w_ptr + w_offs + start * step)
         else:
-            valid = place < K - start
-            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
-            w = tl.load(w_ptr + from_w + start * step, mask=valid[:, None], other=0)
-        if whole:
-            y = tl.dot(x, w, y, out_dtype=tl.int32)
+            mask_k = offs_k < K - start
+            x = tl.load(x_ptr + x_offs + start, mask=mask_k[None, :], other=0)
+            w = tl.load(w_ptr + w_offs + start * step, mask=mask_k[:, None], other=0)
+        if integers:
+            acc = tl.dot(x, w, acc, out_dtype=tl.int32)
         else:
-            y = tl.dot(x, w, y, input_precision="ieee")
-    if whole:
+            acc = tl.dot(x, w, acc, input_precision="ieee")
+    if integers:
         x_scale = tl.load(x_scale_ptr + row)
-        w_scale = tl.load(w_scale_ptr + expert * ROWS + at)
-        y = y.to(tl.float32) * x_scale[:, None] * w_scale[None, :]
+        w_scale = tl.load(w_scale_ptr + expert * ROWS + w_rows)
+        acc = acc.to(tl.float32) * x_scale[:, None] * w_scale[None, :]
     if bias_ptr is not None:
-        y += tl.load(bias_ptr + expert * ROWS + at).to(tl.float32)[None, :]
-    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
-    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+        acc += tl.load(bias_ptr + expert * ROWS + w_rows).to(tl.float32)[None, :]
+    acc = gated(acc, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, acc, slot, slot < slots, pid_n, N, BLOCK_M, BLOCK_N)
 
 
 def product(

@@ -47,15 +47,15 @@ _TAKEN: Final = tl.constexpr(-(2**31))
 
 
 @triton.jit
-def _scores(logits, valid, SIGMOID: tl.constexpr):
+def _scores(logits, expert_mask, SIGMOID: tl.constexpr):
     """Scores in float32; 0 beyond the experts there are."""
     if SIGMOID:
         scores = tl.sigmoid(logits)
     else:
-        safe = tl.where(valid, logits, -float("inf"))
-        power = tl.exp(safe - tl.max(safe, axis=1)[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
-        scores = power / tl.sum(tl.where(valid, power, 0.0), axis=1)[:, None]  # pyright: ignore[reportArgumentType]
-    return tl.where(valid, scores, 0.0)
+        masked = tl.where(expert_mask, logits, -float("inf"))
+        exps = tl.exp(masked - tl.max(masked, axis=1)[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        scores = exps / tl.sum(tl.where(expert_mask, exps, 0.0), axis=1)[:, None]  # pyright: ignore[reportArgumentType]
+    return tl.where(expert_mask, scores, 0.0)
 
 
 @triton.jit
@@ -69,10 +69,10 @@ def _ordered(value):
 @triton.jit
 def _best_two(scores, mine):
     """Per row the sum of the two largest scores among `mine`; of the one there is."""
-    held = tl.where(mine, scores, -float("inf"))
-    place = tl.arange(0, scores.shape[1])[None, :]
-    first, at = tl.max(held, axis=1, return_indices=True)
-    second = tl.max(tl.where(place == at[:, None], -float("inf"), held), axis=1)
+    candidates = tl.where(mine, scores, -float("inf"))
+    offs = tl.arange(0, scores.shape[1])[None, :]
+    first, index = tl.max(candidates, axis=1, return_indices=True)
+    second = tl.max(tl.where(offs == index[:, None], -float("inf"), candidates), axis=1)
     return first + tl.where(second == -float("inf"), 0.0, second)
 
 
@@ -85,9 +85,9 @@ def moe_route_kernel(
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     expert = tl.arange(0, EXPERTS)[None, :]
-    valid = (row < tokens)[:, None] & (expert < count)
-    line = row.to(tl.int64) if WIDE else row
-    logits = tl.load(logits_ptr + line[:, None] * stride + expert, mask=valid, other=0.0)
+    expert_mask = (row < tokens)[:, None] & (expert < count)
+    row64 = row.to(tl.int64) if WIDE else row
+    logits = tl.load(logits_ptr + row64[:, None] * stride + expert, mask=expert_mask, other=0.0)
     logits = logits.to(tl.float32)
     scores = _scores(logits, expert < count, SIGMOID)
     ranked = logits
@@ -118,18 +118,18 @@ def moe_route_kernel(
     weights = tl.zeros((ROWS, CHOICES), tl.float32)
     for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         best = tl.max(keys, axis=1)
-        where = tl.min(tl.where(keys == best[:, None], expert, EXPERTS), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        taken = expert == where[:, None]  # pyright: ignore[reportArgumentType, reportCallIssue]
-        score = tl.sum(tl.where(taken, scores, 0.0), axis=1)
-        keys = tl.where(taken, _TAKEN, keys)
-        chosen = tl.where(choice == number, where[:, None], chosen)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        best_expert = tl.min(tl.where(keys == best[:, None], expert, EXPERTS), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        is_best = expert == best_expert[:, None]  # pyright: ignore[reportArgumentType, reportCallIssue]
+        score = tl.sum(tl.where(is_best, scores, 0.0), axis=1)
+        keys = tl.where(is_best, _TAKEN, keys)
+        chosen = tl.where(choice == number, best_expert[:, None], chosen)  # pyright: ignore[reportArgumentType, reportCallIssue]
         weights = tl.where(choice == number, score[:, None], weights)  # pyright: ignore[reportArgumentType]
     if RENORMALISE:
         weights = weights / (tl.sum(weights, axis=1) + tiny)[:, None]
-    to = row[:, None] * TOP_K + choice
-    inside = (row < tokens)[:, None] & (choice < TOP_K)
-    tl.store(weights_ptr + to, weights * scale, mask=inside)
-    tl.store(experts_ptr + to, chosen, mask=inside)
+    ptrs = row[:, None] * TOP_K + choice
+    mask = (row < tokens)[:, None] & (choice < TOP_K)
+    tl.store(weights_ptr + ptrs, weights * scale, mask=mask)
+    tl.store(experts_ptr + ptrs, chosen, mask=mask)
 
 
 @triton.jit
@@ -140,29 +140,29 @@ def moe_route_backward_kernel(
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     expert = tl.arange(0, EXPERTS)[None, :]
-    valid = (row < tokens)[:, None] & (expert < count)
-    line = row.to(tl.int64) if WIDE else row
-    logits = tl.load(logits_ptr + line[:, None] * stride + expert, mask=valid, other=0.0)
+    expert_mask = (row < tokens)[:, None] & (expert < count)
+    row64 = row.to(tl.int64) if WIDE else row
+    logits = tl.load(logits_ptr + row64[:, None] * stride + expert, mask=expert_mask, other=0.0)
     scores = _scores(logits.to(tl.float32), expert < count, SIGMOID)
-    slope = tl.zeros((ROWS, EXPERTS), tl.float32)
+    grad = tl.zeros((ROWS, EXPERTS), tl.float32)
     chosen = tl.zeros((ROWS, EXPERTS), tl.float32)
     for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
-        at = row * TOP_K + number
-        which = tl.load(experts_ptr + at, mask=row < tokens, other=-1)
-        one = tl.load(dweights_ptr + at, mask=row < tokens, other=0.0).to(tl.float32)
-        taken = expert == which[:, None]
-        slope += tl.where(taken, one[:, None] * scale, 0.0)
-        chosen = tl.where(taken, 1.0, chosen)
+        offs = row * TOP_K + number
+        expert_id = tl.load(experts_ptr + offs, mask=row < tokens, other=-1)
+        dweight = tl.load(dweights_ptr + offs, mask=row < tokens, other=0.0).to(tl.float32)
+        is_chosen = expert == expert_id[:, None]
+        grad += tl.where(is_chosen, dweight[:, None] * scale, 0.0)
+        chosen = tl.where(is_chosen, 1.0, chosen)
     if RENORMALISE:
         total = (tl.sum(scores * chosen, axis=1) + tiny)[:, None]
-        along = tl.sum(slope * scores, axis=1)[:, None] / total  # pyright: ignore[reportArgumentType]
-        slope = tl.where(chosen > 0, (slope - along) / total, 0.0)
+        projected = tl.sum(grad * scores, axis=1)[:, None] / total  # pyright: ignore[reportArgumentType]
+        grad = tl.where(chosen > 0, (grad - projected) / total, 0.0)
     if SIGMOID:
-        result = slope * scores * (1.0 - scores)
+        result = grad * scores * (1.0 - scores)
     else:
-        result = scores * (slope - tl.sum(slope * scores, axis=1)[:, None])  # pyright: ignore[reportArgumentType]
-    to = dlogits_ptr + line[:, None] * count + expert
-    tl.store(to, result.to(dlogits_ptr.dtype.element_ty), mask=valid)
+        result = scores * (grad - tl.sum(grad * scores, axis=1)[:, None])  # pyright: ignore[reportArgumentType]
+    ptrs = dlogits_ptr + row64[:, None] * count + expert
+    tl.store(ptrs, result.to(dlogits_ptr.dtype.element_ty), mask=expert_mask)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
