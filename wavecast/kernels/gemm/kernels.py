@@ -41,7 +41,7 @@ class Form(NamedTuple):
     """What the compiler knows of the operands.
 
     One that is contiguous along M or N (`a_rows`, `b_columns`) is masked at its end, unless tiles
-    divide it (`a_even`, `b_even`), so that its loads stay wide; the other kind reads its last row
+    divide it (`a_even`, `b_even`), so that its loads stay wide; others read their last row
     again. With `k_even` steps divide K. With `widen` 8-bit floats become bfloat16.
     """
 

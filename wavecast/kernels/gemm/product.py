@@ -12,6 +12,7 @@ import triton
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.describe import (
     Axes,
@@ -33,14 +34,6 @@ from wavecast.kernels.gemm.kernels import (
 )
 from wavecast.kernels.inputs import FP8
 
-NAMES: Final = {
-    torch.float32: "fp32",
-    torch.bfloat16: "bf16",
-    torch.float16: "fp16",
-    torch.int8: "int8",
-    **dict.fromkeys(FP8, "fp8"),
-}
-"""Operands by the names of `wavecast.model`."""
 PRECISIONS: Final = ("ieee", "tf32")
 
 _VECTORS: Final = ("fp32", "fp16", "bf16")
@@ -128,9 +121,9 @@ def product(
     }
     divisors = {"N_DIVISOR": math.gcd(n, _DIVISOR), "K_DIVISOR": math.gcd(k, _DIVISOR)}
     operands = {"a": a, "b": b, "out": out, **strides, **divisors, **finish}
-    problem = {"n": n, "k": k, "batch": batch, "dtype": NAMES[a.dtype], "types": types}
+    problem = {"n": n, "k": k, "batch": batch, "dtype": rate_of(a.dtype), "types": types}
     problem["epilogue"] = epilogue.name
-    if m == 1 and triton_precision == "ieee" and NAMES[a.dtype] in _VECTORS and not wide:
+    if m == 1 and triton_precision == "ieee" and rate_of(a.dtype) in _VECTORS and not wide:
         choice.run(VECTOR, {**problem, "rows": b_columns, "aligned": _aligned(b)}, **operands)
         return result
     problem |= {
@@ -145,7 +138,7 @@ def product(
     done = choice.run(
         TILES, problem, **operands, a_row=a.stride(1), A_ROWS=a_rows, B_COLUMNS=b_columns,
         M_DIVISOR=math.gcd(m, _DIVISOR) if a_rows else 1,
-        WIDEN=NAMES[a.dtype] == "fp8" and not fp8_native,
+        WIDEN=rate_of(a.dtype) == "fp8" and not fp8_native,
     )  # fmt: skip
     settings, parts = done.settings, done.workspaces["part"]
     adding = {"part": parts, "out": out, **finish}
@@ -156,6 +149,11 @@ def product(
         cut = {name: settings[name] for name in _CUT}
         choice.run(REST, {**problem, "k": k, **cut}, **adding)
     return result
+
+
+def rate_of(dtype: torch.dtype) -> str:
+    """The name of the rate at which a GPU multiplies a dtype, in `wavecast.model`."""
+    return lookup(str(dtype)).rate
 
 
 def refuse(operator: str, *dtypes: torch.dtype) -> None:
@@ -183,7 +181,7 @@ def _rate(dtype: torch.dtype, precision: str, fp8_native: bool, device: Device) 
         return ("xf32", "tf32") if known else ("bf16", "bf16x3")
     if dtype in FP8 and not fp8_native:
         return "bf16", "ieee"
-    return NAMES[dtype], "ieee"
+    return rate_of(dtype), "ieee"
 
 
 def _aligned(matrices: Tensor) -> bool:
@@ -364,5 +362,4 @@ def matrices(
 
 def flops(count: float, dtype: str, precision: str = "ieee") -> dict[str, float]:
     """Operations of a product with `count` multiplications, by the dtype that is multiplied."""
-    name = NAMES.get(getattr(torch, dtype), "fp64")
-    return {"xf32" if precision == "tf32" else name: 2.0 * count}
+    return {"xf32" if precision == "tf32" else lookup(dtype).rate: 2.0 * count}

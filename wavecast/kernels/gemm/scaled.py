@@ -174,7 +174,8 @@ def _work(scales: str = "rows", **given: Any) -> Work:
     m, n, k = (given[name] for name in "mnk")
     rate = flops(m * n * k, given["dtype"])
     found = TENSORS.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
-    return replace(found, bytes_read=found.bytes_read + 4 * (m + n if scales == "rows" else 2))
+    scale_bytes = 4 * (m + n if scales == "rows" else 2)
+    return replace(found, bytes_read=(found.bytes_read or 0.0) + scale_bytes)
 
 
 OPERATOR = Operator(

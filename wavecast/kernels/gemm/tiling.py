@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import triton
 
+from wavecast.dtypes import element_bytes
 from wavecast.kernels import tiles
 from wavecast.kernels.describe import Axes, Device, Problem, Settings, TiledProduct
-from wavecast.model.ops.gemm.formats import FORMATS
 from wavecast.model.ranking import TileResources, TritonProduct
 
 _LARGEST_WORKSPACE: Final = 2**28
@@ -62,7 +62,7 @@ def axes(problem: Problem, device: Device) -> Axes:
 
 def element_size(problem: Problem) -> int:
     """Bytes of an operand's element."""
-    return int(FORMATS[problem["dtype"]].size)
+    return int(element_bytes(problem["dtype"]))
 
 
 def count(problem: Problem, settings: Settings) -> int:

@@ -1,7 +1,7 @@
 """Tokens in the order of their experts, each expert's rows padded to whole blocks.
 
 A slot is one choice of one token: slot `token * top_k + choice`. A counting sort: programs count
-the experts of their slots; then each adds up the counts before its own and places its slots.
+the experts of their slots; then each adds up the counts before its own and stores its slots.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def moe_place_kernel(
     CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr, SINGLE: tl.constexpr,
     AHEAD: tl.constexpr, FILL: tl.constexpr,
 ):  # fmt: skip
-    """Place the program's slots; fill its share of the padding, of blocks' owners and of starts.
+    """Store the program's slots; fill its share of the padding, of blocks' owners and of starts.
 
     No two programs write the same element.
     """
@@ -235,9 +235,9 @@ def moe_align_reference(experts, count, block):
     to = torch.where(sorted_ < count, starts[sorted_.clamp_max(count)] + rank, end)
     rows = torch.full((total * block + 1,), slots, dtype=torch.int64, device=flat.device)
     rows = rows.scatter(0, to, order)
-    places = torch.arange(total, device=flat.device) * block
-    owners = torch.searchsorted(starts[1:].contiguous(), places, right=True)
-    owners = torch.where(places < starts[-1], owners, -1)
+    first_rows = torch.arange(total, device=flat.device) * block
+    owners = torch.searchsorted(starts[1:].contiguous(), first_rows, right=True)
+    owners = torch.where(first_rows < starts[-1], owners, -1)
     return rows[:-1].int(), owners.int(), starts.int()
 
 

@@ -1,6 +1,6 @@
 """What kernels over blocks of rows share: which tile a workgroup takes, its rows, and its stores.
 
-The order of the rows is that of `moe_align`. How many blocks there are stands on the GPU: the grid
+The order of the rows is that of `moe_align`. Only the GPU knows how many blocks there are: the grid
 has as many as there can be, and workgroups beyond those there are end at once.
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
-from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
@@ -84,7 +84,7 @@ OPERATOR = Operator(
     fake=given.like_hidden,
     inputs=given.plain_inputs,
     work=lambda **sizes: given.work(
-        sizes, NAMES[getattr(torch, sizes["dtype"])], getattr(torch, sizes["dtype"]).itemsize
+        sizes, rate_of(getattr(torch, sizes["dtype"])), getattr(torch, sizes["dtype"]).itemsize
     ),
     batch=Batch(("hidden", "weights", "experts"), merged=True),
     kernels=(PRODUCT, COMBINE),

@@ -16,7 +16,7 @@ from wavecast.kernels.describe import (
     derivative,
     wide_dtype,
 )
-from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import activations, given, gradients
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
@@ -149,7 +149,7 @@ def _work(
     size = getattr(torch, dtype).itemsize
     slots = tokens * top_k
     hit = min(experts, slots)
-    flops = {NAMES[getattr(torch, dtype)]: 16.0 * slots * model * inter}
+    flops = {rate_of(getattr(torch, dtype)): 16.0 * slots * model * inter}
     read = (3 * hit * model * inter + 2 * tokens * model) * size
     written = (3 * experts * model * inter + tokens * model) * size
     return Work(flops, read, written, "formula", "formula")

@@ -15,7 +15,7 @@ from wavecast.kernels.describe import (
     sizes,
     wide_dtype,
 )
-from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
@@ -119,7 +119,7 @@ def _inputs(make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> d
 
 def _work(group: int = 128, zeros: bool = True, **sizes: Any) -> Any:
     dtype = getattr(torch, sizes["dtype"])
-    return given.work(sizes, NAMES[dtype], 0.5 + (dtype.itemsize + zeros) / group)
+    return given.work(sizes, rate_of(dtype), 0.5 + (dtype.itemsize + zeros) / group)
 
 
 _SIZES = "tokens experts model inter top_k group dtype"

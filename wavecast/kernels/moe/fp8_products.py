@@ -130,7 +130,7 @@ def moe_round_kernel(
     tl.store(rounded_ptr + row[:, None] * columns + offs_n, code, mask=mask)
 
 
-def way_of(device: Device) -> int:
+def variant_of(device: Device) -> int:
     """How e4m3fn codes are multiplied on a device."""
     formats = device.capabilities.matrix_fp8
     if "float8_e4m3fnuz" in formats:
@@ -142,14 +142,14 @@ def rounded(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tens
     """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups; those of
     `experts` that are none of the `count` are left out."""
     device = gpu.launching()
-    way = way_of(device)
+    variant = variant_of(device)
     rows, columns = x.shape
     across = triton.cdiv(columns, SQUARE)
-    dtype = torch.float16 if way == WIDENED else torch.uint8
+    dtype = torch.float16 if variant == WIDENED else torch.uint8
     codes = torch.empty((rows, columns), dtype=dtype, device=x.device)
     scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
     x = adjacent(x)
-    problem = {"groups": rows * across, "bytes": x.element_size(), "way": way}
+    problem = {"groups": rows * across, "bytes": x.element_size(), "way": variant}
     choice.run(
         ROUND, {**problem, "routed": experts is not None}, **constants("e4m3fn", device), x=x,
         rounded=codes, scale=scale, experts=codes if experts is None else experts,
@@ -159,12 +159,12 @@ def rounded(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tens
     return codes, scale
 
 
-def codes_to_multiply(w: Tensor, way: int, device: Device) -> Tensor:
+def codes_to_multiply(w: Tensor, variant: int, device: Device) -> Tensor:
     """Codes of weights; where CDNA changes them, four in a word if steps of 128 leave no rest (with
     words, RDNA3 spills)."""
     w = w.contiguous()
     mfma = device.capabilities.matrix_unit == "mfma"
-    if way == DIRECT or w.shape[-1] % SQUARE or not mfma:
+    if variant == DIRECT or w.shape[-1] % SQUARE or not mfma:
         return w.view(torch.uint8)
     return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
 
@@ -260,11 +260,11 @@ def product_fp8(
     """`products.product` of what `rounded` made, and of codes [experts, rows, k] with
     their scales, in `dtype`."""
     device = gpu.launching()
-    way = way_of(device)
+    variant = variant_of(device)
     k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
     return tiling.launch(
-        PRODUCT, x, order, n, k, gate, dtype, {"way": way}, x_scale=x_scale, shared=shared,
-        w=codes_to_multiply(w, way, device), w_scale=w_scale.contiguous(),
+        PRODUCT, x, order, n, k, gate, dtype, {"way": variant}, x_scale=x_scale, shared=shared,
+        w=codes_to_multiply(w, variant, device), w_scale=w_scale.contiguous(),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from wavecast.kernels.describe import (
     checks,
     choice,
 )
-from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.gemm.tiling import count, element_size
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import activate, activation_grads
@@ -35,7 +35,7 @@ def moe_activation_backward_kernel(
     alpha, limit, N: tl.constexpr, KIND: tl.constexpr, GATES: tl.constexpr,
     BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Of one slot, from `before` (gates and ups) and `slope`, the gradient by the activation's
+    """Of one slot, from `before` (gates and ups) and `grad`, the gradient by the activation's
     result if its weight was 1: the gradients by gates and ups, the weighted result, and the
     gradient by the weight (added to what `dweights` holds)."""
     slot = tl.program_id(0)
@@ -149,7 +149,7 @@ def weight_gradient(
     problem: dict[str, Any] = {"slots": order.slots, "experts": order.count, "m": m, "n": n}
     problem |= {"bias": bias is not None, "weighted": weights is not None}
     choice.run(
-        GRADIENT, {**problem, "dtype": NAMES[a.dtype]}, a=a, b=b, order=order.rows,
+        GRADIENT, {**problem, "dtype": rate_of(a.dtype)}, a=a, b=b, order=order.rows,
         starts=order.starts, weights=a if weights is None else weights, dw=dw, dbias=dbias,
         a_shared=a_shared, b_shared=b_shared, WIDE=checks.wide(a, b),
     )  # fmt: skip

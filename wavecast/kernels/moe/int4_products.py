@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels.describe import Axes, Device, Problem, Settings
-from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
@@ -89,7 +89,7 @@ def product_int4(
     widened = order.block >= _MANY
     number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
     flags = {
-        "dtype": NAMES[x.dtype], "group": group, "zero": zero is not None,
+        "dtype": rate_of(x.dtype), "group": group, "zero": zero is not None,
         "scale": scale.element_size(), "bias": bias is not None,
     }  # fmt: skip
     return tiling.launch(

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels.describe import Axes, Device, Problem, Settings
-from wavecast.kernels.gemm.product import NAMES
+from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.gemm.tiling import element_size
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
@@ -81,7 +81,7 @@ def product(
     [rows, k] (`along`) or [k, n]. Rows are n, or those of the gates and ups of `gate`. Int8 goes
     with a scale per row of x and of w. Rows of slots without an expert are left as they are."""
     k, n = (w.shape[2], w.shape[1]) if along else (w.shape[1], w.shape[2])
-    flags = {"along": along, "bias": bias is not None, "dtype": NAMES[x.dtype]}
+    flags = {"along": along, "bias": bias is not None, "dtype": rate_of(x.dtype)}
     return tiling.launch(
         PRODUCT, x, order, n // 2 if gate else n, k, gate, dtype, flags, w=w, bias=bias,
         x_scale=x_scale, w_scale=w_scale, shared=shared, stride=x.stride(0),

@@ -36,8 +36,8 @@ def block_of(slots: int, count: int, size: float, device: Device, most: int = 25
     most = min(most, (128 if mfma else 32) if size == 4 else (256 if mfma else 128))
 
     def seconds(rows: int) -> float:
-        demand = BlockedRows(blocks=blocks(slots, count, rows), rows=rows, weight_size=size)
-        return demand.seconds(device, 4)
+        found = BlockedRows(blocks=blocks(slots, count, rows), rows=rows, weight_size=size)
+        return found.seconds(device)
 
     return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=seconds)
 
@@ -89,7 +89,7 @@ def _tile(settings: Settings, columns: int, size: float) -> GroupedTile:
 
 def demand(
     problem: Problem, settings: Settings, size: float, *, dtype: str, operand_size: float = 0.0,
-    **formats: str,
+    weight: str = "", scaling: str = "",
 ) -> GroupedProduct:  # fmt: skip
     """A grouped product, the rows spread evenly over the experts that can be hit, of weights of
     `size` bytes an element and operands of `operand_size` (0: the same)."""
@@ -105,7 +105,8 @@ def demand(
         tile_n=across,
         tile_k=settings["BLOCK_K"],
         groups=tuple(slots // hit + (number < slots % hit) for number in range(hit)),
-        **formats,
+        weight=weight,
+        scaling=scaling,
     )
     return GroupedProduct(
         product=product,
@@ -170,7 +171,7 @@ def launch(
     dtype: torch.dtype | None, flags: Mapping[str, Any], **arguments: Any,
 ) -> Tensor:  # fmt: skip
     """[slots, n] in `dtype` (None: that of x), the product of rows of x with k elements and the
-    weights among the `arguments`. `flags` is what its configuration depends on beside sizes."""
+    weights among the `arguments`. Its configuration depends on sizes and on `flags`."""
     y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
     sizes = {"slots": order.slots, "experts": order.count, "block": order.block, "n": n, "k": k}
     alpha, limit = gate.numbers if gate else (0.0, 0.0)

@@ -14,7 +14,7 @@ FAMILY = "ranking_moe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedRows(Demand):
+class BlockedRows:
     """An element of weights of `weight_size` bytes, read once per block and multiplied by each of
     its rows: `blocks` blocks of `rows` rows, padding included."""
 
@@ -22,7 +22,8 @@ class BlockedRows(Demand):
     rows: int
     weight_size: float
 
-    def seconds(self, device: Device, num_warps: int) -> float:
+    def seconds(self, device: Device) -> float:
+        """Time on a device, in seconds."""
         chip = Chip.of(device)
         rate = chip.matrix_rate("fp16") * chip.units * chip.clock
         sustained = coefficients.values(FAMILY, device)["sustained_matrix_rate"]
