@@ -16,7 +16,8 @@ from wavecast import arch  # noqa: E402
 from wavecast.errors import CompileError, ParseError  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
-from wavecast.kernels.space import Space  # noqa: E402
+from wavecast.kernels.spec import KernelSpec  # noqa: E402
+from wavecast.model.ranking import Constant  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -30,12 +31,13 @@ def reversed_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + tl.arange(0, BLOCK), tl.flip(x + tl.sum(x), 0))
 
 
-def space(*blocks: int) -> Space:
-    """Blocks in the order they are tried in, each by one wave."""
-    return Space(
-        kernel="reversed_kernel",
-        axes=lambda problem, device: {"BLOCK": blocks, "num_warps": (2,)},
-        seconds=lambda problem, settings, device: blocks.index(settings["BLOCK"]),
+def spec(*blocks: int) -> KernelSpec:
+    """Blocks in the order they are tried in, two waves each."""
+    return KernelSpec(
+        function=reversed_kernel,
+        grid=lambda problem, settings: (COUNT // settings["BLOCK"],),
+        axes={"BLOCK": blocks, "num_warps": (2,)},
+        demand=lambda problem, settings, device: Constant(blocks.index(settings["BLOCK"])),
     )
 
 
@@ -49,13 +51,7 @@ def _anew() -> Iterator[None]:
 def decided(target: str, *blocks: int) -> choice.Decision:
     x = torch.empty(COUNT)
     with capture(arch.load(target)), choice.watched() as decisions:
-        choice.launch(
-            reversed_kernel,
-            lambda settings: (COUNT // settings["BLOCK"],),
-            (x, torch.empty_like(x)),
-            space(*blocks),
-            {"count": COUNT},
-        )
+        choice.run(spec(*blocks), {"count": COUNT}, x=x, y=torch.empty_like(x))
     return decisions[0]
 
 
@@ -93,19 +89,6 @@ def test_code_that_cannot_be_checked_for_races_says_so(monkeypatch: pytest.Monke
     with pytest.warns(UserWarning, match="not checked for waits that the compiler lost"):
         found = decided("gfx942", 256)
     assert found.unchecked == "v_new_instruction is not known"
-
-
-def test_the_grid_is_asked_before_arguments_are_read() -> None:
-    x = torch.empty(COUNT)
-    arguments: list[Any] = [x, None]
-
-    def grid(settings: Any) -> tuple[int]:
-        arguments[1] = torch.empty_like(x)
-        return (1,)
-
-    with capture(arch.load("gfx942")) as launches:
-        choice.launch(reversed_kernel, grid, arguments, space(256), {"count": COUNT})
-    assert len(launches) == 1
 
 
 def test_a_triton_that_compiles_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

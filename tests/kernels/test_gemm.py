@@ -12,7 +12,7 @@ from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402
-from wavecast.kernels.gemm import batched, matmul, scaled  # noqa: E402
+from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.operator import Tolerance  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -40,12 +40,12 @@ def cut(**changed: int) -> Configuration:
 )
 def test_every_way_to_cut_the_work(changed: dict[str, int], target: str) -> None:
     """3 x 5 tiles of 7 steps: whole rounds with a rest, none, one, fewer tiles than programs."""
-    operator = matmul.OPERATORS[0]
+    operator = matmul.MATMUL
     sizes = {"m": 70, "n": 150, "k": 200, "dtype": "bfloat16", "bias": True, "activation": "relu"}
     with choice.forced("matmul_kernel", cut(**changed)):
         verdict = verify(operator, sizes, target, check=True)
     assert not verdict.problems, "\n".join(verdict.problems)
-    kernels = {decision.space.kernel for decision in verdict.decisions}
+    kernels = {decision.spec.name for decision in verdict.decisions}
     second = "matmul_sum_kernel" if "SPLIT_K" in changed else "matmul_rest_kernel"
     assert kernels == (
         {"matmul_kernel"} if changed == {"PROGRAMS": 5} else {"matmul_kernel", second}
@@ -64,7 +64,7 @@ def test_every_way_to_cut_the_work(changed: dict[str, int], target: str) -> None
 )
 def test_tiles_of_several_sums(changed: dict[str, int], layout: str, target: str) -> None:
     """Columns that are no power of two, and one of them at the end that is not whole."""
-    operator = matmul.OPERATORS[0]
+    operator = matmul.MATMUL
     sizes = {"m": 40, "n": 144 if layout == "TN" else 150, "k": 96, "dtype": "bfloat16"}
     with choice.forced("matmul_kernel", cut(**changed)):
         verdict = verify(
@@ -78,7 +78,7 @@ def test_tiles_of_several_sums(changed: dict[str, int], layout: str, target: str
 
 @pytest.mark.parametrize("changed", [{"SPLIT_K": 2}, {"PROGRAMS": 4}])
 def test_integers_cut_in_parts_stay_exact(changed: dict[str, int]) -> None:
-    operator = matmul.OPERATORS[0]
+    operator = matmul.MATMUL
     sizes = {"m": 33, "n": 80, "k": 160, "dtype": "int8"}
     with choice.forced("matmul_kernel", cut(**changed)):
         assert verify(operator, sizes, "gfx942").right
@@ -111,7 +111,7 @@ def test_empty_tensors() -> None:
         assert matmul.matmul(torch.ones(2, 8), torch.ones(8, 0)).shape == (2, 0)
         got = matmul.matmul(torch.ones(2, 0), torch.ones(0, 3), bias=torch.full((3,), 2.0))
         assert torch.equal(got, torch.full((2, 3), 2.0))
-        got = batched.batched_matmul(torch.ones(2, 4, 0), torch.ones(1, 0, 3))
+        got = matmul.batched_matmul(torch.ones(2, 4, 0), torch.ones(1, 0, 3))
         assert torch.equal(got, torch.zeros(2, 4, 3))
 
 
@@ -188,9 +188,9 @@ def test_bad_arguments_of_the_others() -> None:
     one = torch.ones(1)
     with device("gfx942"):
         with pytest.raises(ArgumentError, match="a batch of 2, b one of 3"):
-            batched.batched_matmul(torch.ones(2, 4, 8), torch.ones(3, 8, 4))
-        with pytest.raises(ArgumentError, match="a has 2 dimensions"):
-            batched.batched_matmul(torch.ones(4, 8), torch.ones(8, 4))
+            matmul.batched_matmul(torch.ones(2, 4, 8), torch.ones(3, 8, 4))
+        with pytest.raises(ArgumentError, match=r"a is 4x8, expected \?x\?x\?"):
+            matmul.batched_matmul(torch.ones(4, 8), torch.ones(8, 4))
         with pytest.raises(ArgumentError, match="scale_a has 3 elements; it takes 1 or 4"):
             scaled.scaled_matmul(eight, eight.t(), torch.ones(3), one)
         with pytest.raises(ArgumentError, match="b is float8_e4m3fnuz"):

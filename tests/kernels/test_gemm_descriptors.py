@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 from wavecast import arch  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
-from wavecast.kernels.gemm import batched, matmul, scaled  # noqa: E402
+from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
 
@@ -32,8 +32,8 @@ import itertools
 import torch
 from wavecast import arch
 from wavecast.integrations.torch.verify import difference
-from wavecast.kernels import gpu
-from wavecast.kernels.gemm import batched, matmul, product
+from wavecast.kernels import choice, gpu
+from wavecast.kernels.gemm import matmul
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Tolerance
 
@@ -43,19 +43,21 @@ ways = ({"SPLIT_K": 1, "PROGRAMS": 0}, {"SPLIT_K": 3, "PROGRAMS": 0}, {"SPLIT_K"
 loaded = []
 way = {}
 
-def launch(kernel, grid, arguments, space, problem, **constants):
+def run(spec, problem, **arguments):
     own = {"matmul_kernel": {**cut, **way}, "matmul_rest_kernel": {"ROWS": 8}}
-    settings = own.get(space.kernel, {"BLOCK_M": 16, "BLOCK_N": 32})
-    programs = grid(settings)
-    if space.kernel == "matmul_kernel":
+    settings = own.get(spec.name, {"BLOCK_M": 16, "BLOCK_N": 32})
+    call = choice.bound(spec, problem, arguments, settings, gpu.emulated)
+    if spec.name == "matmul_kernel":
         assert problem["tma"]
-        loaded.append(all(hasattr(given, "block_shape") for given in arguments[4:6]))
-    kernel[programs](*arguments, **constants, **settings)
+        tiles = (call.arguments["a_tiles"], call.arguments["b_tiles"])
+        loaded.append(all(hasattr(given, "block_shape") for given in tiles))
+    spec.function[call.grid](**call.arguments)
+    return choice.Launched(settings, call.workspaces)
 
-product.launch = launch
+choice.run = run
 for layout, way in itertools.product(("NT", "NN", "TN", "TT"), ways):
     sizes = {"m": 56, "n": 88, "k": 120, "dtype": "float16", "layout": layout, "bias": True}
-    given = matmul.OPERATORS[0].inputs(Make(), **sizes, residual=True)
+    given = matmul.MATMUL.inputs(Make(), **sizes, residual=True)
     expected = matmul.matmul_reference(
         *(given[name].double() for name in ("a", "b", "bias", "residual"))
     )
@@ -64,11 +66,11 @@ for layout, way in itertools.product(("NT", "NN", "TN", "TT"), ways):
 way = ways[0]
 for shared in ("", "a", "b"):
     sizes = {"batch": 2, "m": 40, "n": 24, "k": 72, "dtype": "float16", "shared": shared}
-    given = batched.OPERATORS[0].inputs(Make(), **sizes)
-    expected = batched.batched_matmul_reference(given["a"].double(), given["b"].double())
-    found = difference(batched.batched_matmul(**given), expected, Tolerance(1.0, 4e-6))
+    given = matmul.BATCHED.inputs(Make(), **sizes)
+    expected = matmul.batched_matmul_reference(given["a"].double(), given["b"].double())
+    found = difference(matmul.batched_matmul(**given), expected, Tolerance(1.0, 4e-6))
     assert not found, (shared, found)
-given = matmul.OPERATORS[0].inputs(Make(), m=33, n=48, k=96, dtype="int8")
+given = matmul.MATMUL.inputs(Make(), m=33, n=48, k=96, dtype="int8")
 assert torch.equal(
     matmul.matmul(**given), (given["a"].double() @ given["b"].double()).to(torch.int32)
 )
@@ -82,7 +84,7 @@ def compiled(operator: Operator, sizes: Mapping[str, Any], device: str) -> tuple
     with capture(arch.load(device)) as launches, choice.watched() as decisions:
         operator.call(**operator.inputs(Make(values=False), **sizes))
     launch = next(one for one in launches if one.code.kernel == "matmul_kernel")
-    return launch, next(one for one in decisions if one.space.kernel == "matmul_kernel")
+    return launch, next(one for one in decisions if one.spec.name == "matmul_kernel")
 
 
 def code(operator: Operator, **sizes: Any) -> tuple[str, choice.Decision, int]:
@@ -93,7 +95,7 @@ def code(operator: Operator, **sizes: Any) -> tuple[str, choice.Decision, int]:
 
 @pytest.mark.parametrize("layout", ["NT", "NN", "TN", "TT"])
 def test_tiles_of_16_bits_go_from_descriptors_to_tensor_cores(layout: str) -> None:
-    ptx, decision, shared = code(matmul.OPERATORS[0], **SIZES, layout=layout, residual=True)
+    ptx, decision, shared = code(matmul.MATMUL, **SIZES, layout=layout, residual=True)
     assert "cp.async.bulk.tensor.3d" in ptx
     assert "wgmma.mma_async" in ptx
     assert not re.search(r"cp\.async\.c[ag]", ptx)  # no copy by pointers
@@ -105,15 +107,15 @@ def test_tiles_of_16_bits_go_from_descriptors_to_tensor_cores(layout: str) -> No
 @pytest.mark.parametrize(
     ("operator", "sizes", "loads"),
     [
-        (batched.OPERATORS[0], {"batch": 4, **SIZES, "shared": "b"}, True),
-        (scaled.OPERATORS[0], {**SIZES, "dtype": "float8_e4m3fn"}, True),
+        (matmul.BATCHED, {"batch": 4, **SIZES, "shared": "b"}, True),
+        (scaled.OPERATOR, {**SIZES, "dtype": "float8_e4m3fn"}, True),
         # tensor cores take 8-bit operands along K only
-        (scaled.OPERATORS[0], {**SIZES, "dtype": "float8_e4m3fn", "layout": "NN"}, False),
+        (scaled.OPERATOR, {**SIZES, "dtype": "float8_e4m3fn", "layout": "NN"}, False),
         # float32 as it is, is no business of tensor cores
-        (matmul.OPERATORS[0], {**SIZES, "dtype": "float32"}, False),
-        (matmul.OPERATORS[0], {**SIZES, "dtype": "float32", "precision": "tf32"}, True),
+        (matmul.MATMUL, {**SIZES, "dtype": "float32"}, False),
+        (matmul.MATMUL, {**SIZES, "dtype": "float32", "precision": "tf32"}, True),
         # rows that do not begin at 16 bytes
-        (matmul.OPERATORS[0], {**SIZES, "k": 516}, False),
+        (matmul.MATMUL, {**SIZES, "k": 516}, False),
     ],
 )
 def test_which_products_use_descriptors(operator: Operator, sizes: dict, loads: bool) -> None:
@@ -125,7 +127,7 @@ def test_which_products_use_descriptors(operator: Operator, sizes: dict, loads: 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_there_are_no_descriptors_on_amd(target: str) -> None:
-    launch, decision = compiled(matmul.OPERATORS[0], SIZES, target)
+    launch, decision = compiled(matmul.MATMUL, SIZES, target)
     assert decision.configuration.settings["TMA"] == 0
     assert "tensordesc" not in launch.code.stages["ttir"]
 

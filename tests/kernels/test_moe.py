@@ -16,7 +16,7 @@ from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.moe import tiling  # noqa: E402
 from wavecast.kernels.moe.align import blocks  # noqa: E402
-from wavecast.kernels.moe.layer import moe  # noqa: E402
+from wavecast.kernels.moe.experts import moe  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -47,7 +47,7 @@ def test_experts_refuse_what_they_do_not_take(changed: dict[str, Any], message: 
     ("changed", "message"),
     [
         ({"top_k": 13}, "top_k is 13, not 1 to 12"),
-        ({"scoring": "tanh"}, "no scoring 'tanh'"),
+        ({"scoring": "tanh"}, "scoring is 'tanh'; it takes softmax"),
         ({"groups": 5}, "12 experts are not 5 groups"),
         ({"groups": 6, "top_groups": 1}, "top_k is 3, but 2 experts are left"),
         ({"bias": torch.zeros(11)}, "bias is 11, expected 12"),

@@ -27,6 +27,7 @@ class Capabilities:
 
     matrix_unit: str
     matrix_fp32: bool
+    matrix_tf32: bool
     matrix_fp8: tuple[str, ...]
     matrix_mx: bool
     matrix_half_k: bool
@@ -34,6 +35,7 @@ class Capabilities:
     matrix_operands_from_lds: bool
     mfma_version: int
     lds_transposed_reads: bool
+    accumulator_copies: bool
     tensor_copies: bool
     direct_to_lds: bool
     bf16_conversion: bool

@@ -1,7 +1,7 @@
 """Launches with the configuration that suits the GPU at hand.
 
 For a class of problems the shipped table names a configuration (`tables`); after it come those of
-the kernel's `Space` in the order of their predicted times. They are compiled until one fits the GPU
+the kernel's `KernelSpec` in the order of their predicted times. They are compiled until one fits the GPU
 and spills no registers. Code that the compiler left a race in is passed over; code that cannot be
 looked at for one is taken with a warning. What was decided is kept for the process, and Triton
 keeps the compiled code on disk.
@@ -27,7 +27,6 @@ from wavecast.arch import Device
 from wavecast.errors import CompileError, ParseError
 from wavecast.kernels import checks, gpu, tables
 from wavecast.kernels.configuration import Configuration
-from wavecast.kernels.space import Space
 from wavecast.kernels.spec import AMD_ONLY, KernelSpec, Problem, Settings
 
 ATTEMPTS: Final = 12
@@ -37,8 +36,6 @@ those come first whose tiles are half as large per wave as any that spilled."""
 _OLDEST: Final = (3, 8)
 """The oldest Triton whose compiler for AMD gets all kernels of the library right: with 3.6 and 3.7
 `moe_experts_w4a16` is wrong on gfx942, with 3.6 `scaled_matmul` of two formats, too."""
-
-Grid = Callable[[Settings], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +57,11 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A configuration taken for a class of problems: `source` is `table`, `formula` or `forced`,
+    """The configuration of the problems with one tuning key: `source` is `table`, `formula` or `forced`,
     `spills` the registers per lane that its code keeps in memory, `text` names the kernel's text
     (`tables.source`), `unchecked` says why nobody looked for races that the compiler left in."""
 
-    spec: KernelSpec | Space
+    spec: KernelSpec
     text: str
     problem: Problem
     device: Device
@@ -94,9 +91,9 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     """Launch a kernel in the configuration that suits `problem` and the GPU at hand.
 
     `arguments` are the kernel's parameters by name, a pointer `x_ptr` as `x`. Parameters that are
-    entries of `problem`, settings or workspaces need not be given, nor constants in capitals named
-    as an entry of `problem` (`TRANSPOSED`: `transposed`), nor `WIDE` (whether an offset into some
-    tensor needs 64 bits) and `XCDS` (dies that share the workgroups).
+    entries of `problem` (a constant `TOP_K` is its `top_k`), settings or workspaces need not be
+    given, nor `WIDE` (whether an offset into some tensor needs 64 bits) and `XCDS` (dies that share
+    the workgroups).
 
     Raises CompileError when no configuration compiles and fits the GPU, and TypeError for arguments
     that the kernel does not have or lacks.
@@ -147,35 +144,6 @@ def bound(
     return Bound(spec.grid(problem, settings), named, workspaces)
 
 
-def launch(
-    kernel: Any,
-    grid: Grid,
-    arguments: Sequence[Any],
-    space: Space,
-    problem: Problem,
-    **constants: Any,
-) -> None:
-    """Launch `kernel` (a `triton.jit` function) over `grid(settings)` with positional `arguments`
-    and the keyword `constants` that are not for `space` to choose.
-
-    Raises CompileError when no configuration compiles and fits the GPU.
-    """
-    if gpu.dry():
-        raise gpu.WouldLaunch
-    device = gpu.launching()
-
-    def bind(settings: Settings) -> Bound:
-        programs = grid(settings)  # before the arguments are read, which it may set
-        own = {name: value for name, value in settings.items() if name in kernel.arg_names}
-        given = dict(zip(kernel.arg_names, arguments, strict=False))
-        return Bound(programs, {**given, **constants, **own}, {})
-
-    decision = _decision(kernel, space, problem, device, bind)
-    settings = decision.configuration.settings
-    call = bind(settings)
-    kernel[call.grid](**{**options(settings, device), **call.arguments})
-
-
 def options(settings: Settings, device: Device) -> dict[str, Any]:
     """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
     amd = device.vendor == "amd"
@@ -198,7 +166,7 @@ def watched() -> Iterator[list[Decision]]:
 
 @contextlib.contextmanager
 def forced(kernel: str, configuration: Configuration) -> Iterator[None]:
-    """Launch a kernel, by its space's name, in one configuration: for tuning and tests."""
+    """Launch a kernel, by the name of its spec, in one configuration: for tuning and tests."""
     before = _forced.get(kernel)
     _forced[kernel] = configuration
     try:
@@ -216,7 +184,7 @@ def forget() -> None:
 
 def _decision(
     function: Any,
-    spec: KernelSpec | Space,
+    spec: KernelSpec,
     problem: Problem,
     device: Device,
     bind: Callable[[Settings], Bound],
@@ -251,7 +219,7 @@ def _require_triton(device: Device) -> None:
 
 def _first_clean(
     function: Any,
-    spec: KernelSpec | Space,
+    spec: KernelSpec,
     problem: Problem,
     device: Device,
     bind: Callable[[Settings], Bound],
@@ -362,12 +330,10 @@ __all__ = [
     "ATTEMPTS",
     "Bound",
     "Decision",
-    "Grid",
     "Launched",
     "bound",
     "forced",
     "forget",
-    "launch",
     "options",
     "run",
     "watched",

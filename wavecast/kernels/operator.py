@@ -11,7 +11,6 @@ from wavecast.model.bounds import Work
 
 if TYPE_CHECKING:
     from wavecast.kernels.signature import Signature
-    from wavecast.kernels.space import Space
     from wavecast.kernels.spec import KernelSpec
 
 Sizes = Mapping[str, Any]
@@ -120,7 +119,6 @@ class Operator:
     work: Callable[..., Work] = _underived
     thorough: tuple[Sizes, ...] = ()
     kernels: tuple[KernelSpec, ...] = ()
-    spaces: tuple[Space, ...] = ()
     tolerance: Tolerance = field(default_factory=Tolerance)
     gradient: Gradient | None = None
     fake: Callable[..., Any] | None = None

@@ -20,7 +20,6 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.kernels.configuration import Configuration
-from wavecast.kernels.space import Space
 from wavecast.kernels.spec import KernelSpec, Problem
 
 SCHEMA = "wavecast.kernels/1"
@@ -28,8 +27,8 @@ SCHEMA = "wavecast.kernels/1"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: `source` names the kernel's text, `problem` the class (`Space.key`); `seconds` are
-    predicted for the operator in this configuration, `formula_seconds` in the one the formula puts
+    """One row: `source` names the kernel's text, `problem` the tuning key
+    (`KernelSpec.key`); `seconds` are predicted for the operator in this configuration, `formula_seconds` in the one the formula puts
     first (None where that has no time)."""
 
     kernel: str
@@ -50,9 +49,7 @@ def shipped() -> Path:
     return Path(str(resources.files("wavecast.kernels"))) / "tables"
 
 
-def find(
-    kernel: Any, space: KernelSpec | Space, problem: Problem, device: Device
-) -> Configuration | None:
+def find(kernel: Any, spec: KernelSpec, problem: Problem, device: Device) -> Configuration | None:
     """The table's configuration for a problem, None where it has none for this kernel text.
 
     A device without a table takes that of the usual device of its target, where both have as many
@@ -65,7 +62,7 @@ def find(
             rows = table(usual.id)
     if not rows:
         return None
-    entry = rows.get((space.name, _frozen(dict(space.key(problem)))))
+    entry = rows.get((spec.name, _frozen(dict(spec.key(problem)))))
     if entry is None or entry.source != source(kernel):
         return None
     return entry.configuration

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import numpy as np
 import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels.space import Settings
+from wavecast.kernels.spec import Settings
 
 
 @triton.jit
@@ -63,16 +60,6 @@ def store_tile(out_ptr, at, value, inside):
     tl.store(out_ptr + by_eights(at), rounded, mask=by_eights(inside))
 
 
-@cache
-def reached(down: int, across: int, group: int, workgroups: int) -> tuple[int, int]:
-    """Rows and columns of tiles that the first `workgroups` of one die take, by `tile_of`."""
-    number = np.arange(min(workgroups, down * across))
-    first = number // (group * across) * group
-    height = np.minimum(down - first, group)
-    within = number % (group * across)
-    return len(np.unique(first + within % height)), len(np.unique(within // height))
-
-
 def xcds(device: Device) -> int:
     """Dies of a GPU that have an L2 each (1 where nobody says)."""
     return int(device.get("xcds", 1) or 1)
@@ -95,7 +82,6 @@ __all__ = [
     "by_eights",
     "columns_by_eights",
     "copies_to_lds",
-    "reached",
     "rows_by_eights",
     "store_tile",
     "tile_of",

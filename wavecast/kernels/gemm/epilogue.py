@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 import triton.language as tl
+from torch.nn import functional
 
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 
@@ -37,22 +38,22 @@ def activated(x, ACTIVATION: tl.constexpr):
 
 
 @triton.jit
-def slope(x, ACTIVATION: tl.constexpr):
+def activation_grad(x, ACTIVATION: tl.constexpr):
     """The derivative of `activated` where it was given `x`."""
-    found = tl.full(x.shape, 1.0, tl.float32)
+    grad = tl.full(x.shape, 1.0, tl.float32)
     if ACTIVATION == "relu":
-        found = tl.where(x > 0.0, 1.0, 0.0)
+        grad = tl.where(x > 0.0, 1.0, 0.0)
     elif ACTIVATION == "gelu":
-        normal = _INV_SQRT_TAU * tl.exp(-0.5 * x * x)
-        found = 0.5 * (1.0 + tl.erf(x * _SQRT_HALF)) + x * normal
+        density = _INV_SQRT_TAU * tl.exp(-0.5 * x * x)
+        grad = 0.5 * (1.0 + tl.erf(x * _SQRT_HALF)) + x * density
     elif ACTIVATION == "gelu_tanh":
-        share = 1.0 / (1.0 + tl.exp(-_TANH_SCALE * (x + _TANH_CUBE * x * x * x)))
+        sigmoid = 1.0 / (1.0 + tl.exp(-_TANH_SCALE * (x + _TANH_CUBE * x * x * x)))
         inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * x * x)
-        found = share * (1.0 + x * inner * (1.0 - share))
+        grad = sigmoid * (1.0 + x * inner * (1.0 - sigmoid))
     elif ACTIVATION == "silu":
-        share = 1.0 / (1.0 + tl.exp(-x))
-        found = share * (1.0 + x * (1.0 - share))
-    return found
+        sigmoid = 1.0 / (1.0 + tl.exp(-x))
+        grad = sigmoid * (1.0 + x * (1.0 - sigmoid))
+    return grad
 
 
 class Terms(NamedTuple):
@@ -74,66 +75,64 @@ class Terms(NamedTuple):
 
 
 @triton.jit
-def finished(total, rows, columns, M, N, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr):
+def finished(acc, rows, cols, M, N, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr):
     """The sums of a tile as they are stored, but for the rounding.
 
-    `rows` and `columns` say where the elements of `total` lie in the M x N result, beyond whose
-    ends nothing is read; they have its dimensions, each 1 but where they count. With a LIMIT
-    larger magnitudes become it, for formats that do not saturate by themselves.
+    `rows` and `cols` are the indices of the elements of `acc` in the M x N result, beyond whose
+    ends nothing is read; they have its dimensions, or 1. With a LIMIT larger magnitudes become it,
+    for formats that do not saturate by themselves.
     """
-    inside = (rows < M) & (columns < N)
+    mask = (rows < M) & (cols < N)
     if terms.scale_a is not None:
         scale = tl.load(terms.scale_a + rows * terms.scale_a_row, mask=rows < M, other=0.0)
-        total = total.to(tl.float32) * scale
+        acc = acc.to(tl.float32) * scale
     if terms.scale_b is not None:
-        at = terms.scale_b + columns * terms.scale_b_column
-        total = total.to(tl.float32) * tl.load(at, mask=columns < N, other=0.0)
+        ptrs = terms.scale_b + cols * terms.scale_b_column
+        acc = acc.to(tl.float32) * tl.load(ptrs, mask=cols < N, other=0.0)
     if terms.bias is not None:
-        bias = tl.load(terms.bias + columns, mask=columns < N, other=0.0)
-        total = total.to(tl.float32) + bias.to(tl.float32)
+        bias = tl.load(terms.bias + cols, mask=cols < N, other=0.0)
+        acc = acc.to(tl.float32) + bias.to(tl.float32)
     if ACTIVATION != "none":
-        total = activated(total.to(tl.float32), ACTIVATION)
+        acc = activated(acc.to(tl.float32), ACTIVATION)
     if terms.gate is not None:
-        at = terms.gate + rows * terms.gate_row + columns * terms.gate_column
-        total = total.to(tl.float32) * tl.load(at, mask=inside, other=0.0).to(tl.float32)
+        ptrs = terms.gate + rows * terms.gate_row + cols * terms.gate_column
+        acc = acc.to(tl.float32) * tl.load(ptrs, mask=mask, other=0.0).to(tl.float32)
     if terms.residual is not None:
-        at = terms.residual + rows * terms.residual_row + columns * terms.residual_column
-        total = total.to(tl.float32) + tl.load(at, mask=inside, other=0.0).to(tl.float32)
+        ptrs = terms.residual + rows * terms.residual_row + cols * terms.residual_column
+        acc = acc.to(tl.float32) + tl.load(ptrs, mask=mask, other=0.0).to(tl.float32)
     if terms.out_scale is not None:
-        total = total.to(tl.float32) / tl.load(terms.out_scale)
+        acc = acc.to(tl.float32) / tl.load(terms.out_scale)
     if LIMIT > 0.0:
-        total = tl.clamp(total, -LIMIT, LIMIT, propagate_nan=tl.PropagateNan.ALL)
-    return total
+        acc = tl.clamp(acc, -LIMIT, LIMIT, propagate_nan=tl.PropagateNan.ALL)
+    return acc
 
 
-def reference(
-    total: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
-    gate: torch.Tensor | None = None,
-    activation: str = "none",
-) -> torch.Tensor:
+def reference(total, bias=None, residual=None, gate=None, activation="none"):
     """The same in plain torch, without scales, in the dtype of `total`."""
     if bias is not None:
         total = total + bias.to(total.dtype)
-    if activation == "relu":
-        total = torch.relu(total)
-    elif activation == "gelu":
-        total = torch.nn.functional.gelu(total)
-    elif activation == "gelu_tanh":
-        total = torch.nn.functional.gelu(total, approximate="tanh")
-    elif activation == "silu":
-        total = torch.nn.functional.silu(total)
+    if activation == "gelu_tanh":
+        total = functional.gelu(total, approximate="tanh")
+    elif activation != "none":
+        total = getattr(functional, activation)(total)
     if gate is not None:
         total = total * gate.to(total.dtype)
     return total if residual is None else total + residual.to(total.dtype)
 
 
-__all__ = [
-    "ACTIVATIONS",
-    "Terms",
-    "activated",
-    "finished",
-    "reference",
-    "slope",
-]
+def grad_reference(x, activation):
+    """The derivative of the activation at `x`, in plain torch."""
+    if activation == "relu":
+        return (x > 0).to(x.dtype)
+    if activation == "gelu":
+        density = torch.exp(-0.5 * x.square()) / (2 * torch.pi) ** 0.5
+        return torch.special.ndtr(x) + x * density
+    if activation == "gelu_tanh":
+        scale = (2 / torch.pi) ** 0.5
+        tanh = torch.tanh(scale * (x + 0.044715 * x**3))
+        inner = scale * (1 + 3 * 0.044715 * x.square())
+        return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh.square()) * inner
+    if activation == "silu":
+        sigmoid = torch.sigmoid(x)
+        return sigmoid * (1 + x * (1 - sigmoid))
+    return torch.ones_like(x)

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from wavecast.kernels.gemm.epilogue import (
-    finished,
-)
+from wavecast.kernels.gemm.epilogue import finished
 from wavecast.kernels.quantise.formats import halves_of
 from wavecast.kernels.tiles import by_eights, columns_by_eights, rows_by_eights, tile_of
 
@@ -43,7 +41,7 @@ class Form(NamedTuple):
     """What the compiler knows of the operands.
 
     One that is contiguous along M or N (`a_rows`, `b_columns`) is masked at its end, unless tiles
-    divide it (`a_even`, `b_even`), so that its loads stay wide; the other kind reads its last row
+    divide it (`a_even`, `b_even`), so that its loads stay wide; others read their last row
     again. With `k_even` steps divide K. With `widen` 8-bit floats become bfloat16.
     """
 
@@ -63,7 +61,7 @@ def sums_of_tile(
     """The sums of a tile over the steps from `first` up to, but not, `last`: a tensor for each
     power of two of its columns, the widest first (192 are 128 and 64)."""
     if of.a_tiles is not None:
-        total = tl.zeros((BLOCK_M, BLOCK_N), SUM)
+        acc = tl.zeros((BLOCK_M, BLOCK_N), SUM)
         for step in range(first, last):
             a = tile_of_matrix(
                 of.a_tiles, of.a_batch, tile_row, step, form.a_rows, BLOCK_M, BLOCK_K
@@ -71,64 +69,65 @@ def sums_of_tile(
             b = tile_of_matrix(
                 of.b_tiles, of.b_batch, tile_column, step, form.b_columns, BLOCK_N, BLOCK_K
             )
-            total = product_of_tiles(a, b.T, total, PRECISION, SUM, BLOCK_K)
-        return (total,)
-    rows = numbers(tile_row * BLOCK_M, BLOCK_M, WIDE)
-    place = tl.arange(0, BLOCK_K)
-    row = rows if form.a_rows or form.a_even else tl.minimum(rows, of.M - 1)
-    from_a = of.a + row[:, None] * of.a_row + (first * BLOCK_K + place)[None, :] * of.a_step
-    totals = ()
-    columns = ()
-    from_b = ()
+            acc = product_of_tiles(a, b.T, acc, PRECISION, SUM, BLOCK_K)
+        return (acc,)
+    offs_m = offsets(tile_row * BLOCK_M, BLOCK_M, WIDE)
+    offs_k = tl.arange(0, BLOCK_K)
+    row = offs_m if form.a_rows or form.a_even else tl.minimum(offs_m, of.M - 1)
+    a_ptrs = of.a + row[:, None] * of.a_row + (first * BLOCK_K + offs_k)[None, :] * of.a_step
+    accs = ()
+    offs_n = ()
+    b_ptrs = ()
     first_column = tile_column * BLOCK_N
     for bit in tl.static_range(_WIDEST, -1, -1):  # pyright: ignore[reportGeneralTypeIssues]
         if BLOCK_N >> bit & 1:
-            within = numbers(first_column, 1 << bit, WIDE)
+            within = offsets(first_column, 1 << bit, WIDE)
             first_column += 1 << bit
             column = within if form.b_columns or form.b_even else tl.minimum(within, of.N - 1)
-            steps = (first * BLOCK_K + place)[:, None] * of.b_step
-            totals += (tl.zeros((BLOCK_M, 1 << bit), SUM),)
-            columns += (within,)
-            from_b += (of.b + steps + column[None, :] * of.b_column,)
+            steps = (first * BLOCK_K + offs_k)[:, None] * of.b_step
+            accs += (tl.zeros((BLOCK_M, 1 << bit), SUM),)
+            offs_n += (within,)
+            b_ptrs += (of.b + steps + column[None, :] * of.b_column,)
     for step in range(first, last):
-        left = place < of.K - step * BLOCK_K
+        k_mask = offs_k < of.K - step * BLOCK_K
         a = loaded(
-            from_a, (rows < of.M)[:, None], left[None, :], form.a_rows and not form.a_even,
+            a_ptrs, (offs_m < of.M)[:, None], k_mask[None, :], form.a_rows and not form.a_even,
             not form.k_even,
         )  # fmt: skip
         if form.widen:
             a = halves_of(a)
         sums = ()
-        further = ()
-        for number in tl.static_range(len(totals)):  # pyright: ignore[reportGeneralTypeIssues]
+        next_ptrs = ()
+        for number in tl.static_range(len(accs)):  # pyright: ignore[reportGeneralTypeIssues]
             b = loaded(
-                from_b[number], (columns[number] < of.N)[None, :], left[:, None],
+                b_ptrs[number], (offs_n[number] < of.N)[None, :], k_mask[:, None],
                 form.b_columns and not form.b_even, not form.k_even,
             )  # fmt: skip
             if form.widen:
                 b = halves_of(b)
-            sums += (product_of_tiles(a, b, totals[number], PRECISION, SUM, BLOCK_K),)
-            further += (from_b[number] + BLOCK_K * of.b_step,)
-        totals = sums
-        from_a += BLOCK_K * of.a_step
-        from_b = further
-    return totals
+            sums += (product_of_tiles(a, b, accs[number], PRECISION, SUM, BLOCK_K),)
+            next_ptrs += (b_ptrs[number] + BLOCK_K * of.b_step,)
+        accs = sums
+        a_ptrs += BLOCK_K * of.a_step
+        b_ptrs = next_ptrs
+    return accs
 
 
 @triton.jit
-def loaded(places, inside, left, ENDS, RESTS):
-    """A tile of an operand, zeros where not `inside`, if ENDS, or with no step `left`, if RESTS."""
+def loaded(ptrs, mask, k_mask, ENDS, RESTS):
+    """A tile of an operand, with ENDS zeros where `mask` is not set, with RESTS where `k_mask` is
+    not."""
     if ENDS and RESTS:
-        return tl.load(places, mask=inside & left, other=0.0)
+        return tl.load(ptrs, mask=mask & k_mask, other=0.0)
     if ENDS:
-        return tl.load(places, mask=inside, other=0.0)
+        return tl.load(ptrs, mask=mask, other=0.0)
     if RESTS:
-        return tl.load(places, mask=left, other=0.0)
-    return tl.load(places)
+        return tl.load(ptrs, mask=k_mask, other=0.0)
+    return tl.load(ptrs)
 
 
 @triton.jit
-def numbers(first, COUNT: tl.constexpr, WIDE: tl.constexpr):
+def offsets(first, COUNT: tl.constexpr, WIDE: tl.constexpr):
     """COUNT rows (or columns) from the `first` on."""
     found = first + tl.arange(0, COUNT)
     if WIDE:
@@ -148,29 +147,23 @@ def tile_of_matrix(
 
 
 @triton.jit
-def product_of_tiles(
-    a, b, total, PRECISION: tl.constexpr, SUM: tl.constexpr, BLOCK_K: tl.constexpr
-):
-    """`total` and the product of two tiles."""
+def product_of_tiles(a, b, acc, PRECISION: tl.constexpr, SUM: tl.constexpr, BLOCK_K: tl.constexpr):
+    """`acc` and the product of two tiles."""
     return tl.dot(
-        a,
-        b,
-        total,
-        input_precision=PRECISION,
-        max_num_imprecise_acc=min(BLOCK_K, 128),
+        a, b, acc, input_precision=PRECISION, max_num_imprecise_acc=min(BLOCK_K, 128),
         out_dtype=SUM,
-    )
+    )  # fmt: skip
 
 
 @triton.jit
 def store_finished(
-    total, rows, columns, M, N, out_ptr, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr
+    acc, offs_m, offs_n, M, N, out_ptr, terms, ACTIVATION: tl.constexpr, LIMIT: tl.constexpr
 ):
     """Finish the sums of a tile, whose rows and columns are by eights, and store them to the
     M x N result."""
-    result = finished(by_eights(total), rows, columns, M, N, terms, ACTIVATION, LIMIT)
-    inside = (rows < M) & (columns < N)
-    tl.store(out_ptr + rows * N + columns, result.to(out_ptr.dtype.element_ty), mask=inside)
+    result = finished(by_eights(acc), offs_m, offs_n, M, N, terms, ACTIVATION, LIMIT)
+    mask = (offs_m < M) & (offs_n < N)
+    tl.store(out_ptr + offs_m * N + offs_n, result.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -207,8 +200,8 @@ def matmul_kernel(
     SUM: tl.constexpr = (  # pyright: ignore[reportAssignmentType]
         tl.int32 if a_ptr.dtype.element_ty == tl.int8 else tl.float32
     )
-    down = tl.cdiv(M, BLOCK_M)
-    across = tl.cdiv(N, BLOCK_N)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
     steps = tl.cdiv(K, BLOCK_K)
     batch = tl.program_id(2)
     if WIDE:
@@ -224,59 +217,59 @@ def matmul_kernel(
     )  # fmt: skip
     out_ptr += batch * M * N
     if PROGRAMS == 0:
-        tile_row, tile_column = tile_of(tl.program_id(0), down, across, GROUP, XCDS)
-        share = tl.cdiv(steps, SPLIT_K)
-        first = tl.program_id(1) * share if SPLIT_K > 1 else 0
-        last = tl.minimum(first + share, steps) if SPLIT_K > 1 else steps
-        totals = sums_of_tile(
+        tile_row, tile_column = tile_of(tl.program_id(0), tiles_m, tiles_n, GROUP, XCDS)
+        steps_each = tl.cdiv(steps, SPLIT_K)
+        first = tl.program_id(1) * steps_each if SPLIT_K > 1 else 0
+        last = tl.minimum(first + steps_each, steps) if SPLIT_K > 1 else steps
+        accs = sums_of_tile(
             of, form, tile_row, tile_column, first, last,
             PRECISION, SUM, WIDE, BLOCK_M, BLOCK_N, BLOCK_K,
         )  # fmt: skip
-        rows = rows_by_eights(numbers(tile_row * BLOCK_M, BLOCK_M, WIDE))
+        offs_m = rows_by_eights(offsets(tile_row * BLOCK_M, BLOCK_M, WIDE))
         first_column = tile_column * BLOCK_N
-        for number in tl.static_range(len(totals)):  # pyright: ignore[reportGeneralTypeIssues]
-            total = totals[number]
-            columns = columns_by_eights(numbers(first_column, total.shape[1], WIDE))
-            first_column += total.shape[1]
+        for number in tl.static_range(len(accs)):  # pyright: ignore[reportGeneralTypeIssues]
+            acc = accs[number]
+            offs_n = columns_by_eights(offsets(first_column, acc.shape[1], WIDE))
+            first_column += acc.shape[1]
             if SPLIT_K > 1:
-                inside = (rows < M) & (columns < N)
-                to = part_ptr + (tl.program_id(1) * M + rows) * N + columns
-                tl.store(to, by_eights(total), mask=inside)
+                mask = (offs_m < M) & (offs_n < N)
+                ptrs = part_ptr + (tl.program_id(1) * M + offs_m) * N + offs_n
+                tl.store(ptrs, by_eights(acc), mask=mask)
             else:
-                store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
+                store_finished(acc, offs_m, offs_n, M, N, out_ptr, terms, ACTIVATION, LIMIT)
     else:
         program = tl.program_id(0)
-        rounds = down * across // PROGRAMS
-        rest = (down * across - rounds * PROGRAMS) * steps
+        rounds = tiles_m * tiles_n // PROGRAMS
+        rest = (tiles_m * tiles_n - rounds * PROGRAMS) * steps
         start = share_of_steps(program, rest, PROGRAMS)
         end = share_of_steps(program + 1, rest, PROGRAMS)
         # Addresses that all tiles share, were they kept, would take registers from the sums.
-        for turn in tl.range(rounds + 2, disable_licm=True):  # pyright: ignore[reportGeneralTypeIssues]
-            whole = turn < rounds
-            tile = turn * PROGRAMS + program
+        for iteration in tl.range(rounds + 2, disable_licm=True):  # pyright: ignore[reportGeneralTypeIssues]
+            whole = iteration < rounds
+            tile = iteration * PROGRAMS + program
             first = 0
             last = steps
-            if turn >= rounds:
+            if iteration >= rounds:
                 tile = rounds * PROGRAMS + start // steps
                 first = start % steps
                 last = tl.minimum(first + end - start, steps)
                 start += last - first
             if last > first:
-                tile_row, tile_column = tile_of(tile, down, across, GROUP, XCDS)
-                totals = sums_of_tile(
+                tile_row, tile_column = tile_of(tile, tiles_m, tiles_n, GROUP, XCDS)
+                accs = sums_of_tile(
                     of, form, tile_row, tile_column, first, last,
                     PRECISION, SUM, WIDE, BLOCK_M, BLOCK_N, BLOCK_K,
                 )  # fmt: skip
-                tl.static_assert(len(totals) == 1)
-                total = totals[0]
+                tl.static_assert(len(accs) == 1)
+                acc = accs[0]
                 if whole:
-                    rows = rows_by_eights(numbers(tile_row * BLOCK_M, BLOCK_M, WIDE))
-                    columns = columns_by_eights(numbers(tile_column * BLOCK_N, BLOCK_N, WIDE))
-                    store_finished(total, rows, columns, M, N, out_ptr, terms, ACTIVATION, LIMIT)
+                    offs_m = rows_by_eights(offsets(tile_row * BLOCK_M, BLOCK_M, WIDE))
+                    offs_n = columns_by_eights(offsets(tile_column * BLOCK_N, BLOCK_N, WIDE))
+                    store_finished(acc, offs_m, offs_n, M, N, out_ptr, terms, ACTIVATION, LIMIT)
                 else:
-                    part = numbers((program * 2 + turn - rounds) * BLOCK_M, BLOCK_M, WIDE)
-                    to = part[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-                    tl.store(part_ptr + to, total)
+                    part = offsets((program * 2 + iteration - rounds) * BLOCK_M, BLOCK_M, WIDE)
+                    ptrs = part[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+                    tl.store(part_ptr + ptrs, acc)
 
 
 @triton.jit
@@ -287,26 +280,26 @@ def matmul_vector_kernel(
 ):  # fmt: skip
     """One row of A: vector instructions, which need no tiles in the LDS, keep up with memory."""
     batch = tl.program_id(1)
-    columns = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    place = tl.arange(0, BLOCK_K)
-    column = columns if N_DIVISOR % BLOCK_N == 0 else tl.minimum(columns, N - 1)
-    from_a = a_ptr + batch * a_batch + place * a_step
-    from_b = b_ptr + batch * b_batch + column[:, None] * b_column + place[None, :] * b_step
-    total = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
+    offs_n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K)
+    column = offs_n if N_DIVISOR % BLOCK_N == 0 else tl.minimum(offs_n, N - 1)
+    a_ptrs = a_ptr + batch * a_batch + offs_k * a_step
+    b_ptrs = b_ptr + batch * b_batch + column[:, None] * b_column + offs_k[None, :] * b_step
+    acc = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
         if K_DIVISOR % BLOCK_K == 0:
-            a = tl.load(from_a)
-            b = tl.load(from_b)
+            a = tl.load(a_ptrs)
+            b = tl.load(b_ptrs)
         else:
-            left = place < K - step * BLOCK_K
-            a = tl.load(from_a, mask=left, other=0.0)
-            b = tl.load(from_b, mask=left[None, :], other=0.0)
-        total += b.to(tl.float32) * a.to(tl.float32)[None, :]
-        from_a += BLOCK_K * a_step
-        from_b += BLOCK_K * b_step
-    result = finished(tl.sum(total, axis=1), 0, columns, 1, N, terms, ACTIVATION, LIMIT)
-    to = out_ptr + batch * N + columns
-    tl.store(to, result.to(out_ptr.dtype.element_ty), mask=columns < N)
+            k_mask = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=k_mask, other=0.0)
+            b = tl.load(b_ptrs, mask=k_mask[None, :], other=0.0)
+        acc += b.to(tl.float32) * a.to(tl.float32)[None, :]
+        a_ptrs += BLOCK_K * a_step
+        b_ptrs += BLOCK_K * b_step
+    result = finished(tl.sum(acc, axis=1), 0, offs_n, 1, N, terms, ACTIVATION, LIMIT)
+    ptrs = out_ptr + batch * N + offs_n
+    tl.store(ptrs, result.to(out_ptr.dtype.element_ty), mask=offs_n < N)
 
 
 @triton.jit
@@ -318,16 +311,16 @@ def matmul_rest_kernel(
 ):  # fmt: skip
     """Adds up the parts that `matmul_kernel` left of a tile, in the order of K, and finishes it:
     ROWS rows of it in each program."""
-    down = tl.cdiv(M, BLOCK_M)
-    across = tl.cdiv(N, BLOCK_N)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
     steps = tl.cdiv(K, BLOCK_K)
-    before = down * across // PROGRAMS * PROGRAMS
+    before = tiles_m * tiles_n // PROGRAMS * PROGRAMS
     number = tl.program_id(0)
     within = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    tile_row, tile_column = tile_of(before + number, down, across, GROUP, XCDS)
-    rows = (tile_row * BLOCK_M + within)[:, None]
-    columns = (tile_column * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
-    rest = (down * across - before) * steps
+    tile_row, tile_column = tile_of(before + number, tiles_m, tiles_n, GROUP, XCDS)
+    offs_m = (tile_row * BLOCK_M + within)[:, None]
+    offs_n = (tile_column * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    rest = (tiles_m * tiles_n - before) * steps
     each = rest // PROGRAMS
     more = rest % PROGRAMS
     # The program that has the first step of this tile: the first `more` programs take one more.
@@ -336,17 +329,17 @@ def matmul_rest_kernel(
         program = step // (each + 1)
     else:
         program = more + (step - more * (each + 1)) // tl.maximum(each, 1)
-    place = within[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-    total = tl.zeros((ROWS, BLOCK_N), part_ptr.dtype.element_ty)
+    offs = within[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    acc = tl.zeros((ROWS, BLOCK_N), part_ptr.dtype.element_ty)
     start = share_of_steps(program, rest, PROGRAMS)
     while start < step + steps:
         slot = 1 if start < step else 0
-        total += tl.load(part_ptr + (program * 2 + slot) * BLOCK_M * BLOCK_N + place)
+        acc += tl.load(part_ptr + (program * 2 + slot) * BLOCK_M * BLOCK_N + offs)
         program += 1
         start = share_of_steps(program, rest, PROGRAMS)
-    result = finished(total, rows, columns, M, N, terms, ACTIVATION, LIMIT)
-    inside = (rows < M) & (columns < N)
-    tl.store(out_ptr + rows * N + columns, result.to(out_ptr.dtype.element_ty), mask=inside)
+    result = finished(acc, offs_m, offs_n, M, N, terms, ACTIVATION, LIMIT)
+    mask = (offs_m < M) & (offs_n < N)
+    tl.store(out_ptr + offs_m * N + offs_n, result.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -356,20 +349,12 @@ def matmul_sum_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Adds up the parts of a tile in their order, and finishes it."""
-    rows = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
-    columns = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
-    inside = (rows < M) & (columns < N)
-    at = rows * N + columns
-    total = tl.load(part_ptr + at, mask=inside, other=0)
+    offs_m = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    offs_n = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    mask = (offs_m < M) & (offs_n < N)
+    offs = offs_m * N + offs_n
+    acc = tl.load(part_ptr + offs, mask=mask, other=0)
     for part in tl.static_range(1, SPLITS):  # pyright: ignore[reportGeneralTypeIssues]
-        total += tl.load(part_ptr + part * M * N + at, mask=inside, other=0)
-    result = finished(total, rows, columns, M, N, terms, ACTIVATION, LIMIT)
-    tl.store(out_ptr + at, result.to(out_ptr.dtype.element_ty), mask=inside)
-
-
-__all__ = [
-    "matmul_kernel",
-    "matmul_rest_kernel",
-    "matmul_sum_kernel",
-    "matmul_vector_kernel",
-]
+        acc += tl.load(part_ptr + part * M * N + offs, mask=mask, other=0)
+    result = finished(acc, offs_m, offs_n, M, N, terms, ACTIVATION, LIMIT)
+    tl.store(out_ptr + offs, result.to(out_ptr.dtype.element_ty), mask=mask)

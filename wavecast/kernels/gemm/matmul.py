@@ -1,23 +1,47 @@
-"""Matrix product with what follows it: y = activation(a b + bias) · gate + residual."""
+"""Matrix products: one with what follows it, activation(a b + bias) · gate + residual, and those of
+a batch."""
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 import torch
 
-from wavecast.kernels import checks
+from wavecast.kernels.describe import (
+    Batch,
+    Gradient,
+    Make,
+    Operator,
+    Signature,
+    Sizes,
+    Tolerance,
+    Work,
+    checks,
+    sizes,
+    wide_dtype,
+)
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
-from wavecast.kernels.gemm.product import NAMES, PRECISIONS, Epilogue, product
-from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
-from wavecast.model.bounds import Work
+from wavecast.kernels.gemm.product import KERNELS, PRECISIONS, Epilogue, flops, matrices, product
 
-OPERANDS = (torch.float32, torch.bfloat16, torch.float16, torch.int8)
+TENSORS = Signature(
+    "a: [..., k] float|int8",
+    "b: [k, n] =a",
+    "bias?: [n] float",
+    "residual?: [..., n] float",
+    "gate?: [..., n] float",
+    returns=("y: [..., n] =a",),
+    leading="m",
+)
+BATCHED_TENSORS = Signature(
+    "a: [a_batch, m, k] float|int8", "b: [b_batch, k, n] =a", returns=("y: [batch, m, n] =a",)
+)
+FURTHER = ("bias", "residual", "gate")
 
 
+@TENSORS.checked
 def matmul(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -40,98 +64,66 @@ def matmul(
     of mantissa on GPUs with such matrix instructions (gfx942, NVIDIA) and to sixteen or more
     elsewhere (three products of bfloat16). Raises ArgumentError.
     """
-    kind = _check("matmul", a, b, bias, residual, gate, activation, out_dtype, precision)
-    n, k = b.shape[1], a.shape[-1]
-    shape = (*a.shape[:-1], n)
+    dtype = result_dtype("matmul", a, out_dtype, precision)
+    checks.one_of("matmul", "activation", activation, ACTIVATIONS)
+    after = Epilogue(bias, residual, gate, activation)
+    integers = dtype == torch.int32 and after != Epilogue()
+    checks.require(not integers, "matmul", "int32 results take no bias, gate or activation")
     if not a.numel() or not b.numel():
         return matmul_reference(a, b, bias, residual, gate, activation, out_dtype, precision)
-    out = torch.empty(shape, dtype=kind, device=a.device)
-    rows = out.numel() // n
-    product(
-        a.reshape(1, rows, k),
-        b.unsqueeze(0),
-        out.view(1, rows, n),
-        Epilogue(
-            bias,
-            None if residual is None else residual.reshape(rows, n),
-            None if gate is None else gate.reshape(rows, n),
-            activation,
-        ),
-        precision,
-    )
-    return out
+    out = torch.empty((*a.shape[:-1], b.shape[1]), dtype=dtype, device=a.device)
+    return product(a.reshape(1, -1, a.shape[-1]), b.unsqueeze(0), out, after, precision)
 
 
 def matmul_reference(
+    a, b, bias=None, residual=None, gate=None, activation="none", out_dtype=None, precision="ieee"
+):
+    """`torch.matmul`, in float32 at least; int8 in float64, where its sums are exact."""
+    integers = a.dtype == torch.int8
+    wide = torch.float64 if integers else wide_dtype(a)
+    total = epilogue.reference(a.to(wide) @ b.to(wide), bias, residual, gate, activation)
+    return total.to(out_dtype or (torch.int32 if integers else a.dtype)).contiguous()
+
+
+@BATCHED_TENSORS.checked
+def batched_matmul(
     a: torch.Tensor,
     b: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
-    gate: torch.Tensor | None = None,
-    activation: str = "none",
     out_dtype: torch.dtype | None = None,
     precision: str = "ieee",
 ) -> torch.Tensor:
-    """`torch.matmul`, in float32 at least; int8 in float64, where its sums are exact."""
-    if a.dtype == torch.int8:
-        total = torch.matmul(a.double(), b.double())
-        kind = out_dtype or torch.int32
-    else:
-        wide = torch.promote_types(a.dtype, torch.float32)
-        total = torch.matmul(a.to(wide), b.to(wide))
-        kind = out_dtype or a.dtype
-    return epilogue.reference(total, bias, residual, gate, activation).to(kind).contiguous()
+    """`a @ b` for every matrix of a batch.
+
+    `a` is [B, M, K] and `b` [B, K, N], with any strides; either may have a batch of one, which then
+    serves all. Dtypes, `out_dtype` and `precision` are those of `matmul`. The result [B, M, N] is
+    contiguous. Raises ArgumentError.
+    """
+    name = "batched_matmul"
+    dtype = result_dtype(name, a, out_dtype, precision)
+    several = {a.shape[0], b.shape[0]} - {1}
+    checks.require(len(several) <= 1, name, f"a has a batch of {a.shape[0]}, b one of {b.shape[0]}")
+    if not a.numel() or not b.numel():
+        return batched_matmul_reference(a, b, out_dtype, precision)
+    shape = (max(a.shape[0], b.shape[0]), a.shape[1], b.shape[2])
+    checks.require(shape[0] < 2**16, name, f"a batch of {shape[0]} is more than 65535")
+    out = torch.empty(shape, dtype=dtype, device=a.device)
+    return product(a, b, out, Epilogue(), precision)
 
 
-def _check(
-    operator: str,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    bias: torch.Tensor | None,
-    residual: torch.Tensor | None,
-    gate: torch.Tensor | None,
-    activation: str,
-    out_dtype: torch.dtype | None,
-    precision: str,
-) -> torch.dtype:
-    """The dtype of the result."""
-    kind = result_dtype(operator, a, b, out_dtype, precision)
-    checks.require(a.dim() > 0, operator, "a is a scalar")
-    checks.shape_is(operator, "b", b, (a.shape[-1], -1))
-    shape = (*a.shape[:-1], b.shape[1])
-    if bias is not None:
-        checks.dtype_in(operator, "bias", bias, checks.FLOATS)
-        checks.shape_is(operator, "bias", bias, shape[-1:])
-    for name, tensor in (("residual", residual), ("gate", gate)):
-        if tensor is not None:
-            checks.dtype_in(operator, name, tensor, checks.FLOATS)
-            checks.shape_is(operator, name, tensor, shape)
-    checks.one_of(operator, "activation", activation, ACTIVATIONS)
-    checks.same_device(operator, a=a, b=b, bias=bias, residual=residual, gate=gate)
-    plain = bias is None and residual is None and gate is None and activation == "none"
-    checks.require(
-        plain or kind != torch.int32, operator, "int32 results take no bias, gate or activation"
-    )
-    return kind
+def batched_matmul_reference(a, b, out_dtype=None, precision="ieee"):
+    return matmul_reference(a, b, out_dtype=out_dtype, precision=precision)
 
 
 def result_dtype(
-    operator: str,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    out_dtype: torch.dtype | None,
-    precision: str,
+    operator: str, a: torch.Tensor, out_dtype: torch.dtype | None, precision: str
 ) -> torch.dtype:
-    """The dtype of a product. Raises ArgumentError for operands it is not made of."""
-    checks.dtype_in(operator, "a", a, OPERANDS)
-    checks.dtype_in(operator, "b", b, (a.dtype,))
+    """The dtype of a product. Raises ArgumentError for one that it cannot have."""
     checks.one_of(operator, "precision", precision, PRECISIONS)
-    checks.same_device(operator, a=a, b=b)
     integers = a.dtype == torch.int8
-    kind = out_dtype or (torch.int32 if integers else a.dtype)
-    known = kind in checks.FLOATS or (integers and kind == torch.int32)
-    checks.require(known, operator, f"no result of {kind} for operands of {a.dtype}")
-    return kind
+    dtype = out_dtype or (torch.int32 if integers else a.dtype)
+    known = dtype in checks.FLOATS or (integers and dtype == torch.int32)
+    checks.require(known, operator, f"no result of {dtype} for operands of {a.dtype}")
+    return dtype
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -148,8 +140,7 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     wanted = (*ctx.needs_input_grad, False, False)  # of the arguments given, perhaps two only
     dz, dgate = dy, None
     if gate is not None or ctx.activation != "none":
-        kind = torch.promote_types(a.dtype, torch.float32)
-        z = ops.matmul(a, b, bias, out_dtype=kind, precision=ctx.precision)
+        z = ops.matmul(a, b, bias, out_dtype=wide_dtype(a), precision=ctx.precision)
         dz, dgate = ops.matmul_epilogue_backward(dy, z, gate, ctx.activation)
     columns = b.shape[1]
     narrow = dz.to(a.dtype)
@@ -160,127 +151,152 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
         flat = a.reshape(-1, a.shape[-1])
         db = ops.matmul(flat.t(), narrow.reshape(-1, columns), precision=ctx.precision)
     if wanted[2] and bias is not None:
-        wide = torch.promote_types(dz.dtype, torch.float32)
-        dbias = dz.reshape(-1, columns).sum(0, dtype=wide).to(bias.dtype)
+        dbias = dz.reshape(-1, columns).sum(0, dtype=wide_dtype(dz)).to(bias.dtype)
     if wanted[3] and ctx.residual is not None:
         dresidual = dy.to(ctx.residual)
     return da, db, dbias, dresidual, dgate, None, None, None
 
 
-def _inputs(
-    make: Make,
-    m: int,
-    n: int,
-    k: int,
-    dtype: str,
-    layout: str = "NT",
-    bias: bool = False,
-    residual: bool = False,
-    gate: bool = False,
-    activation: str = "none",
-    out: str = "",
-    precision: str = "ieee",
-) -> dict[str, Any]:
-    """`layout` is that of `a` and `b`: N as they are multiplied, T stored transposed. Values for
-    tf32 are multiples of what it can hold, so that only sums are rounded."""
+def _batched_setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    a, b, _, ctx.precision = inputs
+    ctx.save_for_backward(a, b)
 
-    def operand(rows: int, columns: int, transposed: bool) -> torch.Tensor:
-        shape = (columns, rows) if transposed else (rows, columns)
-        if dtype == "int8":
-            made = make.integers(shape, -128, 128, dtype)
-        elif precision == "tf32":
-            made = make.normal(shape, "bfloat16").to(make.dtype(dtype))
+
+def _batched_gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+    """A matrix that served the whole batch gets the gradient of all its rows at once."""
+    a, b = ctx.saved_tensors
+    ops = torch.ops.wavecast
+    dy = dy.to(a.dtype)
+    da = db = None
+    if ctx.needs_input_grad[0]:
+        if a.shape[0] < dy.shape[0]:
+            left = dy.transpose(0, 1).reshape(dy.shape[1], -1)
+            right = b.transpose(1, 2).reshape(-1, b.shape[1])
+            da = ops.matmul(left, right, precision=ctx.precision).unsqueeze(0)
         else:
-            made = make.normal(shape, dtype)
-        return made.t() if transposed else made
-
-    further = dtype if dtype != "int8" else "float32"
-    return {
-        "a": operand(m, k, layout[0] == "T"),
-        "b": operand(k, n, layout[1] == "T"),
-        "bias": make.normal((n,), further) if bias else None,
-        "residual": make.normal((m, n), further) if residual else None,
-        "gate": make.normal((m, n), further) if gate else None,
-        "activation": activation,
-        "out_dtype": make.dtype(out) if out else None,
-        "precision": precision,
-    }
+            da = ops.batched_matmul(dy, b.transpose(1, 2), precision=ctx.precision)
+    if ctx.needs_input_grad[1]:
+        if b.shape[0] < dy.shape[0]:
+            left = a.reshape(-1, a.shape[2]).t()
+            right = dy.reshape(-1, dy.shape[2])
+            db = ops.matmul(left, right, precision=ctx.precision).unsqueeze(0)
+        else:
+            db = ops.batched_matmul(a.transpose(1, 2), dy, precision=ctx.precision)
+    return da, db, None, None
 
 
-def _work(
-    m: int,
-    n: int,
-    k: int,
-    dtype: str,
-    layout: str = "NT",
-    bias: bool = False,
-    residual: bool = False,
-    gate: bool = False,
-    activation: str = "none",
-    out: str = "",
-    precision: str = "ieee",
-) -> Work:
-    kind = getattr(torch, dtype)
-    result = getattr(torch, out) if out else torch.int32 if dtype == "int8" else kind
-    extra = torch.float32.itemsize if dtype == "int8" else kind.itemsize
-    read = (m + n) * k * kind.itemsize + (n * bias + m * n * (residual + gate)) * extra
-    name = "xf32" if precision == "tf32" else NAMES.get(kind, "fp64")
-    return Work({name: 2.0 * m * n * k}, read, m * n * result.itemsize, "formula", "formula")
+def _sizes(given: Sizes) -> dict[str, Any]:
+    """Sizes with the dtypes of the result and of what follows a product of integers, and with the
+    batches of operands, of which `shared` names one that has a single matrix."""
+    integers, dtype = given["dtype"] == "int8", given["dtype"]
+    found = {name: one for name, one in given.items() if name not in ("layout", "shared", "out")}
+    found["y_dtype"] = given.get("out") or ("int32" if integers else dtype)
+    if "batch" in given:
+        shared = given.get("shared")
+        return found | {f"{one}_batch": 1 if one == shared else given["batch"] for one in "ab"}
+    return found | {f"{name}_dtype": "float32" if integers else dtype for name in FURTHER}
 
 
-_CASES = (
-    {
-        "m": 5,
-        "n": 17,
-        "k": 19,
-        "dtype": "float32",
-        "layout": "NN",
-        "bias": True,
-        "residual": True,
-        "gate": True,
-        "activation": "silu",
-    },
-    {"m": 70, "n": 150, "k": 200, "dtype": "bfloat16", "bias": True, "activation": "gelu_tanh"},
-    {"m": 3, "n": 200, "k": 1024, "dtype": "float16", "residual": True},
-    {"m": 40, "n": 72, "k": 264, "dtype": "bfloat16", "layout": "TN"},
-    {"m": 33, "n": 48, "k": 160, "dtype": "int8", "layout": "NN"},
-)
-_THOROUGH = (
-    {"m": 144, "n": 96, "k": 256, "dtype": "bfloat16", "layout": "NN"},
-    {"m": 96, "n": 130, "k": 128, "dtype": "float16", "layout": "TT", "activation": "relu"},
-    {"m": 20, "n": 64, "k": 96, "dtype": "bfloat16", "activation": "gelu", "out": "float32"},
-    {"m": 48, "n": 40, "k": 72, "dtype": "float32", "precision": "tf32", "layout": "NN"},
-    {"m": 48, "n": 64, "k": 136, "dtype": "float32", "precision": "tf32"},
-    {"m": 64, "n": 64, "k": 64, "dtype": "float32", "layout": "TN", "activation": "relu"},
-    {"m": 17, "n": 64, "k": 136, "dtype": "int8", "out": "bfloat16", "bias": True},
-    {"m": 64, "n": 32, "k": 64, "dtype": "int8", "layout": "TN"},
-    {"m": 1, "n": 96, "k": 2048, "dtype": "bfloat16", "bias": True, "activation": "silu"},
-    {"m": 1, "n": 257, "k": 515, "dtype": "float16", "layout": "NN", "gate": True},
-)
-_SIZES = (
-    *((1, 4096, 4096), (16, 28672, 4096), (16, 4096, 14336), (64, 2112, 7168)),
-    *((64, 8192, 28672), (512, 5120, 2880), (512, 6144, 4096), (4096, 10240, 8192)),
-    *((4096, 2880, 4096), (4096, 7168, 2048), (8192, 28672, 4096)),
-)
-_SHAPES = (
-    *({"m": m, "n": n, "k": k, "dtype": "bfloat16"} for m, n, k in _SIZES),
-    {"m": 4096, "n": 4096, "k": 4096, "dtype": "bfloat16", "layout": "TN"},
-)
-OPERATORS = (
-    Operator(
-        name="matmul",
-        summary="matrix product with bias, activation, gate and residual",
-        call=matmul,
-        reference=matmul_reference,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("a", "residual", "gate")),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        spaces=(TILES, SUM, REST, VECTOR),
-        gradient=Gradient(_setup, _gradient),
-        tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
-        notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",
+def _inputs(tensors: Signature) -> Any:
+    """Of sizes whose `layout` is that of `a` and `b`: N as they are multiplied, T transposed."""
+
+    def inputs(make: Make, **given: Any) -> dict[str, Any]:
+        def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> torch.Tensor:
+            precision = given.get("precision", "ieee")
+            return matrices(make, named["dtype"], shape, stored == "T", precision)
+
+        a, b = (partial(operand, stored) for stored in given.get("layout", "NT"))
+        found = tensors.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
+        return {**found, "out_dtype": make.dtype(given["out"]) if given.get("out") else None}
+
+    return inputs
+
+
+def _work(tensors: Signature) -> Any:
+    def work(**given: Any) -> Work:
+        count = given.get("batch", 1) * math.prod(given[name] for name in "mnk")
+        rate = flops(count, given["dtype"], given.get("precision", "ieee"))
+        return tensors.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
+
+    return work
+
+
+MATMUL = Operator(
+    summary="matrix product with bias, activation, gate and residual",
+    call=matmul,
+    reference=matmul_reference,
+    tensors=TENSORS,
+    inputs=_inputs(TENSORS),
+    work=_work(TENSORS),
+    batch=Batch(("a", "residual", "gate")),
+    kernels=KERNELS,
+    gradient=Gradient(_setup, _gradient),
+    tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",
+    cases=(
+        *sizes(
+            "m n k dtype layout bias residual gate activation",
+            (5, 17, 19, "float32", "NN", True, True, True, "silu"),
+        ),
+        *sizes("m n k dtype bias activation", (70, 150, 200, "bfloat16", True, "gelu_tanh")),
+        *sizes("m n k dtype residual", (3, 200, 1024, "float16", True)),
+        *sizes("m n k dtype layout", (40, 72, 264, "bfloat16", "TN"), (33, 48, 160, "int8", "NN")),
+    ),
+    thorough=(
+        *sizes("m n k dtype layout", (144, 96, 256, "bfloat16", "NN")),
+        *sizes("m n k dtype layout activation", (96, 130, 128, "float16", "TT", "relu")),
+        *sizes("m n k dtype activation out", (20, 64, 96, "bfloat16", "gelu", "float32")),
+        *sizes("m n k dtype precision layout", (48, 40, 72, "float32", "tf32", "NN")),
+        *sizes("m n k dtype precision", (48, 64, 136, "float32", "tf32")),
+        *sizes("m n k dtype layout activation", (64, 64, 64, "float32", "TN", "relu")),
+        *sizes("m n k dtype out bias", (17, 64, 136, "int8", "bfloat16", True)),
+        *sizes("m n k dtype layout", (64, 32, 64, "int8", "TN")),
+        *sizes("m n k dtype bias activation", (1, 96, 2048, "bfloat16", True, "silu")),
+        *sizes("m n k dtype layout gate", (1, 257, 515, "float16", "NN", True)),
+    ),
+    shapes=sizes(
+        "m n k dtype layout",
+        (1, 4096, 4096, "bfloat16"),
+        (16, 28672, 4096, "bfloat16"),
+        (16, 4096, 14336, "bfloat16"),
+        (64, 2112, 7168, "bfloat16"),
+        (64, 8192, 28672, "bfloat16"),
+        (512, 5120, 2880, "bfloat16"),
+        (512, 6144, 4096, "bfloat16"),
+        (4096, 10240, 8192, "bfloat16"),
+        (4096, 2880, 4096, "bfloat16"),
+        (4096, 7168, 2048, "bfloat16"),
+        (8192, 28672, 4096, "bfloat16"),
+        (4096, 4096, 4096, "bfloat16", "TN"),
     ),
 )
+BATCHED = Operator(
+    summary="products of a batch of matrices",
+    call=batched_matmul,
+    reference=batched_matmul_reference,
+    tensors=BATCHED_TENSORS,
+    inputs=_inputs(BATCHED_TENSORS),
+    work=_work(BATCHED_TENSORS),
+    batch=Batch(("a", "b"), merged=True, unless=lambda a, b, **_: a.shape[0] != b.shape[0]),
+    kernels=KERNELS,
+    gradient=Gradient(_batched_setup, _batched_gradient),
+    tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    cases=(
+        *sizes("batch m n k dtype layout", (3, 5, 18, 33, "float32", "NN")),
+        *sizes("batch m n k dtype", (2, 40, 70, 136, "bfloat16")),
+        *sizes("batch m n k dtype layout shared", (3, 33, 24, 64, "float16", "TN", "b")),
+    ),
+    thorough=(
+        *sizes("batch m n k dtype shared", (2, 16, 64, 72, "int8", "a")),
+        *sizes("batch m n k dtype layout out", (2, 7, 64, 72, "bfloat16", "TT", "float32")),
+        *sizes("batch m n k dtype precision", (2, 17, 40, 72, "float32", "tf32")),
+        *sizes("batch m n k dtype shared", (3, 1, 40, 300, "float32", "b")),
+    ),
+    shapes=sizes(
+        "batch m n k dtype layout",
+        (128, 512, 512, 128, "bfloat16"),
+        (16, 2048, 2048, 2048, "bfloat16"),
+        (128, 16, 512, 128, "bfloat16", "NN"),
+    ),
+)
+OPERATORS = (MATMUL, BATCHED)

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 import triton
+from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu, tiles
-from wavecast.kernels.choice import launch
+from wavecast.dtypes import lookup
+from wavecast.kernels import checks, choice, gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Make,
+    Problem,
+    Settings,
+    StreamingKernel,
+    Workspace,
+)
+from wavecast.kernels.gemm import tiling
 from wavecast.kernels.gemm.epilogue import Terms
 from wavecast.kernels.gemm.kernels import (
     matmul_kernel,
@@ -20,54 +32,30 @@ from wavecast.kernels.gemm.kernels import (
     matmul_sum_kernel,
     matmul_vector_kernel,
 )
-from wavecast.kernels.gemm.space import REST, SUM, TILES, VECTOR
-from wavecast.kernels.space import Settings
+from wavecast.kernels.inputs import FP8
 
-NAMES: Final = {
-    torch.float32: "fp32",
-    torch.bfloat16: "bf16",
-    torch.float16: "fp16",
-    torch.int8: "int8",
-    torch.float8_e4m3fn: "fp8",
-    torch.float8_e4m3fnuz: "fp8",
-    torch.float8_e5m2: "fp8",
-    torch.float8_e5m2fnuz: "fp8",
-}
-"""Operands by the names of `wavecast.model`."""
-FP8: Final = tuple(kind for kind, name in NAMES.items() if name == "fp8")
 PRECISIONS: Final = ("ieee", "tf32")
 
-_NATIVE_FP8: Final = {
-    "gfx942": (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
-    "gfx950": (torch.float8_e4m3fn, torch.float8_e5m2),
-    "gfx1200": (torch.float8_e4m3fn, torch.float8_e5m2),
-    "gfx1201": (torch.float8_e4m3fn, torch.float8_e5m2),
-}
-"""What matrix instructions take; the others are widened to bfloat16, which holds all their values.
-NVIDIA's take the formats without `uz`, and its compiler knows no others."""
-VECTORS: Final = ("fp32", "fp16", "bf16")
+_VECTORS: Final = ("fp32", "fp16", "bf16")
 """Operands that vector instructions multiply where there is one row of them."""
 _DIVISOR: Final = 4096 * 3 * 5 * 7
 _CUT: Final = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "PROGRAMS", "GROUP")
-_PART: Final = 3
-_TILES: Final = slice(4, 6)
-"""Where the workspace and the descriptors stand among the arguments of `matmul_kernel`."""
-_TMA: Final = 16
+_TMA_ALIGNMENT: Final = 16
 """Bytes that a matrix's address and strides must be multiples of for TMA to load it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
     """What follows the sums (`wavecast.kernels.gemm.epilogue`). `gate` and `residual` are
-    [rows, columns], scales are float32 of one element or one per row or column."""
+    [..., columns] like the result, scales are float32 of one element or one per row or column."""
 
-    bias: torch.Tensor | None = None
-    residual: torch.Tensor | None = None
-    gate: torch.Tensor | None = None
+    bias: Tensor | None = None
+    residual: Tensor | None = None
+    gate: Tensor | None = None
     activation: str = "none"
-    scale_a: torch.Tensor | None = None
-    scale_b: torch.Tensor | None = None
-    out_scale: torch.Tensor | None = None
+    scale_a: Tensor | None = None
+    scale_b: Tensor | None = None
+    out_scale: Tensor | None = None
 
     @property
     def name(self) -> str:
@@ -88,199 +76,121 @@ class Epilogue:
         )
 
 
+def _strided(tensor: Tensor | None) -> tuple[Any, int, int]:
+    if tensor is None:
+        return None, 0, 0
+    flat = tensor.reshape(-1, tensor.shape[-1])
+    return flat, flat.stride(0), flat.stride(1)
+
+
+def _scale(tensor: Tensor | None) -> tuple[Any, int]:
+    if tensor is None:
+        return None, 0
+    flat = tensor.reshape(-1)
+    return flat, flat.stride(0) if flat.numel() > 1 else 0
+
+
 def product(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    out: torch.Tensor,
-    epilogue: Epilogue,
-    precision: str = "ieee",
-) -> None:
-    """`out` = `a` [batch, M, K] times `b` [batch, K, N], any strides, then the epilogue. `out` is
-    contiguous; a batch of one serves all."""
-    device = gpu.launching()
-    batch, m, n = out.shape
-    k = a.shape[2]
+    a: Tensor, b: Tensor, out: Tensor, epilogue: Epilogue, precision: str = "ieee"
+) -> Tensor:
+    """`out`, which is `a` [batch, M, K] times `b` [batch, K, N], any strides, then the epilogue.
+
+    `out` is contiguous, of any shape with as many elements; a batch of one serves all.
+    """
+    device, result = gpu.launching(), out
+    m, k, n = a.shape[1], a.shape[2], b.shape[2]
+    out = out.view(-1, m, n)
+    batch = out.shape[0]
     fp8_native = multiplies(a.dtype, device) and multiplies(b.dtype, device)
-    rate, kept = _rate(a.dtype, precision, fp8_native, device)
-    limit = torch.finfo(out.dtype).max if out.dtype in FP8 else 0.0
+    rate, triton_precision = _rate(a.dtype, precision, fp8_native, device)
     wide = checks.wide(a, b, out, epilogue.gate, epilogue.residual)
     a_rows = a.stride(2) != 1 and a.stride(1) == 1
     b_columns = b.stride(1) != 1 and b.stride(2) == 1
-    terms = epilogue.terms()
-    if m == 1 and kept == "ieee" and NAMES[a.dtype] in VECTORS and not wide:
-        _vector(a, b, out, epilogue, limit)
-        return
-    arguments: list[Any] = [
-        *(a, b, out, torch.empty(1, dtype=_sums(a.dtype), device=a.device)),
-        *(None, None, m, n, k),
-        *(a.stride(0) if a.shape[0] > 1 else 0, a.stride(1), a.stride(2)),
-        *(b.stride(0) if b.shape[0] > 1 else 0, b.stride(1), b.stride(2)),
-        terms,
-    ]
-    taken: dict[str, Any] = {}
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        # The launch takes the arguments after it has the grid: workspace and descriptors are those
-        # of these settings.
-        taken.update(settings)
-        arguments[_TILES] = [None, None]
-        if settings["TMA"]:
-            depth = settings["BLOCK_K"]
-            arguments[_TILES] = [
-                _descriptor(a, settings["BLOCK_M"], depth),
-                _descriptor(b.transpose(1, 2), settings["BLOCK_N"], depth),
-            ]
-        shape = _parts(settings, m, n)
-        if shape:
-            arguments[_PART] = torch.empty(shape, dtype=_sums(a.dtype), device=a.device)
-        return settings["PROGRAMS"] or _count(settings, m, n), settings["SPLIT_K"], batch
-
-    problem = {
+    types = " ".join(str(one.dtype).removeprefix("torch.") for one in (a, b, out))
+    finish: dict[str, Any] = {
+        "terms": epilogue.terms(),
+        "ACTIVATION": epilogue.activation,
+        "LIMIT": torch.finfo(out.dtype).max if out.dtype in FP8 else 0.0,
+    }
+    strides = {
+        "a_batch": a.stride(0) if a.shape[0] > 1 else 0,
+        "a_step": a.stride(2),
+        "b_batch": b.stride(0) if b.shape[0] > 1 else 0,
+        "b_step": b.stride(1),
+        "b_column": b.stride(2),
+    }
+    divisors = {"N_DIVISOR": math.gcd(n, _DIVISOR), "K_DIVISOR": math.gcd(k, _DIVISOR)}
+    operands = {"a": a, "b": b, "out": out, **strides, **divisors, **finish}
+    problem = {"n": n, "k": k, "batch": batch, "dtype": rate_of(a.dtype), "types": types}
+    problem["epilogue"] = epilogue.name
+    if m == 1 and triton_precision == "ieee" and rate_of(a.dtype) in _VECTORS and not wide:
+        choice.run(VECTOR, {**problem, "rows": b_columns, "aligned": _aligned(b)}, **operands)
+        return result
+    problem |= {
         "m": m,
-        "n": n,
-        "k": k,
-        "batch": batch,
-        "dtype": NAMES[a.dtype],
         "rate": rate,
-        "types": f"{_short(a)} {_short(b)} {_short(out)}",
         "layout": ("T" if a_rows else "N") + ("N" if b_columns else "T"),
-        "epilogue": epilogue.name,
-        "precision": kept,
+        "precision": triton_precision,
         "aligned": _aligned(a) and _aligned(b),
         "tma": rate != "fp32" and _in_tiles(a) and _in_tiles(b.transpose(1, 2)),
         "wide": wide,
     }
-    launch(
-        matmul_kernel,
-        grid,
-        arguments,
-        TILES,
-        problem,
-        ACTIVATION=epilogue.activation,
-        LIMIT=limit,
-        A_ROWS=a_rows,
-        B_COLUMNS=b_columns,
-        M_DIVISOR=_divisor(m) if a_rows else 1,
-        N_DIVISOR=_divisor(n),
-        K_DIVISOR=_divisor(k),
-        WIDEN=NAMES[a.dtype] == "fp8" and not fp8_native,
-        PRECISION=kept,
-        WIDE=wide,
-        XCDS=tiles.xcds(device),
-    )
-    finish = {"ACTIVATION": epilogue.activation, "LIMIT": limit}
-    kind = {"m": m, "n": n, "types": problem["types"], "epilogue": epilogue.name}
-    if taken["SPLIT_K"] > 1:
-        launch(
-            matmul_sum_kernel,
-            lambda s: (triton.cdiv(m, s["BLOCK_M"]), triton.cdiv(n, s["BLOCK_N"])),
-            (arguments[_PART], out, m, n, terms),
-            SUM,
-            {**kind, "splits": taken["SPLIT_K"]},
-            SPLITS=taken["SPLIT_K"],
-            **finish,
-        )
-    elif _parts(taken, m, n):
-        cut = {name: taken[name] for name in _CUT}
-        rest = _count(taken, m, n) % taken["PROGRAMS"]
-        launch(
-            matmul_rest_kernel,
-            lambda s: (rest, triton.cdiv(taken["BLOCK_M"], s["ROWS"])),
-            (arguments[_PART], out, m, n, k, terms),
-            REST,
-            {**kind, "k": k, **cut},
-            XCDS=tiles.xcds(device),
-            **cut,
-            **finish,
-        )
-
-
-def _vector(
-    a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, epilogue: Epilogue, limit: float
-) -> None:
-    """A product with one row of A."""
-    batch, _, n = out.shape
-    k = a.shape[2]
-    launch(
-        matmul_vector_kernel,
-        lambda settings: (triton.cdiv(n, settings["BLOCK_N"]), batch),
-        (
-            *(a, b, out, n, k, a.stride(0) if a.shape[0] > 1 else 0, a.stride(2)),
-            *(b.stride(0) if b.shape[0] > 1 else 0, b.stride(1), b.stride(2)),
-            epilogue.terms(),
-        ),
-        VECTOR,
-        {
-            "n": n,
-            "k": k,
-            "batch": batch,
-            "dtype": NAMES[a.dtype],
-            "types": f"{_short(a)} {_short(b)} {_short(out)}",
-            "rows": b.stride(1) != 1 and b.stride(2) == 1,
-            "epilogue": epilogue.name,
-            "aligned": _aligned(b),
-        },
-        ACTIVATION=epilogue.activation,
-        LIMIT=limit,
-        N_DIVISOR=_divisor(n),
-        K_DIVISOR=_divisor(k),
-    )
-
-
-def _count(settings: Settings, m: int, n: int) -> int:
-    """Tiles of a result."""
-    return triton.cdiv(m, settings["BLOCK_M"]) * triton.cdiv(n, settings["BLOCK_N"])
-
-
-def _parts(settings: Settings, m: int, n: int) -> tuple[int, ...]:
-    """The shape of the workspace, () where there is none."""
+    done = choice.run(
+        TILES, problem, **operands, a_row=a.stride(1), A_ROWS=a_rows, B_COLUMNS=b_columns,
+        M_DIVISOR=math.gcd(m, _DIVISOR) if a_rows else 1,
+        WIDEN=rate_of(a.dtype) == "fp8" and not fp8_native,
+    )  # fmt: skip
+    settings, parts = done.settings, done.workspaces["part"]
+    adding = {"part": parts, "out": out, **finish}
+    problem = {"m": m, "n": n, "types": types, "epilogue": epilogue.name}
     if settings["SPLIT_K"] > 1:
-        return settings["SPLIT_K"], m, n
-    programs = settings["PROGRAMS"]
-    if programs and _count(settings, m, n) % programs:
-        return programs, 2, settings["BLOCK_M"], settings["BLOCK_N"]
-    return ()
+        choice.run(SUM, {**problem, "splits": settings["SPLIT_K"]}, **adding)
+    elif parts.numel() > 1:
+        cut = {name: settings[name] for name in _CUT}
+        choice.run(REST, {**problem, "k": k, **cut}, **adding)
+    return result
 
 
-def refuse(operator: str, *kinds: torch.dtype) -> None:
+def rate_of(dtype: torch.dtype) -> str:
+    """The name of the rate at which a GPU multiplies a dtype, in `wavecast.model`."""
+    return lookup(str(dtype)).rate
+
+
+def refuse(operator: str, *dtypes: torch.dtype) -> None:
     """Raise ArgumentError for a format the GPU's compiler does not know."""
     device = gpu.launching()
-    for kind in kinds:
-        known = device.target.startswith("gfx") or "fnuz" not in str(kind)
-        checks.require(known, operator, f"{_name(kind)} is no format of {device.id}")
+    for dtype in dtypes:
+        name = str(dtype).removeprefix("torch.")
+        known = device.vendor == "amd" or "fnuz" not in name
+        checks.require(known, operator, f"{name} is no format of {device.id}")
 
 
-def multiplies(kind: torch.dtype, device: Device) -> bool:
-    """Whether a device's matrix instructions take an fp8 format."""
-    if not device.target.startswith("gfx"):
-        return True
-    return kind in _NATIVE_FP8.get(device.target, ())
+def multiplies(dtype: torch.dtype, device: Device) -> bool:
+    """Whether a device's matrix instructions take an fp8 format. NVIDIA's compiler, which knows
+    those without `uz` only, widens them where they do not."""
+    name = str(dtype).removeprefix("torch.")
+    return device.vendor != "amd" or name in device.capabilities.matrix_fp8
 
 
-def _rate(kind: torch.dtype, precision: str, fp8_native: bool, device: Device) -> tuple[str, str]:
+def _rate(dtype: torch.dtype, precision: str, fp8_native: bool, device: Device) -> tuple[str, str]:
     """The dtype the matrix pipes multiply, and Triton's name of the precision. Where there is no
     instruction for tf32, three products of bfloat16 halves, which are more exact, take its place.
     """
-    if kind == torch.float32 and precision == "tf32":
-        if device.target == "gfx942" or not device.target.startswith("gfx"):
-            return "xf32", "tf32"
-        return "bf16", "bf16x3"
-    if kind in FP8 and not fp8_native:
+    if dtype == torch.float32 and precision == "tf32":
+        known = device.capabilities.matrix_tf32
+        return ("xf32", "tf32") if known else ("bf16", "bf16x3")
+    if dtype in FP8 and not fp8_native:
         return "bf16", "ieee"
-    return NAMES[kind], "ieee"
+    return rate_of(dtype), "ieee"
 
 
-def _sums(kind: torch.dtype) -> torch.dtype:
-    return torch.int32 if kind == torch.int8 else torch.float32
-
-
-def _aligned(matrices: torch.Tensor) -> bool:
+def _aligned(matrices: Tensor) -> bool:
     """Whether rows (or columns) can be loaded 16 bytes at a time."""
-    along = [s for s in matrices.stride()[1:] if s != 1]
-    return len(along) < 2 and all(step * matrices.element_size() % 16 == 0 for step in along)
+    steps = [step for step in matrices.stride()[1:] if step != 1]
+    return len(steps) < 2 and all(step * matrices.element_size() % 16 == 0 for step in steps)
 
 
-def _in_tiles(matrices: torch.Tensor) -> bool:
+def _in_tiles(matrices: Tensor) -> bool:
     """Whether TMA can load tiles of [batch, size, K] in the order tensor cores take them: 16-bit
     elements contiguous along either dimension, others along K."""
     if matrices.stride(2) != 1 and matrices.element_size() == 2:
@@ -289,12 +199,22 @@ def _in_tiles(matrices: torch.Tensor) -> bool:
     return (
         matrices.stride(2) == 1
         and matrices.stride(1) >= matrices.shape[2]
-        and all(step > 0 and step * matrices.element_size() % _TMA == 0 for step in steps)
-        and matrices.data_ptr() % _TMA == 0
+        and all(step > 0 and step * matrices.element_size() % _TMA_ALIGNMENT == 0 for step in steps)
+        and matrices.data_ptr() % _TMA_ALIGNMENT == 0
     )
 
 
-def _descriptor(matrices: torch.Tensor, size: int, depth: int) -> TensorDescriptor:
+def _descriptors(values: Mapping[str, Any]) -> Mapping[str, TensorDescriptor | None]:
+    if not values["TMA"]:
+        return {"a_tiles": None, "b_tiles": None}
+    depth = values["BLOCK_K"]
+    return {
+        "a_tiles": _descriptor(values["a"], values["BLOCK_M"], depth),
+        "b_tiles": _descriptor(values["b"].transpose(1, 2), values["BLOCK_N"], depth),
+    }
+
+
+def _descriptor(matrices: Tensor, size: int, depth: int) -> TensorDescriptor:
     """Of [batch, size, K], the contiguous dimension last, in tiles of `size` by `depth`."""
     tile = [1, size, depth]
     if matrices.stride(2) != 1:
@@ -305,28 +225,141 @@ def _descriptor(matrices: torch.Tensor, size: int, depth: int) -> TensorDescript
     return TensorDescriptor(matrices, list(matrices.shape), steps, tile)
 
 
-def _divisor(size: int) -> int:
-    """What a size shares with those of blocks: a block that divides it divides this."""
-    return math.gcd(size, _DIVISOR)
+def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
+    """The parts of sums, one element where there are none."""
+    shape: tuple[int, ...] = (1,)
+    programs = settings["PROGRAMS"]
+    if settings["SPLIT_K"] > 1:
+        shape = settings["SPLIT_K"], problem["m"], problem["n"]
+    elif programs and tiling.count(problem, settings) % programs:
+        shape = programs, 2, settings["BLOCK_M"], settings["BLOCK_N"]
+    dtype = torch.int32 if problem["dtype"] == "int8" else torch.float32
+    return {"part": Workspace(shape, dtype)}
 
 
-def _strided(tensor: torch.Tensor | None) -> tuple[Any, int, int]:
-    return (None, 0, 0) if tensor is None else (tensor, tensor.stride(0), tensor.stride(1))
+def _sum_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    outputs, splits = problem["m"] * problem["n"], problem["splits"]
+    return StreamingKernel(
+        workgroups=tiling.count(problem, settings),
+        read=4.0 * outputs * splits,
+        written=4.0 * outputs,
+        elements=settings["BLOCK_M"] * settings["BLOCK_N"],
+        instructions=4.0 + 2.0 * splits,
+        live_registers=1.0 + splits,
+    )
 
 
-def _scale(tensor: torch.Tensor | None) -> tuple[Any, int]:
-    if tensor is None:
-        return None, 0
-    flat = tensor.reshape(-1)
-    return flat, flat.stride(0) if flat.numel() > 1 else 0
+def _rest_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    left_over = tiling.count(problem, problem) % problem["PROGRAMS"]
+    return left_over, triton.cdiv(problem["BLOCK_M"], settings["ROWS"])
 
 
-def _short(tensor: torch.Tensor) -> str:
-    return _name(tensor.dtype)
+def _rest_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    rows, columns, programs = problem["BLOCK_M"], problem["BLOCK_N"], problem["PROGRAMS"]
+    left_over, down = _rest_grid(problem, settings)
+    return StreamingKernel(
+        workgroups=left_over * down,
+        read=4.0 * rows * columns * (programs + left_over),
+        written=4.0 * rows * columns * left_over,
+        elements=settings["ROWS"] * columns,
+        instructions=4.0 + 2.0 * triton.cdiv(programs, left_over),
+        live_registers=3.0,
+    )
 
 
-def _name(kind: torch.dtype) -> str:
-    return str(kind).removeprefix("torch.")
+def _vector_axes(problem: Problem, device: Device) -> Axes:
+    along_n = problem["rows"]  # B is contiguous along N
+    return {
+        "BLOCK_N": (32, 64, 128, 256) if along_n else (2, 4, 8, 16),
+        "BLOCK_K": (8, 16, 32, 64) if along_n else (256, 512, 1024, 2048),
+        "num_warps": (1, 2, 4),
+        "num_stages": (1,),
+    }
 
 
-__all__ = ["FP8", "NAMES", "PRECISIONS", "Epilogue", "multiplies", "product", "refuse"]
+def _vector_fits(problem: Problem, settings: Settings, device: Device) -> bool:
+    elements = settings["BLOCK_N"] * settings["BLOCK_K"]
+    per_lane = elements / (settings["num_warps"] * device.wave_lanes)
+    return 8 <= per_lane <= (32 if problem["aligned"] else 16)
+
+
+def _vector_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    return triton.cdiv(problem["n"], settings["BLOCK_N"]), problem["batch"]
+
+
+def _vector_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    size = tiling.element_size(problem)
+    return StreamingKernel(
+        workgroups=math.prod(_vector_grid(problem, settings)),
+        read=1.0 * problem["batch"] * problem["n"] * problem["k"] * size,
+        written=1.0 * problem["batch"] * problem["n"] * size,
+        elements=settings["BLOCK_N"] * settings["BLOCK_K"],
+        instructions=4.0 * triton.cdiv(problem["k"], settings["BLOCK_K"]),
+        live_registers=2.0,
+    )
+
+
+VECTOR: Final = KernelSpec(
+    function=matmul_vector_kernel,
+    grid=_vector_grid,
+    axes=_vector_axes,
+    fits=_vector_fits,
+    demand=_vector_demand,
+)
+TILES: Final = KernelSpec(
+    function=matmul_kernel,
+    grid=lambda problem, settings: (
+        settings["PROGRAMS"] or tiling.count(problem, settings),
+        settings["SPLIT_K"],
+        problem["batch"],
+    ),
+    axes=tiling.axes,
+    fits=tiling.fits,
+    demand=tiling.demand,
+    workspaces=_workspaces,
+    derived=_descriptors,
+    rounded=("m",),
+)
+SUM: Final = KernelSpec(
+    function=matmul_sum_kernel,
+    grid=lambda problem, settings: (
+        triton.cdiv(problem["m"], settings["BLOCK_M"]),
+        triton.cdiv(problem["n"], settings["BLOCK_N"]),
+    ),
+    axes=lambda problem, device: {
+        "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
+        "BLOCK_N": (64, 128, 256, 512),
+        "num_warps": (1, 2, 4),
+        "num_stages": (1,),
+    },
+    demand=_sum_demand,
+    rounded=("m",),
+)
+REST: Final = KernelSpec(
+    function=matmul_rest_kernel,
+    grid=_rest_grid,
+    axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    demand=_rest_demand,
+    rounded=("m",),
+)
+KERNELS: Final = (TILES, SUM, REST, VECTOR)
+
+
+def matrices(
+    make: Make, dtype: str, shape: tuple[int, ...], transposed: bool, precision: str = "ieee"
+) -> Tensor:
+    """An operand for tests, of any dtype, stored transposed if wanted. Values for tf32 are some
+    that it can hold, so that only sums are rounded."""
+    stored = (*shape[:-2], shape[-1], shape[-2]) if transposed else shape
+    if dtype == "int8":
+        made = make.integers(stored, -128, 128, dtype)
+    elif precision == "tf32":
+        made = make.normal(stored, "bfloat16").to(make.dtype(dtype))
+    else:
+        made = make.normal(stored, dtype)
+    return made.transpose(-1, -2) if transposed else made
+
+
+def flops(count: float, dtype: str, precision: str = "ieee") -> dict[str, float]:
+    """Operations of a product with `count` multiplications, by the dtype that is multiplied."""
+    return {"xf32" if precision == "tf32" else lookup(dtype).rate: 2.0 * count}

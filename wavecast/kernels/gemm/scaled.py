@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
-from wavecast.kernels import checks, gpu
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Make,
+    Operator,
+    Signature,
+    Sizes,
+    Tolerance,
+    Work,
+    checks,
+    sizes,
+)
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
-from wavecast.kernels.gemm.product import FP8, NAMES, Epilogue, multiplies, product, refuse
-from wavecast.kernels.gemm.space import REST, SUM, TILES
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator, Tolerance
+from wavecast.kernels.gemm.matmul import FURTHER
+from wavecast.kernels.gemm.product import (
+    REST,
+    SUM,
+    TILES,
+    Epilogue,
+    flops,
+    matrices,
+    multiplies,
+    product,
+    refuse,
+)
+from wavecast.kernels.inputs import FP8
 from wavecast.kernels.quantised import operands
-from wavecast.model.bounds import Work
 
-OPERANDS = (*FP8, torch.int8)
+TENSORS = Signature(
+    "a: [..., k] fp8|int8",
+    "b: [k, n] fp8|int8",
+    "bias?: [n] float",
+    "residual?: [..., n] float",
+    "gate?: [..., n] float",
+    returns=("y: [..., n]",),
+    leading="m",
+)
+_FAMILIES = (
+    (torch.float8_e4m3fn, torch.float8_e5m2),
+    (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+)
+"""Formats that multiply with each other."""
 
 
 def scaled_matmul(
@@ -44,46 +78,23 @@ def scaled_matmul(
     take are widened to bfloat16, exactly, or get the codes of one they take (e4m3fn on gfx942), of
     many rows before the product; NVIDIA GPUs take no fnuz. Raises ArgumentError.
     """
-    name = "scaled_matmul"
-    _check(name, a, b, scale_a, scale_b, bias, residual, gate, activation, out_dtype, out_scale)
-    n, k = b.shape[1], a.shape[-1]
+    _check(dict(locals()))
+    k, n = b.shape
     if not a.numel() or not b.numel():
         return scaled_matmul_reference(
             a, b, scale_a, scale_b, bias, residual, gate, activation, out_dtype, out_scale
         )
-    refuse(name, a.dtype, b.dtype, out_dtype)
+    refuse("scaled_matmul", a.dtype, b.dtype, out_dtype)
     out = torch.empty((*a.shape[:-1], n), dtype=out_dtype, device=a.device)
-    rows = out.numel() // n
-    left, right, scale_a = _multiplied(a.reshape(rows, k), b, scale_a)
-    product(
-        left.unsqueeze(0),
-        right.unsqueeze(0),
-        out.view(1, rows, n),
-        Epilogue(
-            bias,
-            None if residual is None else residual.reshape(rows, n),
-            None if gate is None else gate.reshape(rows, n),
-            activation,
-            scale_a,
-            scale_b,
-            out_scale,
-        ),
-    )
-    return out
+    left, right, scale_a = _multiplied(a.reshape(-1, k), b, scale_a)
+    after = Epilogue(bias, residual, gate, activation, scale_a, scale_b, out_scale)
+    return product(left.unsqueeze(0), right.unsqueeze(0), out, after)
 
 
 def scaled_matmul_reference(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    scale_a: torch.Tensor,
-    scale_b: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
-    gate: torch.Tensor | None = None,
-    activation: str = "none",
-    out_dtype: torch.dtype = torch.bfloat16,
-    out_scale: torch.Tensor | None = None,
-) -> torch.Tensor:
+    a, b, scale_a, scale_b, bias=None, residual=None, gate=None, activation="none",
+    out_dtype=torch.bfloat16, out_scale=None,
+):  # fmt: skip
     """In float64, where products of 8-bit values are exact; saturated by hand."""
     rows = a.reshape(-1, a.shape[-1]).double()
     total = (rows @ b.double()) * scale_a.double().reshape(-1, 1)
@@ -115,170 +126,97 @@ def _multiplied(
     return left, right.t() if rows else right, scale_a
 
 
-def _check(
-    operator: str,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    scale_a: torch.Tensor,
-    scale_b: torch.Tensor,
-    bias: torch.Tensor | None,
-    residual: torch.Tensor | None,
-    gate: torch.Tensor | None,
-    activation: str,
-    out_dtype: torch.dtype,
-    out_scale: torch.Tensor | None,
-) -> None:
-    checks.require(a.dim() > 0, operator, "a is a scalar")
-    checks.dtype_in(operator, "a", a, OPERANDS)
-    checks.dtype_in(operator, "b", b, _partners(a.dtype))
-    checks.shape_is(operator, "b", b, (a.shape[-1], -1))
-    shape = (*a.shape[:-1], b.shape[1])
-    rows = 1
-    for size in a.shape[:-1]:
-        rows *= size
-    for name, scale, count in (("scale_a", scale_a, rows), ("scale_b", scale_b, b.shape[1])):
-        checks.dtype_in(operator, name, scale, (torch.float32,))
-        checks.require(
-            scale.numel() in (1, count),
-            operator,
-            f"{name} has {scale.numel()} elements; it takes 1 or {count}",
-        )
-    if bias is not None:
-        checks.dtype_in(operator, "bias", bias, checks.FLOATS)
-        checks.shape_is(operator, "bias", bias, shape[-1:])
-    for name, tensor in (("residual", residual), ("gate", gate)):
-        if tensor is not None:
-            checks.dtype_in(operator, name, tensor, checks.FLOATS)
-            checks.shape_is(operator, name, tensor, shape)
-    checks.one_of(operator, "activation", activation, ACTIVATIONS)
-    known = (*checks.FLOATS, *FP8)
-    checks.require(out_dtype in known, operator, f"no result of {out_dtype}")
-    if out_scale is not None:
-        checks.dtype_in(operator, "out_scale", out_scale, (torch.float32,))
-        checks.require(out_scale.numel() == 1, operator, "out_scale has not one element")
-    eight = out_dtype in FP8
-    checks.require(
-        eight == (out_scale is not None), operator, "out_scale goes with an 8-bit out_dtype"
-    )
-    checks.same_device(
-        operator, a=a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias, residual=residual,
-        gate=gate, out_scale=out_scale,
-    )  # fmt: skip
+def _check(given: dict[str, Any]) -> None:
+    name, a, b = "scaled_matmul", given["a"], given["b"]
+    TENSORS.check(name, given)
+    partners = next((family for family in _FAMILIES if a.dtype in family), (a.dtype,))
+    checks.dtype_in(name, "b", b, partners)
+    counts = {"scale_a": math.prod(a.shape[:-1]), "scale_b": b.shape[1], "out_scale": 1}
+    scales = {one: given[one] for one in counts if given[one] is not None}
+    for which, scale in scales.items():
+        checks.dtype_in(name, which, scale, (torch.float32,))
+        allowed = sorted({1, counts[which]})
+        text = f"{which} has {scale.numel()} elements; it takes {' or '.join(map(str, allowed))}"
+        checks.require(scale.numel() in allowed, name, text)
+    checks.same_device(name, a=a, **scales)
+    checks.one_of(name, "activation", given["activation"], ACTIVATIONS)
+    out_dtype = given["out_dtype"]
+    checks.require(out_dtype in (*checks.FLOATS, *FP8), name, f"no result of {out_dtype}")
+    scaled = (out_dtype in FP8) == ("out_scale" in scales)
+    checks.require(scaled, name, "out_scale goes with an 8-bit out_dtype")
 
 
-def _partners(kind: torch.dtype) -> tuple[torch.dtype, ...]:
-    """What multiplies with an operand."""
-    for family in (
-        (torch.float8_e4m3fn, torch.float8_e5m2),
-        (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
-    ):
-        if kind in family:
-            return family
-    return (kind,)
+def _sizes(given: Sizes) -> dict[str, Any]:
+    """Sizes with the dtypes of tensors; `other` is that of `b` where it is another."""
+    found = {name: one for name, one in given.items() if name not in ("layout", "scales", "other")}
+    found |= dict.fromkeys([f"{name}_dtype" for name in FURTHER], "bfloat16")
+    out = found.pop("out", "bfloat16")
+    return {**found, "b_dtype": given.get("other") or given["dtype"], "y_dtype": out}
 
 
-def _inputs(
-    make: Make,
-    m: int,
-    n: int,
-    k: int,
-    dtype: str,
-    other: str = "",
-    layout: str = "NT",
-    scales: str = "rows",
-    bias: bool = False,
-    residual: bool = False,
-    gate: bool = False,
-    activation: str = "none",
-    out: str = "bfloat16",
-) -> dict[str, Any]:
-    """`other` is the dtype of `b` where it is another; `scales` are `rows` or `tensor`."""
+def _inputs(make: Make, layout: str = "NT", scales: str = "rows", **given: Any) -> dict[str, Any]:
+    """`layout` is that of `matmul`; `scales` are `rows` or `tensor`."""
 
-    def operand(rows: int, columns: int, kind: str, transposed: bool) -> torch.Tensor:
-        shape = (columns, rows) if transposed else (rows, columns)
-        if kind == "int8":
-            made = make.integers(shape, -128, 128, kind)
-        else:
-            made = make.normal(shape, kind)
-        return made.t() if transposed else made
+    def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> torch.Tensor:
+        return matrices(make, str(dtype).removeprefix("torch."), shape, stored == "T")
 
-    each = scales == "rows"
-    eight = make.dtype(out) in FP8
-    return {
-        "a": operand(m, k, dtype, layout[0] == "T"),
-        "b": operand(k, n, other or dtype, layout[1] == "T"),
-        "scale_a": make.uniform((m, 1) if each else (1,), "float32", 0.01, 0.1),
-        "scale_b": make.uniform((1, n) if each else (1,), "float32", 0.01, 0.1),
-        "bias": make.normal((n,), "bfloat16") if bias else None,
-        "residual": make.normal((m, n), "bfloat16") if residual else None,
-        "gate": make.normal((m, n), "bfloat16") if gate else None,
-        "activation": activation,
-        "out_dtype": make.dtype(out),
-        "out_scale": make.uniform((1,), "float32", 0.001, 0.01) if eight else None,
-    }
+    a, b = (partial(operand, stored) for stored in layout)
+    found = TENSORS.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
+    out_dtype, rows = make.dtype(given.get("out", "bfloat16")), scales == "rows"
+    for name, shape in (("scale_a", (given["m"], 1)), ("scale_b", (1, given["n"]))):
+        found[name] = make.uniform(shape if rows else (1,), "float32", 0.01, 0.1)
+    scaled = out_dtype in FP8
+    found["out_scale"] = make.uniform((1,), "float32", 0.001, 0.01) if scaled else None
+    return {**found, "out_dtype": out_dtype}
 
 
-def _work(
-    m: int,
-    n: int,
-    k: int,
-    dtype: str,
-    other: str = "",
-    layout: str = "NT",
-    scales: str = "rows",
-    bias: bool = False,
-    residual: bool = False,
-    gate: bool = False,
-    activation: str = "none",
-    out: str = "bfloat16",
-) -> Work:
-    read = (m + n) * k + 4 * (m + n if scales == "rows" else 2)
-    read += 2 * (n * bias + m * n * (residual + gate))
-    written = m * n * getattr(torch, out).itemsize
-    flops = {NAMES[getattr(torch, dtype)]: 2.0 * m * n * k}
-    return Work(flops, read, written, "formula", "formula")
+def _work(scales: str = "rows", **given: Any) -> Work:
+    m, n, k = (given[name] for name in "mnk")
+    rate = flops(m * n * k, given["dtype"])
+    found = TENSORS.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
+    scale_bytes = 4 * (m + n if scales == "rows" else 2)
+    return replace(found, bytes_read=(found.bytes_read or 0.0) + scale_bytes)
 
 
-_CASES = (
-    {"m": 5, "n": 48, "k": 160, "dtype": "float8_e4m3fn", "bias": True, "activation": "silu"},
-    {"m": 70, "n": 130, "k": 288, "dtype": "float8_e4m3fnuz", "scales": "tensor"},
-    {"m": 33, "n": 64, "k": 136, "dtype": "int8", "residual": True, "out": "float32"},
-    {"m": 20, "n": 96, "k": 64, "dtype": "float8_e4m3fn", "out": "float8_e4m3fn", "gate": True},
-)
-_THOROUGH = (
-    {"m": 24, "n": 32, "k": 96, "dtype": "float8_e5m2", "layout": "NN", "out": "float16"},
-    {"m": 24, "n": 32, "k": 96, "dtype": "float8_e5m2fnuz", "layout": "TN"},
-    {"m": 24, "n": 32, "k": 96, "dtype": "float8_e4m3fn", "other": "float8_e5m2"},
-    {"m": 24, "n": 32, "k": 96, "dtype": "float8_e5m2fnuz", "other": "float8_e4m3fnuz"},
-    {"m": 100, "n": 72, "k": 160, "dtype": "float8_e4m3fn", "layout": "NN", "bias": True},
-    {"m": 72, "n": 40, "k": 96, "dtype": "float8_e4m3fn", "layout": "TN", "scales": "tensor"},
-    {"m": 40, "n": 72, "k": 128, "dtype": "float8_e4m3fnuz", "out": "float8_e4m3fnuz"},
-    {"m": 3, "n": 64, "k": 2048, "dtype": "float8_e4m3fn", "out": "float8_e5m2"},
-    {"m": 3, "n": 64, "k": 96, "dtype": "float8_e4m3fnuz", "out": "float8_e5m2fnuz"},
-)
-_SIZES = (
-    *((16, 28672, 4096), (64, 8192, 28672), (512, 7168, 2048)),
-    *((4096, 10240, 8192), (4096, 4096, 7168)),
-)
-_SHAPES = (
-    *({"m": m, "n": n, "k": k, "dtype": "float8_e4m3fn"} for m, n, k in _SIZES),
-    {"m": 4096, "n": 10240, "k": 8192, "dtype": "float8_e4m3fnuz"},
-)
-
-OPERATORS = (
-    Operator(
-        name="scaled_matmul",
-        summary="product of 8-bit operands with scales per tensor or per row and column",
-        call=scaled_matmul,
-        reference=scaled_matmul_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        spaces=(TILES, SUM, REST),
-        kernels=(operands.RECODE,),
-        tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
-        notes="on NVIDIA GPUs sums of 8-bit floats are kept in float32 every 128 elements of K",
+OPERATOR = Operator(
+    summary="product of 8-bit operands with scales per tensor or per row and column",
+    call=scaled_matmul,
+    reference=scaled_matmul_reference,
+    inputs=_inputs,
+    work=_work,
+    kernels=(TILES, SUM, REST, operands.RECODE),
+    tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    notes="on NVIDIA GPUs sums of 8-bit floats are kept in float32 every 128 elements of K",
+    cases=(
+        *sizes("m n k dtype bias activation", (5, 48, 160, "float8_e4m3fn", True, "silu")),
+        *sizes("m n k dtype scales", (70, 130, 288, "float8_e4m3fnuz", "tensor")),
+        *sizes("m n k dtype residual out", (33, 64, 136, "int8", True, "float32")),
+        *sizes("m n k dtype out gate", (20, 96, 64, "float8_e4m3fn", "float8_e4m3fn", True)),
+    ),
+    thorough=(
+        *sizes("m n k dtype layout out", (24, 32, 96, "float8_e5m2", "NN", "float16")),
+        *sizes("m n k dtype layout", (24, 32, 96, "float8_e5m2fnuz", "TN")),
+        *sizes(
+            "m n k dtype other",
+            (24, 32, 96, "float8_e4m3fn", "float8_e5m2"),
+            (24, 32, 96, "float8_e5m2fnuz", "float8_e4m3fnuz"),
+        ),
+        *sizes("m n k dtype layout bias", (100, 72, 160, "float8_e4m3fn", "NN", True)),
+        *sizes("m n k dtype layout scales", (72, 40, 96, "float8_e4m3fn", "TN", "tensor")),
+        *sizes(
+            "m n k dtype out",
+            (40, 72, 128, "float8_e4m3fnuz", "float8_e4m3fnuz"),
+            (3, 64, 2048, "float8_e4m3fn", "float8_e5m2"),
+            (3, 64, 96, "float8_e4m3fnuz", "float8_e5m2fnuz"),
+        ),
+    ),
+    shapes=sizes(
+        "m n k dtype",
+        (16, 28672, 4096, "float8_e4m3fn"),
+        (64, 8192, 28672, "float8_e4m3fn"),
+        (512, 7168, 2048, "float8_e4m3fn"),
+        (4096, 10240, 8192, "float8_e4m3fn"),
+        (4096, 4096, 7168, "float8_e4m3fn"),
+        (4096, 10240, 8192, "float8_e4m3fnuz"),
     ),
 )

@@ -26,7 +26,7 @@ from wavecast.kernels.describe import (
     derivative,
     wide_dtype,
 )
-from wavecast.kernels.gemm.product import NAMES, Epilogue, product
+from wavecast.kernels.gemm.product import Epilogue, product, rate_of
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.linear_kernels import JOIN, LOGITS, LOGITS_GRADIENT
 from wavecast.kernels.norm.rows import flat
@@ -223,7 +223,7 @@ def _problem(a: Tensor, b: Tensor, soft_cap: float, **flags: bool) -> dict[str, 
         "m": a.shape[0],
         "n": b.shape[0],
         "k": a.shape[1],
-        "dtype": NAMES[a.dtype],
+        "dtype": rate_of(a.dtype),
         "bytes": a.element_size(),
         "constants": str(_constants(a, b)),
         "aligned": (a.stride(0) | b.stride(0)) % 8 == 0,
@@ -273,7 +273,7 @@ def _backward_inputs(make, rows, size, classes, dtype, dlse=True, **options):
 def _work(products: int) -> Any:
     def work(rows, size, classes, dtype, **_):
         operand = getattr(torch, dtype)
-        flops = {NAMES[operand]: 2.0 * products * rows * size * classes}
+        flops = {rate_of(operand): 2.0 * products * rows * size * classes}
         factors = float((rows + classes) * size * operand.itemsize)
         written = factors if products > 1 else 8.0 * rows
         return Work(flops, factors, written, "formula", "formula")

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from wavecast.kernels import checks
+from wavecast.kernels.gemm import epilogue
 
 NUMBERS: Final = {"silu": 0, "gelu": 1, "gelu_tanh": 2, "clamped_swiglu": 3}
 """Activations by the number kernels know them by.
@@ -21,7 +22,7 @@ limit.
 
 
 @triton.jit
-def _share(gate):
+def _tanh_sigmoid(gate):
     """(1 + tanh(√(2/π) · (gate + 0.044715 · gate³))) / 2, which is a sigmoid."""
     return tl.sigmoid(1.5957691216057308 * gate * (1.0 + 0.044715 * gate * gate))
 
@@ -34,37 +35,37 @@ def activate(gate, up, alpha, limit, KIND: tl.constexpr):
     elif KIND == 1:
         result = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476)) * up
     elif KIND == 2:
-        result = gate * _share(gate) * up
+        result = gate * _tanh_sigmoid(gate) * up
     else:
-        low = tl.minimum(gate, limit)
-        within = tl.minimum(tl.maximum(up, -limit), limit)
-        result = low * tl.sigmoid(alpha * low) * (within + 1.0)
+        clamped_gate = tl.minimum(gate, limit)
+        clamped_up = tl.minimum(tl.maximum(up, -limit), limit)
+        result = clamped_gate * tl.sigmoid(alpha * clamped_gate) * (clamped_up + 1.0)
     return result
 
 
 @triton.jit
-def slopes(gate, up, alpha, limit, KIND: tl.constexpr):
+def activation_grads(gate, up, alpha, limit, KIND: tl.constexpr):
     """The derivatives of f by gate and by up, in float32."""
     if KIND == 0:
-        share = tl.sigmoid(gate)
-        by_gate = share * (1.0 + gate * (1.0 - share)) * up
-        by_up = gate * share
+        sigmoid = tl.sigmoid(gate)
+        by_gate = sigmoid * (1.0 + gate * (1.0 - sigmoid)) * up
+        by_up = gate * sigmoid
     elif KIND == 1:
-        below = 0.5 * (1.0 + tl.erf(gate * 0.7071067811865476))
-        by_gate = (below + gate * 0.3989422804014327 * tl.exp(-0.5 * gate * gate)) * up
-        by_up = gate * below
+        cdf = 0.5 * (1.0 + tl.erf(gate * 0.7071067811865476))
+        by_gate = (cdf + gate * 0.3989422804014327 * tl.exp(-0.5 * gate * gate)) * up
+        by_up = gate * cdf
     elif KIND == 2:
-        share = _share(gate)
-        steep = 1.5957691216057308 * (1.0 + 0.134145 * gate * gate)
-        by_gate = share * (1.0 + gate * (1.0 - share) * steep) * up
-        by_up = gate * share
+        sigmoid = _tanh_sigmoid(gate)
+        inner = 1.5957691216057308 * (1.0 + 0.134145 * gate * gate)
+        by_gate = sigmoid * (1.0 + gate * (1.0 - sigmoid) * inner) * up
+        by_up = gate * sigmoid
     else:
-        low = tl.minimum(gate, limit)
-        within = tl.minimum(tl.maximum(up, -limit), limit)
-        share = tl.sigmoid(alpha * low)
-        by_gate = share * (1.0 + alpha * low * (1.0 - share)) * (within + 1.0)
+        clamped_gate = tl.minimum(gate, limit)
+        clamped_up = tl.minimum(tl.maximum(up, -limit), limit)
+        sigmoid = tl.sigmoid(alpha * clamped_gate)
+        by_gate = sigmoid * (1.0 + alpha * clamped_gate * (1.0 - sigmoid)) * (clamped_up + 1.0)
         by_gate = tl.where(gate <= limit, by_gate, 0.0)
-        by_up = tl.where((up >= -limit) & (up <= limit), low * share, 0.0)
+        by_up = tl.where((up >= -limit) & (up <= limit), clamped_gate * sigmoid, 0.0)
     return by_gate, by_up
 
 
@@ -95,41 +96,20 @@ def halves(both: torch.Tensor, interleaved: bool = False) -> tuple[torch.Tensor,
     return gate, up
 
 
-def reference(
-    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
-) -> torch.Tensor:
+def reference(activation, gate, up, alpha, limit):
     """The activation in plain torch."""
-    functional = torch.nn.functional
-    if activation == "silu":
-        return functional.silu(gate) * up
     if activation == "clamped_swiglu":
         low = gate.clamp(max=limit)
         return low * torch.sigmoid(alpha * low) * (up.clamp(-limit, limit) + 1)
-    curve = "tanh" if activation == "gelu_tanh" else "none"
-    return functional.gelu(gate, approximate=curve) * up
+    return epilogue.reference(gate, activation=activation) * up
 
 
-def derivatives(
-    activation: str, gate: torch.Tensor, up: torch.Tensor, alpha: float, limit: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def grad_reference(activation, gate, up, alpha, limit):
     """The derivatives of the activation by gate and by up, in plain torch."""
-    if activation == "silu":
-        share = torch.sigmoid(gate)
-        return up * share * (1 + gate * (1 - share)), gate * share
     if activation == "clamped_swiglu":
         low = gate.clamp(max=limit)
-        share = torch.sigmoid(alpha * low)
-        by_gate = share * (1 + alpha * low * (1 - share)) * (up.clamp(-limit, limit) + 1)
-        return by_gate * (gate <= limit), low * share * (up.abs() <= limit)
-    if activation == "gelu":
-        below = torch.special.ndtr(gate)
-        density = torch.exp(-0.5 * gate.square()) * 0.3989422804014327
-        return up * (below + gate * density), gate * below
-    root = 0.7978845608028654
-    curve = torch.tanh(root * (gate + 0.044715 * gate**3))
-    steep = root * (1 + 0.134145 * gate.square())
-    by_gate = 0.5 * (1 + curve + gate * (1 - curve.square()) * steep)
-    return up * by_gate, 0.5 * gate * (1 + curve)
-
-
-__all__ = ["NUMBERS", "Gate", "activate", "derivatives", "halves", "reference", "slopes"]
+        sigmoid = torch.sigmoid(alpha * low)
+        by_gate = sigmoid * (1 + alpha * low * (1 - sigmoid)) * (up.clamp(-limit, limit) + 1)
+        return by_gate * (gate <= limit), low * sigmoid * (up.abs() <= limit)
+    activated = epilogue.reference(gate, activation=activation)
+    return up * epilogue.grad_reference(gate, activation), activated

@@ -1,12 +1,11 @@
 """Tokens in the order of their experts, each expert's rows padded to whole blocks.
 
 A slot is one choice of one token: slot `token * top_k + choice`. A counting sort: programs count
-the experts of their slots; then each adds up the counts before its own and places its slots.
+the experts of their slots; then each adds up the counts before its own and stores its slots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import isqrt
 from typing import Any, Final
 
@@ -14,33 +13,42 @@ import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.operator import Operator
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.model.bounds import Work
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Make,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    Work,
+    checks,
+    choice,
+    sizes,
+)
 
-SINGLE: Final = 64
+_SINGLE: Final = 64
 """Slots that one program sorts alone, in a single launch."""
 _STEP: Final = 32
 """Slots taken at once."""
 _MOST_EXPERTS: Final = 2048
+TENSORS = Signature("experts: [tokens, top_k] int32")
 
 
 @triton.jit
-def _counted(experts_ptr, first, last, count, STEP: tl.constexpr, EXPERTS: tl.constexpr):
+def _counted(experts_ptr, start_slot, end_slot, count, STEP: tl.constexpr, EXPERTS: tl.constexpr):
     """How often each expert occurs in the slots from `first` to `last`."""
     expert = tl.arange(0, EXPERTS)
-    found = tl.zeros((EXPERTS,), tl.int32)
-    for start in range(first, last, STEP):
-        place = start + tl.arange(0, STEP)
-        chosen = tl.load(experts_ptr + place, mask=place < last, other=-1)
-        known = (chosen >= 0) & (chosen < count)
-        equal = (chosen[:, None] == expert[None, :]) & known[:, None]
-        found += tl.sum(equal.to(tl.int32), axis=0)
-    return found
+    counts = tl.zeros((EXPERTS,), tl.int32)
+    for start in range(start_slot, end_slot, STEP):
+        offs = start + tl.arange(0, STEP)
+        chosen = tl.load(experts_ptr + offs, mask=offs < end_slot, other=-1)
+        mask = (chosen >= 0) & (chosen < count)
+        matches = (chosen[:, None] == expert[None, :]) & mask[:, None]
+        counts += tl.sum(matches.to(tl.int32), axis=0)
+    return counts
 
 
 @triton.jit
@@ -49,12 +57,12 @@ def moe_count_kernel(
     CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr,
 ):  # fmt: skip
     """counts[program, expert] of the program's slots."""
-    program = tl.program_id(0)
-    first = program * CHUNK
-    last = tl.minimum(first + CHUNK, slots)
-    found = _counted(experts_ptr, first, last, count, STEP, EXPERTS)
+    pid = tl.program_id(0)
+    start_slot = pid * CHUNK
+    end_slot = tl.minimum(start_slot + CHUNK, slots)
+    counts = _counted(experts_ptr, start_slot, end_slot, count, STEP, EXPERTS)
     expert = tl.arange(0, EXPERTS)
-    tl.store(counts_ptr + program * EXPERTS + expert, found)
+    tl.store(counts_ptr + pid * EXPERTS + expert, counts)
 
 
 @triton.jit
@@ -63,12 +71,12 @@ def moe_place_kernel(
     CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr, SINGLE: tl.constexpr,
     AHEAD: tl.constexpr, FILL: tl.constexpr,
 ):  # fmt: skip
-    """Place the program's slots; fill its share of the padding, of blocks' owners and of starts.
+    """Store the program's slots; fill its share of the padding, of blocks' owners and of starts.
 
     No two programs write the same element.
     """
-    program = tl.program_id(0)
-    programs = tl.num_programs(0)
+    pid = tl.program_id(0)
+    num_programs = tl.num_programs(0)
     expert = tl.arange(0, EXPERTS)
     if SINGLE:
         first = 0
@@ -76,46 +84,87 @@ def moe_place_kernel(
         total = _counted(experts_ptr, 0, slots, count, STEP, EXPERTS)
         before = tl.zeros((EXPERTS,), tl.int32)
     else:
-        first = program * CHUNK
+        first = pid * CHUNK
         last = tl.minimum(first + CHUNK, slots)
         total = tl.zeros((EXPERTS,), tl.int32)
         before = tl.zeros((EXPERTS,), tl.int32)
         for start in range(0, chunks, AHEAD):
-            line = start + tl.arange(0, AHEAD)
-            place = line[:, None] * EXPERTS + expert[None, :]
-            some = tl.load(counts_ptr + place, mask=(line < chunks)[:, None], other=0)
-            total += tl.sum(some, axis=0)
-            before += tl.sum(tl.where((line < program)[:, None], some, 0), axis=0)
+            chunk = start + tl.arange(0, AHEAD)
+            offs = chunk[:, None] * EXPERTS + expert[None, :]
+            chunk_counts = tl.load(counts_ptr + offs, mask=(chunk < chunks)[:, None], other=0)
+            total += tl.sum(chunk_counts, axis=0)
+            before += tl.sum(tl.where((chunk < pid)[:, None], chunk_counts, 0), axis=0)
     padded = (total + block - 1) // block * block
     ends = tl.cumsum(padded, axis=0)
     starts = ends - padded
-    if program == 0:
+    if pid == 0:
         tl.store(starts_ptr + expert, starts, mask=expert < count)
         tl.store(starts_ptr + count, tl.max(ends, axis=0))
     used = starts + total
-    for ahead in range(program, block, programs):
-        tl.store(order_ptr + used + ahead, expert * 0 + slots, mask=used + ahead < ends)
-    behind = tl.max(ends, axis=0)
-    for first_row in range(program * FILL, rows, programs * FILL):  # pyright: ignore[reportArgumentType]
+    for padding in range(pid, block, num_programs):
+        tl.store(order_ptr + used + padding, expert * 0 + slots, mask=used + padding < ends)
+    end_row = tl.max(ends, axis=0)
+    for first_row in range(pid * FILL, rows, num_programs * FILL):  # pyright: ignore[reportArgumentType]
         row = first_row + tl.arange(0, FILL)
-        tl.store(order_ptr + row, row * 0 + slots, mask=(row >= behind) & (row < rows))
-    for first_block in range(program * STEP, rows // block, programs * STEP):  # pyright: ignore[reportArgumentType]
-        place = first_block + tl.arange(0, STEP)
-        row = place[:, None] * block
+        tl.store(order_ptr + row, row * 0 + slots, mask=(row >= end_row) & (row < rows))
+    for first_block in range(pid * STEP, rows // block, num_programs * STEP):  # pyright: ignore[reportArgumentType]
+        offs = first_block + tl.arange(0, STEP)
+        row = offs[:, None] * block
         owned = (row >= starts[None, :]) & (row < ends[None, :])
         owner = tl.sum(tl.where(owned, expert[None, :] + 1, 0), axis=1) - 1  # pyright: ignore[reportOperatorIssue]
-        tl.store(owners_ptr + place, owner, mask=place < rows // block)
-    at = starts + before
+        tl.store(owners_ptr + offs, owner, mask=offs < rows // block)
+    next_row = starts + before
     for start in range(first, last, STEP):
-        place = start + tl.arange(0, STEP)
-        chosen = tl.load(experts_ptr + place, mask=place < last, other=-1)
-        known = (chosen >= 0) & (chosen < count)
-        mine = (chosen[:, None] == expert[None, :]) & known[:, None]
-        alike = (chosen[:, None] == chosen[None, :]) & (place[:, None] > place[None, :])
-        rank = tl.sum(alike.to(tl.int32), axis=1)
-        to = tl.sum(tl.where(mine, at[None, :], 0), axis=1) + rank
-        tl.store(order_ptr + to, place, mask=known)
-        at += tl.sum(mine.to(tl.int32), axis=0)
+        offs = start + tl.arange(0, STEP)
+        chosen = tl.load(experts_ptr + offs, mask=offs < last, other=-1)
+        mask = (chosen >= 0) & (chosen < count)
+        matches = (chosen[:, None] == expert[None, :]) & mask[:, None]
+        same_expert = (chosen[:, None] == chosen[None, :]) & (offs[:, None] > offs[None, :])
+        rank = tl.sum(same_expert.to(tl.int32), axis=1)
+        dest = tl.sum(tl.where(matches, next_row[None, :], 0), axis=1) + rank
+        tl.store(order_ptr + dest, offs, mask=mask)
+        next_row += tl.sum(matches.to(tl.int32), axis=0)
+
+
+def _place_axes(problem: Problem, device: Device) -> Axes:
+    wide = problem["experts"] > 256
+    return {
+        "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
+        "AHEAD": (4,) if wide else (32,),
+        "FILL": (256,),
+        "num_warps": (8,) if wide else (4, 8),
+        "num_stages": (1,),
+    }
+
+
+def _count_axes(problem: Problem, device: Device) -> Axes:
+    axes = _place_axes(problem, device)
+    return {name: axes[name] for name in ("STEP", "num_warps", "num_stages")}
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    chunk = triton.cdiv(problem["slots"], problem["programs"])
+    return StreamingKernel(
+        workgroups=problem["programs"],
+        read=4.0 * problem["slots"],
+        written=4.0 * problem["slots"],
+        elements=settings["STEP"] * problem["experts"],
+        instructions=8.0 * chunk / settings["STEP"],
+    )
+
+
+def _kernel(function: Any, axes: Any) -> KernelSpec:
+    return KernelSpec(
+        function=function,
+        grid=lambda problem, settings: (problem["programs"],),
+        axes=axes,
+        demand=_demand,
+        rounded=("slots", "programs"),
+    )
+
+
+COUNT = _kernel(moe_count_kernel, _count_axes)
+PLACE = _kernel(moe_place_kernel, _place_axes)
 
 
 def blocks(slots: int, count: int, block: int) -> int:
@@ -123,6 +172,7 @@ def blocks(slots: int, count: int, block: int) -> int:
     return (slots + min(slots, count) * (block - 1)) // block
 
 
+@TENSORS.checked
 def moe_align(
     experts: torch.Tensor, count: int, block: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -138,51 +188,36 @@ def moe_align(
 
     Nothing is read on the host. Raises ArgumentError.
     """
-    checks.dtype_in("moe_align", "experts", experts, (torch.int32,))
-    checks.require(experts.dim() == 2, "moe_align", "experts is not [tokens, top_k]")
     checks.require(1 <= count <= _MOST_EXPERTS, "moe_align", f"count is {count}, not 1 to 2048")
     checks.require(block >= 1, "moe_align", f"block is {block}, not positive")
     slots = experts.numel()
     checks.require(slots + count * block < 2**31, "moe_align", "2**31 rows or more")
     rows = blocks(slots, count, block) * block
-    order = torch.empty(rows, dtype=torch.int32, device=experts.device)
-    owners = torch.empty(rows // block, dtype=torch.int32, device=experts.device)
-    starts = torch.empty(count + 1, dtype=torch.int32, device=experts.device)
+    order, owners, starts = (
+        torch.empty(size, dtype=torch.int32, device=experts.device)
+        for size in (rows, rows // block, count + 1)
+    )
     if not slots:
         return order, owners, starts.zero_()
-    experts = experts.contiguous()
     width = max(16, triton.next_power_of_2(count))
-    single = slots <= SINGLE
+    single = slots <= _SINGLE
     chunk = slots if single else max(_STEP, triton.next_power_of_2(isqrt(slots)))
     chunks = triton.cdiv(slots, chunk)
-    counts = starts
     problem = {"slots": slots, "experts": width, "programs": chunks}
-    shared: dict[str, Any] = {"CHUNK": _STEP if single else chunk, "EXPERTS": width}
+    shared: dict[str, Any] = {"experts": experts.contiguous(), "count": count}
+    shared["CHUNK"] = _STEP if single else chunk
+    counts = starts
     if not single:
         counts = torch.empty((chunks, width), dtype=torch.int32, device=experts.device)
-        launch(
-            moe_count_kernel,
-            lambda _: (chunks,),
-            (experts, counts, slots, count),
-            COUNT,
-            problem,
-            **shared,
-        )
-    launch(
-        moe_place_kernel,
-        lambda _: (chunks,),
-        (experts, counts, order, owners, starts, slots, count, block, rows, chunks),
-        PLACE,
-        problem,
-        SINGLE=single,
-        **shared,
-    )
+        choice.run(COUNT, problem, **shared, counts=counts)
+    choice.run(
+        PLACE, problem, **shared, counts=counts, order=order, owners=owners, starts=starts,
+        block=block, rows=rows, chunks=chunks, SINGLE=single,
+    )  # fmt: skip
     return order, owners, starts
 
 
-def moe_align_reference(
-    experts: torch.Tensor, count: int, block: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def moe_align_reference(experts, count, block):
     """A stable sort by expert; every slot then moves by the padding before it."""
     flat = experts.reshape(-1).long()
     slots = flat.numel()
@@ -200,47 +235,10 @@ def moe_align_reference(
     to = torch.where(sorted_ < count, starts[sorted_.clamp_max(count)] + rank, end)
     rows = torch.full((total * block + 1,), slots, dtype=torch.int64, device=flat.device)
     rows = rows.scatter(0, to, order)
-    places = torch.arange(total, device=flat.device) * block
-    owners = torch.searchsorted(starts[1:].contiguous(), places, right=True)
-    owners = torch.where(places < starts[-1], owners, -1)
+    first_rows = torch.arange(total, device=flat.device) * block
+    owners = torch.searchsorted(starts[1:].contiguous(), first_rows, right=True)
+    owners = torch.where(first_rows < starts[-1], owners, -1)
     return rows[:-1].int(), owners.int(), starts.int()
-
-
-def _place_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    wide = problem["experts"] > 256
-    return {
-        "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
-        "AHEAD": (4,) if wide else (32,),
-        "FILL": (256,),
-        "num_warps": (8,) if wide else (4, 8),
-        "num_stages": (1,),
-    }
-
-
-def _count_axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    axes = dict(_place_axes(problem, device))
-    return {name: axes[name] for name in ("STEP", "num_warps", "num_stages")}
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    chunk = triton.cdiv(problem["slots"], problem["programs"])
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=problem["programs"],
-        read=4.0 * problem["slots"],
-        written=4.0 * problem["slots"],
-        elements=settings["STEP"] * problem["experts"],
-        operations=8.0 * chunk / settings["STEP"],
-    )
-
-
-COUNT = Space(
-    kernel="moe_count_kernel", axes=_count_axes, seconds=_seconds, classes=("slots", "programs")
-)
-PLACE = Space(
-    kernel="moe_place_kernel", axes=_place_axes, seconds=_seconds, classes=("slots", "programs")
-)
 
 
 def _inputs(make: Make, tokens: int, top_k: int, experts: int, block: int) -> dict[str, Any]:
@@ -255,28 +253,14 @@ def _work(tokens: int, top_k: int, experts: int, block: int) -> Work:
     return Work({"vector_fp32": float(slots)}, 4.0 * slots, written, "formula", "formula")
 
 
-OPERATORS = (
-    Operator(
-        name="moe_align",
-        summary="slots of tokens in the order of their experts, padded to blocks",
-        call=moe_align,
-        reference=moe_align_reference,
-        inputs=_inputs,
-        work=_work,
-        cases=(
-            {"tokens": 7, "top_k": 3, "experts": 5, "block": 4},
-            {"tokens": 150, "top_k": 4, "experts": 20, "block": 16},
-            {"tokens": 601, "top_k": 2, "experts": 40, "block": 32},
-        ),
-        thorough=(
-            {"tokens": 1, "top_k": 1, "experts": 1, "block": 1},
-            {"tokens": 300, "top_k": 8, "experts": 256, "block": 64},
-            {"tokens": 64, "top_k": 2, "experts": 600, "block": 16},
-        ),
-        shapes=(
-            {"tokens": 64, "top_k": 8, "experts": 256, "block": 16},
-            {"tokens": 4096, "top_k": 8, "experts": 256, "block": 64},
-        ),
-        spaces=(COUNT, PLACE),
-    ),
+OPERATOR = Operator(
+    summary="slots of tokens in the order of their experts, padded to blocks",
+    call=moe_align,
+    reference=moe_align_reference,
+    inputs=_inputs,
+    work=_work,
+    kernels=(COUNT, PLACE),
+    cases=sizes("tokens top_k experts block", (7, 3, 5, 4), (150, 4, 20, 16), (601, 2, 40, 32)),
+    thorough=sizes("tokens top_k experts block", (1, 1, 1, 1), (300, 8, 256, 64), (64, 2, 600, 16)),
+    shapes=sizes("tokens top_k experts block", (64, 8, 256, 16), (4096, 8, 256, 64)),
 )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, estimates
-from wavecast.kernels.choice import launch
-from wavecast.kernels.moe.steps import Order
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+    choice,
+)
+from wavecast.kernels.moe.tiling import Order
 
 
 @triton.jit
@@ -24,59 +27,42 @@ def moe_combine_kernel(
 ):  # fmt: skip
     """y[token] = Σ weight · x[slot] over the token's slots that have an expert, in their order."""
     token = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    valid = token < tokens
-    inside = (at < columns)[None, :]
+    offs_n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask_m = token < tokens
+    mask_n = (offs_n < columns)[None, :]
     y = tl.zeros((ROWS, BLOCK), tl.float32)
-    for choice in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
-        slot = token * TOP_K + choice
-        expert = tl.load(experts_ptr + slot, mask=valid, other=-1)
-        known = (expert >= 0) & (expert < count)
+    for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
+        slot = token * TOP_K + number
+        expert = tl.load(experts_ptr + slot, mask=mask_m, other=-1)
+        mask = (expert >= 0) & (expert < count)
         if WIDE:
             slot = slot.to(tl.int64)
-        where = slot[:, None] * columns + at[None, :]
-        x = tl.load(x_ptr + where, mask=known[:, None] & inside, other=0.0).to(tl.float32)
+        x_offs = slot[:, None] * columns + offs_n[None, :]
+        x = tl.load(x_ptr + x_offs, mask=mask[:, None] & mask_n, other=0.0).to(tl.float32)
         if WEIGHTED:
-            weight = tl.load(weights_ptr + slot, mask=known, other=0.0).to(tl.float32)
+            weight = tl.load(weights_ptr + slot, mask=mask, other=0.0).to(tl.float32)
             x = x * weight[:, None]
         y += x
     if WIDE:
         token = token.to(tl.int64)
-    to = y_ptr + token[:, None] * columns + at[None, :]
-    tl.store(to, y.to(y_ptr.dtype.element_ty), mask=valid[:, None] & inside)
+    ptrs = y_ptr + token[:, None] * columns + offs_n[None, :]
+    tl.store(ptrs, y.to(y_ptr.dtype.element_ty), mask=mask_m[:, None] & mask_n)
 
 
-def combine(
-    x: torch.Tensor, order: Order, weights: torch.Tensor | None, dtype: torch.dtype
-) -> torch.Tensor:
+def combine(x: Tensor, order: Order, weights: Tensor | None, dtype: torch.dtype) -> Tensor:
     """[tokens, columns] in `dtype`: per token the sum of its slots' rows of x, times `weights`."""
     tokens, columns = order.experts.shape[0], x.shape[1]
     y = torch.empty((tokens, columns), dtype=dtype, device=x.device)
-
-    def grid(settings: Settings) -> tuple[int, ...]:
-        down = triton.cdiv(tokens, settings["ROWS"])
-        return down, triton.cdiv(columns, settings["BLOCK"])
-
-    launch(
-        moe_combine_kernel,
-        grid,
-        (x, x if weights is None else weights, order.experts, y, tokens, columns, order.count),
-        COMBINE,
-        {
-            "tokens": tokens,
-            "columns": columns,
-            "top_k": order.top_k,
-            "bytes": x.element_size(),
-            "weighted": weights is not None,
-        },
-        TOP_K=order.top_k,
-        WEIGHTED=weights is not None,
-        WIDE=checks.wide(x, y),
+    problem = {"tokens": tokens, "columns": columns, "top_k": order.top_k}
+    problem |= {"bytes": x.element_size(), "weighted": weights is not None}
+    factors = x if weights is None else weights.contiguous()
+    choice.run(
+        COMBINE, problem, x=x, weights=factors, experts=order.experts, y=y, count=order.count
     )
     return y
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     whole = min(4096, triton.next_power_of_2(problem["columns"]))
     return {
         "BLOCK": tuple(size for size in (512, 1024, 2048, 4096) if size <= whole) or (whole,),
@@ -86,21 +72,24 @@ def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
     }
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
+def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
+    down = triton.cdiv(problem["tokens"], settings["ROWS"])
+    return down, triton.cdiv(problem["columns"], settings["BLOCK"])
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
     tokens, columns, top_k = problem["tokens"], problem["columns"], problem["top_k"]
-    down = triton.cdiv(tokens, settings["ROWS"])
-    return estimates.streaming(
-        device,
-        settings,
-        workgroups=down * triton.cdiv(columns, settings["BLOCK"]),
+    down, across = _grid(problem, settings)
+    return StreamingKernel(
+        workgroups=down * across,
         read=tokens * top_k * columns * problem["bytes"],
         written=tokens * columns * problem["bytes"],
         elements=settings["ROWS"] * settings["BLOCK"],
-        operations=3.0 * top_k,
-        held=1.0 + top_k * problem["bytes"] / 4,
+        instructions=3.0 * top_k,
+        live_registers=1.0 + top_k * problem["bytes"] / 4,
     )
 
 
-COMBINE = Space(kernel="moe_combine_kernel", axes=_axes, seconds=_seconds, classes=("tokens",))
-
-__all__ = ["COMBINE", "combine", "moe_combine_kernel"]
+COMBINE = KernelSpec(
+    function=moe_combine_kernel, grid=_grid, axes=_axes, demand=_demand, rounded=("tokens",)
+)

@@ -3,17 +3,21 @@ sum over each token's experts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from wavecast.kernels.moe import activations, given, products, tiling
+from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
+from wavecast.kernels.gemm.product import rate_of
+from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.steps import Order, product
-from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
+from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent, contiguous
-from wavecast.model.bounds import Work
+
+TENSORS = given.tensors("=hidden")
 
 
 def moe_experts(
@@ -46,81 +50,88 @@ def moe_experts(
     Sums are in float32 in a fixed order; the activation's result and each expert's are rounded to
     the dtype of `hidden`, which is that of the result, [tokens, model]. Raises ArgumentError.
     """
-    name = "moe_experts"
-    count, _, _ = given.check(
-        name, hidden, weights, experts, w1, w2, hidden.dtype, bias1=bias1, bias2=bias2
-    )
-    gate = Gate.of(name, activation, alpha, limit, interleaved)
+    found = given.check("moe_experts", TENSORS, locals())
+    gate = Gate.of("moe_experts", activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    hidden = adjacent(hidden)
-    w1, w2 = w1.contiguous(), w2.contiguous()
-    bias1 = contiguous(bias1)
-    bias2 = contiguous(bias2)
-    order = Order.of(experts, count, hidden.element_size())
-    y = product(hidden, order, w1, shared=order.top_k, bias=bias1, gate=gate)
-    each = product(y, order, w2, shared=1, bias=bias2)
-    return combine(each, order, weights.contiguous(), hidden.dtype)
+    hidden, w1, w2 = adjacent(hidden), w1.contiguous(), w2.contiguous()
+    order = Order.of(experts, found["count"], hidden.element_size())
+    y = product(hidden, order, w1, shared=order.top_k, bias=contiguous(bias1), gate=gate)
+    each = product(y, order, w2, shared=1, bias=contiguous(bias2))
+    return combine(each, order, weights, hidden.dtype)
 
 
 def moe_experts_reference(
+    hidden, weights, experts, w1, w2, bias1=None, bias2=None, activation="silu", alpha=1.702,
+    limit=7.0, interleaved=False,
+):  # fmt: skip
+    """Every expert for every token, in float32 at least, and then those that were chosen."""
+    wide = wide_dtype(hidden)
+    return given.reference(
+        hidden, weights, experts, w1.shape[0], lambda one: (w1[one].to(wide), w2[one].to(wide)),
+        (bias1, bias2), (activation, alpha, limit, interleaved), lambda x: x.to(wide),
+    )  # fmt: skip
+
+
+_SAVED = ("hidden", "weights", "experts", "w1", "w2", "bias1", "bias2")
+_OPTIONS = ("activation", "alpha", "limit", "interleaved")
+
+OPERATOR = Operator(
+    summary="what the chosen experts of a mixture make of every token",
+    call=moe_experts,
+    reference=moe_experts_reference,
+    tensors=TENSORS,
+    fake=given.like_hidden,
+    inputs=given.plain_inputs,
+    work=lambda **sizes: given.work(
+        sizes, rate_of(getattr(torch, sizes["dtype"])), getattr(torch, sizes["dtype"]).itemsize
+    ),
+    batch=Batch(("hidden", "weights", "experts"), merged=True),
+    kernels=(PRODUCT, COMBINE),
+    tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
+    gradient=derivative.by_operator(
+        moe_experts,
+        "moe_experts_backward",
+        grads=("dy",),
+        saved=(*_SAVED, *_OPTIONS),
+        of=("hidden", "weights", "w1", "w2", "bias1", "bias2"),
+    ),
+    cases=given.CASES,
+    thorough=given.THOROUGH,
+    shapes=given.SHAPES,
+)
+
+
+def moe(
     hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
+    router: torch.Tensor,
     w1: torch.Tensor,
     w2: torch.Tensor,
+    top_k: int,
+    *,
     bias1: torch.Tensor | None = None,
     bias2: torch.Tensor | None = None,
     activation: str = "silu",
     alpha: float = 1.702,
     limit: float = 7.0,
     interleaved: bool = False,
+    routing: Mapping[str, Any] | None = None,
 ) -> torch.Tensor:
-    """Every expert for every token, in float32 at least, and then those that were chosen."""
-    x = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+    """Route every token and add up what its experts make of it, [..., model].
 
-    def expert(number: int) -> torch.Tensor:
-        before = given.biased(x @ w1[number].to(x.dtype).T, bias1, number)
-        gate, up = activations.halves(before, interleaved)
-        y = activations.reference(activation, gate, up, alpha, limit)
-        return given.biased(y @ w2[number].to(x.dtype).T, bias2, number)
+    `hidden` is [..., model] and `router` the weights of the router, [experts, model], whose logits
+    are a product in the dtype of `hidden`; `routing` are further arguments of `moe_route`
+    (`scoring`, `renormalise`, `bias`, `groups`, `top_groups`, `scale`). All others are those of
+    `moe_experts`. Differentiable in `hidden`, `router`, `w1`, `w2`, `bias1` and `bias2`.
 
-    return given.mixture(hidden, weights, experts, w1.shape[0], expert)
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    ctx.save_for_backward(*inputs[:7])
-    ctx.options = inputs[7:]
-
-
-def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
-    bias1, bias2 = ctx.saved_tensors[5:7]
-    found = torch.ops.wavecast.moe_experts_backward(dy, *ctx.saved_tensors, *ctx.options)
-    dhidden, dweights, dw1, dw2, dbias1, dbias2 = found
-    biases = (None if bias1 is None else dbias1, None if bias2 is None else dbias2)
-    return dhidden, dweights, None, dw1, dw2, *biases, None, None, None, None
-
-
-def _work(**sizes: Any) -> Work:
-    dtype = getattr(torch, sizes["dtype"])
-    return given.work(sizes, tiling.FORMATS[dtype], dtype.itemsize)
-
-
-OPERATORS = (
-    Operator(
-        name="moe_experts",
-        summary="what the chosen experts of a mixture make of every token",
-        call=moe_experts,
-        reference=moe_experts_reference,
-        fake=given.like_hidden,
-        inputs=given.plain_inputs,
-        work=_work,
-        batch=Batch(("hidden", "weights", "experts"), merged=True),
-        cases=given.CASES,
-        thorough=given.THOROUGH,
-        shapes=given.SHAPES,
-        spaces=(products.PRODUCT, COMBINE),
-        tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
-        gradient=Gradient(_setup, _gradient),
-    ),
-)
+    This is a plain function, for a layer is nothing but its parts: `torch.ops.wavecast.moe_route`,
+    `moe_experts` and a product, each with its gradient and seen by `torch.compile`. It needs
+    `wavecast.ops` imported. Raises what they raise.
+    """
+    flat = hidden.reshape(-1, hidden.shape[-1])
+    logits = flat @ router.to(flat.dtype).T
+    weights, experts = torch.ops.wavecast.moe_route(logits, top_k, **(routing or {}))
+    found = torch.ops.wavecast.moe_experts(
+        flat, weights, experts, w1, w2, bias1, bias2, activation, alpha, limit, interleaved
+    )
+    return found.reshape(hidden.shape)

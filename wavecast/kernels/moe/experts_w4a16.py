@@ -6,18 +6,31 @@ from typing import Any, Final
 
 import torch
 
-from wavecast.kernels import checks
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.moe import activations, given, int4_products
+from wavecast.kernels.describe import (
+    Make,
+    Operator,
+    Signature,
+    Tolerance,
+    checks,
+    sizes,
+    wide_dtype,
+)
+from wavecast.kernels.gemm.product import rate_of
+from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.int4_products import product_int4
-from wavecast.kernels.moe.steps import Order
-from wavecast.kernels.operator import Operator, Tolerance
+from wavecast.kernels.moe.int4_products import PRODUCT, product_int4
+from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent
-from wavecast.model.bounds import Work
 
-_ACTIVATIONS: Final = (torch.bfloat16, torch.float16)
+TENSORS = given.tensors("uint8", hidden="bfloat16|float16", inter="inter_bytes", packed=2)
+SCALES = Signature(
+    "hidden: [tokens, model]",
+    "scale1: [count, model / group, 4 * inter_bytes] float",
+    "zero1?: [count, model / group, 4 * inter_bytes] uint8",
+    "scale2: [count, 2 * inter_bytes / group, model] float",
+    "zero2?: [count, 2 * inter_bytes / group, model] uint8",
+)
 _GROUPS: Final = (32, 64, 128)
 
 
@@ -50,122 +63,90 @@ def moe_experts_w4a16(
     dimension of the weights: 32, 64 or 128, of which model and inter are multiples. Everything else
     is as in `moe_experts`. Raises ArgumentError.
     """
-    name = "moe_experts_w4a16"
-    count, model, inter = given.check(
-        name, hidden, weights, experts, w1, w2, torch.uint8,
-        floats=_ACTIVATIONS, packed=2,
-        bias1=bias1, bias2=bias2, scale1=scale1, scale2=scale2, zero1=zero1, zero2=zero2,
-    )  # fmt: skip
+    name, given_tensors = "moe_experts_w4a16", dict(locals())
+    found = given.check(name, TENSORS, given_tensors)
     checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
-    for which, scale, zero, deep, rows in (
-        ("1", scale1, zero1, model, 2 * inter),
-        ("2", scale2, zero2, inter, model),
-    ):
-        checks.require(
-            deep % group == 0, name, f"w{which} has {deep} columns, no multiple of {group}"
-        )
-        checks.dtype_in(name, f"scale{which}", scale, checks.FLOATS)
-        checks.shape_is(name, f"scale{which}", scale, (count, deep // group, rows))
-        if zero is not None:
-            checks.dtype_in(name, f"zero{which}", zero, (torch.uint8,))
-            checks.shape_is(name, f"zero{which}", zero, scale.shape)
+    for which, columns in (("w1", found["model"]), ("w2", 2 * found["inter_bytes"])):
+        even = columns % group == 0
+        checks.require(even, name, f"{which} has {columns} columns, no multiple of {group}")
+    SCALES.check(name, given_tensors, group=group, **found)
     gate = Gate.of(name, activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    x = adjacent(hidden)
-    order = Order.of(experts, count, 0.5)
+    order = Order.of(experts, found["count"], 0.5)
     y = product_int4(
-        x, order, w1, scale1, zero1, shared=order.top_k, group=group, bias=bias1, gate=gate
-    )
+        adjacent(hidden), order, w1, scale1, zero1, shared=order.top_k, group=group, bias=bias1,
+        gate=gate,
+    )  # fmt: skip
     each = product_int4(y, order, w2, scale2, zero2, shared=1, group=group, bias=bias2)
-    return combine(each, order, weights.contiguous(), hidden.dtype)
+    return combine(each, order, weights, hidden.dtype)
 
 
 def moe_experts_w4a16_reference(
-    hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
-    w1: torch.Tensor,
-    scale1: torch.Tensor,
-    w2: torch.Tensor,
-    scale2: torch.Tensor,
-    zero1: torch.Tensor | None = None,
-    zero2: torch.Tensor | None = None,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    group: int = 128,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
-) -> torch.Tensor:
+    hidden, weights, experts, w1, scale1, w2, scale2, zero1=None, zero2=None, bias1=None,
+    bias2=None, group=128, activation="silu", alpha=1.702, limit=7.0, interleaved=False,
+):  # fmt: skip
     """Weights widened, in float32 at least, of every expert for every token."""
-    x = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+    wide = wide_dtype(hidden)
 
-    def wide(
-        w: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None, number: int
-    ) -> torch.Tensor:
-        code = torch.stack((w[number] & 15, w[number] >> 4), -1).flatten(1).to(x.dtype)
-        if zero is None:
-            shift: Any = 8.0
-        else:
-            shift = zero[number].to(x.dtype).T.repeat_interleave(group, 1)
-        return (code - shift) * scale[number].to(x.dtype).T.repeat_interleave(group, 1)
+    def each(scale):
+        return scale.to(wide).T.repeat_interleave(group, 1)
 
-    def expert(number: int) -> torch.Tensor:
-        before = given.biased(x @ wide(w1, scale1, zero1, number).T, bias1, number)
-        gate, up = activations.halves(before, interleaved)
-        y = activations.reference(activation, gate, up, alpha, limit)
-        return given.biased(y @ wide(w2, scale2, zero2, number).T, bias2, number)
+    def dense(number):
+        layers = ((w1, scale1, zero1), (w2, scale2, zero2))
+        codes = (torch.stack((w[number] & 15, w[number] >> 4), -1).flatten(1) for w, *_ in layers)
+        return tuple(
+            (code.to(wide) - (8.0 if zero is None else each(zero[number]))) * each(scale[number])
+            for code, (_, scale, zero) in zip(codes, layers, strict=True)
+        )
 
-    return given.mixture(hidden, weights, experts, w1.shape[0], expert)
+    return given.reference(
+        hidden, weights, experts, w1.shape[0], dense, (bias1, bias2),
+        (activation, alpha, limit, interleaved), lambda x: x.to(wide),
+    )  # fmt: skip
 
 
 def _inputs(make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> dict[str, Any]:
-    experts, model, inter = (sizes[name] for name in ("experts", "model", "inter"))
+    experts = sizes["experts"]
     found = {**given.inputs(make, **sizes), "group": group}
-    for which, rows, deep in (("1", 2 * inter, model), ("2", model, inter)):
-        shape = (experts, deep // group, rows)
-        small = deep**-0.5
-        found[f"w{which}"] = make.integers((experts, rows, deep // 2), 0, 256, "uint8")
+    for which, rows, columns in given.layers(sizes):
+        shape, small = (experts, columns // group, rows), columns**-0.5
+        found[f"w{which}"] = make.integers((experts, rows, columns // 2), 0, 256, "uint8")
         found[f"scale{which}"] = make.uniform(shape, sizes["dtype"], 0.1 * small, 0.3 * small)
         found[f"zero{which}"] = make.integers(shape, 0, 16, "uint8") if zeros else None
     return found
 
 
-def _work(group: int = 128, zeros: bool = True, **sizes: Any) -> Work:
-    held = 0.5 + (getattr(torch, sizes["dtype"]).itemsize + zeros) / group
-    return given.work(sizes, "bf16" if sizes["dtype"] == "bfloat16" else "fp16", held)
+def _work(group: int = 128, zeros: bool = True, **sizes: Any) -> Any:
+    dtype = getattr(torch, sizes["dtype"])
+    return given.work(sizes, rate_of(dtype), 0.5 + (dtype.itemsize + zeros) / group)
 
 
-_SHAPES = tuple({**one, "group": 64} if one["inter"] % 128 else dict(one) for one in given.SHAPES)
+_SIZES = "tokens experts model inter top_k group dtype"
 
-OPERATORS = (
-    Operator(
-        name="moe_experts_w4a16",
-        summary="moe_experts with weights of four bits",
-        call=moe_experts_w4a16,
-        reference=moe_experts_w4a16_reference,
-        fake=given.like_hidden,
-        inputs=_inputs,
-        work=_work,
-        cases=(
-            {"tokens": 3, "experts": 4, "model": 64, "inter": 32, "top_k": 2, "group": 32}
-            | {"dtype": "bfloat16", "bias": True, "routing": "odd"},
-            {"tokens": 45, "experts": 3, "model": 128, "inter": 256, "top_k": 2}
-            | {"dtype": "float16", "zeros": False, "routing": "odd"},
-            {"tokens": 70, "experts": 3, "model": 192, "inter": 64, "top_k": 2, "group": 64}
-            | {"dtype": "bfloat16", "activation": "clamped_swiglu", "bias": True}
-            | {"interleaved": True, "routing": "odd"},
+OPERATOR = Operator(
+    summary="moe_experts with weights of four bits",
+    call=moe_experts_w4a16,
+    reference=moe_experts_w4a16_reference,
+    tensors=TENSORS,
+    fake=given.like_hidden,
+    inputs=_inputs,
+    work=_work,
+    kernels=(PRODUCT, COMBINE),
+    tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
+    cases=(
+        *sizes(f"{_SIZES} bias routing", (3, 4, 64, 32, 2, 32, "bfloat16", True, "odd")),
+        *sizes(f"{given.NAMES} zeros routing", (45, 3, 128, 256, 2, "float16", False, "odd")),
+        *sizes(
+            f"{_SIZES} activation bias interleaved routing",
+            (70, 3, 192, 64, 2, 64, "bfloat16", "clamped_swiglu", True, True, "odd"),
         ),
-        thorough=(
-            {"tokens": 130, "experts": 2, "model": 160, "inter": 96, "top_k": 2, "group": 32}
-            | {"dtype": "float16", "activation": "gelu", "interleaved": True},
-            {"tokens": 200, "experts": 2, "model": 128, "inter": 128, "top_k": 2}
-            | {"dtype": "bfloat16", "activation": "gelu_tanh"},
-        ),
-        shapes=_SHAPES,
-        spaces=(int4_products.PRODUCT, COMBINE),
-        tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
     ),
+    thorough=(
+        *sizes(
+            f"{_SIZES} activation interleaved", (130, 2, 160, 96, 2, 32, "float16", "gelu", True)
+        ),
+        *sizes(f"{given.NAMES} activation", (200, 2, 128, 128, 2, "bfloat16", "gelu_tanh")),
+    ),
+    shapes=tuple({**one, "group": 64} if one["inter"] % 128 else dict(one) for one in given.SHAPES),
 )

@@ -1,30 +1,193 @@
-"""Products of rows sorted by expert with fp8 weights that have a scale per 128x128."""
+"""Products of rows sorted by expert with fp8 weights that have a scale per 128x128, and activations
+rounded to fp8.
+
+Codes are e4m3fn on every GPU, so that results differ by no more than sums in float32 do. Where the
+matrix pipes have no e4m3fn they multiply an exact substitute: on gfx942 its own e4m3fnuz, in which
+a code is worth half (and one code, that of -0, is another); elsewhere float16.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.moe import steps, tiling
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    StreamingKernel,
+    checks,
+    choice,
+)
+from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.moe.fp8_codes import (
-    SQUARE,
-    WIDENED,
-    activations_of,
-    codes_to_multiply,
-    way_of,
-    weights_of,
+from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
+from wavecast.kernels.strides import adjacent
+from wavecast.model.ranking import GroupedProduct
+
+SQUARE: Final = 128
+"""Rows and columns of weights, and channels of activations, that share a scale."""
+DIRECT: Final = 0
+HALVED: Final = 1
+WIDENED: Final = 2
+"""How codes are multiplied: as they are, as codes of half the value, as float16."""
+
+
+@triton.jit
+def _widened(code):
+    """float16 values of e4m3fn codes."""
+    bits = code.to(tl.uint16)
+    half = ((bits & 0x80) << 8) | ((bits & 0x7F) << 7)
+    return half.to(tl.float16, bitcast=True) * 256.0
+
+
+@triton.jit
+def weights_of(code, WAY: tl.constexpr, ROWS: tl.constexpr):
+    """What the matrix pipes multiply for codes of weights, half the value for HALVED: codes
+    [128, ROWS], or [ROWS, 32] of four in a word, which are changed four, or two, at once."""
+    if WAY == 0:
+        value = code.to(tl.float8e4nv, bitcast=True)
+    elif code.dtype == tl.uint8:
+        if WAY == 1:
+            value = tl.where(code == 0x80, 0, code).to(tl.uint8).to(tl.float8e4b8, bitcast=True)
+        else:
+            value = _widened(code)
+    elif WAY == 1:
+        # The sign stays where another bit of the code is set.
+        other = (code & 0x7F7F7F7F) + 0x7F7F7F7F
+        code = code & (other | 0x7F7F7F7F)
+        even = tl.join(code.to(tl.uint8), (code >> 16).to(tl.uint8))
+        odd = tl.join((code >> 8).to(tl.uint8), (code >> 24).to(tl.uint8))
+        codes = tl.reshape(tl.join(even, odd), (ROWS, 128))
+        value = tl.trans(codes.to(tl.float8e4b8, bitcast=True))
+    else:
+        # Codes in the upper bytes of halves: float16 but for the sign, a bit too far up.
+        above = code & 0x7F007F00
+        below = code & 0x007F007F
+        odd = (code ^ above ^ (code & 0x00FF00FF)) | (above >> 1)
+        even = ((code & 0x00800080) << 8) | (below << 7)
+        even = tl.join(even.to(tl.uint16), (even >> 16).to(tl.uint16))
+        odd = tl.join(odd.to(tl.uint16), (odd >> 16).to(tl.uint16))
+        halves = tl.reshape(tl.join(even, odd), (ROWS, 128)).to(tl.float16, bitcast=True)
+        value = tl.trans(halves * 256.0)
+    return value
+
+
+@triton.jit
+def activations_of(stored, WAY: tl.constexpr):
+    """What the matrix pipes multiply for what `moe_round_kernel` stored."""
+    if WAY == 0:
+        value = stored.to(tl.float8e4nv, bitcast=True)
+    elif WAY == 1:
+        value = stored.to(tl.float8e4b8, bitcast=True)
+    else:
+        value = stored
+    return value
+
+
+@triton.jit
+def moe_round_kernel(
+    x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, num_experts,
+    ROUTED: tl.constexpr, WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
+    KIND: tl.constexpr,
+    MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
+):  # fmt: skip
+    """Groups of 128 columns with their scales, as `quantise_fp8_group` has them; codes that
+    `weights_of` has to change are changed here. Rows of slots without an expert, which hold
+    nothing, are left out (ROUTED)."""
+    group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
+    row = group // across
+    offs_n = ((group % across) * 128)[:, None] + tl.arange(0, 128)[None, :]
+    if WIDE:
+        row = row.to(tl.int64)
+    mask_m = group < count
+    if ROUTED:
+        expert = tl.load(experts_ptr + row, mask=mask_m, other=-1)
+        mask_m = mask_m & (expert >= 0) & (expert < num_experts)
+    mask = mask_m[:, None] & (offs_n < columns)
+    x = tl.load(x_ptr + row[:, None] * stride + offs_n, mask=mask, other=0.0).to(tl.float32)
+    amax = tl.maximum(tl.max(sizes_of(x), axis=1), least.to(tl.uint32, bitcast=True))
+    amax = amax.to(tl.float32, bitcast=True)
+    fp8_max = tl.full((GROUPS,), MOST, tl.float32)
+    tl.store(scale_ptr + group, tl.div_rn(amax, fp8_max), mask=mask_m)
+    factor = tl.div_rn(fp8_max, amax)
+    if WAY == 1:
+        # gfx942 converts to e4m3fnuz: of half the value, the same code but for that of -0
+        half = x * (0.5 * factor)[:, None]
+        code = codes_of(half, "e4m3fnuz", 3, 8, 0.5 * MOST, True)  # pyright: ignore[reportArgumentType]
+    else:
+        code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
+        if WAY == 2:
+            code = _widened(code)
+    tl.store(rounded_ptr + row[:, None] * columns + offs_n, code, mask=mask)
+
+
+def variant_of(device: Device) -> int:
+    """How e4m3fn codes are multiplied on a device."""
+    formats = device.capabilities.matrix_fp8
+    if "float8_e4m3fnuz" in formats:
+        return HALVED
+    return DIRECT if "float8_e4m3fn" in formats else WIDENED
+
+
+def rounded(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+    """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups; those of
+    `experts` that are none of the `count` are left out."""
+    device = gpu.launching()
+    variant = variant_of(device)
+    rows, columns = x.shape
+    across = triton.cdiv(columns, SQUARE)
+    dtype = torch.float16 if variant == WIDENED else torch.uint8
+    codes = torch.empty((rows, columns), dtype=dtype, device=x.device)
+    scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
+    x = adjacent(x)
+    problem = {"groups": rows * across, "bytes": x.element_size(), "way": variant}
+    choice.run(
+        ROUND, {**problem, "routed": experts is not None}, **constants("e4m3fn", device), x=x,
+        rounded=codes, scale=scale, experts=codes if experts is None else experts,
+        count=rows * across, columns=columns, across=across, stride=x.stride(0), least=LEAST,
+        num_experts=count, WIDE=checks.wide(x, codes),
+    )  # fmt: skip
+    return codes, scale
+
+
+def codes_to_multiply(w: Tensor, variant: int, device: Device) -> Tensor:
+    """Codes of weights; where CDNA changes them, four in a word if steps of 128 leave no rest (with
+    words, RDNA3 spills)."""
+    w = w.contiguous()
+    mfma = device.capabilities.matrix_unit == "mfma"
+    if variant == DIRECT or w.shape[-1] % SQUARE or not mfma:
+        return w.view(torch.uint8)
+    return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
+
+
+def _round_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    elements, widened = problem["groups"] * SQUARE, problem["way"] == WIDENED
+    return StreamingKernel(
+        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
+        read=elements * problem["bytes"],
+        written=elements * (2 if widened else 1),
+        elements=settings["GROUPS"] * SQUARE,
+        instructions=32.0 if widened else 16.0,
+        live_registers=3.0,
+    )
+
+
+ROUND = KernelSpec(
+    function=moe_round_kernel,
+    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
+    axes={"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    demand=_round_demand,
+    rounded=("groups",),
 )
-from wavecast.kernels.space import Problem, Settings, Space
-from wavecast.kernels.tiles import xcds
 
 
 @triton.jit
@@ -37,140 +200,95 @@ def moe_product_fp8_kernel(
 ):  # fmt: skip
     """As `moe_product_kernel`, in steps of 128 of K, whose products are times their scales. Where
     tiles divide squares of 128, the columns of a tile's half, gates or ups, have one."""
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     DEEP: tl.constexpr = (K + 127) // 128
     HALVES: tl.constexpr = 1 if GATES == 0 else 2  # pyright: ignore[reportAssignmentType]
     UNIFORM: tl.constexpr = GATES == 0 or N % 128 == 0
     TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0  # pyright: ignore[reportAssignmentType]
     UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1  # pyright: ignore[reportAssignmentType]
-    number = tl.program_id(0)
-    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
-    if number >= down * across:
+    pid = tl.program_id(0)
+    tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if pid >= tiles_m * tiles_n:
         return
-    line, column, expert = tile_at(
-        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    pid_m, pid_n, expert = tile_at(
+        pid, tiles_m, tiles_n, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
     )
-    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
-    row = read // shared
-    at = weight_rows(column, N, BLOCK_N, GATES)
+    slot, read_slot = rows_of(order_ptr, pid_m, slots, BLOCK_M, WIDE)
+    row = read_slot // shared
+    w_rows = weight_rows(pid_n, N, BLOCK_N, GATES)
     w_ptr += expert * (HALVES * N * K // UNIT)
     w_scale_ptr += expert * (((HALVES * N + 127) // 128) * DEEP)
-    place = tl.arange(0, 128)
-    from_x = row[:, None] * K + place[None, :]
+    offs_k = tl.arange(0, 128)
+    x_offs = row[:, None] * K + offs_k[None, :]
     if UNIT == 4:
-        from_w = at[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
+        w_offs = w_rows[:, None] * (K // 4) + tl.arange(0, 32)[None, :]
     else:
-        from_w = at[None, :] * K + place[:, None]
+        w_offs = w_rows[None, :] * K + offs_k[:, None]
     if UNIFORM:
         half = tl.arange(0, HALVES)
-        w_scales = w_scale_ptr + (column * BLOCK_N // 128 + half * (N // 128)) * DEEP
-        y = tl.zeros((BLOCK_M, HALVES, BLOCK_N), tl.float32)
+        w_scales = w_scale_ptr + (pid_n * BLOCK_N // 128 + half * (N // 128)) * DEEP
+        acc = tl.zeros((BLOCK_M, HALVES, BLOCK_N), tl.float32)
     else:
-        w_scales = w_scale_ptr + at // 128 * DEEP
-        y = tl.zeros((BLOCK_M, HALVES * BLOCK_N), tl.float32)
+        w_scales = w_scale_ptr + w_rows // 128 * DEEP
+        acc = tl.zeros((BLOCK_M, HALVES * BLOCK_N), tl.float32)
     for step in range(DEEP):
         start = step * 128
         if K % 128 == 0:
-            x = tl.load(x_ptr + from_x + start)
-            w = tl.load(w_ptr + from_w + start // UNIT)
+            x = tl.load(x_ptr + x_offs + start)
+            w = tl.load(w_ptr + w_offs + start // UNIT)
         else:
-            valid = place < K - start
-            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
-            w = tl.load(w_ptr + from_w + start, mask=valid[:, None], other=0)
+            mask_k = offs_k < K - start
+            x = tl.load(x_ptr + x_offs + start, mask=mask_k[None, :], other=0)
+            w = tl.load(w_ptr + w_offs + start, mask=mask_k[:, None], other=0)
         x_scale = tl.load(x_scale_ptr + row * DEEP + step) * TIMES
         scale = x_scale[:, None] * tl.load(w_scales + step)[None, :]
         w = weights_of(w, WAY, HALVES * BLOCK_N)
-        one = tl.dot(activations_of(x, WAY), w, out_dtype=tl.float32)
+        partial = tl.dot(activations_of(x, WAY), w, out_dtype=tl.float32)
         if UNIFORM:
-            y += tl.reshape(one, (BLOCK_M, HALVES, BLOCK_N)) * scale[:, :, None]
+            acc += tl.reshape(partial, (BLOCK_M, HALVES, BLOCK_N)) * scale[:, :, None]
         else:
-            y += one * scale
-    y = tl.reshape(y, (BLOCK_M, HALVES * BLOCK_N))
-    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
-    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+            acc += partial * scale
+    acc = tl.reshape(acc, (BLOCK_M, HALVES * BLOCK_N))
+    acc = gated(acc, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, acc, slot, slot < slots, pid_n, N, BLOCK_M, BLOCK_N)
 
 
 def product_fp8(
-    x: torch.Tensor,
-    x_scale: torch.Tensor,
-    order: steps.Order,
-    w: torch.Tensor,
-    w_scale: torch.Tensor,
-    *,
-    shared: int,
-    dtype: torch.dtype,
-    gate: Gate | None = None,
-) -> torch.Tensor:
-    """`steps.product` of what `fp8_codes.rounded` made, and of codes [experts, rows, k] with their
-    scales, in `dtype`."""
+    x: Tensor, x_scale: Tensor, order: tiling.Order, w: Tensor, w_scale: Tensor, *, shared: int,
+    dtype: torch.dtype, gate: Gate | None = None,
+) -> Tensor:  # fmt: skip
+    """`products.product` of what `rounded` made, and of codes [experts, rows, k] with
+    their scales, in `dtype`."""
     device = gpu.launching()
-    way = way_of(device)
+    variant = variant_of(device)
     k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
-    y = torch.empty((order.slots, n), dtype=dtype, device=x.device)
-    launch(
-        moe_product_fp8_kernel,
-        order.grid(n),
-        (
-            *(x, x_scale, order.rows, order.owners, order.starts),
-            *(codes_to_multiply(w, way, device), w_scale.contiguous(), y),
-            *(order.slots, shared, *(gate.numbers if gate else (0.0, 0.0))),
-        ),
-        PRODUCT,
-        order.problem(n, k, gate, way=way),
-        EXPERTS=order.count,
-        N=n,
-        K=k,
-        WAY=way,
-        XCDS=xcds(device),
-        WIDE=checks.wide(x, y),
-        **steps.options(gate),
-    )
-    return y
+    return tiling.launch(
+        PRODUCT, x, order, n, k, gate, dtype, {"way": variant}, x_scale=x_scale, shared=shared,
+        w=codes_to_multiply(w, variant, device), w_scale=w_scale.contiguous(),
+    )  # fmt: skip
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     # Every wave changes the codes that it multiplies: the fewer, the less work.
-    kept = {**tiling.axes(problem, device, 1), "BLOCK_N": (32, 64, 128)}
-    words = problem["way"] == WIDENED and device.target.startswith("gfx9")
-    if words and problem["block"] >= 64:
-        kept["num_stages"] = (1,)
-    return kept
-
-
-def _deep(settings: Settings) -> dict[str, Any]:
-    return {**settings, "BLOCK_K": SQUARE}
-
-
-def _size(problem: Problem) -> int:
-    """Bytes of what is multiplied, which lies in the LDS: float16 where codes are widened."""
-    return 2 if problem["way"] == WIDENED else 1
+    words = problem["way"] == WIDENED and device.capabilities.matrix_unit == "mfma"
+    further = {"num_stages": (1,)} if words and problem["block"] >= 64 else {}
+    return {**tiling.axes(problem, device, 1), "BLOCK_N": (32, 64, 128), **further}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    # A step's own products take accumulators besides those of the sum.
-    deep, columns = _deep(settings), tiling.columns(problem, settings)
-    return tiling.fits(problem, deep, device, columns, _size(problem)) and tiling.fits(
-        problem, deep, device, 2 * columns, 0
+    # Codes that are widened lie in the LDS as float16. A step's own products take accumulators
+    # besides those of the sum.
+    settings, columns = {**settings, "BLOCK_K": SQUARE}, tiling.columns(problem, settings)
+    size = 2 if problem["way"] == WIDENED else 1
+    return tiling.fits(settings, device, columns, size) and tiling.fits(
+        settings, device, 2 * columns, 0
     )
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    widened = problem["way"] == WIDENED
-    columns = tiling.columns(problem, settings)
-    return tiling.seconds(
-        problem,
-        _deep(settings),
-        device,
-        columns,
-        1,
-        dtype="fp16" if widened else "fp8",
-        weight="fp8" if widened else "",
-        scaling="block",
-    )
+def _product_demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+    settings, widened = {**settings, "BLOCK_K": SQUARE}, problem["way"] == WIDENED
+    dtype, weight = ("fp16", "fp8") if widened else ("fp8", "")
+    return tiling.demand(problem, settings, 1, dtype=dtype, weight=weight, scaling="block")
 
 
-PRODUCT = Space(
-    kernel="moe_product_fp8_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
-)
-
-__all__ = ["PRODUCT", "moe_product_fp8_kernel", "product_fp8"]
+PRODUCT = tiling.kernel(moe_product_fp8_kernel, _axes, _fits, _product_demand)

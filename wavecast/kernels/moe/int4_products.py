@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import checks, gpu
-from wavecast.kernels.choice import launch
-from wavecast.kernels.moe import steps, tiling
+from wavecast.kernels.describe import Axes, Device, Problem, Settings
+from wavecast.kernels.gemm.product import rate_of
+from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
-from wavecast.kernels.space import Problem, Settings, Space
 from wavecast.kernels.strides import contiguous
-from wavecast.kernels.tiles import xcds
+from wavecast.model.ranking import GroupedProduct
 
 _MANY: Final = 128
 """Rows of a block from which on weights are widened."""
@@ -38,36 +35,36 @@ def moe_product_int4_kernel(
     [experts, K / GROUP_K, rows]. Scales come after the product over a step, which lies in one
     group; with WIDENED, for many rows, weights are widened before it."""
     FEW: tl.constexpr = BLOCK_K // PACKED  # pyright: ignore[reportAssignmentType]
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     ROWS: tl.constexpr = N if GATES == 0 else 2 * N  # pyright: ignore[reportAssignmentType]
     COLUMNS: tl.constexpr = BLOCK_N if GATES == 0 else 2 * BLOCK_N  # pyright: ignore[reportAssignmentType]
-    number = tl.program_id(0)
-    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
-    if number >= down * across:
+    pid = tl.program_id(0)
+    tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if pid >= tiles_m * tiles_n:
         return
-    line, column, expert = tile_at(
-        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    pid_m, pid_n, expert = tile_at(
+        pid, tiles_m, tiles_n, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
     )
-    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
-    row = read // shared
-    at = weight_rows(column, N, BLOCK_N, GATES)
+    slot, read_slot = rows_of(order_ptr, pid_m, slots, BLOCK_M, WIDE)
+    row = read_slot // shared
+    w_rows = weight_rows(pid_n, N, BLOCK_N, GATES)
     w_ptr += expert * (ROWS * K // PACKED)
     scale_ptr += expert * (K // GROUP_K * ROWS)
     if zero_ptr is not None:
         zero_ptr += expert * (K // GROUP_K * ROWS)
-    from_x = row[:, None] * stride + tl.arange(0, BLOCK_K)[None, :]
+    x_offs = row[:, None] * stride + tl.arange(0, BLOCK_K)[None, :]
     if WIDENED:
-        from_w = at[:, None] * (K // PACKED) + tl.arange(0, FEW)[None, :]
+        w_offs = w_rows[:, None] * (K // PACKED) + tl.arange(0, FEW)[None, :]
     else:
-        from_w = at[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
-    y = tl.zeros((BLOCK_M, COLUMNS), tl.float32)
+        w_offs = w_rows[None, :] * (K // PACKED) + tl.arange(0, FEW)[:, None]
+    acc = tl.zeros((BLOCK_M, COLUMNS), tl.float32)
     for step in range(K // BLOCK_K):
-        x = tl.load(x_ptr + from_x + step * BLOCK_K)
-        codes = tl.load(w_ptr + from_w + step * FEW)
-        of_group = step * BLOCK_K // GROUP_K * ROWS + at
-        scale = tl.load(scale_ptr + of_group).to(tl.float32)
+        x = tl.load(x_ptr + x_offs + step * BLOCK_K)
+        codes = tl.load(w_ptr + w_offs + step * FEW)
+        group_offs = step * BLOCK_K // GROUP_K * ROWS + w_rows
+        scale = tl.load(scale_ptr + group_offs).to(tl.float32)
         if zero_ptr is not None:
-            zero = tl.load(zero_ptr + of_group).to(tl.float32)
+            zero = tl.load(zero_ptr + group_offs).to(tl.float32)
         else:
             zero = tl.full((COLUMNS,), 8.0, tl.float32)
         if WIDENED:
@@ -75,65 +72,39 @@ def moe_product_int4_kernel(
             product = tl.dot(x, tl.trans(w), out_dtype=tl.float32)
         else:
             product = product_of_codes(x, codes, zero, PACKED)
-        y += product * scale[None, :]
+        acc += product * scale[None, :]
     if bias_ptr is not None:
-        y += tl.load(bias_ptr + expert * ROWS + at).to(tl.float32)[None, :]
-    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
-    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+        acc += tl.load(bias_ptr + expert * ROWS + w_rows).to(tl.float32)[None, :]
+    acc = gated(acc, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, acc, slot, slot < slots, pid_n, N, BLOCK_M, BLOCK_N)
 
 
 def product_int4(
-    x: torch.Tensor,
-    order: steps.Order,
-    w: torch.Tensor,
-    scale: torch.Tensor,
-    zero: torch.Tensor | None,
-    *,
-    shared: int,
-    group: int,
-    bias: torch.Tensor | None = None,
-    gate: Gate | None = None,
-) -> torch.Tensor:
-    """`steps.product` with codes [experts, rows, k / 2] of weights, `group` of which along k have a
-    scale and a zero point, [experts, k / group, rows]."""
+    x: Tensor, order: tiling.Order, w: Tensor, scale: Tensor, zero: Tensor | None, *, shared: int,
+    group: int, bias: Tensor | None = None, gate: Gate | None = None,
+) -> Tensor:  # fmt: skip
+    """`products.product` with codes [experts, rows, k / 2] of weights, `group` of which along k
+    have a scale and a zero point, [experts, k / group, rows]."""
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
     widened = order.block >= _MANY
     number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
-    y = torch.empty((order.slots, n), dtype=x.dtype, device=x.device)
     flags = {
-        "dtype": tiling.FORMATS[x.dtype], "group": group, "zero": zero is not None,
+        "dtype": rate_of(x.dtype), "group": group, "zero": zero is not None,
         "scale": scale.element_size(), "bias": bias is not None,
     }  # fmt: skip
-    launch(
-        moe_product_int4_kernel,
-        order.grid(n),
-        (
-            *(x, order.rows, order.owners, order.starts, w, scale.contiguous()),
-            contiguous(zero),
-            contiguous(bias),
-            *(y, order.slots, shared, x.stride(0), *(gate.numbers if gate else (0.0, 0.0))),
-        ),
-        PRODUCT,
-        order.problem(n, k, gate, **flags),
-        EXPERTS=order.count,
-        N=n,
-        K=k,
-        GROUP_K=group,
-        PACKED=number,
-        WIDENED=widened,
-        XCDS=xcds(gpu.launching()),
-        WIDE=checks.wide(x, y),
-        **steps.options(gate),
-    )
-    return y
+    return tiling.launch(
+        PRODUCT, x, order, n, k, gate, None, flags, w=w, scale=scale.contiguous(),
+        zero=contiguous(zero), bias=contiguous(bias), shared=shared, stride=x.stride(0),
+        GROUP_K=group, PACKED=number, WIDENED=widened,
+    )  # fmt: skip
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
+def _axes(problem: Problem, device: Device) -> Axes:
     # Where reading weights is all, rows of a step fill as much of a line as they can, where there
     # are registers.
     group, block = problem["group"], problem["block"]
     least = 32 if block >= _MANY else min(64, group)
-    deep = block < 64 and device.limits().wave_lanes == 64
+    deep = block < 64 and device.wave_lanes == 64
     depths = (group,) if deep else (max(least, group // 2), group)
     return {**tiling.axes(problem, device), "BLOCK_K": tuple(sorted({*depths}))}
 
@@ -143,23 +114,18 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     columns = tiling.columns(problem, settings)
     if columns * settings["BLOCK_K"] > 8192 * settings["num_warps"]:
         return False
-    lanes = settings["num_warps"] * device.limits().wave_lanes
+    lanes = settings["num_warps"] * device.wave_lanes
     if problem["block"] < _MANY and problem["block"] * columns > 64 * lanes:
         return False
-    return tiling.fits(problem, settings, device, columns, 2) and tiling.fits(
-        problem, settings, device, 2 * columns, 0
+    return tiling.fits(settings, device, columns, 2) and tiling.fits(
+        settings, device, 2 * columns, 0
     )
 
 
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    columns = tiling.columns(problem, settings)
-    return tiling.seconds(
-        problem, settings, device, columns, 0.5, dtype=problem["dtype"], held=2, weight="int4"
+def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+    return tiling.demand(
+        problem, settings, 0.5, dtype=problem["dtype"], operand_size=2, weight="int4"
     )
 
 
-PRODUCT = Space(
-    kernel="moe_product_int4_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
-)
-
-__all__ = ["PRODUCT", "moe_product_int4_kernel", "product_int4"]
+PRODUCT = tiling.kernel(moe_product_int4_kernel, _axes, _fits, _demand)

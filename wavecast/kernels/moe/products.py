@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.arch import Device
+from wavecast.kernels.describe import Axes, Device, Problem, Settings
+from wavecast.kernels.gemm.product import rate_of
+from wavecast.kernels.gemm.tiling import element_size
 from wavecast.kernels.moe import tiling
+from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.space import Problem, Settings, Space
+from wavecast.model.ranking import GroupedProduct
 
 
 @triton.jit
@@ -25,77 +27,86 @@ def moe_product_kernel(
     """y[slot] = f(x[slot // shared] · w + bias), with w of [experts, rows, K] (ALONG, taken
     transposed) or [experts, K, N]; rows are N, or gates and ups of f (GATES, as `weight_rows` has
     them). Of int8, the product is times a scale per row of x and of w."""
-    across: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
+    tiles_n: tl.constexpr = (N + BLOCK_N - 1) // BLOCK_N
     ROWS: tl.constexpr = N if GATES == 0 else 2 * N  # pyright: ignore[reportAssignmentType]
-    number = tl.program_id(0)
-    down = tl.load(starts_ptr + EXPERTS) // BLOCK_M
-    if number >= down * across:
+    pid = tl.program_id(0)
+    tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
+    if pid >= tiles_m * tiles_n:
         return
-    line, column, expert = tile_at(
-        number, down, across, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
+    pid_m, pid_n, expert = tile_at(
+        pid, tiles_m, tiles_n, owners_ptr, starts_ptr, BLOCK_M, GROUP, XCDS
     )
-    slot, read = rows_of(order_ptr, line, slots, BLOCK_M, WIDE)
-    row = read // shared
-    at = weight_rows(column, N, BLOCK_N, GATES)
+    slot, read_slot = rows_of(order_ptr, pid_m, slots, BLOCK_M, WIDE)
+    row = read_slot // shared
+    w_rows = weight_rows(pid_n, N, BLOCK_N, GATES)
     w_ptr += expert * (ROWS * K)
-    place = tl.arange(0, BLOCK_K)
-    from_x = row[:, None] * stride + place[None, :]
+    offs_k = tl.arange(0, BLOCK_K)
+    x_offs = row[:, None] * stride + offs_k[None, :]
     if ALONG:
-        from_w = at[None, :] * K + place[:, None]
+        w_offs = w_rows[None, :] * K + offs_k[:, None]
     else:
-        from_w = at[None, :] + place[:, None] * N
+        w_offs = w_rows[None, :] + offs_k[:, None] * N
     step: tl.constexpr = 1 if ALONG else N  # pyright: ignore[reportAssignmentType]
-    whole: tl.constexpr = x_ptr.dtype.element_ty == tl.int8
+    integers: tl.constexpr = x_ptr.dtype.element_ty == tl.int8
     COLUMNS: tl.constexpr = BLOCK_N if GATES == 0 else 2 * BLOCK_N  # pyright: ignore[reportAssignmentType]
-    y = tl.zeros((BLOCK_M, COLUMNS), tl.int32 if whole else tl.float32)
+    acc = tl.zeros((BLOCK_M, COLUMNS), tl.int32 if integers else tl.float32)
     for start in range(0, K, BLOCK_K):
         if K % BLOCK_K == 0:
-            x = tl.load(x_ptr + from_x + start)
-            w = tl.load(w_ptr + from_w + start * step)
+            x = tl.load(x_ptr + x_offs + start)
+            w = tl.load(w_ptr + w_offs + start * step)
         else:
-            valid = place < K - start
-            x = tl.load(x_ptr + from_x + start, mask=valid[None, :], other=0)
-            w = tl.load(w_ptr + from_w + start * step, mask=valid[:, None], other=0)
-        if whole:
-            y = tl.dot(x, w, y, out_dtype=tl.int32)
+            mask_k = offs_k < K - start
+            x = tl.load(x_ptr + x_offs + start, mask=mask_k[None, :], other=0)
+            w = tl.load(w_ptr + w_offs + start * step, mask=mask_k[:, None], other=0)
+        if integers:
+            acc = tl.dot(x, w, acc, out_dtype=tl.int32)
         else:
-            y = tl.dot(x, w, y, input_precision="ieee")
-    if whole:
+            acc = tl.dot(x, w, acc, input_precision="ieee")
+    if integers:
         x_scale = tl.load(x_scale_ptr + row)
-        w_scale = tl.load(w_scale_ptr + expert * ROWS + at)
-        y = y.to(tl.float32) * x_scale[:, None] * w_scale[None, :]
+        w_scale = tl.load(w_scale_ptr + expert * ROWS + w_rows)
+        acc = acc.to(tl.float32) * x_scale[:, None] * w_scale[None, :]
     if bias_ptr is not None:
-        y += tl.load(bias_ptr + expert * ROWS + at).to(tl.float32)[None, :]
-    y = gated(y, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
-    store_rows(y_ptr, y, slot, slot < slots, column, N, BLOCK_M, BLOCK_N)
+        acc += tl.load(bias_ptr + expert * ROWS + w_rows).to(tl.float32)[None, :]
+    acc = gated(acc, alpha, limit, KIND, GATES, BLOCK_M, BLOCK_N)
+    store_rows(y_ptr, acc, slot, slot < slots, pid_n, N, BLOCK_M, BLOCK_N)
 
 
-def _axes(problem: Problem, device: Device) -> Mapping[str, Sequence[Any]]:
-    matrix = device.target.startswith("gfx9")  # has matrix instructions of float32
-    dtype = problem["dtype"]
+def product(
+    x: Tensor, order: tiling.Order, w: Tensor, *, shared: int, bias: Tensor | None = None,
+    gate: Gate | None = None, along: bool = True, dtype: torch.dtype | None = None,
+    x_scale: Tensor | None = None, w_scale: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """[slots, n] in `dtype` (None: that of x): rows `slot // shared` of x times the expert's w,
+    [rows, k] (`along`) or [k, n]. Rows are n, or those of the gates and ups of `gate`. Int8 goes
+    with a scale per row of x and of w. Rows of slots without an expert are left as they are."""
+    k, n = (w.shape[2], w.shape[1]) if along else (w.shape[1], w.shape[2])
+    flags = {"along": along, "bias": bias is not None, "dtype": rate_of(x.dtype)}
+    return tiling.launch(
+        PRODUCT, x, order, n // 2 if gate else n, k, gate, dtype, flags, w=w, bias=bias,
+        x_scale=x_scale, w_scale=w_scale, shared=shared, stride=x.stride(0),
+    )  # fmt: skip
+
+
+def _axes(problem: Problem, device: Device) -> Axes:
+    mfma, dtype = device.capabilities.matrix_unit == "mfma", problem["dtype"]
     if dtype == "fp32":
-        return {**tiling.axes(problem, device), "BLOCK_K": (32, 64) if matrix else (16, 32)}
-    if dtype == "int8":
+        depths = (32, 64) if device.capabilities.matrix_fp32 else (16, 32)
+        return {**tiling.axes(problem, device), "BLOCK_K": depths}
+    depths = (64, 128)
+    if dtype == "int8" and (mfma or problem["block"] < 64):
         # A row of a step fills a line; of less, the L2 is asked for every line more than once.
-        depths = (128, 256) if matrix or problem["block"] < 64 else (64, 128)
-    else:
-        depths = (64, 128)
-    return {**tiling.axes(problem, device, tiling.SIZES[dtype]), "BLOCK_K": depths}
+        depths = (128, 256)
+    return {**tiling.axes(problem, device, element_size(problem)), "BLOCK_K": depths}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    size = tiling.SIZES[problem["dtype"]]
-    return tiling.fits(problem, settings, device, tiling.columns(problem, settings), size)
-
-
-def _seconds(problem: Problem, settings: Settings, device: Device) -> float:
-    dtype = problem["dtype"]
     columns = tiling.columns(problem, settings)
-    return tiling.seconds(problem, settings, device, columns, tiling.SIZES[dtype], dtype=dtype)
+    return tiling.fits(settings, device, columns, element_size(problem))
 
 
-PRODUCT = Space(
-    kernel="moe_product_kernel", axes=_axes, fits=_fits, seconds=_seconds, classes=("slots",)
-)
+def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
+    return tiling.demand(problem, settings, element_size(problem), dtype=problem["dtype"])
 
-__all__ = ["PRODUCT", "moe_product_kernel"]
+
+PRODUCT = tiling.kernel(moe_product_kernel, _axes, _fits, _demand)

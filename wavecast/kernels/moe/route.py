@@ -6,27 +6,197 @@ from typing import Any, Final
 
 import torch
 import triton
+import triton.language as tl
 
-from wavecast.kernels import checks
-from wavecast.kernels.choice import launch
-from wavecast.kernels.derivative import by_reference
-from wavecast.kernels.inputs import Make
-from wavecast.kernels.moe.route_kernels import (
-    BACKWARD,
-    ROUTE,
-    moe_route_backward_kernel,
-    moe_route_kernel,
+from wavecast.kernels.describe import (
+    Batch,
+    Device,
+    Gradient,
+    KernelSpec,
+    Make,
+    Operator,
+    Problem,
+    Settings,
+    Signature,
+    StreamingKernel,
+    Tolerance,
+    checks,
+    choice,
+    derivative,
+    sizes,
+    widened,
 )
-from wavecast.kernels.operator import Batch, Gradient, Operator, Tolerance
 from wavecast.kernels.strides import adjacent
-from wavecast.model.bounds import Work
 
-SCORINGS: Final = ("softmax", "sigmoid")
+TENSORS = Signature(
+    "logits: [tokens, experts] float",
+    "bias?: [experts] float",
+    returns=("weights: [tokens, top_k] float32", "experts: [tokens, top_k] int32"),
+)
+BACKWARD_TENSORS = Signature(
+    "logits: [tokens, experts] float",
+    "experts: [tokens, top_k] int32",
+    "dweights: [tokens, top_k] float",
+    returns=("dlogits: [tokens, experts] =logits",),
+)
 TINY: Final = 1e-20
 """Added to the sum that weights are divided by."""
+_SCORINGS: Final = ("softmax", "sigmoid")
 _MOST_EXPERTS: Final = 2048
+_TAKEN: Final = tl.constexpr(-(2**31))
 
 
+@triton.jit
+def _scores(logits, expert_mask, SIGMOID: tl.constexpr):
+    """Scores in float32; 0 beyond the experts there are."""
+    if SIGMOID:
+        scores = tl.sigmoid(logits)
+    else:
+        masked = tl.where(expert_mask, logits, -float("inf"))
+        exps = tl.exp(masked - tl.max(masked, axis=1)[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        scores = exps / tl.sum(tl.where(expert_mask, exps, 0.0), axis=1)[:, None]  # pyright: ignore[reportArgumentType]
+    return tl.where(expert_mask, scores, 0.0)
+
+
+@triton.jit
+def _ordered(value):
+    """Integers in the order of float32 values; -0 is 0, NaN is -inf."""
+    value = tl.where(value != value, -float("inf"), value)
+    bits = tl.where(value == 0, 0.0, value).to(tl.int32, bitcast=True)
+    return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+
+
+@triton.jit
+def _best_two(scores, mine):
+    """Per row the sum of the two largest scores among `mine`; of the one there is."""
+    candidates = tl.where(mine, scores, -float("inf"))
+    offs = tl.arange(0, scores.shape[1])[None, :]
+    first, index = tl.max(candidates, axis=1, return_indices=True)
+    second = tl.max(tl.where(offs == index[:, None], -float("inf"), candidates), axis=1)
+    return first + tl.where(second == -float("inf"), 0.0, second)
+
+
+@triton.jit
+def moe_route_kernel(
+    logits_ptr, bias_ptr, weights_ptr, experts_ptr, tokens, count, stride, scale, tiny,
+    TOP_K: tl.constexpr, SIGMOID: tl.constexpr, RENORMALISE: tl.constexpr, BIAS: tl.constexpr,
+    GROUPS: tl.constexpr, TOP_GROUPS: tl.constexpr, EXPERTS: tl.constexpr, ROWS: tl.constexpr,
+    CHOICES: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    expert = tl.arange(0, EXPERTS)[None, :]
+    expert_mask = (row < tokens)[:, None] & (expert < count)
+    row64 = row.to(tl.int64) if WIDE else row
+    logits = tl.load(logits_ptr + row64[:, None] * stride + expert, mask=expert_mask, other=0.0)
+    logits = logits.to(tl.float32)
+    scores = _scores(logits, expert < count, SIGMOID)
+    ranked = logits
+    if BIAS:
+        bias = tl.load(bias_ptr + expert, mask=expert < count, other=0.0).to(tl.float32)
+        ranked = scores + bias
+    keys = tl.where(expert < count, _ordered(ranked), _TAKEN)
+    if TOP_GROUPS < GROUPS:
+        size = count // GROUPS
+        biased = scores
+        if BIAS:
+            biased = ranked
+        numbers = tl.arange(0, 64)[None, :]
+        group_keys = tl.full((ROWS, 64), _TAKEN, tl.int32)
+        for group in tl.static_range(GROUPS):  # pyright: ignore[reportGeneralTypeIssues]
+            mine = (expert >= group * size) & (expert < (group + 1) * size)
+            sums = _ordered(_best_two(biased, mine))
+            group_keys = tl.where(numbers == group, sums[:, None], group_keys)
+        kept = tl.zeros((ROWS, EXPERTS), tl.int1)
+        for _ in tl.static_range(TOP_GROUPS):  # pyright: ignore[reportGeneralTypeIssues]
+            best = tl.max(group_keys, axis=1)
+            group = tl.min(tl.where(group_keys == best[:, None], numbers, 64), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            group_keys = tl.where(numbers == group[:, None], _TAKEN, group_keys)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            kept = kept | (expert // size == group[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        keys = tl.where(kept, keys, _TAKEN)
+    choice = tl.arange(0, CHOICES)[None, :]
+    chosen = tl.zeros((ROWS, CHOICES), tl.int32)
+    weights = tl.zeros((ROWS, CHOICES), tl.float32)
+    for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
+        best = tl.max(keys, axis=1)
+        best_expert = tl.min(tl.where(keys == best[:, None], expert, EXPERTS), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        is_best = expert == best_expert[:, None]  # pyright: ignore[reportArgumentType, reportCallIssue]
+        score = tl.sum(tl.where(is_best, scores, 0.0), axis=1)
+        keys = tl.where(is_best, _TAKEN, keys)
+        chosen = tl.where(choice == number, best_expert[:, None], chosen)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        weights = tl.where(choice == number, score[:, None], weights)  # pyright: ignore[reportArgumentType]
+    if RENORMALISE:
+        weights = weights / (tl.sum(weights, axis=1) + tiny)[:, None]
+    ptrs = row[:, None] * TOP_K + choice
+    mask = (row < tokens)[:, None] & (choice < TOP_K)
+    tl.store(weights_ptr + ptrs, weights * scale, mask=mask)
+    tl.store(experts_ptr + ptrs, chosen, mask=mask)
+
+
+@triton.jit
+def moe_route_backward_kernel(
+    dweights_ptr, logits_ptr, experts_ptr, dlogits_ptr, tokens, count, stride, scale, tiny,
+    TOP_K: tl.constexpr, SIGMOID: tl.constexpr, RENORMALISE: tl.constexpr,
+    EXPERTS: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    expert = tl.arange(0, EXPERTS)[None, :]
+    expert_mask = (row < tokens)[:, None] & (expert < count)
+    row64 = row.to(tl.int64) if WIDE else row
+    logits = tl.load(logits_ptr + row64[:, None] * stride + expert, mask=expert_mask, other=0.0)
+    scores = _scores(logits.to(tl.float32), expert < count, SIGMOID)
+    grad = tl.zeros((ROWS, EXPERTS), tl.float32)
+    chosen = tl.zeros((ROWS, EXPERTS), tl.float32)
+    for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
+        offs = row * TOP_K + number
+        expert_id = tl.load(experts_ptr + offs, mask=row < tokens, other=-1)
+        dweight = tl.load(dweights_ptr + offs, mask=row < tokens, other=0.0).to(tl.float32)
+        is_chosen = expert == expert_id[:, None]
+        grad += tl.where(is_chosen, dweight[:, None] * scale, 0.0)
+        chosen = tl.where(is_chosen, 1.0, chosen)
+    if RENORMALISE:
+        total = (tl.sum(scores * chosen, axis=1) + tiny)[:, None]
+        projected = tl.sum(grad * scores, axis=1)[:, None] / total  # pyright: ignore[reportArgumentType]
+        grad = tl.where(chosen > 0, (grad - projected) / total, 0.0)
+    if SIGMOID:
+        result = grad * scores * (1.0 - scores)
+    else:
+        result = scores * (grad - tl.sum(grad * scores, axis=1)[:, None])  # pyright: ignore[reportArgumentType]
+    ptrs = dlogits_ptr + row64[:, None] * count + expert
+    tl.store(ptrs, result.to(dlogits_ptr.dtype.element_ty), mask=expert_mask)
+
+
+def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+    tokens, count = problem["tokens"], problem["experts"]
+    steps = problem["top_k"] + 3 * problem.get("groups", 1)
+    return StreamingKernel(
+        workgroups=triton.cdiv(tokens, settings["ROWS"]),
+        read=tokens * count * problem["bytes"],
+        written=tokens * problem["top_k"] * 8,
+        elements=settings["ROWS"] * max(16, triton.next_power_of_2(count)),
+        instructions=12.0 + 12.0 * steps,
+        live_registers=6.0,
+    )
+
+
+def _kernel(function: Any) -> KernelSpec:
+    return KernelSpec(
+        function=function,
+        grid=lambda problem, settings: (triton.cdiv(problem["tokens"], settings["ROWS"]),),
+        axes=lambda problem, device: {
+            "ROWS": (1,) if problem["experts"] > 512 else (1, 2, 4, 8),
+            "num_warps": (1, 2, 4),
+            "num_stages": (1,),
+        },
+        demand=_demand,
+        rounded=("tokens",),
+    )
+
+
+ROUTE = _kernel(moe_route_kernel)
+BACKWARD = _kernel(moe_route_backward_kernel)
+
+
+@TENSORS.checked
 def moe_route(
     logits: torch.Tensor,
     top_k: int,
@@ -50,53 +220,39 @@ def moe_route(
     their logits, which keep apart what scores round together. NaN is least. Raises ArgumentError.
     """
     _check("moe_route", logits, top_k, scoring)
-    count = logits.shape[1]
-    _check_groups(logits, top_k, bias, groups, top_groups)
-    tokens = logits.shape[0]
+    tokens, count = logits.shape
+    even = 1 <= groups <= 64 and count % groups == 0
+    checks.require(even, "moe_route", f"{count} experts are not {groups} groups (of 64 at most)")
+    known = 1 <= top_groups <= groups
+    checks.require(known, "moe_route", f"top_groups is {top_groups}, not 1 to {groups}")
+    left = count // groups * top_groups
+    checks.require(top_k <= left, "moe_route", f"top_k is {top_k}, but {left} experts are left")
     weights = torch.empty((tokens, top_k), dtype=torch.float32, device=logits.device)
     experts = torch.empty((tokens, top_k), dtype=torch.int32, device=logits.device)
-    if not tokens:
-        return weights, experts
-    logits = adjacent(logits)
-    flags = {"sigmoid": scoring == "sigmoid", "renormalise": renormalise, "bias": bias is not None}
-    grouped = {"groups": groups, "top_groups": top_groups}
-    launch(
-        moe_route_kernel,
-        lambda settings: (triton.cdiv(tokens, settings["ROWS"]),),
-        (
-            *(logits, logits if bias is None else bias.contiguous(), weights, experts),
-            *(tokens, count, logits.stride(0), scale, TINY),
-        ),
-        ROUTE,
-        {**_problem(logits, top_k), **flags, **grouped},
-        TOP_K=top_k,
-        SIGMOID=scoring == "sigmoid",
-        RENORMALISE=renormalise,
-        BIAS=bias is not None,
-        GROUPS=groups,
-        TOP_GROUPS=top_groups,
-        EXPERTS=max(16, triton.next_power_of_2(count)),
-        CHOICES=triton.next_power_of_2(top_k),
-        WIDE=checks.wide(logits),
-    )
+    if tokens:
+        grouped = {"groups": groups, "top_groups": top_groups}
+        problem, common = _launch(logits, top_k, scoring, renormalise, scale)
+        choice.run(
+            ROUTE,
+            {**problem, "bias": bias is not None, **grouped},
+            **common,
+            bias=logits if bias is None else bias.contiguous(),
+            weights=weights,
+            experts=experts,
+            CHOICES=triton.next_power_of_2(top_k),
+            WIDE=checks.wide(logits),
+        )
     return weights, experts
 
 
 def moe_route_reference(
-    logits: torch.Tensor,
-    top_k: int,
-    scoring: str = "softmax",
-    renormalise: bool = True,
-    bias: torch.Tensor | None = None,
-    groups: int = 1,
-    top_groups: int = 1,
-    scale: float = 1.0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    logits, top_k, scoring="softmax", renormalise=True, bias=None, groups=1, top_groups=1,
+    scale=1.0,
+):  # fmt: skip
     """Stable sorts, and torch.softmax or torch.sigmoid."""
-    kind = torch.promote_types(logits.dtype, torch.float32)
-    wide = logits.to(kind)
+    wide = widened(logits)
     scores = wide.softmax(-1) if scoring == "softmax" else wide.sigmoid()
-    ranked = wide if bias is None else scores + bias.to(kind)
+    ranked = wide if bias is None else scores + bias.to(wide.dtype)
     least = float("-inf")
     keys = torch.where(ranked.isnan(), least, ranked)
     if top_groups < groups:
@@ -105,15 +261,16 @@ def moe_route_reference(
         order = best.sort(dim=-1, descending=True, stable=True).indices[:, :top_groups]
         left = torch.zeros_like(best).scatter(-1, order, 1.0) > 0
         left = left.repeat_interleave(logits.shape[1] // groups, -1)
-        keys = torch.where(left, keys.clamp_min(torch.finfo(kind).min), least)
+        keys = torch.where(left, keys.clamp_min(torch.finfo(wide.dtype).min), least)
     experts = keys.sort(dim=-1, descending=True, stable=True).indices[:, :top_k]
     weights = scores.gather(-1, experts)
     if renormalise:
         weights = weights / (weights.sum(-1, keepdim=True) + TINY)
-    result = torch.float64 if kind == torch.float64 else torch.float32
+    result = torch.float64 if wide.dtype == torch.float64 else torch.float32
     return (weights * scale).to(result), experts.int().contiguous()
 
 
+@BACKWARD_TENSORS.checked
 def moe_route_backward(
     dweights: torch.Tensor,
     logits: torch.Tensor,
@@ -127,92 +284,58 @@ def moe_route_backward(
     `dweights` and `experts` are [tokens, top_k], a token's experts all different, and the choice of
     them counts as given. Raises ArgumentError.
     """
-    name = "moe_route_backward"
-    checks.require(experts.dim() == 2, name, "experts is not [tokens, top_k]")
-    _check(name, logits, experts.shape[1], scoring)
-    checks.dtype_in(name, "experts", experts, (torch.int32,))
-    checks.dtype_in(name, "dweights", dweights, checks.FLOATS)
-    checks.shape_is(name, "experts", experts, (logits.shape[0], -1))
-    checks.shape_is(name, "dweights", dweights, experts.shape)
-    checks.same_device(name, dweights=dweights, logits=logits, experts=experts)
-    tokens, count = logits.shape
+    _check("moe_route_backward", logits, experts.shape[1], scoring)
     result = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
-    if not tokens:
-        return result
-    logits = adjacent(logits)
-    top_k = experts.shape[1]
-    flags = {"sigmoid": scoring == "sigmoid", "renormalise": renormalise}
-    launch(
-        moe_route_backward_kernel,
-        lambda settings: (triton.cdiv(tokens, settings["ROWS"]),),
-        (
-            *(dweights.contiguous(), logits, experts.contiguous(), result),
-            *(tokens, count, logits.stride(0), scale, TINY),
-        ),
-        BACKWARD,
-        {**_problem(logits, top_k), **flags},
-        TOP_K=top_k,
-        SIGMOID=scoring == "sigmoid",
-        RENORMALISE=renormalise,
-        EXPERTS=max(16, triton.next_power_of_2(count)),
-        WIDE=checks.wide(logits, result),
-    )
+    if logits.shape[0]:
+        problem, common = _launch(logits, experts.shape[1], scoring, renormalise, scale)
+        choice.run(
+            BACKWARD, problem, **common, dweights=dweights.contiguous(),
+            experts=experts.contiguous(), dlogits=result, WIDE=checks.wide(logits, result),
+        )  # fmt: skip
     return result
 
 
 def moe_route_backward_reference(
-    dweights: torch.Tensor,
-    logits: torch.Tensor,
-    experts: torch.Tensor,
-    scoring: str = "softmax",
-    renormalise: bool = True,
-    scale: float = 1.0,
-) -> torch.Tensor:
+    dweights, logits, experts, scoring="softmax", renormalise=True, scale=1.0
+):
     """By the formula, in float32 at least."""
-    kind = torch.promote_types(logits.dtype, torch.float32)
-    wide = logits.to(kind)
+    wide = widened(logits)
     scores = wide.softmax(-1) if scoring == "softmax" else wide.sigmoid()
-    slope = dweights.to(kind) * scale
+    grad = dweights.to(wide.dtype) * scale
     if renormalise:
         picked = scores.gather(-1, experts.long())
         total = picked.sum(-1, keepdim=True) + TINY
-        slope = (slope - (slope * picked).sum(-1, keepdim=True) / total) / total
-    slope = torch.zeros_like(wide).scatter(-1, experts.long(), slope)
+        grad = (grad - (grad * picked).sum(-1, keepdim=True) / total) / total
+    grad = torch.zeros_like(wide).scatter(-1, experts.long(), grad)
     if scoring == "sigmoid":
-        return (slope * scores * (1 - scores)).to(logits.dtype)
-    return (scores * (slope - (slope * scores).sum(-1, keepdim=True))).to(logits.dtype)
+        return (grad * scores * (1 - scores)).to(logits.dtype)
+    return (scores * (grad - (grad * scores).sum(-1, keepdim=True))).to(logits.dtype)
 
 
 def _check(name: str, logits: torch.Tensor, top_k: int, scoring: str) -> None:
-    checks.dtype_in(name, "logits", logits, checks.FLOATS)
-    checks.shape_is(name, "logits", logits, (-1, -1))
     count = logits.shape[1]
     checks.require(1 <= count <= _MOST_EXPERTS, name, f"{count} experts, not 1 to 2048")
     most = min(count, 64)
     checks.require(1 <= top_k <= most, name, f"top_k is {top_k}, not 1 to {most}")
-    checks.require(scoring in SCORINGS, name, f"no scoring {scoring!r}; softmax, sigmoid")
-    checks.require(logits.shape[0] * max(top_k, 1) < 2**31, name, "2**31 choices or more")
+    checks.one_of(name, "scoring", scoring, _SCORINGS)
+    checks.require(logits.shape[0] * top_k < 2**31, name, "2**31 choices or more")
 
 
-def _check_groups(
-    logits: torch.Tensor, top_k: int, bias: torch.Tensor | None, groups: int, top_groups: int
-) -> None:
-    name, count = "moe_route", logits.shape[1]
-    even = 1 <= groups <= 64 and count % groups == 0
-    checks.require(even, name, f"{count} experts are not {groups} groups (of 64 at most)")
-    known = 1 <= top_groups <= groups
-    checks.require(known, name, f"top_groups is {top_groups}, not 1 to {groups}")
-    left = count // groups * top_groups
-    checks.require(top_k <= left, name, f"top_k is {top_k}, but {left} experts are left")
-    if bias is not None:
-        checks.dtype_in(name, "bias", bias, checks.FLOATS)
-        checks.shape_is(name, "bias", bias, (count,))
-    checks.same_device(name, logits=logits, bias=bias)
-
-
-def _problem(logits: torch.Tensor, top_k: int) -> dict[str, Any]:
+def _launch(
+    logits: torch.Tensor, top_k: int, scoring: str, renormalise: bool, scale: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The problem and the arguments that both kernels have."""
+    logits = adjacent(logits)
     tokens, count = logits.shape
-    return {"tokens": tokens, "experts": count, "top_k": top_k, "bytes": logits.element_size()}
+    shape = {"tokens": tokens, "experts": count, "top_k": top_k, "bytes": logits.element_size()}
+    return {**shape, "sigmoid": scoring == "sigmoid", "renormalise": renormalise}, {
+        "logits": logits,
+        "count": count,
+        "stride": logits.stride(0),
+        "scale": scale,
+        "tiny": TINY,
+        "EXPERTS": max(16, triton.next_power_of_2(count)),
+    }
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
@@ -228,115 +351,95 @@ def _gradient(ctx: Any, dweights: torch.Tensor, _: Any) -> tuple[Any, ...]:
 
 
 def _inputs(
-    make: Make, tokens: int, experts: int, top_k: int, dtype: str, scoring: str = "softmax",
-    renormalise: bool = True, bias: bool = False, groups: int = 1, top_groups: int = 1,
-    scale: float = 1.0, ties: bool = False,
+    make: Make, tokens: int, experts: int, dtype: str, bias: bool = False, ties: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     logits = make.normal((tokens, experts), dtype, 2.0)
-    if ties:
-        logits = logits.round()
     # a bias is no argument of the gradient
-    kind = torch.float32 if dtype == "float64" else dtype
+    bias_dtype = "float32" if dtype == "float64" else dtype
     return {
-        "logits": logits,
-        "top_k": top_k,
-        "scoring": scoring,
-        "renormalise": renormalise,
-        "bias": make.normal((experts,), kind, 0.3) if bias else None,
-        "groups": groups,
-        "top_groups": top_groups,
-        "scale": scale,
+        "logits": logits.round() if ties else logits,
+        "bias": make.normal((experts,), bias_dtype, 0.3) if bias else None,
+        **options,
     }
 
 
 def _backward_inputs(
-    make: Make, tokens: int, experts: int, top_k: int, dtype: str, scoring: str = "softmax",
-    renormalise: bool = True, scale: float = 1.0, **others: Any,
-) -> dict[str, Any]:  # fmt: skip
-    kind = torch.float64 if dtype == "float64" else torch.float32
+    make: Make, tokens: int, experts: int, top_k: int, dtype: str, **options: Any
+) -> dict[str, Any]:
     start = make.integers((tokens, 1), 0, experts, "int32")
     step = make.permutation(experts, "int32")[:top_k]
+    own = ("scoring", "renormalise", "scale")
     return {
-        "dweights": make.normal((tokens, top_k), kind),
+        "dweights": make.normal((tokens, top_k), "float64" if dtype == "float64" else "float32"),
         "logits": make.normal((tokens, experts), dtype, 2.0),
         "experts": (start + step) % experts,
-        "scoring": scoring,
-        "renormalise": renormalise,
-        "scale": scale,
+        **{name: options[name] for name in own if name in options},
     }
 
 
-def _work(results: int) -> Any:
-    def work(tokens: int, experts: int, top_k: int, dtype: str, **flags: Any) -> Work:
-        size = getattr(torch, dtype).itemsize
-        whole, picked = tokens * experts * size, tokens * top_k * 8.0
-        flops = {"vector_fp32": 4.0 * tokens * experts}
-        if results == 2:
-            return Work(flops, whole, picked, "formula", "formula")
-        return Work(flops, whole + picked, whole, "formula", "formula")
-
-    return work
+def _flops(**given: Any) -> dict[str, float]:
+    return {"vector_fp32": 4.0 * given["tokens"] * given["experts"]}
 
 
+_SHAPE = "tokens experts top_k dtype"
+_DEEPSEEK = f"{_SHAPE} scoring bias groups top_groups scale"
 _CASES = (
-    {"tokens": 5, "experts": 12, "top_k": 3, "dtype": "float32"},
-    {"tokens": 19, "experts": 40, "top_k": 4, "dtype": "bfloat16", "renormalise": False}
-    | {"ties": True},
-    {"tokens": 7, "experts": 64, "top_k": 5, "dtype": "float32", "scoring": "sigmoid"}
-    | {"bias": True, "groups": 8, "top_groups": 3, "scale": 2.5},
-    {"tokens": 9, "experts": 30, "top_k": 2, "dtype": "float16", "scoring": "sigmoid"}
-    | {"renormalise": False, "ties": True},
+    *sizes(_SHAPE, (5, 12, 3, "float32")),
+    *sizes(f"{_SHAPE} renormalise ties", (19, 40, 4, "bfloat16", False, True)),
+    *sizes(_DEEPSEEK, (7, 64, 5, "float32", "sigmoid", True, 8, 3, 2.5)),
+    *sizes(f"{_SHAPE} scoring renormalise ties", (9, 30, 2, "float16", "sigmoid", False, True)),
 )
-_THOROUGH = (
-    {"tokens": 3, "experts": 256, "top_k": 8, "dtype": "float32", "groups": 8, "top_groups": 4},
-    {"tokens": 4, "experts": 6, "top_k": 6, "dtype": "bfloat16", "groups": 6, "top_groups": 6},
-    {"tokens": 4, "experts": 6, "top_k": 2, "dtype": "float32", "groups": 6, "top_groups": 2},
-    {"tokens": 2, "experts": 700, "top_k": 10, "dtype": "float32", "bias": True},
-    {"tokens": 2, "experts": 1, "top_k": 1, "dtype": "float32"},
-)
-_SHAPES = tuple(
-    {"tokens": tokens, "experts": experts, "top_k": top_k, "dtype": "float32", **flags}
-    for experts, top_k, flags in (
-        (256, 8, {"scoring": "sigmoid", "bias": True, "groups": 8, "top_groups": 4, "scale": 2.5}),
-        (128, 8, {}),
-        (128, 4, {}),
-        (8, 2, {}),
-    )
-    for tokens in (64, 4096)
-)
-_PLAIN = tuple(
-    {name: value for name, value in sizes.items() if name not in ("bias", "groups", "top_groups")}
-    for sizes in _CASES
+_SHAPES = sizes(
+    _DEEPSEEK,
+    *((tokens, 256, 8, "float32", "sigmoid", True, 8, 4, 2.5) for tokens in (64, 4096)),
+    *(
+        (tokens, experts, top_k, "float32")
+        for experts, top_k in ((128, 8), (128, 4), (8, 2))
+        for tokens in (64, 4096)
+    ),
 )
 
 OPERATORS = (
     Operator(
-        name="moe_route",
         summary="experts and weights of every token from a router's logits",
         call=moe_route,
         reference=moe_route_reference,
+        tensors=TENSORS,
         inputs=_inputs,
-        work=_work(2),
+        work=TENSORS.work(_flops, absent=("bias",)),
         batch=Batch(("logits",), merged=True),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        spaces=(ROUTE,),
+        kernels=(ROUTE,),
         tolerance=Tolerance(ulps=8.0),
         gradient=Gradient(_setup, _gradient, constants=("bias",)),
+        cases=_CASES,
+        thorough=(
+            *sizes(
+                f"{_SHAPE} groups top_groups",
+                (3, 256, 8, "float32", 8, 4),
+                (4, 6, 6, "bfloat16", 6, 6),
+                (4, 6, 2, "float32", 6, 2),
+            ),
+            *sizes(f"{_SHAPE} bias", (2, 700, 10, "float32", True)),
+            *sizes(_SHAPE, (2, 1, 1, "float32")),
+        ),
+        shapes=_SHAPES,
     ),
     Operator(
-        name="moe_route_backward",
         summary="gradient of moe_route",
         call=moe_route_backward,
         reference=moe_route_backward_reference,
-        gradient=by_reference(moe_route_backward_reference),
+        tensors=BACKWARD_TENSORS,
         inputs=_backward_inputs,
-        work=_work(1),
+        work=BACKWARD_TENSORS.work(_flops),
+        gradient=derivative.by_reference(moe_route_backward_reference),
         batch=Batch(("dweights", "logits", "experts"), merged=True),
-        cases=_PLAIN,
-        shapes=_SHAPES[1::2],
-        spaces=(BACKWARD,),
+        kernels=(BACKWARD,),
         tolerance=Tolerance(ulps=8.0),
+        cases=tuple(
+            {name: one[name] for name in one if name not in ("bias", "groups", "top_groups")}
+            for one in _CASES
+        ),
+        shapes=_SHAPES[1::2],
     ),
 )

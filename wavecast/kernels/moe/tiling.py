@@ -1,79 +1,69 @@
-"""Sizes of blocks and tiles for products of rows sorted by expert, and the time they take."""
+"""Products of rows sorted by expert, in any format: their order, blocks, tiles, and launches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+import triton
+from torch import Tensor
 
-from wavecast.arch import Device
-from wavecast.kernels import estimates
-from wavecast.kernels.moe.align import blocks
-from wavecast.kernels.space import Problem, Settings
-from wavecast.kernels.tiles import buffers, copies_to_lds
-from wavecast.model.chip import Chip
+from wavecast.kernels import gpu
+from wavecast.kernels.describe import (
+    Axes,
+    Device,
+    KernelSpec,
+    Problem,
+    Settings,
+    TiledProduct,
+    checks,
+    choice,
+)
+from wavecast.kernels.moe.activations import Gate
+from wavecast.kernels.moe.align import blocks, moe_align
+from wavecast.model.ranking import BlockedRows, GroupedProduct, GroupedTile
 
-FORMATS: Final = {
-    torch.float32: "fp32",
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-    torch.int8: "int8",
-}
-"""Names of dtypes in `wavecast.model`."""
-SIZES: Final = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
-"""Bytes of an element."""
-_SUSTAINED: Final = 0.5
-"""Of the peak of matrix products, about what large ones sustain."""
-_WAITING: Final = {1: 0.4, 2: 0.05}
-"""Of the time to read the weights, what is lost with so many workgroups on a compute unit: the
-simulator's, on products bound by memory."""
-_IDLE: Final = 0.25
-"""Of the time of products of bytes, what matrix pipes idle while the only workgroup of a compute
-unit fetches its next step, which takes as long as multiplying it: the simulator's, on MI300X and
-MI355X with 8 and 128 experts."""
-BYTES_AT_MOST: Final = 128
+LARGEST_BYTE_BLOCK: Final = 128
 """Rows of a block of products of bytes: with more, one workgroup fills a compute unit."""
 
 
 def block_of(slots: int, count: int, size: float, device: Device, most: int = 256) -> int:
-    """Rows of a block: of an element of weights, of `size` bytes, reading it once per block and
-    multiplying it by every row, padding included, takes least, if as many blocks are needed as can
-    be."""
-    chip = Chip.of(device)
-    rate = chip.matrix_rate("fp16") * chip.units * chip.clock
+    """Rows of a block: those with which reading an element of weights, of `size` bytes, once per
+    block and multiplying it takes least, if as many blocks are needed as can be."""
+    mfma = device.capabilities.matrix_unit == "mfma"
+    most = min(most, (128 if mfma else 32) if size == 4 else (256 if mfma else 128))
 
-    def taken(block: int) -> float:
-        multiplied = 2 * block / (_SUSTAINED * rate)
-        return blocks(slots, count, block) * (size / chip.hbm + multiplied)
+    def seconds(rows: int) -> float:
+        found = BlockedRows(blocks=blocks(slots, count, rows), rows=rows, weight_size=size)
+        return found.seconds(device)
 
-    gfx9 = device.target.startswith("gfx9")
-    most = min(most, (128 if gfx9 else 32) if size == 4 else (256 if gfx9 else 128))
-    return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=taken)
+    return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=seconds)
 
 
-def axes(problem: Problem, device: Device, size: float = 2) -> dict[str, Sequence[Any]]:
+def axes(problem: Problem, device: Device, size: float = 2) -> Axes:
     """What products of every format have in common. Bytes are multiplied as fast as the LDS gives
     them to waves of 64x64 results, so that more waves to a tile wait for it."""
-    rows = problem["block"]
-    amd = device.target.startswith("gfx")
-    many = (4,) if size == 1 and device.target.startswith("gfx9") else (4, 8)
-    kept = {
+    rows, amd = problem["block"], device.vendor == "amd"
+    many = (4,) if size == 1 and device.capabilities.matrix_unit == "mfma" else (4, 8)
+    return {
         "BLOCK_M": (rows,),
         "BLOCK_N": (32, 64, 128, 256) if rows >= 64 else (32, 64, 128),
         "GROUP": (8,),
         "num_warps": many if rows >= 64 else (2, 4) if amd else (4,),
         "num_stages": (2,) if amd else (2, 3),
+        **matrix_options(device),
     }
-    return {**kept, **matrix(device)}
 
 
-def matrix(device: Device) -> dict[str, Sequence[Any]]:
+def matrix_options(device: Device) -> Axes:
     """How AMD's matrix instructions are used."""
-    if device.target in ("gfx90a", "gfx942"):
-        # Operands of two instructions are read from the LDS at once.
-        return {"matrix_instr_nonkdim": (16,), "kpack": (2,)}
-    return {"matrix_instr_nonkdim": (16,)} if device.target.startswith("gfx9") else {}
+    if device.capabilities.matrix_unit != "mfma":
+        return {}
+    # Operands of two instructions are read from the LDS at once.
+    further = {"kpack": (2,)} if device.capabilities.matrix_half_k else {}
+    return {"matrix_instr_nonkdim": (16,), **further}
 
 
 def columns(problem: Problem, settings: Settings) -> int:
@@ -81,66 +71,112 @@ def columns(problem: Problem, settings: Settings) -> int:
     return settings["BLOCK_N"] * (2 if problem["gates"] else 1)
 
 
-def fits(problem: Problem, settings: Settings, device: Device, columns: int, size: float) -> bool:
+def fits(settings: Settings, device: Device, columns: int, size: float) -> bool:
     """Whether a tile with `columns` columns of weights of `size` bytes has room."""
-    return _resident(settings, device, columns, size) > 0
+    return _tile(settings, columns, size).resident(device) > 0
 
 
-def _resident(settings: Settings, device: Device, columns: int, size: float) -> int:
-    """Workgroups that have room on a compute unit: operands in the LDS, accumulators and operands
-    in flight in registers. 0: not one."""
-    amd = device.target.startswith("gfx")
-    wide = device.target.startswith("gfx9")
-    copied = copies_to_lds(device)
-    rows, depth = settings["BLOCK_M"], settings["BLOCK_K"]
-    staged = (rows + columns) * depth * size
-    lds = staged * buffers(settings, device)
-    threads = settings["num_warps"] * (64 if wide else 32)
-    held = (rows * columns * 4 + (0 if copied else staged) + staged / 2) / 4 / threads
-    if lds > device.limits().lds_max_per_workgroup or held > (320 if wide else 150):
-        return 0
-    chip = Chip.of(device)
-    waves = chip.simds * ((512 if wide or not amd else 1536) // (held + 32))
-    return max(1, int(min(chip.lds_bytes // max(lds, 1), waves // settings["num_warps"])))
+def _tile(settings: Settings, columns: int, size: float) -> GroupedTile:
+    return GroupedTile(
+        tile_m=settings["BLOCK_M"],
+        tile_n=columns,
+        tile_k=settings["BLOCK_K"],
+        element_size=size,
+        num_warps=settings["num_warps"],
+        num_stages=settings["num_stages"],
+    )
 
 
-def seconds(
-    problem: Problem,
-    settings: Settings,
-    device: Device,
-    columns: int,
-    size: float,
-    *,
-    dtype: str,
-    held: float = 0.0,
-    **formats: str,
-) -> float:
-    """The time of a grouped product in tiles `columns` wide, the rows spread evenly over the
-    experts that can be hit. Where few workgroups have room (operands of `held` bytes, or `size`, an
-    element), reading weights of `size` bytes waits for their barriers."""
-    slots = problem["slots"]
+def demand(
+    problem: Problem, settings: Settings, size: float, *, dtype: str, operand_size: float = 0.0,
+    weight: str = "", scaling: str = "",
+) -> GroupedProduct:  # fmt: skip
+    """A grouped product, the rows spread evenly over the experts that can be hit, of weights of
+    `size` bytes an element and operands of `operand_size` (0: the same)."""
+    slots, across = problem["slots"], columns(problem, settings)
     hit = min(problem["experts"], slots)
-    groups = tuple(slots // hit + (place < slots % hit) for place in range(hit))
     n = problem["n"] * (2 if problem["gates"] else 1)
-    alone = estimates.tile(
-        device,
-        settings,
+    product = TiledProduct(
         m=slots,
         n=n,
         k=problem["k"],
         dtype=dtype,
-        rows=settings["BLOCK_M"],
-        columns=columns,
-        depth=settings["BLOCK_K"],
-        groups=groups,
-        **formats,  # pyright: ignore[reportArgumentType]
+        tile_m=settings["BLOCK_M"],
+        tile_n=across,
+        tile_k=settings["BLOCK_K"],
+        groups=tuple(slots // hit + (number < slots % hit) for number in range(hit)),
+        weight=weight,
+        scaling=scaling,
     )
-    reading = hit * n * problem["k"] * size / Chip.of(device).hbm
-    resident = _resident(settings, device, columns, held or size)
-    waiting = _WAITING.get(resident, 0.0) * reading
-    if resident == 1 and max(held, size) == 1 and device.target.startswith("gfx9"):
-        waiting = max(waiting, _IDLE * alone)
-    return alone + waiting
+    return GroupedProduct(
+        product=product,
+        tile=_tile(settings, across, operand_size or size),
+        weight_bytes=hit * n * problem["k"] * size,
+        bytes_only=max(operand_size, size) == 1,
+    )
 
 
-__all__ = ["FORMATS", "SIZES", "axes", "block_of", "columns", "fits", "matrix", "seconds"]
+def kernel(
+    function: Any, axes: Callable[[Problem, Device], Axes],
+    fits: Callable[[Problem, Settings, Device], bool],
+    demand: Callable[[Problem, Settings, Device], GroupedProduct],
+) -> KernelSpec:  # fmt: skip
+    """A kernel over the tiles of a grouped product."""
+
+    def grid(problem: Problem, settings: Settings) -> tuple[int]:
+        down = blocks(problem["slots"], problem["experts"], problem["block"])
+        return (down * triton.cdiv(problem["n"], settings["BLOCK_N"]),)
+
+    return KernelSpec(
+        function=function, grid=grid, axes=axes, fits=fits, demand=demand, rounded=("slots",)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Slots in the order of `moe_align`: blocks of `block` rows, `count` experts. `experts` are the
+    choices [tokens, top_k], contiguous."""
+
+    experts: Tensor
+    rows: Tensor
+    owners: Tensor
+    starts: Tensor
+    block: int
+    count: int
+
+    @staticmethod
+    def of(experts: Tensor, count: int, size: float, most: int = 256) -> Order:
+        """By expert, in blocks of at most `most` rows that suit the number of slots and weights of
+        `size` bytes."""
+        block = block_of(experts.numel(), count, size, gpu.launching(), most)
+        rows, owners, starts = moe_align(experts, count, block)
+        return Order(experts.contiguous(), rows, owners, starts, block, count)
+
+    @property
+    def slots(self) -> int:
+        return self.experts.numel()
+
+    @property
+    def top_k(self) -> int:
+        return self.experts.shape[1]
+
+
+def named(gate: Gate | None) -> dict[str, Any]:
+    """What compiled kernels depend on of an activation, by its names in problems."""
+    return {"kind": gate.kind if gate else 0, "gates": gate.order if gate else 0}
+
+
+def launch(
+    spec: KernelSpec, x: Tensor, order: Order, n: int, k: int, gate: Gate | None,
+    dtype: torch.dtype | None, flags: Mapping[str, Any], **arguments: Any,
+) -> Tensor:  # fmt: skip
+    """[slots, n] in `dtype` (None: that of x), the product of rows of x with k elements and the
+    weights among the `arguments`. Its configuration depends on sizes and on `flags`."""
+    y = torch.empty((order.slots, n), dtype=dtype or x.dtype, device=x.device)
+    sizes = {"slots": order.slots, "experts": order.count, "block": order.block, "n": n, "k": k}
+    alpha, limit = gate.numbers if gate else (0.0, 0.0)
+    choice.run(
+        spec, {**sizes, **named(gate), **flags}, **arguments, x=x, y=y, order=order.rows,
+        owners=order.owners, starts=order.starts, alpha=alpha, limit=limit, WIDE=checks.wide(x, y),
+    )  # fmt: skip
+    return y

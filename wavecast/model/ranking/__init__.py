@@ -6,18 +6,26 @@ assumed number is a coefficient (`wavecast.model.coefficients`, families `rankin
 
 from wavecast.model.ranking.convolution import ImplicitProduct, SplitSums
 from wavecast.model.ranking.demand import Constant, Demand, Slowed, Sum
+from wavecast.model.ranking.gemm import TritonProduct
+from wavecast.model.ranking.moe import BlockedRows, GroupedProduct, GroupedTile
 from wavecast.model.ranking.product import TiledProduct
 from wavecast.model.ranking.skinny import SkinnyProduct
 from wavecast.model.ranking.streaming import StreamingKernel
+from wavecast.model.ranking.tile import TileResources
 
 __all__ = [
+    "BlockedRows",
     "Constant",
     "Demand",
+    "GroupedProduct",
+    "GroupedTile",
     "ImplicitProduct",
     "SkinnyProduct",
     "Slowed",
     "SplitSums",
     "StreamingKernel",
     "Sum",
+    "TileResources",
     "TiledProduct",
+    "TritonProduct",
 ]
