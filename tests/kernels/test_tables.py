@@ -102,7 +102,7 @@ def _stored(decision: choice.Decision, folder: Path, **changed: object) -> Confi
         "seconds": 1e-6,
         "formula_seconds": 2e-6,
     }
-    tables.store("mi300x", [tables.Entry(**{**row, **changed})], folder)  # type: ignore[arg-type]
+    tables.store("mi300x", [tables.TunedEntry(**{**row, **changed})], folder)  # type: ignore[arg-type]
     return better
 
 

@@ -26,10 +26,10 @@ SCHEMA = "wavecast.kernels/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One row: `source` names the kernel's text, `problem` the tuning key
-    (`KernelSpec.key`); `seconds` are predicted for the operator in this configuration, `formula_seconds` in the one the formula puts
-    first (None where that has no time)."""
+class TunedEntry:
+    """One row: `source` names the kernel's text, `problem` the tuning key (`KernelSpec.key`).
+    `seconds` are predicted for the operator in this configuration, `formula_seconds` in the one
+    that the formula ranks first (None where that has no time)."""
 
     kernel: str
     source: str
@@ -69,24 +69,24 @@ def find(kernel: Any, spec: KernelSpec, problem: Problem, device: Device) -> Con
 
 
 @cache
-def table(device: str) -> Mapping[tuple[str, str], Entry]:
+def table(device: str) -> Mapping[tuple[str, str], TunedEntry]:
     """The shipped table of a device, empty where there is none."""
     return _read(shipped() / f"{device}.json")
 
 
-def _read(path: Path) -> Mapping[tuple[str, str], Entry]:
+def _read(path: Path) -> Mapping[tuple[str, str], TunedEntry]:
     if not path.is_file():
         return {}
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["schema"] == SCHEMA, f"{path}: schema {document['schema']}"
     found = {}
     for row in document["entries"]:
-        entry = Entry(**{**row, "configuration": Configuration.of(row["configuration"])})
+        entry = TunedEntry(**{**row, "configuration": Configuration.of(row["configuration"])})
         found[entry.key] = entry
     return found
 
 
-def store(device: str, entries: Iterable[Entry], folder: Path | None = None) -> Path:
+def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None) -> Path:
     """Write a table anew: the given entries, and those of the folder and of the package for other
     kernels and problems whose kernel text is that of one given or was not tuned now."""
     folder = folder or shipped()
@@ -143,4 +143,4 @@ def _frozen(problem: Mapping[str, Any]) -> str:
     return json.dumps(problem, sort_keys=True)
 
 
-__all__ = ["SCHEMA", "Entry", "find", "shipped", "source", "store", "table"]
+__all__ = ["SCHEMA", "TunedEntry", "find", "shipped", "source", "store", "table"]
