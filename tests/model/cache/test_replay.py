@@ -6,10 +6,10 @@ import numpy as np
 
 from wavecast.model.cache import accesses as a
 from wavecast.model.cache import replay as r
-from wavecast.model.cache.accesses import Accesses, Instructions
+from wavecast.model.cache.accesses import Accesses, MemoryTable
 from wavecast.model.cache.geometry import Cache, Geometry
 
-ASKED = Instructions(
+ASKED = MemoryTable(
     path=np.array([a.VECTOR, a.VECTOR, a.VECTOR, a.SCALAR, a.VECTOR], np.int8),
     kind=np.array([a.LOAD, a.STORE, a.ATOMIC, a.LOAD, a.STORE], np.int8),
     width=np.full(5, 4, np.int32),
