@@ -1,7 +1,7 @@
 """Plain values as bytes, for processes of this program.
 
 The format is msgpack: None, booleans, numbers, text, bytes, lists, maps with text as keys, and
-numpy arrays of booleans and numbers. An array is the extension type 1: a msgpack list of its dtype
+numpy arrays of booleans and numbers; numpy's scalars are written as numbers. An array is the extension type 1: a msgpack list of its dtype
 as numpy writes it (`<f4`), its shape, and its bytes in C order. Reading runs no code of the sender.
 """
 
@@ -37,10 +37,12 @@ def unpacked(data: bytes) -> Any:
         raise InputError(f"damaged message between processes: {error}") from error
 
 
-def _extension(value: object) -> msgpack.ExtType:
+def _extension(value: object) -> object:
     if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
         parts = value.dtype.str, value.shape, value.tobytes()
         return msgpack.ExtType(_ARRAY, packed(parts))
+    if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
+        return value.item()
     raise TypeError(f"{type(value).__name__} is not a plain value")
 
 

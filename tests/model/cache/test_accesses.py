@@ -60,7 +60,7 @@ def test_what_is_in_no_array_lies_in_a_window() -> None:
     assert found.sectors.tolist() == [ARRAYS.rest // 64]
 
 
-def test_turns_of_lds_and_of_atomics() -> None:
+def test_passes_of_lds_and_of_atomics() -> None:
     lanes = np.arange(LANES)
     assert kept(record(2, 4 * lanes)).passes.tolist() == [2]
     assert kept(record(2, 8 * lanes)).passes.tolist() == [4]

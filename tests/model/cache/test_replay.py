@@ -40,7 +40,7 @@ def replay(
         stream=np.array(streams or [0] * number, np.int64),
         instruction=np.array([request[0] for request in requests], np.int64),
         array=np.zeros(number, np.int64),
-        turns=np.zeros(number),
+        passes=np.zeros(number),
         start=np.concatenate([[0], np.cumsum([len(s) for s in sectors])]).astype(np.int64),
         sectors=np.array([s for request in sectors for s in request], np.uint32),
     )
