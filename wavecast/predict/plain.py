@@ -1,8 +1,9 @@
 """Plain values as bytes, for processes of this program.
 
-The format is msgpack: None, booleans, numbers, text, bytes, lists, maps with text as keys, and
-numpy arrays of booleans and numbers; numpy's scalars are written as numbers. An array is the extension type 1: a msgpack list of its dtype
-as numpy writes it (`<f4`), its shape, and its bytes in C order. Reading runs no code of the sender.
+The format is msgpack: None, booleans, numbers (numpy's scalars too), text, bytes, lists, maps with
+text as keys, and numpy arrays of booleans and numbers. An array is the extension type 1: a msgpack
+list of its dtype as numpy writes it (`<f4`), its shape, and its bytes in C order. Reading runs no
+code of the sender.
 """
 
 from __future__ import annotations

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.integrations.triton.launches import identity
-from wavecast.model.profile import LaunchProfile
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+    from wavecast.model.profile import LaunchProfile
 
 
 class CapturedProfiles:
