@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast.errors import InputError
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Program
 from wavecast.model.cu.streams import REQUEST, Streams
 from wavecast.model.notes import Note
@@ -75,7 +77,7 @@ def _profile(document: dict[str, Any], program: Program) -> LaunchProfile:
         target=str(document["target"]),
         source=ProfileSource[document["source"]],
         placement=LaunchPlacement(**document["placement"]),
-        streams=_streams(document["streams"], len(program.instructions)),
+        streams=_streams(document["streams"], program),
         traffic=None if traffic is None else LevelTraffic(**traffic),
         dtype=str(document["dtype"]),
         notes=tuple(Note[name] for name in document["notes"]),
@@ -84,7 +86,7 @@ def _profile(document: dict[str, Any], program: Program) -> LaunchProfile:
     )
 
 
-def _streams(document: dict[str, Any], instructions: int) -> Streams:
+def _streams(document: dict[str, Any], program: Program) -> Streams:
     """The streams of a document. Raises ValueError for arrays that do not fit each other, which
     the simulator would index without a check."""
     for name, (dtype, dimensions) in _ARRAYS.items():
@@ -92,7 +94,7 @@ def _streams(document: dict[str, Any], instructions: int) -> Streams:
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != dimensions:
             raise ValueError(f"{name} is no array of {np.dtype(dtype)} in {dimensions}-D")
     found = Streams(**document)
-    steps, rows = found.steps, found.rows
+    steps, rows, instructions = found.steps, found.rows, len(program.instructions)
     if found.waves < 1 or len(found.start) < 2 or (len(found.start) - 1) % found.waves:
         raise ValueError(f"{len(found.start)} starts for workgroups of {found.waves} waves")
     if len(found.rows_start) != len(found.start) or len(found.weights) != len(steps):
@@ -104,7 +106,17 @@ def _streams(document: dict[str, Any], instructions: int) -> Streams:
     for starts, length in ((found.start, len(steps)), (found.rows_start, len(rows))):
         if starts[0] != 0 or starts[-1] != length or (np.diff(starts) < 0).any():
             raise ValueError("starts that do not divide their array")
+    asks = np.array([_asks(instruction) for instruction in program.instructions])
+    before = np.concatenate([[0], np.cumsum(asks[steps])])
+    if (before[found.start] != found.rows_start).any():
+        raise ValueError("requests that are not those of the steps")
     return found
+
+
+def _asks(instruction: Instruction) -> bool:
+    """Whether each execution of an instruction has a row of requests."""
+    memory = instruction.memory
+    return memory is not None and memory.kind is not MemoryKind.PERMUTE
 
 
 __all__ = ["VERSION", "decoded", "encoded"]
