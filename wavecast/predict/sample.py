@@ -55,8 +55,8 @@ class Sample:
     """Workgroups that were executed.
 
     `numbers` (i64, sorted) are theirs, `streams` their waves in order. `block_counts` (f64[blocks])
-    are the executions per basic block of all of them to their end, scaled from the `whole`
-    workgroups that were executed so far. `usual` (f64[blocks]) are those of as many usual
+    are the executions per basic block of all of them to their end, scaled from those workgroups
+    that were executed so far. `usual` (f64[blocks]) are those of as many usual
     workgroups of the launch: the first ones may execute more than others, or less.
     `accesses` are their requests, numbered by stream, in the `arrays` of the launch. `shared`
     (f64[arrays], 0 to 1) is what all dies touch of an array at once over the sum of what each does:
@@ -73,7 +73,6 @@ class Sample:
     accesses: Accesses
     arrays: ArrayMap
     table: Table
-    whole: int
     shared: np.ndarray
 
     @property
@@ -137,7 +136,6 @@ def sample(
         accesses=Accesses.joined([Accesses(**access) for access in part["accesses"]]),
         arrays=arrays,
         table=table,
-        whole=part["whole"],
         shared=part["shared"],
     )
 
@@ -200,7 +198,6 @@ def _sample(
         "block_counts": scaled,
         "usual": usual * room,
         "accesses": [_fields(access) for access in accesses],
-        "whole": whole,
         "shared": _shared(run, placement, waves, int(steps * GLANCE) + 1, arrays),
     }
 
