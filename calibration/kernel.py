@@ -88,7 +88,7 @@ def ratio(problem: Problem, known: Mapping[str, float]) -> float:
     steps: list[queue.Step] = []
     for step in problem.steps:
         if isinstance(step, tuple):
-            found = timing(step[0], DEVICE, **fields(known))
+            found = timing(step[0], DEVICE, events=0, **fields(known))
             steps.append(queue.Launches(found.seconds - found.launch, step[1]))
         else:
             steps.append(step)
