@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from io import StringIO
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -145,7 +146,7 @@ def test_reports_show_it() -> None:
     found = predicted(profile(), what_if=True)
     entry = shown.entry(found)
     assert entry is not None
-    assert json.loads(json.dumps(entry, allow_nan=False))["limiter"] == found.limiter
+    assert msgspec.json.decode(msgspec.json.encode(entry))["limiter"] == found.limiter
     out = StringIO()
     console = Console(file=out, width=80)
     for part in terminal_prediction.sections(found, code_object(), 80, full=True):
