@@ -92,7 +92,7 @@ def _streams(document: dict[str, Any], program: Program) -> Streams:
     for name, (dtype, dimensions) in _ARRAYS.items():
         array = document[name]
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != dimensions:
-            raise ValueError(f"{name} is no array of {np.dtype(dtype)} in {dimensions}-D")
+            raise ValueError(f"{name} is not an array of {np.dtype(dtype)} in {dimensions}-D")
     found = Streams(**document)
     steps, rows, instructions = found.steps, found.rows, len(program.instructions)
     if found.waves < 1 or len(found.start) < 2 or (len(found.start) - 1) % found.waves:

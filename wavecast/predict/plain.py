@@ -30,7 +30,7 @@ def packed(value: object) -> bytes:
 def unpacked(data: bytes) -> Any:
     """The value `packed` was given; lists and tuples come back as tuples, arrays writable.
 
-    Raises InputError for bytes that are no plain value.
+    Raises InputError for bytes that are not a plain value.
     """
     try:
         return msgpack.unpackb(data, ext_hook=_array, use_list=False)
