@@ -54,7 +54,7 @@ def changed_streams(**arrays: object) -> bytes:
         (changed(notes=["NOTHING"]), "NOTHING"),
         (changed(placement={}), "placement|argument"),
         (changed_streams(steps=np.full(36, 99, np.int32)), "beyond"),
-        (changed_streams(steps=np.zeros(36, np.float64)), "steps is no array"),
+        (changed_streams(steps=np.zeros(36, np.float64)), "steps is not an array"),
         (changed_streams(rows=np.zeros((0, 6), np.float32)), "starts"),
         (changed_streams(steps=np.zeros(36, np.int32)), "not those of the steps"),
         (changed_streams(start=np.array([0], np.int64)), "starts"),
