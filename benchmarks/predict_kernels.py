@@ -14,9 +14,9 @@ import triton.language as tl
 import wavecast
 from wavecast.arch import resolve
 from wavecast.compile.parsing import parse_kernel
-from wavecast.model.kernel import predicted
-from wavecast.model.static import static_launch
-from wavecast.predict.launch import predict
+from wavecast.model.predict import predict
+from wavecast.model.static import profile_of_code
+from wavecast.predict.executed import profile_of_sample
 
 DEVICE = resolve("mi300x").device
 Work = Callable[[], object]
@@ -68,17 +68,15 @@ def _works(
 ) -> tuple[Work, Work]:  # fmt: skip
     """Functions that predict the launch from its code and from an executed sample."""
     (found,) = wavecast.explain(function, *arguments, grid=grid, arch="mi300x", **meta).explanations
-    launch, program = found.launch, found.program
+    launch = found.launch
     assert launch is not None
-    assert program is not None
     kernel = parse_kernel(found.code)
 
     def static() -> object:
-        launched = static_launch(launch, found.analysis, kernel, DEVICE)
-        return predicted(launched, program, "static")
+        return predict(profile_of_code(launch, found.analysis, kernel, DEVICE), DEVICE)
 
     def executed() -> object:
         ranges = [(t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in tensors]
-        return predict(launch, ranges, DEVICE)
+        return predict(profile_of_sample(launch, ranges, DEVICE), DEVICE)
 
     return static, executed

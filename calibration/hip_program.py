@@ -17,9 +17,9 @@ from wavecast.model import queue
 from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
 from wavecast.model.intervals import bracketed
-from wavecast.model.launch import Launched
 from wavecast.model.ops.base import Op
 from wavecast.model.prediction import Prediction
+from wavecast.model.profile import LaunchProfile
 
 FOLDER = "gpu_perf_scripts"
 """Folder of a checkout that holds the programs."""
@@ -85,8 +85,8 @@ class HipProgram(Op):
         )
         return replace(found, notes=tuple(dict.fromkeys((*notes, *found.notes))))
 
-    def launched(self, step: hip_suite.Kernel, device: Device) -> Launched:
-        """A sample of a step's launch, executed, for the simulator."""
+    def profile(self, step: hip_suite.Kernel, device: Device) -> LaunchProfile:
+        """The profile of an executed sample of a step's launch."""
         return self._function(step, device).executed(
             step.grid, step.block, *step.values, device=device.id,
             dynamic_lds=step.dynamic_lds, beside=step.beside,

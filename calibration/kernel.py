@@ -24,7 +24,8 @@ from calibration.hip_program import HipProgram
 from wavecast import arch
 from wavecast.model import coefficients, queue
 from wavecast.model.chip import Chip
-from wavecast.model.launch import Launched, timing
+from wavecast.model.profile import LaunchProfile
+from wavecast.model.simulation import timing
 
 FAMILY = "kernel"
 DEVICE = arch.load("mi300a")
@@ -50,7 +51,7 @@ class Problem:
     program: str
     size: str
     seconds: float
-    steps: Sequence[tuple[Launched, float] | queue.Step] = field(repr=False)
+    steps: Sequence[tuple[LaunchProfile, float] | queue.Step] = field(repr=False)
 
     @property
     def left_out(self) -> bool:
@@ -63,10 +64,10 @@ def problems(data: Path, sources: Path) -> Iterator[Problem]:
     frame = pd.read_parquet(data / "hip_kernels_mi300a.parquet")
     for row in frame.to_dict("records"):
         op = HipProgram(str(row["kernel_name"]), str(row["problem_size"]), str(sources))
-        steps: list[tuple[Launched, float] | queue.Step] = []
+        steps: list[tuple[LaunchProfile, float] | queue.Step] = []
         for step in hip_suite.steps(op.program, op.size):
             if isinstance(step, hip_suite.Kernel):
-                steps.append((op.launched(step, DEVICE), step.count))
+                steps.append((op.profile(step, DEVICE), step.count))
             else:
                 steps.append(step)
         yield Problem(op.program, op.size, float(row["avg_ms"]) * 1e-3, steps)
@@ -87,7 +88,7 @@ def ratio(problem: Problem, known: Mapping[str, float]) -> float:
     steps: list[queue.Step] = []
     for step in problem.steps:
         if isinstance(step, tuple):
-            found = timing(step[0], events=0, **fields(known))
+            found = timing(step[0], DEVICE, events=0, **fields(known))
             steps.append(queue.Launches(found.seconds - found.launch, step[1]))
         else:
             steps.append(step)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast import arch
-from wavecast.compile.parsing import parse_kernel
 from wavecast.integrations.triton import capture
-from wavecast.predict.packed import unpack
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
@@ -43,7 +41,7 @@ def test_kernels_of_indices_are_run_and_no_others() -> None:
     assert lengths.tolist() == [8192] * 8
     assert not out.any()
     assert [launch.code.kernel for launch in launches] == ["lengths_kernel", "ragged_kernel"]
-    assert all(launch.executed for launch in launches)
+    assert all(launches.profiles.of(launch, arch.load("mi300x")) for launch in launches)
 
 
 def test_a_filter_does_not_keep_indices_from_being_made() -> None:
@@ -74,8 +72,7 @@ def test_arrays_found_through_numbers_are_many() -> None:
     with capture("mi300x", sample=True) as launches:
         add_one_kernel[(len(blocks),)](addresses, BLOCK=1 << 14)
     (launch,) = launches
-    device = arch.load("mi300x")
-    kernel = parse_kernel(launch.code)
-    launched, _, _ = unpack(launch.executed[device.id], kernel, device)
-    assert launched.traffic is not None
-    assert launched.traffic.hbm > 0.7 * launched.traffic.mall
+    profile = launches.profiles.of(launch, arch.load("mi300x"))
+    assert profile is not None
+    assert profile.traffic is not None
+    assert profile.traffic.hbm > 0.7 * profile.traffic.mall

@@ -8,7 +8,7 @@ from tests.analyze.support import code
 from wavecast import arch
 from wavecast.compile.codeobject import Argument, Launch
 from wavecast.model.chip import Chip
-from wavecast.model.sequence import Sequence
+from wavecast.model.sequence import CallSequence
 
 MIB = 2**20
 
@@ -27,36 +27,36 @@ def whole(given: Launch) -> dict[str, tuple[float, float]]:
 
 
 @pytest.fixture
-def sequence() -> Sequence:
+def sequence() -> CallSequence:
     """On a MI300X: 256 MiB of memory-side cache."""
-    return Sequence(Chip.of(arch.load("mi300x")))
+    return CallSequence(Chip.of(arch.load("mi300x")))
 
 
-def test_the_second_kernel_finds_what_the_first_wrote(sequence: Sequence) -> None:
+def test_the_second_kernel_finds_what_the_first_wrote(sequence: CallSequence) -> None:
     first = launch(tensor("x", 1, 32), tensor("out", 2, 32))
-    assert sequence.held(first) == {}
+    assert sequence.mall_resident(first) == {}
     sequence.ran(first, whole(first))
-    assert sequence.held(launch(tensor("a", 2, 32), tensor("b", 3, 8))) == {"a": 1.0}
+    assert sequence.mall_resident(launch(tensor("a", 2, 32), tensor("b", 3, 8))) == {"a": 1.0}
 
 
-def test_what_passed_since_pushes_it_out(sequence: Sequence) -> None:
+def test_what_passed_since_pushes_it_out(sequence: CallSequence) -> None:
     first, between = launch(tensor("x", 1, 32)), launch(tensor("y", 2, 1024))
     sequence.ran(first, whole(first))
     sequence.ran(between, whole(between))
-    assert sequence.held(first)["x"] < 0.05
+    assert sequence.mall_resident(first)["x"] < 0.05
     sequence.ran(first, whole(first))
-    assert sequence.held(first) == {"x": 1.0}
+    assert sequence.mall_resident(first) == {"x": 1.0}
 
 
-def test_a_part_of_a_tensor_is_no_more_than_that(sequence: Sequence) -> None:
+def test_a_part_of_a_tensor_is_no_more_than_that(sequence: CallSequence) -> None:
     """A write into a cache of keys touches some rows of it; what nobody counted, nothing."""
     first = launch(tensor("cache", 1, 64), tensor("gathered", 2, 64))
     sequence.ran(first, {"cache": (0.0, 16.0 * MIB)})
-    assert sequence.held(first) == {"cache": pytest.approx(0.25)}
+    assert sequence.mall_resident(first) == {"cache": pytest.approx(0.25)}
 
 
 def test_without_a_memory_side_cache_nothing_is_held() -> None:
-    sequence = Sequence(Chip.of(arch.load("mi210")))
+    sequence = CallSequence(Chip.of(arch.load("mi210")))
     first = launch(tensor("x", 1, 1))
     sequence.ran(first, whole(first))
-    assert sequence.held(first) == {"x": 0.0}
+    assert sequence.mall_resident(first) == {"x": 0.0}

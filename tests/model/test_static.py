@@ -12,8 +12,8 @@ from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel
-from wavecast.model.launch import timing
-from wavecast.model.static import static_launch
+from wavecast.model.simulation import timing
+from wavecast.model.static import profile_of_code
 
 DEVICE = arch.load("mi300x")
 LOOP = """
@@ -40,10 +40,11 @@ def seconds(trips: int, workgroups: int = 304) -> float:
     body = LOOP.format(trips=trips)
     given = launch(workgroups)
     analysis = read(body, launch=given)
-    found = static_launch(given, analysis, kernel(body), DEVICE)
+    found = profile_of_code(given, analysis, kernel(body), DEVICE)
     steps = found.streams.weights[: len(found.streams.steps) // 4]
     assert steps.sum() == pytest.approx(1 + 5 * trips + 2)
-    return timing(found).seconds - timing(found).launch
+    result = timing(found, DEVICE)
+    return result.seconds - result.launch
 
 
 def test_trips_are_counted_and_folded() -> None:
@@ -60,11 +61,11 @@ def test_without_a_grid_or_with_unknown_trips_it_is_refused() -> None:
     body = LOOP.format(trips="s5")
     given = launch(304)
     with pytest.raises(Unpredictable, match=r"unknown number of times|depends on"):
-        static_launch(given, read(body, launch=given), kernel(body), DEVICE)
+        profile_of_code(given, read(body, launch=given), kernel(body), DEVICE)
     bare, known = replace(given, grid=(0, 0, 0)), LOOP.format(trips=5)
     analysis = read(known, launch=given)
     with pytest.raises(Unpredictable, match="grid"):
-        static_launch(bare, analysis, kernel(known), DEVICE)
+        profile_of_code(bare, analysis, kernel(known), DEVICE)
 
 
 def test_the_same_launch_is_the_same_prediction() -> None:
@@ -80,7 +81,7 @@ def test_a_store_moves_the_sectors_it_writes(power: int, store: str, each: float
     """Lanes that lie a line apart, and side by side."""
     body = f" v_lshlrev_b32_e32 v0, {power}, v0\n global_store_{store}, s[0:1]"
     given = launch(304)
-    found = static_launch(given, read(body, launch=given), kernel(body), DEVICE).traffic
+    found = profile_of_code(given, read(body, launch=given), kernel(body), DEVICE).traffic
     assert found is not None
     assert found.l2 == 304 * 256 * each
     assert found.written == found.mall <= found.l2

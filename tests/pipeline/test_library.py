@@ -9,16 +9,16 @@ import pytest
 
 from wavecast import arch
 from wavecast.kernels import registry
-from wavecast.model.launch import Traffic
+from wavecast.model.profile import LevelTraffic
 from wavecast.pipeline.library import launched, survey
 
 
-def traffic(device: str) -> list[Traffic]:
+def traffic(device: str) -> list[LevelTraffic]:
     """Of both kernels of a quantisation by the largest value of a tensor of 64 MiB."""
     sizes = {"rows": 8192, "columns": 4096, "dtype": "bfloat16"}
     found = launched(registry.operator("quantise_int8_tensor"), sizes, arch.load(device))
     assert [one.code.kernel for one in found] == ["largest_kernel", "quantise_tensor_kernel"]
-    of = [one.predicted.launched for one in found]
+    of = [one.predicted.profile for one in found]
     return [one.traffic for one in of if one is not None and one.traffic is not None]
 
 

@@ -10,10 +10,10 @@ from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
 from wavecast.analyze.loops import loops
 from wavecast.analyze.memory import charge_patterns, memory_instructions
-from wavecast.analyze.occupancy import ResourceDemand, occupancy
+from wavecast.analyze.occupancy import kernel_occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
 from wavecast.analyze.pressure import pressure
-from wavecast.analyze.result import CodeAnalysis, Occupancy, Registers
+from wavecast.analyze.result import CodeAnalysis, Registers
 from wavecast.analyze.waits import waits
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
@@ -51,7 +51,7 @@ def analyze(
     assumed = () if threads else (f"{_NO_SIZE}, {descriptor.max_workgroup_size}, is assumed",)
     threads = threads or descriptor.max_workgroup_size
     lds_bytes = descriptor.lds_bytes + (launch.dynamic_lds if launch else code.dynamic_lds)
-    occupied = _occupancy(device, descriptor, lds_bytes, threads)
+    occupied = kernel_occupancy(device, descriptor, lds_bytes, threads)
     rates = Charges(device, descriptor.wave_size)
     charges = [rates.of(instruction.decoded) for instruction in program.instructions]
     known = values.evaluate(program, descriptor, code, launch)
@@ -93,17 +93,6 @@ def analyze(
         executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),
         instruction_cycles=tuple([alone[charge] for charge in charges]),
     )
-
-
-def _occupancy(
-    device: Device, descriptor: KernelDescriptor, lds_bytes: int, threads: int
-) -> Occupancy:
-    cu_mode = descriptor.directives.get("workgroup_processor_mode") == 0
-    limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
-    demand = ResourceDemand(
-        descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds_bytes, threads
-    )
-    return occupancy(limits, demand)
 
 
 def _of_all_waves(

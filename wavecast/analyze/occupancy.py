@@ -23,7 +23,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from wavecast.analyze.result import NextStep, Occupancy
-from wavecast.arch import OccupancyLimits
+from wavecast.arch import Device, OccupancyLimits
+from wavecast.isa.program import KernelDescriptor
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,23 @@ class _Resource:
             else:
                 high = middle - 1
         return low
+
+
+def kernel_occupancy(
+    device: Device, descriptor: KernelDescriptor, lds_bytes: int, threads: int
+) -> Occupancy:
+    """Occupancy of an AMD kernel whose workgroups have `threads` threads and `lds_bytes` of LDS.
+
+    RDNA kernels are compiled for CU or WGP mode; the descriptor says which, and
+    `Occupancy.unit` passes it on. Raises UsageError where the device does not run the kernel's
+    wave size, MissingFact where one of its limits is not known.
+    """
+    cu_mode = descriptor.directives.get("workgroup_processor_mode") == 0
+    limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
+    demand = ResourceDemand(
+        descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds_bytes, threads
+    )
+    return occupancy(limits, demand)
 
 
 def occupancy(limits: OccupancyLimits, demand: ResourceDemand) -> Occupancy:
@@ -176,6 +194,7 @@ def _combine(
         next=None,
         fits=fits,
         resident_waves=workgroups * waves_per_workgroup / limits.simds,
+        unit=limits.unit,
     )
 
 

@@ -69,7 +69,8 @@ class Occupancy:
     binding ones, the most telling first. `workgroups` is how many workgroups fit a compute unit
     (a WGP on RDNA, an SM on NVIDIA). `fits` is False when one workgroup does not fit at all; then
     no wave is resident. `resident_waves` counts only whole workgroups, which the compiler's
-    figure does not: waves of all workgroups that fit, per SIMD, possibly fractional.
+    figure does not: waves of all workgroups that fit, per SIMD, possibly fractional. `unit` is what
+    a workgroup runs on: `CU`, `WGP` or `SM`; RDNA kernels are compiled for one of the first two.
     """
 
     waves_per_simd: int
@@ -81,6 +82,7 @@ class Occupancy:
     next: NextStep | None
     fits: bool = True
     resident_waves: float = 0.0
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,13 +174,13 @@ def command(
 
 def _write_timeline(report: Any, path: Path) -> None:
     """Simulate every predicted launch again, keeping the events of its unit."""
-    from wavecast.model.launch import timing
+    from wavecast.model.simulation import timing
     from wavecast.report.perfetto_unit import EVENTS, Timeline, dumps
 
     timelines = [
-        Timeline(e.code, e.program, timing(e.predicted.launched, events=EVENTS))
+        Timeline(e.code, e.program, timing(e.predicted.profile, e.device, events=EVENTS))
         for e in report.explanations
-        if e.predicted.launched is not None
+        if e.predicted.profile is not None
     ]
     if not timelines:
         raise NothingAnalysed("no launch was simulated, so there is no timeline")

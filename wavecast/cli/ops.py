@@ -156,10 +156,10 @@ def _calls(chosen: Sequence[Operator], arch: str, small: bool, shapes: int | Non
 def _tune(calls: Sequence[Call], candidates: int, jobs: int, folder: Path | None) -> None:
     """Writes the tables after every call, so that an interruption loses nothing."""
     from wavecast.kernels import tables
-    from wavecast.kernels.tables import Entry
+    from wavecast.kernels.tables import TunedEntry
     from wavecast.tune.library import tune
 
-    written: dict[str, list[Entry]] = {}
+    written: dict[str, list[TunedEntry]] = {}
     for number, found in enumerate(tune(calls, candidates=candidates, jobs=jobs), 1):
         sizes = " ".join(f"{name}={value}" for name, value in found.sizes.items())
         told = found.failure

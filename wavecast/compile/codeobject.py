@@ -106,9 +106,6 @@ class Launch:
     configuration: str = ""
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     """Runtime scalar arguments by name, constants included where they are numbers."""
-    executed: Mapping[str, bytes] = field(default_factory=dict)
-    """Executed samples of the launch by device, as `wavecast.predict.packed` packs them, where
-    samples were asked for."""
 
     def workgroup(self, number: int) -> tuple[int, int, int]:
         """The place (x, y, z) of a workgroup by its number, x fastest."""

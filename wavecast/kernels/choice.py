@@ -2,8 +2,8 @@
 
 For a class of problems the shipped table names a configuration (`tables`); after it come those of
 the kernel's `KernelSpec` in the order of their predicted times. They are compiled until one fits
-the GPU and spills no registers. Code that the compiler left a race in is passed over; code that cannot be
-looked at for one is taken with a warning. What was decided is kept for the process, and Triton
+the GPU and spills no registers. Code in which the compiler left a race is passed over; code that
+cannot be checked for one is taken with a warning. Decisions are kept for the process, and Triton
 keeps the compiled code on disk.
 """
 
@@ -58,8 +58,9 @@ class Launched:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The configuration of the problems with one tuning key: `source` is `table`, `formula` or
-    `forced`, `spills` the registers per lane that its code keeps in memory, `text` names the kernel's text
-    (`tables.source`), `unchecked` says why nobody looked for races that the compiler left in."""
+    `forced`, `spills` the registers per lane that its code keeps in memory, `text` names the
+    kernel's text (`tables.source`), `unchecked` says why the code was not checked for races that
+    the compiler left in."""
 
     spec: KernelSpec
     text: str

@@ -16,26 +16,26 @@ from wavecast.analyze.mix import instruction_class
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.program import Program
 from wavecast.model.cu.causes import CAUSES, ISSUE
-from wavecast.model.launch import Timing
 from wavecast.model.prediction import Share
+from wavecast.model.simulation import LaunchTiming
 
 LEAST: Final = 1e-4
 """Shares below this part of the time are gathered under `other`."""
-Place = tuple[str, int, int]
+SourcePlace = tuple[str, int, int]
 """A source place: file name without folders, line, column."""
-NONE: Final[Mapping[Place, Sequence[str]]] = {}
+NONE: Final[Mapping[SourcePlace, Sequence[str]]] = {}
 NO_OPERATION: Final = "no operation"
 NO_LINE: Final = "no source line"
 LAUNCH: Final = "launch"
 
 
-def place_of(location: SourceLocation) -> Place:
+def place_of(location: SourceLocation) -> SourcePlace:
     """A location's own place, whoever inlined it."""
     return PurePath(location.file).name, location.line, location.column
 
 
 def account(
-    timing: Timing, program: Program, operations: Mapping[Place, Sequence[str]] = NONE
+    timing: LaunchTiming, program: Program, operations: Mapping[SourcePlace, Sequence[str]] = NONE
 ) -> tuple[Share, ...]:
     """Shares of the kinds `line`, `stall` and `top-down`, each adding up to `timing.seconds`.
 
@@ -55,7 +55,7 @@ def account(
     )
 
 
-def _by_line(timing: Timing, program: Program) -> dict[str, float]:
+def _by_line(timing: LaunchTiming, program: Program) -> dict[str, float]:
     spent = timing.unit.stalls.sum(axis=1)
     found: dict[str, float] = {}
     for instruction in program.instructions:
@@ -68,7 +68,7 @@ def _by_line(timing: Timing, program: Program) -> dict[str, float]:
 
 
 def _by_operation(
-    timing: Timing, program: Program, operations: Mapping[Place, Sequence[str]]
+    timing: LaunchTiming, program: Program, operations: Mapping[SourcePlace, Sequence[str]]
 ) -> dict[str, float]:
     spent = timing.unit.stalls.sum(axis=1)
     found: dict[str, float] = {}
@@ -81,7 +81,9 @@ def _by_operation(
     return found
 
 
-def _operations_of(instruction: Instruction, at: Mapping[Place, Sequence[str]]) -> Sequence[str]:
+def _operations_of(
+    instruction: Instruction, at: Mapping[SourcePlace, Sequence[str]]
+) -> Sequence[str]:
     """The operations of an instruction's place, or of the call it was inlined at: those that make
     such instructions, else those that make any."""
     location = instruction.location
@@ -111,7 +113,7 @@ _NO_CODE: Final = (
 """Parts of the names of operations that rename or rearrange values and make no code themselves."""
 
 
-def _by_cause(timing: Timing) -> dict[str, float]:
+def _by_cause(timing: LaunchTiming) -> dict[str, float]:
     return dict(zip(CAUSES, timing.unit.stalls.sum(axis=0).tolist(), strict=True))
 
 
@@ -126,14 +128,14 @@ def _shares(kind: str, parts: Mapping[str, float], work: float, launch: float) -
     return sorted(found, key=lambda share: -share.seconds)
 
 
-def _top_down(timing: Timing, work: float) -> list[Share]:
+def _top_down(timing: LaunchTiming, work: float) -> list[Share]:
     """Time of the launch as its units' SIMDs see it: useful matrix work, other issue where the
     matrix pipes rest, waiting by cause, and units without work: too few workgroups, or the tail."""
-    grid, unit = timing.grid, timing.unit
-    filled = grid.workgroups / (grid.busiest * grid.units)
+    placement, unit = timing.placement, timing.unit
+    filled = placement.workgroups / (placement.most_per_unit * placement.units)
     tail = work * (1 - min(1.0, filled))
     rest = work - tail
-    span = max(unit.clocks, 1.0) * grid.simds
+    span = max(unit.clocks, 1.0) * placement.simds
     matrix = min(1.0, unit.busy["matrix"] / span)
     other = min(1.0 - matrix, (unit.busy["vector"] + unit.busy["transcendental"]) / span)
     causes = np.delete(unit.stalls.sum(axis=0), ISSUE)
@@ -157,4 +159,4 @@ def _top_down(timing: Timing, work: float) -> list[Share]:
     return sorted((s for s in shares if s.seconds > 0), key=lambda share: -share.seconds)
 
 
-__all__ = ["LAUNCH", "NONE", "NO_LINE", "Place", "account", "place_of"]
+__all__ = ["LAUNCH", "NONE", "NO_LINE", "SourcePlace", "account", "place_of"]

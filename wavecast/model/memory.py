@@ -1,8 +1,8 @@
 """Time to move bytes between compute units and memory, by level of the hierarchy.
 
 A launch that reads and writes `Traffic` needs, at each level, the bytes that reach it over the
-bandwidth of that level; levels work at the same time (`overlapped`). What reaches a level is what
-the one before it does not hold. A footprint streamed again and again through a cache that replaces
+bandwidth of that level; levels work at the same time (`overlapped`). A level gets the bytes that
+miss the one before it. A footprint streamed again and again through a cache that replaces
 lines at random keeps the fraction h of it with
 
     h = exp(-(1 - h) · footprint / capacity)                      (h = 1 while it fits)
@@ -70,13 +70,13 @@ def transfer(chip: Chip, traffic: Traffic, in_flight: Amount | None = None) -> d
     if chip.l2_bandwidth and chip.l2_bytes:
         parts["L2"] = missing / (chip.l2_bandwidth * known["l2_fraction"])
         warm = traffic.warm and not (traffic.shared and chip.dies > 1)
-        missing = missing * (1 - _held(traffic, footprint, chip.l2_bytes * share, warm=warm))
+        missing = missing * (1 - _hits(traffic, footprint, chip.l2_bytes * share, warm=warm))
     if chip.mall_bytes and chip.mall_bandwidth:
         parts["memory-side cache"] = missing / mall_bandwidth(chip)
         waits = waits + missing * (chip.latency["mall"] - chip.latency[nearest])
         nearest = "mall"
-        held = _held(traffic, footprint, chip.mall_bytes * share, warm=traffic.warm)
-        missing = missing * (1 - held)
+        hits = _hits(traffic, footprint, chip.mall_bytes * share, warm=traffic.warm)
+        missing = missing * (1 - hits)
     parts["HBM"] = missing / hbm_bandwidth(chip, traffic.streams)
     if in_flight is not None:
         waits = waits + missing * (chip.latency["hbm"] - chip.latency[nearest])
@@ -111,17 +111,17 @@ def overlapped(parts: Iterable[Amount], exponent: float) -> Amount:
 
 
 def residency(footprint: Amount, capacity: Amount) -> Amount:
-    """Fraction of a footprint, streamed repeatedly, that a cache of a capacity holds."""
-    pressure, held = _residency_table()
-    return np.interp(footprint / np.maximum(np.asarray(capacity, float), 1.0), pressure, held)
+    """Fraction of a footprint, streamed repeatedly, that is resident in a cache of a capacity."""
+    pressure, resident = _residency_table()
+    return np.interp(footprint / np.maximum(np.asarray(capacity, float), 1.0), pressure, resident)
 
 
-def _held(traffic: Traffic, footprint: Amount, capacity: float, *, warm: bool) -> Amount:
+def _hits(traffic: Traffic, footprint: Amount, capacity: float, *, warm: bool) -> Amount:
     """Fraction of the bytes that hit in a cache: a cold footprint misses once."""
-    held = residency(footprint, capacity)
+    resident = residency(footprint, capacity)
     if warm:
-        return held
-    return held * (1 - np.minimum(1.0, footprint / np.maximum(traffic.moved, 1e-30)))
+        return resident
+    return resident * (1 - np.minimum(1.0, footprint / np.maximum(traffic.moved, 1e-30)))
 
 
 def _largest(parts: list[Amount]) -> Amount:
@@ -134,9 +134,10 @@ def _largest(parts: list[Amount]) -> Amount:
 @cache
 def _residency_table() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Solutions of h = exp(-(1 - h)·x), x = ln(1/h) / (1 - h), for h from 1 down to 0."""
-    held = np.concatenate([np.linspace(1 - 1e-4, 1e-3, 2000), np.geomspace(1e-3, 1e-30, 400)[1:]])
-    pressure = np.log(1 / held) / (1 - held)
-    return np.concatenate([[0.0, 1.0], pressure]), np.concatenate([[1.0, 1.0], held])
+    steep, flat = np.linspace(1 - 1e-4, 1e-3, 2000), np.geomspace(1e-3, 1e-30, 400)
+    resident = np.concatenate([steep, flat[1:]])
+    pressure = np.log(1 / resident) / (1 - resident)
+    return np.concatenate([[0.0, 1.0], pressure]), np.concatenate([[1.0, 1.0], resident])
 
 
 __all__ = [

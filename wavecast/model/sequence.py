@@ -1,8 +1,8 @@
-"""What the kernels of one call leave each other in the memory-side cache.
+"""The memory-side cache between the kernels of one call.
 
-Of a tensor an earlier kernel touched, a part is still there: what `memory.residency` keeps of all
-that was touched by that kernel and since. A kernel touches of a tensor as much as its code asks
-for, at most all of it. The L2 keeps nothing: the one of a die holds no line another die wrote.
+Of a tensor that an earlier kernel touched, a share is still resident: `memory.residency` of all
+bytes touched by that kernel and since. A kernel touches as many bytes of a tensor as its code asks
+for, at most all. The L2 keeps nothing: that of a die holds no line another die wrote.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wavecast.compile.codeobject import Launch
-from wavecast.model.cache.traffic import kept
+from wavecast.model.cache.traffic import mall_resident
 from wavecast.model.chip import Chip
 from wavecast.model.footprint import element_bytes
 
 
-class Sequence:
-    """The kernels of one call that ran so far, with nothing in the cache before the first."""
+class CallSequence:
+    """The kernels of one call that ran so far; the cache is empty before the first."""
 
     def __init__(self, chip: Chip) -> None:
         self._chip = chip
         self._ran: list[dict[int, float]] = []  # bytes by storage, in the last kernel touching it
 
-    def held(self, launch: Launch) -> dict[str, float]:
-        """What share of each argument's bytes the next launch finds in the memory-side cache."""
+    def mall_resident(self, launch: Launch) -> dict[str, float]:
+        """The share, by argument, of the bytes the next launch finds in the memory-side cache."""
         left: dict[int, float] = {}
         since = 0.0
         for touched in reversed(self._ran):
             since += sum(touched.values())
-            left |= {storage: own * kept(self._chip, since) for storage, own in touched.items()}
+            left |= {
+                storage: own * mall_resident(self._chip, since) for storage, own in touched.items()
+            }
         return {
             argument.name: min(1.0, left[argument.storage] / element_bytes(argument))
             for argument in launch.arguments
@@ -36,8 +38,8 @@ class Sequence:
         }
 
     def ran(self, launch: Launch, requested: Mapping[str, tuple[float, float]]) -> None:
-        """A launch whose code asks for the `requested` bytes (loaded, stored) of its arguments; of
-        one that is missing nothing is known to be touched (`CodeAnalysis.requested_bytes`)."""
+        """Add a launch whose code asks for the `requested` bytes (loaded, stored) of its arguments.
+        A missing argument counts as not touched (`CodeAnalysis.requested_bytes`)."""
         now: dict[int, float] = {}
         for argument in launch.arguments:
             if not argument.bytes or argument.name not in requested:
@@ -51,4 +53,4 @@ class Sequence:
         self._ran.append(now)
 
 
-__all__ = ["Sequence"]
+__all__ = ["CallSequence"]

@@ -67,7 +67,7 @@ def solve(demand: Demand, chip: Chip, known: Mapping[str, float]) -> Bounds:
     """The time of a launch. Raises MissingFact where the chip lacks a number that matters."""
     per_unit = np.asarray(demand.workgroups, float) / chip.units
     rounds = _rounds(per_unit, known["tail"])
-    turns = _rounds(per_unit / demand.resident, known["tail"])
+    resident_rounds = _rounds(per_unit / demand.resident, known["tail"])
     pipes = {
         "matrix": demand.matrix / known["filled"],
         "vector": demand.vector * known["vector_clocks"],
@@ -77,7 +77,7 @@ def solve(demand: Demand, chip: Chip, known: Mapping[str, float]) -> Bounds:
     longest = reduce(np.maximum, pipes.values())
     issue = longest + demand.serial * (sum(pipes.values()) - longest)
     work = rounds * issue
-    wait = turns * demand.latency
+    wait = resident_rounds * demand.latency
     store = rounds * demand.stored / known["store_rate"]
     moved = (demand.read + demand.written) / (chip.hbm_peak * known["hbm_share"])
     memory = moved + demand.refetched / (known["fabric"] * chip.dies)

@@ -61,8 +61,8 @@ def kernel_parts(chip: Chip, launch: Streaming) -> dict[str, Amount]:
     running = np.minimum(launch.workgroups, chip.units * resident(chip, launch.threads))
     in_flight = launch.traffic.moved * running / launch.workgroups
     parts = transfer(chip, launch.traffic, in_flight)
-    turns = rounds + launch.drain * (1 - 1 / np.maximum(rounds, 1))
-    parts["vector"] = turns * launch.issue / chip.clock
+    drained_rounds = rounds + launch.drain * (1 - 1 / np.maximum(rounds, 1))
+    parts["vector"] = drained_rounds * launch.issue / chip.clock
     parts["chain"] = launch.chain / chip.clock
     return parts
 

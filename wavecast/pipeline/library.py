@@ -14,9 +14,7 @@ from wavecast.errors import WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.model.chip import Chip
-from wavecast.model.sequence import Sequence
-from wavecast.model.static import GUESSED
-from wavecast.pipeline.prediction import Predicted
+from wavecast.model.sequence import CallSequence
 from wavecast.pipeline.processes import spread
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch
@@ -123,12 +121,12 @@ def launched(
     inputs = operator.inputs(Make(values=False), **sizes)
     with capture(device) as launches:
         operator.call(**inputs)
-    explained, sequence = [], Sequence(Chip.of(device))
+    explained, sequence = [], CallSequence(Chip.of(device))
     for launch in launches:
-        held = replace(given, held=sequence.held(launch))
-        explained.append(explain_launch(launch, device, held))
+        found = replace(given, mall_resident=sequence.mall_resident(launch))
+        explained.append(explain_launch(launch, device, found))
         sequence.ran(launch, explained[-1].analysis.requested_bytes)
-    unknown = {one.code.kernel for one in explained if _depends_on_data(one.predicted)}
+    unknown = {one.code.kernel for one in explained if one.predicted.needs_sample}
     if not unknown or not device.target.startswith("gfx"):
         return explained
     if operator.needs_values:
@@ -136,16 +134,13 @@ def launched(
     wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
     with capture(device, kernels=wanted, sample=True, run=operator.needs_values) as sampled:
         operator.call(**inputs)
-    again = [explain_launch(launch, device, given) for launch in sampled]
+    again = [
+        explain_launch(launch, device, given, sampled.profiles.of(launch, device))
+        for launch in sampled
+    ]
     order = list(dict.fromkeys(one.code.kernel for one in explained))
     both = [one for one in explained if one.code.kernel not in unknown] + again
     return sorted(both, key=lambda one: order.index(one.code.kernel))
-
-
-def _depends_on_data(found: Predicted) -> bool:
-    """Whether the code alone does not tell the time."""
-    prediction = found.prediction
-    return prediction is None or GUESSED in prediction.not_modelled
 
 
 def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFacts:

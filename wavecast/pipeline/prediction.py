@@ -1,4 +1,4 @@
-"""The time of an explained launch, from the best source of demand there is."""
+"""The predicted time of an explained launch: from a captured sample, else from its code."""
 
 from __future__ import annotations
 
@@ -12,66 +12,63 @@ from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.program import Kernel
-from wavecast.model.account import Place, place_of
-from wavecast.model.kernel import predicted
-from wavecast.model.launch import Launched, timing
+from wavecast.model.account import SourcePlace, place_of
+from wavecast.model.notes import Note
+from wavecast.model.predict import predict
 from wavecast.model.prediction import Prediction
-from wavecast.model.static import static_launch
-from wavecast.predict.packed import unpack
+from wavecast.model.profile import LaunchProfile
+from wavecast.model.static import profile_of_code
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """A prediction and the launch as it was simulated, or why there is none."""
+    """A prediction and the profile it is of, or the reason why there is none."""
 
     prediction: Prediction | None
-    launched: Launched | None = None
+    profile: LaunchProfile | None = None
     why_not: str = ""
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether an executed sample would tell more: the code gives no time, or only an estimate
+        of what workgroups reuse."""
+        return self.profile is None or Note.UNKNOWN_REUSE in self.profile.notes
 
 
 NOT_ASKED: Final = Predicted(None, None, "not asked for")
 
 
-def predict(
+def predict_launch(
     launch: Launch,
     analysis: CodeAnalysis,
     kernel: Kernel | None,
     device: Device,
     *,
+    sampled: LaunchProfile | None = None,
     what_if: bool = False,
-    held: Mapping[str, float] | None = None,
+    mall_resident: Mapping[str, float] | None = None,
 ) -> Predicted:
-    """Predict an AMD launch; what stands in the way is told in `why_not`. `held` is what share of
-    each argument is in the memory-side cache before; an executed sample finds nothing there."""
+    """Predict an AMD launch; where that fails, `why_not` has the reason.
+
+    The profile is `sampled` where there is one, else that of the code. `mall_resident` is the
+    share, by argument, of the bytes that are in the memory-side cache before a launch predicted
+    from its code; sampled profiles begin with empty caches.
+    """
     if kernel is None:
         return Predicted(None, None, "NVIDIA code is bounded, not simulated")
     try:
-        packed = launch.executed.get(device.id)
-        notes: tuple[str, ...] = ()
-        widen = 1.0
-        if packed is not None:
-            launched, notes, widen = unpack(packed, kernel, device)
-        else:
-            launched = static_launch(launch, analysis, kernel, device, held)
-        found = predicted(
-            launched,
-            kernel.program,
-            "static" if packed is None else "executed",
-            notes=notes,
-            widen=widen,
-            what_if=what_if,
-            simulated=timing(launched),
-            operations=_operations(launch.code),
-        )
+        profile = sampled or profile_of_code(launch, analysis, kernel, device, mall_resident)
+        operations = _operations(launch.code)
+        found = predict(profile, device, what_if=what_if, operations=operations)
     except (Unpredictable, MissingFact) as error:
         return Predicted(None, None, error.message)
-    return Predicted(found, launched)
+    return Predicted(found, profile)
 
 
-def _operations(code: CodeObject) -> dict[Place, list[str]]:
+def _operations(code: CodeObject) -> dict[SourcePlace, list[str]]:
     """The operations of Triton's GPU IR by source place, where the code has it."""
     text = code.stages.get("ttgir")
-    found: dict[Place, list[str]] = {}
+    found: dict[SourcePlace, list[str]] = {}
     for operation in ttgir.parse(text).operations if isinstance(text, str) else ():
         if operation.location is not None:
             name = f"{operation.line}: {operation.name}"
@@ -79,4 +76,4 @@ def _operations(code: CodeObject) -> dict[Place, list[str]]:
     return found
 
 
-__all__ = ["NOT_ASKED", "Predicted", "predict"]
+__all__ = ["NOT_ASKED", "Predicted", "predict_launch"]

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError, NothingAnalysed, WavecastError
+from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
 from wavecast.pipeline.result import Choice, Explanation, Failure, Report
 from wavecast.pipeline.selection import Selection
 from wavecast.pipeline.steps import Given, explain_launch, with_hint
 
 Progress = Callable[[str], None]
+ProfileOf = Callable[[Launch, Device], LaunchProfile | None]
+"""Gives the profile of an executed sample of a launch on a device, None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class Options:
 
 def _silent(_: str) -> None:
     """The default progress reporter."""
+
+
+def _not_sampled(launch: Launch, device: Device) -> None:
+    """The profiles of launches that were not sampled."""
+    del launch, device
 
 
 def explain_path(
@@ -62,10 +71,12 @@ def explain_launches(
     selection: Selection,
     given: Given,
     progress: Progress = _silent,
+    profile_of: ProfileOf = _not_sampled,
 ) -> tuple[tuple[Explanation, ...], tuple[Failure, ...]]:
     """Explain launches, each on the selected devices of its own target.
 
-    AMD launches go first so that an NVIDIA launch of the same kernel can take over their FLOPs.
+    Launches with a profile of an executed sample are predicted from it. AMD launches go first so
+    that an NVIDIA launch of the same kernel can take over their FLOPs.
     """
     explanations: list[Explanation] = []
     failures: list[Failure] = []
@@ -75,7 +86,8 @@ def explain_launches(
             progress(f"{code.kernel} on {device.name}")
             stated = given if code.is_amd else with_hint(given, explanations, launch)
             try:
-                explanations.append(explain_launch(launch, device, stated))
+                sampled = profile_of(launch, device)
+                explanations.append(explain_launch(launch, device, stated, sampled))
             except WavecastError as error:
                 failures.append(
                     Failure(code.kernel, device.target, "analyze", error.message, error.hint)
@@ -106,7 +118,9 @@ def _explain_script(
     )
     failures = [Failure(f.kernel, f.target, f.stage, f.message, f.hint) for f in capture.failures]
     launches = [launch for found in capture.launches.values() for launch in found]
-    explanations, more = explain_launches(launches, selection, options.given, progress)
+    explanations, more = explain_launches(
+        launches, selection, options.given, progress, capture.profiles.of
+    )
     notes = (*selection.notes, *capture.notes)
     choices: tuple[Choice, ...] = ()
     if options.configs == "best":

@@ -11,10 +11,11 @@ from wavecast.compile import nvidia
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError
-from wavecast.pipeline.gains import with_gains
-from wavecast.pipeline.prediction import predict
+from wavecast.model.profile import LaunchProfile
+from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.replication import replication
 from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.speedups import with_speedups
 from wavecast.rules.finding import Subject
 
 
@@ -29,8 +30,8 @@ class Given:
     flops_hint: Mapping[str, float] = field(default_factory=dict)
     what_if: bool = False
     """Simulate what each change would bring."""
-    held: Mapping[str, float] = field(default_factory=dict)
-    """What share of an argument's bytes is in the memory-side cache before the launch."""
+    mall_resident: Mapping[str, float] = field(default_factory=dict)
+    """The share, by argument, of the bytes that are in the memory-side cache before the launch."""
 
 
 def with_sass(code: CodeObject) -> CodeObject:
@@ -50,10 +51,13 @@ def with_sass(code: CodeObject) -> CodeObject:
     raise InputError(f"{code.kernel}: not in its own cubin")
 
 
-def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
-    """Everything wavecast can say about one launch on one device.
+def explain_launch(
+    launch: Launch, device: Device, given: Given, sampled: LaunchProfile | None = None
+) -> Explanation:
+    """Analysis, bounds, findings and prediction of one launch on one device.
 
-    Raises WavecastError when the code cannot be read; the caller keeps other launches going.
+    `sampled` is the profile of an executed sample of the launch on the device. Raises WavecastError
+    when the code cannot be read; the caller keeps other launches going.
     """
     code = launch.code
     if not code.is_amd:
@@ -77,16 +81,24 @@ def explain_launch(launch: Launch, device: Device, given: Given) -> Explanation:
     stated = launch if all(launch.grid) else None
     subject = Subject(code, device, analysis, roofline, kernel.program if kernel else None, stated)
     findings = rules.check(subject, disabled=given.disabled_rules)
-    found = predict(launch, analysis, kernel, device, what_if=given.what_if, held=given.held)
-    if found.launched is not None and found.prediction is not None:
-        findings = with_gains(findings, found.launched, found.prediction)
+    found = predict_launch(
+        launch,
+        analysis,
+        kernel,
+        device,
+        sampled=sampled,
+        what_if=given.what_if,
+        mall_resident=given.mall_resident,
+    )
+    if found.profile is not None and found.prediction is not None:
+        findings = with_speedups(findings, found.profile, device, found.prediction)
     return Explanation(code, device, launch, analysis, roofline, findings, subject.program, found)
 
 
 def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:
-    """`given` with the FLOPs another target's code derived for the same launch.
+    """`given` with the FLOPs derived from another target's code of the same launch.
 
-    NVIDIA code is not walked, so its FLOPs come from an AMD target explained beside it.
+    NVIDIA code is not walked, so its FLOPs come from an AMD target in the same report.
     """
     for explanation in explanations:
         other = explanation.launch

@@ -1,2 +1,1 @@
-"""Predicting launches from executed samples: which workgroups to run, what they did, how long all
-will take."""
+"""Predictions from executed samples: which workgroups to run, what they did, the launch profile."""

@@ -13,10 +13,10 @@ from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import MissingFact, Unpredictable
-from wavecast.model.kernel import predicted
+from wavecast.model.predict import predict
 from wavecast.model.prediction import Prediction
-from wavecast.model.static import static_launch
-from wavecast.predict.launch import predict
+from wavecast.model.static import profile_of_code
+from wavecast.predict.executed import profile_of_sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,17 @@ class Estimate:
 
 
 def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Estimate:
-    """Predict an AMD launch on a device from its code and trip counts; where these depend on data,
-    from an executed sample over the host memory `ranges`, which stays as it is."""
+    """Predict an AMD launch on a device from its code and trip counts. Where these depend on data,
+    predict it from an executed sample over the host memory `ranges`, which stays as it is.
+
+    Raises InputError for code that cannot be read, UsageError for a device that does not run it.
+    """
     kernel = parse_kernel(launch.code)
     analysis = analyze.analyze(launch.code, device, kernel.program, kernel.descriptor, launch)
     resources = _resources(analysis)
     try:
-        launched = static_launch(launch, analysis, kernel, device)
-        return Estimate(resources, predicted(launched, kernel.program, "static"))
+        profile = profile_of_code(launch, analysis, kernel, device)
+        return Estimate(resources, predict(profile, device))
     except MissingFact as error:
         return Estimate(resources, None, error.message)
     except Unpredictable as error:
@@ -61,10 +64,13 @@ def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> 
 
 
 def simulate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Prediction | str:
-    """The prediction from an executed sample, or in words why there is none."""
+    """The prediction from an executed sample, or the reason why there is none.
+
+    Raises UsageError for a device that does not run the code.
+    """
     try:
-        return predict(launch, ranges, device)
-    except (ExecutionError, Unsupported, MissingFact) as error:
+        return predict(profile_of_sample(launch, ranges, device), device)
+    except (ExecutionError, Unsupported, Unpredictable, MissingFact) as error:
         return error.message
 
 

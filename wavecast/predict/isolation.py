@@ -1,25 +1,41 @@
-"""Running something in a copy of this process, so that memory stays as it is.
+"""Running a function in a fork of this process, so that memory stays as it is.
 
 A kernel that is sampled writes to the arrays it was given, and reaches them through pointers in
-them. The copy is a forked process: the system copies what is written, and nothing else.
+them. In a fork the system copies the pages that are written, and nothing else. The answer is a
+plain value (`plain`): a map with `result`, or with `error` (class name, message, hint).
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Final
 
 from wavecast import processes
-from wavecast.emulate.errors import Unsupported
-from wavecast.errors import WavecastError
+from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.errors import (
+    CompileError,
+    InputError,
+    LaunchError,
+    MissingFact,
+    MissingTool,
+    UsageError,
+    WavecastError,
+)
+from wavecast.predict.plain import packed, unpacked
 
-Result = TypeVar("Result")
+_ERRORS: Final[dict[str, type[WavecastError]]] = {
+    error.__name__: error
+    for error in (
+        CompileError, ExecutionError, InputError, LaunchError, MissingFact, MissingTool,
+        Unsupported, UsageError,
+    )
+}  # fmt: skip
+"""Errors that come back as themselves; others as a WavecastError with the same message."""
 
 
-def isolated(work: Callable[[], Result]) -> Result:
-    """What `work` returns, run in a fork; a WavecastError it raises is raised here.
+def isolated(work: Callable[[], object]) -> Any:
+    """The plain value that `work` returns, run in a fork; a WavecastError it raises is raised here.
 
     The fork has this thread only: `work` must not need others, or locks they may hold. Memory that
     processes share on purpose is not copied. Raises Unsupported where the system cannot fork or
@@ -42,10 +58,11 @@ def isolated(work: Callable[[], Result]) -> Result:
     ended = processes.wait(child)
     if not content:
         raise Unsupported(f"the process that executed the sample died{_how(ended)}")
-    failed, result = pickle.loads(content)
-    if failed:
-        raise result
-    return result
+    answer = unpacked(content)
+    if "error" in answer:
+        name, message, hint = answer["error"]
+        raise _ERRORS.get(name, WavecastError)(message, hint=hint)
+    return answer["result"]
 
 
 def _how(ended: processes.Ended | None) -> str:
@@ -57,11 +74,12 @@ def _how(ended: processes.Ended | None) -> str:
 def _answer(work: Callable[[], object], reader: int, writer: int) -> None:
     """In the fork: send the result or the error."""
     os.close(reader)
+    answer: dict[str, object]
     try:
-        answer = False, work()
+        answer = {"result": work()}
     except WavecastError as error:
-        answer = True, error
-    content = pickle.dumps(answer, protocol=5)
+        answer = {"error": (type(error).__name__, error.message, error.hint)}
+    content = packed(answer)
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(content)
 

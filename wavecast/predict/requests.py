@@ -13,7 +13,7 @@ from wavecast.emulate.trace.mode import lds_banks
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
 from wavecast.model.cache import accesses as path
-from wavecast.model.cache.accesses import Instructions
+from wavecast.model.cache.accesses import MemoryTable
 from wavecast.model.cache.order import positions
 
 _PATHS: Final = {
@@ -33,7 +33,7 @@ class Table:
     """What a program's instructions ask of memory (`asked`), how many requests each makes
     (`places`, i64), and where blocks start and how long they are (`starts`, `lengths`, i64)."""
 
-    asked: Instructions
+    asked: MemoryTable
     places: np.ndarray
     starts: np.ndarray
     lengths: np.ndarray
@@ -58,7 +58,7 @@ class Table:
                 found = phases(program.target, width, kind == path.STORE, wave_lanes, banks)
                 row[index] = served.setdefault(found, len(served))
         lanes, of_row = _served(list(served))
-        asked = Instructions(
+        asked = MemoryTable(
             kinds[0].astype(np.int8), kinds[1].astype(np.int8), kinds[2], row, lanes, of_row
         )
         starts = np.array([block.start for block in program.blocks])

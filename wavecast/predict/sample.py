@@ -6,7 +6,7 @@ Those tell how often code runs; of the others the beginning is enough to see wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from typing import Final, Protocol
 
@@ -20,8 +20,9 @@ from wavecast.emulate.trace.logs import Reduce
 from wavecast.emulate.trace.mode import TraceMode
 from wavecast.emulate.trace.result import Stream, Trace
 from wavecast.isa.program import Kernel
-from wavecast.model.cache.accesses import Accesses, Places, reduced
-from wavecast.predict.dispatch import Dispatch
+from wavecast.model.cache.accesses import Accesses, ArrayMap, reduced
+from wavecast.model.placement import LaunchPlacement
+from wavecast.model.profile import SampleCoverage
 from wavecast.predict.isolation import isolated
 from wavecast.predict.requests import Table
 
@@ -44,36 +45,35 @@ PROBED: Final = 24_000_000
 LEAST_PROBES: Final = 4
 MOST_PROBES: Final = 64
 GOLDEN: Final = (5**0.5 - 1) / 2
-"""Fractions of its multiples spread evenly, and in step with nothing."""
+"""Fractions of its multiples are evenly distributed and periodic in nothing."""
 KEPT: Final = 32
 """Launch codes whose translation is kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Workgroups that were executed. `numbers` (i64, sorted) are theirs, `streams` their waves in
-    order, `block_counts` (f64[blocks]) the executions per basic block of all of them to their end,
-    as those `whole` workgroups have them that were executed so far. `usual` (f64[blocks]) are those
-    of as many usual workgroups of the launch: the first ones may have more to do than others, or
-    less.
-    `accesses` are their requests, numbered by stream. `shared` (f64[arrays], 0 to 1) is what all
-    dies touch of an array at once over the sum of what each does: 1 where they share nothing.
-    `notes` say what the sample does not show.
+    """Workgroups that were executed.
+
+    `numbers` (i64, sorted) are theirs, `streams` their waves in order. `block_counts` (f64[blocks])
+    are the executions per basic block of all of them to their end, scaled from those workgroups
+    that were executed so far. `usual` (f64[blocks]) are those of as many usual
+    workgroups of the launch: the first ones may execute more than others, or less.
+    `accesses` are their requests, numbered by stream, in the `arrays` of the launch. `shared`
+    (f64[arrays], 0 to 1) is what all dies touch of an array at once over the sum of what each does:
+    1 without any sharing.
     """
 
     kernel: Kernel
     launch: Launch
-    dispatch: Dispatch
+    placement: LaunchPlacement
     numbers: np.ndarray
     streams: tuple[Stream, ...]
     block_counts: np.ndarray
     usual: np.ndarray
     accesses: Accesses
-    places: Places
+    arrays: ArrayMap
     table: Table
-    whole: int
     shared: np.ndarray
-    notes: tuple[str, ...] = ()
 
     @property
     def waves(self) -> int:
@@ -81,9 +81,14 @@ class Sample:
         return len(self.streams) // len(self.numbers)
 
     @property
-    def spread(self) -> float:
-        """Standard deviation over mean of what workgroups execute; 0 where recordings are cut,
-        which are as long as each other."""
+    def coverage(self) -> SampleCoverage:
+        """How much of the launch the sample shows. The variation of recordings that were cut is 0:
+        they are as long as each other."""
+        first_round = self.placement.first_round_of_unit()
+        executed = min(len(self.numbers), len(first_round))
+        return SampleCoverage(executed, len(first_round), self._variation())
+
+    def _variation(self) -> float:
         if not all(stream.complete for stream in self.streams):
             return 0.0
         lengths = self.table.lengths
@@ -104,7 +109,7 @@ class Sample:
 
 
 def sample(
-    launch: Launch, ranges: Sequence[AddressRange], dispatch: Dispatch, device: Device
+    launch: Launch, ranges: Sequence[AddressRange], placement: LaunchPlacement, device: Device
 ) -> Sample:
     """Execute the workgroups of the first round on one die, as many as the budget allows, those of
     the first compute unit before the others. Memory stays as it is.
@@ -115,18 +120,24 @@ def sample(
     emulator = _emulator(launch.code.digest)
     kernel = emulator.translate(launch.code).kernel
     lanes = kernel.descriptor.wave_size
-    table, places = Table.of(kernel.program, device, lanes), Places.of(ranges)
-    reduce = partial(reduced, instructions=table.asked, places=places)
+    table, arrays = Table.of(kernel.program, device, lanes), ArrayMap.of(ranges)
+    reduce = partial(reduced, instructions=table.asked, arrays=arrays)
     reduce(np.zeros((0, 2 + lanes), np.uint64))  # compiled here, not in every fork
     run = partial(_run, emulator, launch, ranges, reduce)
-    numbers, streams, counts, usual, accesses, whole, shared, notes = isolated(
-        partial(_sample, run, launch, dispatch, len(places.sizes))
-    )
-    joined = Accesses.joined(accesses)
+    part = isolated(partial(_sample, run, launch, placement, len(arrays.sizes)))
     return Sample(
-        kernel, launch, dispatch, numbers, streams, counts, usual, joined, places, table, whole,
-        shared, notes,
-    )  # fmt: skip
+        kernel=kernel,
+        launch=launch,
+        placement=placement,
+        numbers=part["numbers"],
+        streams=tuple(Stream(**stream) for stream in part["streams"]),
+        block_counts=part["block_counts"],
+        usual=part["usual"],
+        accesses=Accesses.joined([Accesses(**access) for access in part["accesses"]]),
+        arrays=arrays,
+        table=table,
+        shared=part["shared"],
+    )
 
 
 class _Run(Protocol):
@@ -135,16 +146,11 @@ class _Run(Protocol):
     def __call__(self, numbers: Sequence[int], entries: int, cut: int | None = None) -> Trace: ...
 
 
-_Part = tuple[
-    np.ndarray, tuple[Stream, ...], np.ndarray, np.ndarray, list[Accesses], int, np.ndarray,
-    tuple[str, ...],
-]  # fmt: skip
-"""What comes back from the fork: numbers, streams, block counts, usual ones, accesses, `whole`,
-`shared` and notes."""
-
-
-def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part:
-    own, all_ = dispatch.busiest(), dispatch.first_round()
+def _sample(
+    run: _Run, launch: Launch, placement: LaunchPlacement, arrays: int
+) -> dict[str, object]:
+    """In the fork: the fields of a `Sample` that executing gives, as plain values."""
+    own, all_ = placement.first_round_of_unit(), placement.first_round_of_die()
     first = run(own[:1], WAVE_ENTRIES, MOST)
     if first.instructions >= MOST:
         raise ExecutionError(
@@ -166,18 +172,13 @@ def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part
     counts = sum((trace.block_counts for trace in traces), np.zeros_like(first.block_counts))
     whole = min(whole, room)
     usual = counts / whole
-    if whole < dispatch.workgroups:
-        probes = _probes(dispatch.workgroups, full)
+    if whole < placement.workgroups:
+        probes = _probes(placement.workgroups, full)
         usual = run(probes, 1, MOST).block_counts / len(probes)
     if room > whole:
         # an entry is a block or an access; blocks have some ten instructions each
         cut = int(full / waves * entries / max(recorded, 1.0)) + 1
         traces.append(run(order[whole:room], entries, cut))
-    notes = (
-        ()
-        if room >= len(own)
-        else (f"{room} of the {len(own)} workgroups of a compute unit were executed",)
-    )
     numbers = np.array(sorted(order[:room]), np.int64)
     streams = {(s.workgroup, s.wave): s for trace in traces for s in trace.streams}
     ordered = tuple(
@@ -191,31 +192,41 @@ def _sample(run: _Run, launch: Launch, dispatch: Dispatch, arrays: int) -> _Part
         for part in trace.reduced
     ]
     steps = full / waves / max(recorded, 1.0)
-    shared = _shared(run, dispatch, waves, int(steps * GLANCE) + 1, arrays)
-    return numbers, ordered, scaled, usual * room, accesses, whole, shared, notes
+    return {
+        "numbers": numbers,
+        "streams": [_fields(stream) for stream in ordered],
+        "block_counts": scaled,
+        "usual": usual * room,
+        "accesses": [_fields(access) for access in accesses],
+        "shared": _shared(run, placement, waves, int(steps * GLANCE) + 1, arrays),
+    }
+
+
+def _fields(value: Stream | Accesses) -> dict[str, object]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _probes(workgroups: int, full: int) -> tuple[int, ...]:
-    """Workgroups from all over the grid, when one executes `full` instructions: as far from its
-    start as others from its end, so that work which grows along the grid comes out even."""
+    """Workgroups from all over the grid, when one executes `full` instructions: in pairs at equal
+    distances from its start and its end, so that work which grows along the grid averages out."""
     count = min(workgroups, MOST_PROBES, max(LEAST_PROBES, PROBED // full))
-    places = (np.arange(-(-count // 2)) + 0.5) * GOLDEN % 1.0
-    found = np.concatenate([places, 1.0 - places]) * workgroups
+    parts = (np.arange(-(-count // 2)) + 0.5) * GOLDEN % 1.0
+    found = np.concatenate([parts, 1.0 - parts]) * workgroups
     return tuple(np.unique(np.minimum(found.astype(np.int64), workgroups - 1)).tolist())
 
 
-def _shared(run: _Run, dispatch: Dispatch, waves: int, cut: int, arrays: int) -> np.ndarray:
-    """How much dies share of each array at the start: distinct sectors of one wave of every
-    workgroup, on all dies together over the sum of each alone."""
-    numbers = dispatch.beside()
-    if dispatch.dies == 1 or len(numbers) <= dispatch.dies:
+def _shared(run: _Run, placement: LaunchPlacement, waves: int, cut: int, arrays: int) -> np.ndarray:
+    """How much dies share of each array at the start (f64[arrays]): distinct sectors of one wave of
+    every workgroup, on all dies together over the sum of each alone."""
+    numbers = placement.first_round()
+    if placement.dies == 1 or len(numbers) <= placement.dies:
         return np.ones(arrays)
     trace = run(numbers, GLANCE, cut)
     parts = [[np.zeros(0, np.int64)] for _ in range(arrays)]
     for part in trace.reduced:
         lengths = np.diff(part.start)
         first = part.stream % waves == 0
-        die = np.repeat(part.stream // waves % dispatch.dies, lengths)
+        die = np.repeat(part.stream // waves % placement.dies, lengths)
         array, kept = np.repeat(part.array, lengths), np.repeat(first, lengths)
         tagged = part.sectors.astype(np.int64) << 8 | die
         for number in np.unique(array[kept]).tolist():
@@ -228,9 +239,10 @@ def _shared(run: _Run, dispatch: Dispatch, waves: int, cut: int, arrays: int) ->
     return found
 
 
-def _renumbered(part: Accesses, places: np.ndarray, waves: int) -> Accesses:
-    """Streams counted in the whole sample, of a run of the workgroups at `places` in it."""
-    return replace(part, stream=places[part.stream // waves] * waves + part.stream % waves)
+def _renumbered(part: Accesses, positions: np.ndarray, waves: int) -> Accesses:
+    """The accesses of some workgroups, with streams numbered as in the whole sample, where these
+    workgroups are at `positions`."""
+    return replace(part, stream=positions[part.stream // waves] * waves + part.stream % waves)
 
 
 def _run(

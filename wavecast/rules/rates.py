@@ -20,9 +20,8 @@ def bytes_per_clock(device: Device) -> float | None:
 
 
 def placement(subject: Subject) -> OccupancyLimits:
-    """Where a workgroup is placed, in the mode the kernel was compiled for."""
-    cu_mode = subject.code.options.get("wgp_cu_mode") == "cu"
-    return subject.device.limits(cu_mode=cu_mode)
+    """Limits of the unit a workgroup runs on, in the mode the kernel was compiled for."""
+    return subject.device.limits(cu_mode=subject.analysis.occupancy.unit == "CU")
 
 
 def _number(quantity: Quantity | None) -> float | None:

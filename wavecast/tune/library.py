@@ -21,7 +21,7 @@ from wavecast.errors import CompileError, WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
-from wavecast.kernels.tables import Entry
+from wavecast.kernels.tables import TunedEntry
 from wavecast.pipeline.library import launched
 from wavecast.pipeline.processes import spread
 
@@ -52,7 +52,7 @@ class TunedCall:
     operator: str
     sizes: Sizes
     device: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TunedEntry, ...] = ()
     failure: str = ""
 
 
@@ -70,7 +70,7 @@ def tune(
 
 def tuned(
     operator: Operator, sizes: Sizes, device: Device, candidates: int = CANDIDATES
-) -> tuple[Entry, ...]:
+) -> tuple[TunedEntry, ...]:
     """The best configurations of the kernels of one call, found one kernel after the other.
 
     Raises WavecastError if the call does not compile with the first configurations.
@@ -91,7 +91,7 @@ def tuned(
         return ()
     before = first.seconds if math.isfinite(first.seconds) else None
     return tuple(
-        Entry(
+        TunedEntry(
             decision.spec.name,
             decision.text,
             dict(decision.spec.key(decision.problem)),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wavecast.analyze.values.domain import WaveOps, join, lanes_mask, mask_lanes, split
-from wavecast.analyze.values.kinds import Scattered, Slots, Spread
+from wavecast.analyze.values.kinds import LaneOffsets, Scattered, Slots
 from wavecast.isa.semantics import LaneOps, Unknown
 
 LANES = 64
@@ -28,7 +28,7 @@ OPERATIONS = ["add", "sub", "mul", "and_", "or_", "xor", "shl", "lshr"]
     constant=st.integers(0, 4095),
     known_lanes=st.booleans(),
 )
-def test_spreads_hold_for_every_base(
+def test_lane_offsets_hold_for_every_base(
     seed: int, zeros: int, name: str, constant: int, known_lanes: bool
 ) -> None:
     """Evaluate with an unknown base, then with a base that fits it: lanes differ the same way."""
@@ -38,10 +38,10 @@ def test_spreads_hold_for_every_base(
     if name in ("shl", "lshr"):
         constant %= 4
     other = offsets[::-1].copy() if known_lanes and name in ("add", "or_", "xor") else constant
-    found = getattr(OPS, name)(Spread(Unknown(zeros), offsets), other, 32)
+    found = getattr(OPS, name)(LaneOffsets(Unknown(zeros), offsets), other, 32)
     array = other if isinstance(other, np.ndarray) else np.array([other], dtype=np.uint32)
     exact = getattr(EXACT, name)(base + offsets, array, 32)
-    if isinstance(found, Spread):
+    if isinstance(found, LaneOffsets):
         shared = exact - found.offsets
         assert (shared == shared[0]).all()
         assert int(shared[0]) % (1 << found.base.zeros) == 0
@@ -51,16 +51,16 @@ def test_spreads_hold_for_every_base(
         assert (exact == found).all()
 
 
-def test_decisions_on_spreads_stay_unknown() -> None:
-    spread = Spread(Unknown(4, "n"), np.arange(LANES, dtype=np.uint32))
-    assert OPS.less_signed(spread, 5, 32) == Scattered("n")
-    assert OPS.mask_of_lanes(OPS.less_signed(spread, 5, 32)) == Unknown(0, "n")
+def test_decisions_on_lane_offsets_stay_unknown() -> None:
+    value = LaneOffsets(Unknown(4, "n"), np.arange(LANES, dtype=np.uint32))
+    assert OPS.less_signed(value, 5, 32) == Scattered("n")
+    assert OPS.mask_of_lanes(OPS.less_signed(value, 5, 32)) == Unknown(0, "n")
 
 
 def test_an_unknown_choice_against_a_constant_keeps_the_pattern_only() -> None:
     lanes = np.arange(LANES, dtype=np.uint32)
     found = OPS.select(Scattered("mask"), lanes, 0x80000000, 32)
-    assert isinstance(found, Spread)
+    assert isinstance(found, LaneOffsets)
     assert np.array_equal(found.offsets, lanes)
     assert found.base == Unknown(0, "mask")
     assert OPS.select(Scattered("mask"), lanes, lanes * 2, 32) == Scattered("mask")
@@ -75,15 +75,15 @@ def test_halves_of_known_values(value: int) -> None:
 
 def test_halves_of_addresses() -> None:
     offsets = np.array([0, 4, -8], dtype=np.int64).view(np.uint64)
-    low, high = split(Spread(Unknown(4, "p"), offsets))
+    low, high = split(LaneOffsets(Unknown(4, "p"), offsets))
     assert isinstance(high, Unknown)
     again = join(low, high)
-    assert isinstance(again, Spread)
+    assert isinstance(again, LaneOffsets)
     assert np.array_equal(again.offsets, offsets)
     assert again.base.zeros == 4
     known = np.arange(4, dtype=np.uint32)
     both = join(known, Unknown(0, "p"))
-    assert isinstance(both, Spread)
+    assert isinstance(both, LaneOffsets)
     assert both.base.zeros == 32
     assert join(5, Scattered("d")) == Scattered("d")
 
@@ -121,6 +121,6 @@ def test_first_active_lane() -> None:
 def test_gathering_moves_offsets() -> None:
     offsets = np.arange(LANES, dtype=np.uint32)
     reverse = offsets[::-1].copy()
-    found = OPS.gather(Spread(Unknown(4), offsets), reverse)
-    assert isinstance(found, Spread)
+    found = OPS.gather(LaneOffsets(Unknown(4), offsets), reverse)
+    assert isinstance(found, LaneOffsets)
     assert np.array_equal(found.offsets, reverse)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from wavecast.model.cache import accesses as a
-from wavecast.model.cache.accesses import Accesses, Instructions, Places, reduced
+from wavecast.model.cache.accesses import Accesses, ArrayMap, MemoryTable, reduced
 
 LANES = 64
 BASE = 0x7F00_0000_1230
-PLACES = Places.of([(BASE, BASE + 8192)])
-ASKED = Instructions(
+ARRAYS = ArrayMap.of([(BASE, BASE + 8192)])
+ASKED = MemoryTable(
     path=np.array([a.VECTOR, a.SCALAR, a.LDS, a.VECTOR, a.PRIVATE], np.int8),
     kind=np.array([a.LOAD, a.LOAD, a.LOAD, a.ATOMIC, a.LOAD], np.int8),
     width=np.array([4, 8, 4, 4, 4], np.int32),
@@ -29,13 +29,13 @@ def record(instruction: int, offsets: np.ndarray, mask: int = (1 << 64) - 1, str
 
 
 def kept(*records: np.ndarray) -> Accesses:
-    return reduced(np.array(records), ASKED, PLACES)
+    return reduced(np.array(records), ASKED, ARRAYS)
 
 
 def test_arrays_begin_at_pages_of_the_device() -> None:
     lanes = np.arange(LANES)
     (found,) = [kept(record(0, BASE + 4 * lanes))]
-    first = int(PLACES.base[0])
+    first = int(ARRAYS.base[0])
     assert first % 4096 == 0
     assert found.sectors.tolist() == [first // 64 + n for n in range(4)]
     assert found.array.tolist() == [0]
@@ -44,7 +44,7 @@ def test_arrays_begin_at_pages_of_the_device() -> None:
 def test_sectors_are_sorted_and_counted_once() -> None:
     lanes = np.arange(LANES)[::-1]
     found = kept(record(0, BASE + 32 * (lanes // 2) + 60))
-    expected = np.unique((PLACES.base[0] + np.add.outer(32 * (lanes // 2) + 60, [0, 3])) // 64)
+    expected = np.unique((ARRAYS.base[0] + np.add.outer(32 * (lanes // 2) + 60, [0, 3])) // 64)
     assert found.sectors.tolist() == expected.tolist()
 
 
@@ -57,15 +57,15 @@ def test_lanes_that_are_off_touch_nothing() -> None:
 def test_what_is_in_no_array_lies_in_a_window() -> None:
     found = kept(record(1, np.array([0x5555_0000_0008]), mask=1))
     assert found.array.tolist() == [1]
-    assert found.sectors.tolist() == [PLACES.rest // 64]
+    assert found.sectors.tolist() == [ARRAYS.rest // 64]
 
 
-def test_turns_of_lds_and_of_atomics() -> None:
+def test_passes_of_lds_and_of_atomics() -> None:
     lanes = np.arange(LANES)
-    assert kept(record(2, 4 * lanes)).turns.tolist() == [2]
-    assert kept(record(2, 8 * lanes)).turns.tolist() == [4]
-    assert kept(record(2, 0 * lanes)).turns.tolist() == [2]
-    assert kept(record(3, BASE + 4 * (lanes % 16))).turns.tolist() == [48]
+    assert kept(record(2, 4 * lanes)).passes.tolist() == [2]
+    assert kept(record(2, 8 * lanes)).passes.tolist() == [4]
+    assert kept(record(2, 0 * lanes)).passes.tolist() == [2]
+    assert kept(record(3, BASE + 4 * (lanes % 16))).passes.tolist() == [48]
     assert len(kept(record(2, 4 * lanes), record(4, 4 * lanes)).sectors) == 0
 
 
@@ -76,5 +76,5 @@ def test_joined_orders_by_stream() -> None:
     joined = Accesses.joined([one, two])
     assert joined.stream.tolist() == [0, 0, 1]
     assert np.diff(joined.start).tolist() == [4, 1, 4]
-    first = PLACES.base[0] // 64
+    first = ARRAYS.base[0] // 64
     assert joined.sectors.tolist() == [first + n for n in (4, 5, 6, 7, 8, 0, 1, 2, 3)]

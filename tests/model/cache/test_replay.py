@@ -6,10 +6,10 @@ import numpy as np
 
 from wavecast.model.cache import accesses as a
 from wavecast.model.cache import replay as r
-from wavecast.model.cache.accesses import Accesses, Instructions
+from wavecast.model.cache.accesses import Accesses, MemoryTable
 from wavecast.model.cache.geometry import Cache, Geometry
 
-ASKED = Instructions(
+ASKED = MemoryTable(
     path=np.array([a.VECTOR, a.VECTOR, a.VECTOR, a.SCALAR, a.VECTOR], np.int8),
     kind=np.array([a.LOAD, a.STORE, a.ATOMIC, a.LOAD, a.STORE], np.int8),
     width=np.full(5, 4, np.int32),
@@ -40,7 +40,7 @@ def replay(
         stream=np.array(streams or [0] * number, np.int64),
         instruction=np.array([request[0] for request in requests], np.int64),
         array=np.zeros(number, np.int64),
-        turns=np.zeros(number),
+        passes=np.zeros(number),
         start=np.concatenate([[0], np.cumsum([len(s) for s in sectors])]).astype(np.int64),
         sectors=np.array([s for request in sectors for s in request], np.uint32),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wavecast.analyze.values.banks import conflict_ways, phases
-from wavecast.analyze.values.kinds import Spread, Value, is_known, signed_offsets
+from wavecast.analyze.values.kinds import LaneOffsets, Value, is_known, signed_offsets
 from wavecast.arch import Device
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
@@ -158,7 +158,7 @@ def _offsets(
         values = [0 if isinstance(address, Unknown) else address] * lanes
     elif isinstance(address, np.ndarray):
         values = np.broadcast_to(address, (lanes,)).tolist()
-    elif isinstance(address, Spread):
+    elif isinstance(address, LaneOffsets):
         values = np.broadcast_to(signed_offsets(address), (lanes,)).tolist()
     else:
         return None, False

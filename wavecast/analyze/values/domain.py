@@ -1,4 +1,4 @@
-"""Instruction semantics over the values of a wave (`kinds`); spreads follow rules (`spread`)."""
+"""Instruction semantics over the values of a wave (`kinds`), lane offsets by `lane_offsets`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.analyze.values import spread
+from wavecast.analyze.values import lane_offsets
 from wavecast.analyze.values.kinds import (
     UNWRITTEN,
+    LaneOffsets,
     Scattered,
     Slots,
-    Spread,
     Value,
     array_of,
     is_known,
@@ -38,14 +38,14 @@ def join(low: Value, high: Value) -> Value:
         return low | high << 32
     if is_known(low) and is_known(high):
         return LaneOps(1).join(array_of(low, 32), array_of(high, 32))
-    if isinstance(low, Spread):
-        return Spread(low.base, signed_offsets(low).view(np.uint64))
+    if isinstance(low, LaneOffsets):
+        return LaneOffsets(low.base, signed_offsets(low).view(np.uint64))
     if isinstance(low, Unknown):
         return low
     if isinstance(low, int) and isinstance(high, Unknown):
         return Unknown(trailing_zeros(low, 32), high.origin)
-    if isinstance(low, np.ndarray) and isinstance(high, (Unknown, Spread)):
-        return Spread(Unknown(32, origin_of(high)), low.astype(np.uint64))
+    if isinstance(low, np.ndarray) and isinstance(high, (Unknown, LaneOffsets)):
+        return LaneOffsets(Unknown(32, origin_of(high)), low.astype(np.uint64))
     return Scattered(origin_of(low) if origin_of(low) is not None else origin_of(high))
 
 
@@ -58,8 +58,8 @@ def split(value: Value) -> tuple[Value, Value]:
     if isinstance(value, Unknown):
         low = 0 if value.zeros >= 32 else value
         return low, Unknown(max(0, value.zeros - 32), value.origin)
-    if isinstance(value, Spread):
-        low = spread.truncate(value, 64, 32)
+    if isinstance(value, LaneOffsets):
+        low = lane_offsets.truncate(value, 64, 32)
         return low, Unknown(0, value.base.origin)
     return value, value
 
@@ -176,23 +176,23 @@ class WaveOps(Ops[Value]):
     def const(self, value: int, bits: int) -> Value:
         return value & ((1 << bits) - 1)
 
-    add = _operation("add", 2, spread.add)
-    sub = _operation("sub", 2, spread.subtract)
-    mul = _operation("mul", 2, spread.multiply)
+    add = _operation("add", 2, lane_offsets.add)
+    sub = _operation("sub", 2, lane_offsets.subtract)
+    mul = _operation("mul", 2, lane_offsets.multiply)
     mul_high = _operation("mul_high", 2)
-    and_ = _operation("and_", 2, spread.mask)
-    or_ = _operation("or_", 2, spread.disjoint(np.bitwise_or))
-    xor = _operation("xor", 2, spread.disjoint(np.bitwise_xor))
-    shl = _operation("shl", 2, spread.shift_left)
-    lshr = _operation("lshr", 2, spread.shift_right)
-    ashr = _operation("ashr", 2, spread.shift_right)
+    and_ = _operation("and_", 2, lane_offsets.mask)
+    or_ = _operation("or_", 2, lane_offsets.disjoint(np.bitwise_or))
+    xor = _operation("xor", 2, lane_offsets.disjoint(np.bitwise_xor))
+    shl = _operation("shl", 2, lane_offsets.shift_left)
+    lshr = _operation("lshr", 2, lane_offsets.shift_right)
+    ashr = _operation("ashr", 2, lane_offsets.shift_right)
     eq = _comparison("eq")
     less_unsigned = _comparison("less_unsigned")
     less_signed = _comparison("less_signed")
-    select = _operation("select", 3, spread.select)
-    zero_extend = _operation("zero_extend", 1, spread.widen)
-    sign_extend = _operation("sign_extend", 1, spread.widen)
-    truncate = _operation("truncate", 1, spread.truncate)
+    select = _operation("select", 3, lane_offsets.select)
+    zero_extend = _operation("zero_extend", 1, lane_offsets.widen)
+    sign_extend = _operation("sign_extend", 1, lane_offsets.widen)
+    truncate = _operation("truncate", 1, lane_offsets.truncate)
     popcount = _operation("popcount", 1)
     leading_zeros = _operation("leading_zeros", 1)
     trailing_zeros = _operation("trailing_zeros", 1)
@@ -255,8 +255,8 @@ class WaveOps(Ops[Value]):
             source = np.broadcast_to(array_of(lane, 32), (self.lanes,)) % np.uint32(self.lanes)
             if isinstance(a, np.ndarray):
                 return np.broadcast_to(a, (self.lanes,))[source]
-            if isinstance(a, Spread):
-                return Spread(a.base, np.broadcast_to(a.offsets, (self.lanes,))[source])
+            if isinstance(a, LaneOffsets):
+                return LaneOffsets(a.base, np.broadcast_to(a.offsets, (self.lanes,))[source])
         return Scattered(_first_origin((a, lane)))
 
     def shuffle(self, a: Value, lane: Value) -> Value:

@@ -151,7 +151,7 @@ class _Sampling:
         for who in more_samples(self.inputs, affordable):
             self._follow(who)
         if self.outcomes[-1].cut_short:
-            self.outcomes = first  # an even spread, or none
+            self.outcomes = first  # evenly spaced, or none
 
     def _passes_loops(self, outcome: Outcome) -> bool:
         """A loop that no unknown value decides about is not entered."""

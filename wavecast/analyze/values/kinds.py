@@ -5,7 +5,7 @@
 | `int` | known, the same in every lane |
 | `Unknown` | not known, the same in every lane |
 | `numpy` array | known, one element per lane |
-| `Spread` | an unknown that all lanes share, plus a known offset per lane |
+| `LaneOffsets` | an unknown that all lanes share, plus a known offset per lane |
 | `Scattered` | not known, any value in any lane |
 | `Slots` | a register used as storage for scalars, lane by lane |
 """
@@ -22,7 +22,7 @@ from wavecast.isa.semantics.lanes import constant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class LaneOffsets:
     """`base` plus `offsets[lane]`; offsets are bit patterns as wide as the value."""
 
     base: Unknown
@@ -56,7 +56,7 @@ def origin_of(value: Value) -> object:
     """What made a value unknown; None for a known one."""
     if isinstance(value, (Unknown, Scattered)):
         return value.origin
-    if isinstance(value, Spread):
+    if isinstance(value, LaneOffsets):
         return value.base.origin
     return None
 
@@ -66,8 +66,8 @@ def is_known(value: Value) -> bool:
     return isinstance(value, (int, np.ndarray))
 
 
-def signed_offsets(value: Spread) -> np.ndarray:
-    """The offsets of a spread as int64."""
+def signed_offsets(value: LaneOffsets) -> np.ndarray:
+    """The offsets as int64."""
     kind = np.int32 if value.offsets.dtype == np.uint32 else np.int64
     return value.offsets.view(kind).astype(np.int64)
 

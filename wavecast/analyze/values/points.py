@@ -1,9 +1,9 @@
-"""Where threads of many workgroups reach into memory, followed all at once.
+"""Addresses of the threads of many workgroups, followed all at once.
 
-A walk whose values have an element per thread instead of per lane: a scalar register holds what
-each thread's wave would have in it. That takes as long as following one wave. Masks are not
-followed, what a wave reads from memory is not known, what a lane takes from another one counts as
-its own, and where threads would go different ways all go with the majority.
+A walk whose values have an element per thread instead of per lane: a scalar register holds the
+value of each thread's wave. That takes as long as following one wave. Masks are not followed, loads
+are unknown, a value taken from another lane counts as the lane's own, and at a branch all threads
+follow the majority.
 """
 
 from __future__ import annotations
@@ -30,15 +30,13 @@ from wavecast.analyze.values.walk import Walk
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.opcode import OpcodeFlag
-from wavecast.isa.program import KernelDescriptor, Loop, Program, first_block
+from wavecast.isa.program import Kernel, Loop, Program, first_block
 from wavecast.isa.semantics.integers import Integer, Unknown
 from wavecast.isa.semantics.machine import Machine
 from wavecast.isa.targets import isa_target
 
 BUDGET: Final = 12_000
 """Instructions interpreted before the walk gives up; what it has seen by then counts."""
-
-
 EVERY_BUDGET: Final = 40_000
 """The same of a walk that sees every iteration."""
 _WRAPS: Final = frozenset({OpcodeFlag.CHOICE, OpcodeFlag.HIGH_PRODUCT})
@@ -46,62 +44,106 @@ _WRAPS: Final = frozenset({OpcodeFlag.CHOICE, OpcodeFlag.HIGH_PRODUCT})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """Addresses of an instruction (i64[threads]) at its first execution and, of one that ran twice,
-    at its second; `inside` (bool[threads]) says which do not lie beyond the end of a buffer."""
+class ThreadAddresses:
+    """Addresses of an instruction (i64[threads]) at its first execution and, where it ran twice, at
+    its second; `in_bounds` (bool[threads]) says which do not lie beyond the end of a buffer."""
 
     first: np.ndarray
-    inside: np.ndarray
+    in_bounds: np.ndarray
     second: np.ndarray | None
 
 
-def places(
-    program: Program,
-    descriptor: KernelDescriptor,
-    launch: Launch,
-    workgroups: np.ndarray,
-    threads: np.ndarray,
-) -> Mapping[int, Places]:
-    """Instruction -> addresses, of those whose address is known for every thread. `workgroups`
-    (integers[n, 3]) are the threads' workgroups, `threads` (integers[n]) their numbers in them."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """Addresses of the instructions of a launch, by index, where they are known for every thread.
+
+    `first` has the threads of the first workgroup and then the first thread of each workgroup.
+    `iterations` has the addresses (i64[threads in bounds]) of every execution by one workgroup,
+    for instructions of loops in which addresses do more than advance by a step: {} without such
+    loops, None where following every iteration takes too long.
+    """
+
+    first: Mapping[int, ThreadAddresses]
+    iterations: Mapping[int, list[np.ndarray]] | None
+
+
+def follow(kernel: Kernel, launch: Launch, workgroups: np.ndarray, threads: int) -> Followed:
+    """Follow the addresses of a launch. `workgroups` (integers[n, 3]) are x, y and z of n of them,
+    `threads` is the number of threads of each. Every iteration is that of the middle one."""
+    program = kernel.program
+    parts = slices(program, kernel.descriptor, follow_exec=False)
+    walks = _Walks(kernel, launch, parts)
+    where = np.concatenate([np.repeat(workgroups[:1], threads, axis=0), workgroups])
+    numbers = np.concatenate([np.arange(threads), np.zeros(len(workgroups), np.int64)])
+    first = _first_executions(walks, where, numbers)
+    bent = _bent_loops(program, parts)
+    if not bent:
+        return Followed(first, {})
+    middle = np.repeat(workgroups[len(workgroups) // 2, None], threads, axis=0)
+    return Followed(first, _iterations(walks, middle, np.arange(threads), bent))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walks:
+    """Walks of one launch, all over the same slices."""
+
+    kernel: Kernel
+    launch: Launch
+    parts: Slices
+
+    def run(
+        self, workgroups: np.ndarray, threads: np.ndarray, seen: _Seen, *, every: bool = False
+    ) -> bool:
+        """Follow threads (integers[n]) of workgroups (integers[n, 3]) and record what memory
+        instructions see; whether to the end."""
+        program, descriptor, parts = self.kernel.program, self.kernel.descriptor, self.parts
+        inputs = Inputs(self.launch.code, descriptor, self.launch)
+        steps = Steps(program, parts, inputs, seen)
+        plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
+        size = max((s.first + s.count for s in parts.spills.values()), default=SLOT_BASE)
+        machine = Machine(target=isa_target(self.launch.code.target))
+        lanes = (threads % inputs.lanes).astype(np.uint32)
+        state = Registers(_PointOps(inputs.lanes, lanes, machine), size)
+        for position, value in inputs.registers_at(workgroups, threads).items():
+            state.values[position] = value
+        budget = EVERY_BUDGET if every else BUDGET
+        walk = _PointWalk(program, plans, Paths(program), state, budget, True, follow_exec=False)
+        if every:
+            walk.see_all()
+        return not walk.run(first_block(program, descriptor)).cut_short
+
+
+def _first_executions(
+    walks: _Walks, workgroups: np.ndarray, threads: np.ndarray
+) -> dict[int, ThreadAddresses]:
     seen = _Seen(2)
-    _walk(program, descriptor, launch, workgroups, threads, seen)
+    walks.run(workgroups, threads, seen)
     found = {}
     for index, sightings in seen.sightings.items():
         first = _addresses(sightings[0], len(threads))
         if first is not None:
             again = _addresses(sightings[1], len(threads)) if len(sightings) > 1 else None
-            found[index] = Places(*first, again[0] if again else None)
+            found[index] = ThreadAddresses(*first, again[0] if again else None)
     return found
 
 
-def visits(
-    program: Program,
-    descriptor: KernelDescriptor,
-    launch: Launch,
-    workgroup: tuple[int, int, int],
-    threads: int,
-) -> Mapping[int, list[np.ndarray]] | None:
-    """Instruction -> addresses (i64[threads that are inside]) of every execution by one workgroup,
-    for instructions of loops in which addresses may do more than move on by a step. {} without such
-    loops, None where following every iteration takes too long."""
-    bent = _bent_loops(program, slices(program, descriptor, follow_exec=False))
-    if not bent:
-        return {}
+def _iterations(
+    walks: _Walks, workgroups: np.ndarray, threads: np.ndarray, loops: list[Loop]
+) -> dict[int, list[np.ndarray]] | None:
     seen = _Seen(EVERY_BUDGET)
-    where, own = np.repeat([workgroup], threads, axis=0), np.arange(threads)
-    if not _walk(program, descriptor, launch, where, own, seen, every=True):
+    if not walks.run(workgroups, threads, seen, every=True):
         return None
-    blocks = {block for loop in bent for block in loop.blocks}
-    inside = {
+    blocks = walks.kernel.program.blocks
+    looped = {
         index
-        for block in blocks
-        for index in range(program.blocks[block].start, program.blocks[block].stop)
+        for loop in loops
+        for block in loop.blocks
+        for index in range(blocks[block].start, blocks[block].stop)
     }
     found: dict[int, list[np.ndarray]] = {}
     for index, sightings in seen.sightings.items():
-        each = [_addresses(sighting, threads) for sighting in sightings]
-        if index in inside and all(one is not None for one in each):
+        each = [_addresses(sighting, len(threads)) for sighting in sightings]
+        if index in looped and all(one is not None for one in each):
             found[index] = [one[0][one[1]] for one in each if one is not None]
     return found
 
@@ -123,34 +165,6 @@ def _bent_loops(program: Program, parts: Slices) -> list[Loop]:
     return found
 
 
-def _walk(
-    program: Program,
-    descriptor: KernelDescriptor,
-    launch: Launch,
-    workgroups: np.ndarray,
-    threads: np.ndarray,
-    seen: _Seen,
-    *,
-    every: bool = False,
-) -> bool:
-    """Follow threads, taking down what memory instructions see; whether to the end."""
-    inputs = Inputs(launch.code, descriptor, launch)
-    parts = slices(program, descriptor, follow_exec=False)
-    steps = Steps(program, parts, inputs, seen)
-    plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
-    size = max((slots.first + slots.count for slots in parts.spills.values()), default=SLOT_BASE)
-    machine = Machine(target=isa_target(launch.code.target))
-    lanes = (threads % inputs.lanes).astype(np.uint32)
-    state = Registers(_PointOps(inputs.lanes, lanes, machine), size)
-    for position, value in inputs.registers_at(workgroups, threads).items():
-        state.values[position] = value
-    budget = EVERY_BUDGET if every else BUDGET
-    walk = _PointWalk(program, plans, Paths(program), state, budget, True, follow_exec=False)
-    if every:
-        walk.see_all()
-    return not walk.run(first_block(program, descriptor)).cut_short
-
-
 class _Seen:
     """Keeps the first sightings of every instruction, so many at most."""
 
@@ -166,7 +180,7 @@ class _Seen:
 
 
 def _addresses(seen: Sighting, threads: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Addresses and which of them are inside; None where they are not known."""
+    """Addresses and which of them are in bounds; None where they are not known."""
     if not is_known(seen.address) or not is_known(seen.base):
         return None
     offset, base = (
@@ -269,4 +283,4 @@ def _doubting(program: Program, index: int, step: Step) -> Step:
     return doubted
 
 
-__all__ = ["Places", "places", "visits"]
+__all__ = ["Followed", "ThreadAddresses", "follow"]

@@ -1,8 +1,8 @@
 """Which waves of a launch are followed.
 
-Work often varies along one axis of the grid (causal attention, ragged tails), so samples are spread
-over every axis by itself; spreading them over the linear number of workgroups would meet the same
-few places of an axis again and again.
+Work often varies along one axis of the grid (causal attention, ragged tails), so samples are evenly
+spaced along every axis by itself; spacing them by the linear number of workgroups would repeat a
+few coordinates of an axis.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def first_samples(inputs: Inputs) -> list[WaveId]:
 
 
 def more_samples(inputs: Inputs, affordable: int) -> list[WaveId]:
-    """Waves of workgroups spread evenly over the grid, at most so many.
+    """Waves of workgroups evenly spaced over the grid, at most `affordable`.
 
     None where only a few would fit: they would not be even.
     """
     if inputs.grid is None or affordable < _FEWEST:
         return []
-    places = spread(inputs.grid, min(MORE, affordable))
-    return [WaveId(place, part % inputs.waves) for part, place in enumerate(places)]
+    found = spaced_workgroups(inputs.grid, min(MORE, affordable))
+    return [WaveId(workgroup, part % inputs.waves) for part, workgroup in enumerate(found)]
 
 
-def spread(grid: tuple[int, int, int], count: int) -> list[tuple[int, int, int]]:
-    """At most `count` workgroups spread over every axis of the grid; some may be the same."""
+def spaced_workgroups(grid: tuple[int, int, int], count: int) -> list[tuple[int, int, int]]:
+    """At most `count` workgroups evenly spaced along every axis of the grid; some may be equal."""
     count = min(count, grid[0] * grid[1] * grid[2])
     found = []
     for part in range(count):

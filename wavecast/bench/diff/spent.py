@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from wavecast.bench.diff.result import Basis
-from wavecast.model.launch import timing
+from wavecast.model.simulation import timing
 from wavecast.pipeline.result import Explanation
 
 
 def basis_of(before: Explanation, after: Explanation) -> Basis:
     """Predicted seconds, where both sides have a prediction, else cycles."""
-    predicted = before.predicted.launched is not None and after.predicted.launched is not None
+    predicted = before.predicted.profile is not None and after.predicted.profile is not None
     return "seconds" if predicted else "cycles"
 
 
@@ -19,10 +19,10 @@ def spent(one: Explanation, basis: Basis) -> tuple[float, ...]:
     execution takes its pipe. () where the code is not at hand."""
     if one.program is None:
         return ()
-    launched = one.predicted.launched
-    if basis == "cycles" or launched is None:
+    profile = one.predicted.profile
+    if basis == "cycles" or profile is None:
         return one.analysis.instruction_cycles
-    simulated = timing(launched)
+    simulated = timing(profile, one.device)
     clocks = simulated.unit.stalls.sum(axis=1)
     total = float(clocks.sum()) or 1.0
     scale = (simulated.seconds - simulated.launch) / total

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from wavecast.analyze.values.sample import spread
+from wavecast.analyze.values.sample import spaced_workgroups
 from wavecast.errors import UsageError
 
 Grid = tuple[int, int, int]
@@ -24,7 +24,7 @@ def sampled(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
     if among is not None:
         picked = [among[(2 * n + 1) * len(among) // (2 * count)] for n in range(count)]
         return np.unique(np.array(picked, np.int64))
-    return numbers(grid, spread(grid, count))
+    return numbers(grid, spaced_workgroups(grid, count))
 
 
 def _number(grid: Grid, workgroup: Workgroup) -> int:

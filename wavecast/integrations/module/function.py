@@ -20,8 +20,8 @@ from wavecast.integrations.module.memory import Memory
 if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.launch import Emulator
-    from wavecast.model.launch import Launched
     from wavecast.model.prediction import Prediction
+    from wavecast.model.profile import LaunchProfile
 
 Dimensions = int | Sequence[int]
 
@@ -121,10 +121,10 @@ class Function:
         UsageError for one that does not run this code, MissingFact where the device lacks a number
         the prediction needs.
         """
-        from wavecast.predict.launch import predict
+        from wavecast.model.predict import predict
 
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return predict(*asked, warm=warm, beside=beside)
+        return predict(self._profile(asked, warm, beside), asked[-1])
 
     def executed(
         self,
@@ -136,13 +136,18 @@ class Function:
         memory: Sequence[Any] = (),
         warm: bool = True,
         beside: float = 0.0,
-    ) -> Launched:
-        """A sample of a launch as the simulator takes it, to be timed in several ways; arguments
-        and errors are those of `predict`."""
-        from wavecast.predict.launch import execute
-
+    ) -> LaunchProfile:
+        """The profile of an executed sample of a launch, for `wavecast.model.predict.predict`.
+        Arguments and errors are those of `predict`."""
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return execute(*asked, warm=warm, beside=beside)
+        return self._profile(asked, warm, beside)
+
+    def _profile(
+        self, asked: tuple[Launch, Sequence[tuple[int, int]], Device], warm: bool, beside: float
+    ) -> LaunchProfile:
+        from wavecast.predict.executed import profile_of_sample
+
+        return profile_of_sample(*asked, warm=warm, polluting_bytes=beside)
 
     def _for(
         self,

@@ -130,20 +130,25 @@ class ExecutingHooks:
             ranges = reachable(
                 loaded.code.kernel, loaded.layout, values, everything=loaded.makes_pointers
             )
-            data = pack(loaded.code.kernel, loaded.layout, loaded.segment, values)
+            launch = self._described(kernel, loaded, grid, values)
             if loaded.scratch:
-                data, more = self._with_scratch(kernel, loaded, data)
-                ranges += more
-        code = loaded.code
+                data, more = self._with_scratch(kernel, loaded, launch.kernarg)
+                launch, ranges = replace(launch, kernarg=data), ranges + more
         if self._timers.timing:
-            described = build_launch(
-                code, loaded.layout, loaded.segment, kernel.src.signature, grid, values
-            )
-            self._timers.launched(replace(described, kernarg=data), ranges)
+            self._timers.launched(launch, ranges)
             return
-        block = (code.workgroup_size, 1, 1)
-        self.emulator.run(Launch(code, grid, block, (), data, code.dynamic_lds), ranges)
+        self.emulator.run(launch, ranges)
         self.executed += 1
+
+    def _described(
+        self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple
+    ) -> Launch:
+        """The launch; its arguments are described only for a prediction."""
+        code, layout, segment = loaded.code, loaded.layout, loaded.segment
+        if self._timers.timing:
+            return build_launch(code, layout, segment, kernel.src.signature, grid, values)
+        data = pack(code.kernel, layout, segment, values)
+        return Launch(code, grid, (code.workgroup_size, 1, 1), (), data, code.dynamic_lds)
 
     def _load(self, kernel: Any) -> LoadedKernel:
         found = self._loaded.get(id(kernel))

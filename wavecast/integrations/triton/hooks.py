@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wavecast.compile.codeobject import Launch
@@ -136,8 +135,8 @@ class Hooks:
         if self.sampler is not None:
             layout = self._code(kernel)[1]
             if wanted and not self.recorder.knows(launch):
-                executed = self.sampler.sample(launch, kernel, layout, values)
-                launch = replace(launch, executed=executed)
+                profiles = self.sampler.sample(launch, kernel, layout, values)
+                self.recorder.launches.profiles.add(launch, profiles)
             if not trial:
                 self.sampler.run(launch, kernel, layout, values)
         if wanted:

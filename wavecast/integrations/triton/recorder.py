@@ -10,6 +10,7 @@ from typing import Literal
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, UsageError
 from wavecast.integrations.triton.launches import identity
+from wavecast.integrations.triton.profiles import CapturedLaunches
 
 Configurations = Literal["first", "all"]
 
@@ -53,7 +54,7 @@ class Recorder:
         self.target = target
         self.configurations = configurations
         self.strict = strict
-        self.launches: list[Launch] = []
+        self.launches = CapturedLaunches()
         self.failures: list[CaptureFailure] = []
         self.notes: dict[str, None] = {}
         self.filtered = 0

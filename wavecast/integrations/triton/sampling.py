@@ -15,7 +15,8 @@ from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton.launches import value_at
 from wavecast.integrations.triton.reach import makes_pointers, only_indices, reachable
-from wavecast.predict.packed import pack
+from wavecast.model.profile import LaunchProfile
+from wavecast.predict.executed import profile_of_sample
 
 if TYPE_CHECKING:
     from wavecast.compile.triton import Slot
@@ -35,12 +36,14 @@ class Sampler:
 
     def sample(
         self, launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple
-    ) -> dict[str, bytes]:
-        """An executed sample of the launch per device; memory stays as it is."""
+    ) -> dict[str, LaunchProfile]:
+        """The profile of an executed sample of the launch, by the name of the device. Caches are
+        empty, as for profiles from code; memory stays as it is."""
         found = {}
         for device in self._devices:
             try:
-                found[device.id] = pack(launch, _ranges(kernel, layout, values), device)
+                ranges = _ranges(kernel, layout, values)
+                found[device.id] = profile_of_sample(launch, ranges, device, warm=False)
             except WavecastError as error:
                 self._note(f"{kernel.name} on {device.id}: no executed sample: {error.message}")
         return found

@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.integrations.devices import DeviceFacts, facts_of
 from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.profiles import CapturedProfiles
 from wavecast.integrations.triton.program import crash_line
 from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
+    from wavecast.isa.program import Program
 
 NOT_COMPUTED = (
     "launches were recorded, not executed: outputs hold whatever their memory held, "
@@ -46,12 +49,13 @@ class Capture:
     """What a script launched: per target its distinct launches, in order of first appearance.
 
     `failures` are kernels the compiler refused and targets whose run broke off; `notes` are lines
-    the user must see once.
+    the user must see once. `profiles` has the launches of which a sample was executed.
     """
 
     launches: Mapping[str, tuple[Launch, ...]]
     failures: tuple[CaptureFailure, ...]
     notes: tuple[str, ...]
+    profiles: CapturedProfiles
 
 
 def capture_script(
@@ -142,6 +146,8 @@ class _Run:
     codes: dict[str, CodeObject] = field(default_factory=dict)
     counts: Sequence[int] = ()
     places: list[int] = field(default_factory=list)
+    programs: dict[str, Program] = field(default_factory=dict)
+    profiles: CapturedProfiles = field(default_factory=CapturedProfiles)
 
     def __post_init__(self) -> None:
         self._reader = wire.FrameReader(frames_file(self.folder, self.target))
@@ -155,8 +161,10 @@ class _Run:
             code = wire.decode_code(frame["code"])
             self.codes[code.digest] = code
         elif "launch" in frame:
-            self.launches.append(wire.decode_launch(frame["launch"], self.codes))
+            launch = wire.decode_launch(frame["launch"], self.codes)
+            self.launches.append(launch)
             self.places.append(frame["place"])
+            self._take_profiles(launch, frame.get("profiles", {}))
             if self.on_launch:
                 self.on_launch(self.launches[-1])
         elif "failure" in frame:
@@ -170,6 +178,18 @@ class _Run:
             self.ended = True
             self.raised, self.filtered = frame["end"], frame["filtered"]
             self.notes.extend(frame["notes"])
+
+    def _take_profiles(self, launch: Launch, documents: Mapping[str, bytes]) -> None:
+        if not documents:
+            return
+        from wavecast.predict.document import decoded
+
+        digest = launch.code.digest
+        if digest not in self.programs:
+            self.programs[digest] = parse_kernel(launch.code, link=True).program
+        program = self.programs[digest]
+        profiles = {name: decoded(data, program) for name, data in documents.items()}
+        self.profiles.add(launch, profiles)
 
     def finished(self) -> tuple[Launch, ...]:
         """The launches with their counts."""
@@ -259,7 +279,10 @@ def _conclude(
         )
     if any(launches.values()):
         notes[NOT_COMPUTED] = None
-    return Capture(launches, tuple(failures), tuple(notes))
+    profiles = CapturedProfiles()
+    for run in runs.values():
+        profiles.update(run.profiles)
+    return Capture(launches, tuple(failures), tuple(notes), profiles)
 
 
 def _nothing(

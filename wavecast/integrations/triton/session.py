@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts, facts_of
+from wavecast.integrations.triton.profiles import CapturedLaunches
 from wavecast.integrations.triton.recorder import Configurations, Recorder
 from wavecast.kernels import gpu
 
@@ -24,13 +25,13 @@ def capture(
     configs: Configurations = "first",
     sample: bool = False,
     run: bool = False,
-) -> Iterator[list[Launch]]:
+) -> Iterator[CapturedLaunches]:
     """Record Triton launches of the block instead of running them.
 
     The list yielded grows by one per distinct launch. With `sample` some workgroups of every new
-    launch for an AMD GPU are executed, for predictions, in the memory its arguments have then;
-    kernels that see nothing but indices are run, as later ones may depend on them; with `run` all
-    are.
+    launch for an AMD GPU are executed, for predictions, in the memory its arguments have then, and
+    the list's `profiles` have the result. Kernels whose arguments are all indices run to their end,
+    as later ones may depend on them; with `run` all kernels do.
 
     Tensors may live on the CPU, and code that says `device="cuda"` gets CPU tensors where PyTorch
     has no GPU. Raises UnknownName for an unknown `arch`, CompileError for a kernel that does not

@@ -222,7 +222,13 @@ class _Sender:
             self._frames.write({"code": wire.encode_code(launch.code)})
         assert self.recorder is not None
         place = -1 if self.is_copy else len(self.recorder.launches) - 1
-        self._frames.write({"launch": wire.encode_launch(launch), "place": place})
+        known = self.recorder.launches.profiles.of_launch(launch)
+        frame = {"launch": wire.encode_launch(launch), "place": place}
+        if known:
+            from wavecast.predict.document import encoded
+
+            frame["profiles"] = {name: encoded(profile) for name, profile in known.items()}
+        self._frames.write(frame)
         if time.monotonic() - self._counted > _COUNT_SECONDS:
             self.counts()
 

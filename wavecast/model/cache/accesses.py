@@ -23,7 +23,7 @@ MOST: Final = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Instructions:
+class MemoryTable:
     """Per instruction: `path` and `kind` (i8) are the constants above, `width` (i32) bytes per
     lane, `phases` (i32) the row of `lanes` (i32[phases, groups, lanes], -1 for none) that says
     which lanes the LDS serves together, over `banks` (i32[phases]) banks."""
@@ -37,7 +37,7 @@ class Instructions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class ArrayMap:
     """Where arrays of this process are on a device: those at `first` (i64, sorted) to before `end`
     begin at `base`. Anything else lies in `window` bytes (a power of two) from `rest` on."""
 
@@ -48,7 +48,7 @@ class Places:
     window: int
 
     @staticmethod
-    def of(ranges: Sequence[tuple[int, int]], page: int = 4096) -> Places:
+    def of(ranges: Sequence[tuple[int, int]], page: int = 4096) -> ArrayMap:
         """Arrays one after the other in the order given, each at a page of its own."""
         given = list(dict.fromkeys(ranges))
         size = np.array([high - low for low, high in given], np.int64)
@@ -56,7 +56,9 @@ class Places:
         first = np.array([low for low, _ in given], np.int64)
         order = np.argsort(first, kind="stable")
         base = pages[:-1] * page
-        return Places(first[order], (first + size)[order], base[order], int(pages[-1]) * page, page)
+        return ArrayMap(
+            first[order], (first + size)[order], base[order], int(pages[-1]) * page, page
+        )
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -71,14 +73,14 @@ class Accesses:
     `stream` (i64[m]) numbers the waves, `instruction` (i64[m]) the instructions, `array` (i64[m])
     what each goes to, by its first lane; the last number stands for none. The sectors a request
     touches are `sectors[start[n] : start[n + 1]]` (u32, sorted), device addresses over `SECTOR`;
-    none for LDS and scratch. `turns` (f64[m]) are turns through the LDS banks, or lanes of an
-    atomic that wait for one with the same address.
+    none for LDS and scratch. `passes` (f64[m]) are the passes of an LDS request, or the
+    lanes of an atomic that wait for one with the same address.
     """
 
     stream: Array
     instruction: Array
     array: Array
-    turns: Array
+    passes: Array
     start: Array
     sectors: Array
 
@@ -98,34 +100,34 @@ class Accesses:
             stream[order],
             np.concatenate([part.instruction for part in parts])[order],
             np.concatenate([part.array for part in parts])[order],
-            np.concatenate([part.turns for part in parts])[order],
+            np.concatenate([part.passes for part in parts])[order],
             start,
             _gathered(sectors, starts[order], start),
         )
 
 
-def reduced(records: Array, instructions: Instructions, places: Places) -> Accesses:
+def reduced(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Accesses:
     """What is kept of access records: u64[m, 2 + lanes], the number of the stream (upper half) and
     of the instruction, the lanes that take part, the address of each."""
     number = len(records)
     stream = (records[:, 0] >> np.uint64(32)).astype(np.int64)
     instruction = (records[:, 0] & np.uint64(0xFFFFFFFF)).astype(np.int64)
     array = np.zeros(number, np.int64)
-    turns = np.zeros(number)
+    passes = np.zeros(number)
     counts = np.zeros(number, np.int64)
     sectors = _reduced(
         records, instruction, instructions.path, instructions.kind, instructions.width,
-        instructions.phases, instructions.lanes, instructions.banks, places.first, places.end,
-        places.base, places.rest, places.window, array, turns, counts,
+        instructions.phases, instructions.lanes, instructions.banks, arrays.first, arrays.end,
+        arrays.base, arrays.rest, arrays.window, array, passes, counts,
     )  # fmt: skip
     start = np.concatenate([[0], np.cumsum(counts)])
-    return Accesses(stream, instruction, array, turns, start, sectors)
+    return Accesses(stream, instruction, array, passes, start, sectors)
 
 
 @numba.njit(cache=True)
 def _reduced(  # pragma: no cover
     records, instruction, path, kind, width, phases, lanes, banks, first, end, base, rest, window,
-    array, turns, counts,
+    array, passes, counts,
 ):  # fmt: skip
     room = np.zeros(max(1024, 8 * len(records)), np.uint32)
     own = np.zeros(MOST, np.uint32)
@@ -140,7 +142,7 @@ def _reduced(  # pragma: no cover
             continue
         if path[which] == LDS:
             row = phases[which]
-            turns[at] = _turns(
+            passes[at] = _lds_passes(
                 records[at, 2:], mask, width[which], lanes[row], banks[row],
                 kind[which] == ATOMIC, dwords, fill,
             )  # fmt: skip
@@ -176,7 +178,7 @@ def _reduced(  # pragma: no cover
                 own[spot] = sector
                 count += 1
         if kind[which] == ATOMIC:
-            turns[at] = _repeats(records[at, 2:], mask)
+            passes[at] = _repeats(records[at, 2:], mask)
         if used + count > len(room):
             larger = np.zeros(2 * len(room) + count, np.uint32)
             larger[:used] = room[:used]
@@ -188,8 +190,8 @@ def _reduced(  # pragma: no cover
 
 
 @numba.njit(cache=True)
-def _turns(addresses, mask, width, groups, banks, serial, dwords, fill):  # pragma: no cover
-    """Turns an LDS request takes: of each group the most dwords one bank is asked for."""
+def _lds_passes(addresses, mask, width, groups, banks, serial, dwords, fill):  # pragma: no cover
+    """Passes of an LDS request: of each group the most dwords one bank is asked for."""
     found = 0
     for group in groups:
         fill[:banks] = 0
@@ -241,6 +243,18 @@ def _gathered(sectors, starts, start):  # pragma: no cover
 
 
 __all__ = [
-    "ATOMIC", "LDS", "LOAD", "MOST", "PRIVATE", "SCALAR", "SECTOR", "SECTOR_BITS", "STORE",
-    "VECTOR", "Accesses", "Instructions", "Places", "reduced",
+    "ATOMIC",
+    "LDS",
+    "LOAD",
+    "MOST",
+    "PRIVATE",
+    "SCALAR",
+    "SECTOR",
+    "SECTOR_BITS",
+    "STORE",
+    "VECTOR",
+    "Accesses",
+    "ArrayMap",
+    "MemoryTable",
+    "reduced",
 ]  # fmt: skip

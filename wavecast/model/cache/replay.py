@@ -20,7 +20,7 @@ from wavecast.model.cache.accesses import (
     SECTOR_BITS,
     STORE,
     Accesses,
-    Instructions,
+    MemoryTable,
 )
 from wavecast.model.cache.geometry import Cache, Geometry
 
@@ -37,7 +37,7 @@ _SCRAMBLE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 def replay(
     accesses: Accesses,
-    instructions: Instructions,
+    instructions: MemoryTable,
     unit: Array,
     clock: Array,
     geometry: Geometry,
@@ -79,7 +79,7 @@ def replay(
     return found
 
 
-def _arriving(accesses: Accesses, instructions: Instructions, clock: Array) -> Array:
+def _arriving(accesses: Accesses, instructions: MemoryTable, clock: Array) -> Array:
     """When requests reach the L2 (f64[m]): stores wait for nothing, so those of a wave that follow
     each other, until it loads or its code comes round again, are one burst, there when the first
     is.

@@ -2,8 +2,8 @@
 
 Misses of the L2 go to the memory-side cache. For each array, the distinct bytes a launch touches
 are at most the array, and at most what the sample missed, scaled to the launch. They miss unless an
-earlier launch has left them there (`kept`); what dies miss beyond them was fetched by another die,
-or earlier, and hits as far as the array fits.
+earlier launch left them there (`mall_resident`). What dies miss beyond them was fetched by another
+die, or earlier, and hits as far as the array fits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from wavecast.model.memory import residency
 Array = np.ndarray[Any, Any]
 
 
-def kept(chip: Chip, touched: float) -> float:
-    """The share of bytes still in the memory-side cache after `touched` ones, they among them, were
-    touched."""
+def mall_resident(chip: Chip, touched: float) -> float:
+    """The share of some bytes that is still in the memory-side cache after `touched` bytes, these
+    included, were touched."""
     if not chip.mall_bytes:
         return 0.0
     return float(np.asarray(residency(touched, _usable(chip))))
@@ -33,10 +33,10 @@ def footprint(moved: Array, sizes: Sequence[float]) -> float:
     return float(np.minimum(moved, np.asarray(sizes, float)).sum())
 
 
-def reach(chip: Chip, moved: Array, sizes: Sequence[float], held: float | Array = 0.0) -> Array:
+def reach(chip: Chip, moved: Array, sizes: Sequence[float], resident: float | Array = 0.0) -> Array:
     """The share (f64[arrays]) of what moves beyond the L2 that reaches memory, for `moved`
-    (f64[arrays]) bytes of arrays of `sizes` bytes, when earlier launches left a share `held` of
-    each in the memory-side cache.
+    (f64[arrays]) bytes of arrays of `sizes` bytes, when a share `resident` of each is in the
+    memory-side cache before the launch.
 
     Without a memory-side cache all of it does.
     """
@@ -45,11 +45,11 @@ def reach(chip: Chip, moved: Array, sizes: Sequence[float], held: float | Array 
     distinct = np.minimum(moved, np.asarray(sizes, float))
     first = np.where(moved > 0, distinct / np.maximum(moved, 1.0), 0.0)
     again = 1 - np.asarray(residency(np.asarray(sizes, float), _usable(chip)))
-    return first * (1 - held) + (1 - first) * again
+    return first * (1 - resident) + (1 - first) * again
 
 
 def _usable(chip: Chip) -> float:
     return chip.mall_bytes * coefficients.coefficient("memory", "cache_share").of(chip.device)
 
 
-__all__ = ["footprint", "kept", "reach"]
+__all__ = ["footprint", "mall_resident", "reach"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -45,6 +46,8 @@ _KINDS: Final = {
 }
 LINE: Final = 128.0
 """Bytes of a cache line where only their number matters."""
+KEPT: Final = 32
+"""Programs whose arrays are kept."""
 COUNTERS: Final = 8
 """Wait counters of a wave that the simulator keeps."""
 _NUMBERS: Final = {
@@ -103,11 +106,29 @@ class Code:
 
     @staticmethod
     def of(program: Program, device: Device, wave_lanes: int) -> Code:
-        """The arrays of a program for a device. Raises MissingFact where no costs are known."""
-        return _code(program, device, wave_lanes)
+        """The arrays of a program for a device; those of the latest programs are kept. Raises
+        MissingFact where no costs are known."""
+        return _code(_Identity(program), device, wave_lanes)
 
 
-def _code(program: Program, device: Device, lanes: int) -> Code:
+class _Identity:
+    """A program as a key: only the same object is equal."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __hash__(self) -> int:
+        return id(self.program)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.program is other.program
+
+
+@lru_cache(maxsize=KEPT)
+def _code(key: _Identity, device: Device, lanes: int) -> Code:
+    program = key.program
     charges = Charges(device, lanes)
     instructions = program.instructions
     by_instruction = tuple(charges.of(i.decoded) for i in instructions)

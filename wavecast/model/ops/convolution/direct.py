@@ -93,10 +93,10 @@ def naive(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
         workgroups, positions = geometry.n * rows * geometry.groups, width * channels
     passes = np.ceil(positions / _THREADS) * reduction
     rounds = np.ceil(workgroups / chip.units)
-    turns = np.ceil(workgroups / (chip.units * _RESIDENT))
+    resident_rounds = np.ceil(workgroups / (chip.units * _RESIDENT))
     parts = {
         "vector": rounds * passes * _THREADS / (rate * chip.clock),
-        "latency": turns * passes * known["naive_step"],
+        "latency": resident_rounds * passes * known["naive_step"],
         "memory": (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
         / (chip.hbm_peak * known["memory"]),
     }

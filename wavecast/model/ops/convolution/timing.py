@@ -5,7 +5,7 @@ over workgroups. The unit that gets the most workgroups is busy for
 
     rounds · 2 · bm · bn · K · (1 + edge · (1/bm + 1/bn)) / rate
 
-while it loads the elements of bm rows and bn columns for every K, and waits, once per turn of the
+while it loads the elements of bm rows and bn columns for every K, and waits, once per round of the
 workgroups that are resident together, for its start and end and for `step` seconds per step of K.
 The launch takes
 
@@ -110,7 +110,7 @@ def tiled(work: Work, tiles: Tiles, chip: Chip, known: Coefficients) -> Timing:
     groups = groups * work.batch * tiles.split
     rounds = np.ceil(groups / chip.units)
     resident = np.clip(np.floor(known["resident_area"] / area), 1.0, 8.0)
-    turns = np.ceil(groups / (chip.units * resident))
+    resident_rounds = np.ceil(groups / (chip.units * resident))
     span = steps * depth
     edge = 1.0 + work.edge * (1.0 / tiles.rows + 1.0 / tiles.columns)
     clock = chip.clock
@@ -126,7 +126,7 @@ def tiled(work: Work, tiles: Tiles, chip: Chip, known: Coefficients) -> Timing:
         / (chip.hbm_peak * known["memory"]),
     }
     busy = overlapped(*parts.values())
-    latency = turns * (work.start + steps * work.step)
+    latency = resident_rounds * (work.start + steps * work.step)
     seconds = busy + latency + (tiles.split > 1) * known["split"]
     if not work.splits:
         seconds = np.where(tiles.split > 1, np.inf, seconds)

@@ -179,13 +179,13 @@ class Machine:
         `passes` is how many products of that size one workgroup does one after the other.
         """
         chip, form, known = self.chip, self.form, self.known
-        turns = np.maximum(sizes.blocks * np.ceil(columns / sizes.widths) / chip.units, 1.0)
+        rounds = np.maximum(sizes.blocks * np.ceil(columns / sizes.widths) / chip.units, 1.0)
         depth = passes * depth
         streamed = depth * (
             sizes.widths * form.weight_width + sizes.heights * form.activation_width
         )
-        alone = np.ceil(turns / known["resident"]) * streamed / known["unit_stream"]
-        taken = turns * (streamed / known["unit_feed"] + known["fixed"]) / chip.clock
+        alone = np.ceil(rounds / known["resident"]) * streamed / known["unit_stream"]
+        taken = rounds * (streamed / known["unit_feed"] + known["fixed"]) / chip.clock
         chain = np.maximum(alone, taken)
         products = sizes.heights * sizes.widths * depth
         operations = self._widening * sizes.widths * depth
@@ -193,12 +193,12 @@ class Machine:
             operations = operations + known["rescale"] / SCALE_BLOCK * products
         issued = 1.0 if form.scaled_instructions else known["plain_rate"]
         rate = chip.matrix_rate(form.compute) * issued * known["pipe"]
-        clocks = turns * 2 * products / rate
+        clocks = rounds * 2 * products / rate
         active = clocks / np.maximum(clocks, chain * chip.clock) * known["pipe"] * issued
         return {
             "chain": chain,
             "matrix": clocks / sustained_clock(chip, form.compute, active),
-            "vector": np.broadcast_to(turns * operations / self._lanes, clocks.shape),
+            "vector": np.broadcast_to(rounds * operations / self._lanes, clocks.shape),
         }
 
 

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 import wavecast
+from wavecast import analyze, arch
+from wavecast.compile.codeobject import Launch
+from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module
+from wavecast.model.placement import LaunchPlacement
 from wavecast.predict import sample
 
 SOURCE = """
@@ -134,3 +138,17 @@ def test_a_workgroup_that_does_not_end_is_refused(module, monkeypatch) -> None:
     monkeypatch.setattr(sample, "MOST", 100_000)
     with pytest.raises(ExecutionError, match="did not end"):
         module["endless"].predict(1, 64, floats(64), np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize(("option", "unit"), [("-mcumode", "CU"), ("-mno-cumode", "WGP")])
+def test_code_and_sample_of_an_rdna_kernel_run_on_the_same_units(tmp_path, option, unit) -> None:
+    path = tmp_path / "k.hip"
+    path.write_text(SOURCE)
+    device = arch.load("gfx1100")
+    stream = wavecast.load(path, arch="gfx1100", options=[option])["stream"]
+    x, n = floats(1 << 16), 1 << 16
+    sampled = stream.executed(256, 256, x, x, n).placement
+    kernel, launch = parse_kernel(stream.code), Launch(stream.code, (256, 1, 1), (256, 1, 1))
+    found = analyze.analyze(stream.code, device, kernel.program, kernel.descriptor, launch)
+    assert sampled == LaunchPlacement.of(launch, found.occupancy, device, 32)
+    assert sampled.unit == unit

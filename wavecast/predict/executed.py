@@ -1,104 +1,48 @@
-"""The time of a launch from an executed sample of its workgroups."""
+"""A launch profile from an executed sample of its workgroups."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
 
 import numpy as np
 
-from wavecast.analyze.occupancy import ResourceDemand, occupancy
+from wavecast.analyze.occupancy import kernel_occupancy
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import UsageError
-from wavecast.isa.program import Kernel, KernelDescriptor
-from wavecast.model import launch as model
 from wavecast.model.cache import replay
 from wavecast.model.cache.accesses import LDS
 from wavecast.model.cache.geometry import Geometry
-from wavecast.model.cache.traffic import footprint, kept, reach
+from wavecast.model.cache.traffic import footprint, mall_resident, reach
 from wavecast.model.chip import Chip
 from wavecast.model.cu import streams as unit
 from wavecast.model.cu.code import Code
-from wavecast.model.kernel import predicted
 from wavecast.model.memory import residency
-from wavecast.model.prediction import Prediction
-from wavecast.predict.dispatch import Dispatch
-from wavecast.predict.sample import GOLDEN, KEPT, Sample, sample
-
-DIFFERENT: Final = 0.1
-"""Spread of workgroups from which the interval is wider."""
+from wavecast.model.placement import LaunchPlacement
+from wavecast.model.profile import LaunchProfile, LevelTraffic, ProfileSource
+from wavecast.predict.sample import GOLDEN, Sample, sample
 
 
-def predict(
+def profile_of_sample(
     launch: Launch,
     ranges: Sequence[AddressRange],
     device: Device,
     *,
     warm: bool = True,
-    beside: float = 0.0,
-) -> Prediction:
-    """The time of one launch on a device. See `execute`.
+    polluting_bytes: float = 0.0,
+) -> LaunchProfile:
+    """Execute a sample of a launch and replay its accesses through the caches of a device.
 
-    The interval is wider, with the reason, where workgroups of the sample differ or too few of them
-    could be executed.
+    `ranges` are the host addresses the launch may touch, one per array. With `warm` an equal launch
+    ran before, and others touched `polluting_bytes` of cache since; else the caches are empty.
+
+    Raises UsageError for a device that does not run the code, Unpredictable for a workgroup that
+    does not fit it, Unsupported and ExecutionError as the emulator does, MissingFact where the
+    device lacks a number.
     """
-    found = sampled(launch, ranges, device, warm=warm, beside=beside)
-    program = found.launched.code.program
-    return predicted(found.launched, program, "executed", notes=found.notes, widen=found.widen)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
-    """A launch as executed, why its interval is wider than usual, and how many times."""
-
-    launched: model.Launched
-    notes: tuple[str, ...]
-    widen: float
-
-
-def sampled(
-    launch: Launch,
-    ranges: Sequence[AddressRange],
-    device: Device,
-    *,
-    warm: bool = True,
-    beside: float = 0.0,
-) -> Sampled:
-    """Execute and replay a sample of a launch, and judge the sample. See `execute`."""
-    launched, taken = _executed(launch, ranges, device, beside if warm else None)
-    notes, widen = list(taken.notes), 1.0 + 0.25 * len(taken.notes)
-    if taken.spread > DIFFERENT:
-        notes.append(f"workgroups execute {taken.spread:.0%} more or less than each other")
-        widen += min(1.0, taken.spread)
-    return Sampled(launched, tuple(notes), widen)
-
-
-def execute(
-    launch: Launch,
-    ranges: Sequence[AddressRange],
-    device: Device,
-    *,
-    warm: bool = True,
-    beside: float = 0.0,
-) -> model.Launched:
-    """Execute and replay a sample of a launch for a device.
-
-    `ranges` are the host addresses the launch may touch, one per array. `warm`: an equal launch ran
-    before, and others touched `beside` bytes since. Raises UsageError for a device that does not
-    run the code, Unsupported and ExecutionError as the emulator does, MissingFact where the device
-    lacks a number.
-    """
-    return _executed(launch, ranges, device, beside if warm else None)[0]
-
-
-def _executed(
-    launch: Launch, ranges: Sequence[AddressRange], device: Device, beside: float | None
-) -> tuple[model.Launched, Sample]:
     if device.target != launch.code.target:
         raise UsageError(
             f"{launch.code.kernel} is code for {launch.code.target}, not for {device.id}",
@@ -106,34 +50,27 @@ def _executed(
         )
     chip = Chip.of(device)
     descriptor = parse_descriptor(launch.code)
-    dispatch, grid = _layout(launch, descriptor, chip)
-    taken = sample(launch, ranges, dispatch, device)
+    lds_bytes = descriptor.lds_bytes + launch.dynamic_lds
+    occupancy = kernel_occupancy(device, descriptor, lds_bytes, math.prod(launch.block))
+    placement = LaunchPlacement.of(launch, occupancy, device, descriptor.wave_size)
+    taken = sample(launch, ranges, placement, device)
     scale = _scale(taken)
-    moved = _moved(taken, scale, chip, beside)
-    rows, traffic = _levels(taken, moved, chip, scale, beside)
-    code = _code(launch.code.digest, taken.kernel, device, descriptor.wave_size)
-    streams = _streams(taken, rows, code)
-    dtype = _dtype(code, taken.instruction_counts)
-    return model.Launched(chip, code, streams, grid, traffic, dtype, (), taken.work), taken
-
-
-def _layout(
-    launch: Launch, descriptor: KernelDescriptor, chip: Chip
-) -> tuple[Dispatch, model.Grid]:
-    device = chip.device
-    threads = int(np.prod(launch.block))
-    cu_mode = descriptor.directives.get("workgroup_processor_mode") == 0
-    limits = device.limits(descriptor.wave_size, cu_mode=cu_mode)
-    lds = descriptor.lds_bytes + launch.dynamic_lds
-    fits = occupancy(
-        limits, ResourceDemand(descriptor.vgprs, descriptor.agprs, descriptor.sgprs, lds, threads)
+    polluting = polluting_bytes if warm else None
+    moved = _moved(taken, scale, chip, polluting)
+    rows, traffic = _levels(taken, moved, chip, scale, polluting)
+    program, coverage = taken.kernel.program, taken.coverage
+    code = Code.of(program, device, descriptor.wave_size)
+    return LaunchProfile(
+        program=program,
+        target=device.target,
+        source=ProfileSource.SAMPLE,
+        placement=placement,
+        streams=_streams(taken, rows, code),
+        traffic=traffic,
+        dtype=_dtype(code, taken.instruction_counts),
+        work=taken.work,
+        coverage=coverage,
     )
-    number = int(np.prod([int(n) for n in launch.grid]))
-    resident = max(1, fits.workgroups)
-    units = limits.units or chip.units
-    dispatch = Dispatch(number, chip.dies, units // chip.dies, resident)
-    waves = fits.waves_per_workgroup
-    return dispatch, model.Grid(number, waves, resident, units, chip.dies, limits.simds)
 
 
 def _scale(taken: Sample) -> np.ndarray:
@@ -143,13 +80,14 @@ def _scale(taken: Sample) -> np.ndarray:
     seen = np.bincount(own, minlength=len(taken.block_counts))
     more = np.where(seen > 0, taken.usual / np.maximum(seen, 1), 1.0)
     of_instruction = np.repeat(more, taken.table.lengths)[taken.accesses.instruction]
-    return of_instruction * (taken.dispatch.workgroups / len(taken.numbers))
+    return of_instruction * (taken.placement.workgroups / len(taken.numbers))
 
 
-def _moved(taken: Sample, scale: np.ndarray, chip: Chip, beside: float | None = 0.0) -> np.ndarray:
-    """What requests ask of the caches after an equal launch, of which the L2 keeps what its die
-    touched, as far as that fits with the `beside` bytes touched since; None: after none."""
-    accesses, dispatch = taken.accesses, taken.dispatch
+def _moved(taken: Sample, scale: np.ndarray, chip: Chip, polluting: float | None) -> np.ndarray:
+    """What requests ask of the caches (f64[m, COLUMNS]) after an equal launch. The L2 keeps of it
+    what its die touched, as far as that fits with the `polluting` bytes touched since; None: the
+    caches are empty."""
+    accesses, placement = taken.accesses, taken.placement
     first = np.searchsorted(accesses.stream, np.arange(len(taken.streams) + 1))
     clock = np.concatenate(
         [
@@ -157,19 +95,19 @@ def _moved(taken: Sample, scale: np.ndarray, chip: Chip, beside: float | None = 
             for stream, low, high in zip(taken.streams, first, first[1:], strict=False)
         ]
     )
-    units = np.array([dispatch.unit_of(int(number)) for number in taken.numbers])
+    units = np.array([placement.unit_of(int(number)) for number in taken.numbers])
     unit_of = units[accesses.stream // taken.waves]
-    geometry = Geometry.of(chip).shared(len(taken.numbers) / len(dispatch.first_round()))
+    geometry = Geometry.of(chip).shared(len(taken.numbers) / len(placement.first_round_of_die()))
     cold = replay.replay(accesses, taken.table.asked, unit_of, clock, geometry)
-    if beside is None:
+    if polluting is None:
         return cold
     beyond = (cold[:, replay.MISSED] + cold[:, replay.WRITTEN]) * scale
-    sizes = taken.places.sizes
+    sizes = taken.arrays.sizes
     totals = np.bincount(accesses.array, weights=beyond, minlength=len(sizes))
-    touched = float(np.minimum(totals / chip.dies, sizes).sum()) + beside / chip.dies
-    held = float(np.asarray(residency(touched, chip.l2_slice)))
+    touched = float(np.minimum(totals / chip.dies, sizes).sum()) + polluting / chip.dies
+    resident = float(np.asarray(residency(touched, chip.l2_slice)))
     again = replay.replay(accesses, taken.table.asked, unit_of, clock, geometry, passes=2)
-    return np.where(_chosen(np.full(len(cold), held))[:, None], again, cold)
+    return np.where(_chosen(np.full(len(cold), resident))[:, None], again, cold)
 
 
 def _levels(
@@ -177,11 +115,11 @@ def _levels(
     moved: np.ndarray,
     chip: Chip,
     scale: np.ndarray,
-    beside: float | None = 0.0,
-) -> tuple[np.ndarray, model.Traffic]:
+    polluting: float | None,
+) -> tuple[np.ndarray, LevelTraffic]:
     """Rows of requests for the simulator, and the traffic of the launch."""
     accesses, owner = taken.accesses, _owners(taken)
-    sizes = np.bincount(owner, weights=taken.places.sizes)
+    sizes = np.bincount(owner, weights=taken.arrays.sizes)
     rows = np.zeros((len(moved), unit.REQUEST), np.float32)
     beyond = _evenly(taken, moved[:, replay.MISSED] + moved[:, replay.WRITTEN])
     each = np.bincount(accesses.array, weights=beyond * scale, minlength=len(owner))
@@ -189,19 +127,20 @@ def _levels(
     # what another die has just fetched is in the memory-side cache
     differing = np.bincount(owner, weights=each * taken.shared)
     np.divide(differing, totals, out=shared, where=totals > 0)
-    held = 0.0
-    if beside is not None:
-        held = kept(chip, footprint(differing, sizes.tolist()) + beside)
-    own = reach(chip, differing, sizes.tolist(), held)
+    resident = 0.0
+    if polluting is not None:
+        touched = footprint(differing, sizes.tolist()) + polluting
+        resident = mall_resident(chip, touched)
+    own = reach(chip, differing, sizes.tolist(), resident)
     memory = own * shared if chip.mall_bytes else own
     path = taken.table.asked.path[accesses.instruction]
     rows[:, unit.TAGS] = moved[:, replay.TAGS]
     rows[:, unit.L2] = moved[:, replay.L2]
     rows[:, unit.MALL] = beyond
     rows[:, unit.HBM] = beyond * _chosen(memory[owner[accesses.array]])
-    rows[:, unit.PASSES] = np.where(path == LDS, accesses.turns, 0.0)
-    rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.turns)
-    traffic = model.Traffic(
+    rows[:, unit.PASSES] = np.where(path == LDS, accesses.passes, 0.0)
+    rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.passes)
+    traffic = LevelTraffic(
         l2=float((moved[:, replay.L2] * scale).sum()),
         mall=float(totals.sum()),
         hbm=float((totals * memory).sum()),
@@ -211,10 +150,11 @@ def _levels(
 
 
 def _owners(taken: Sample) -> np.ndarray:
-    """What each array (i64[arrays]) counts as: itself, or all those as one that are found through
-    numbers, not through an argument: of them a sample sees the first few only."""
+    """The number each array counts under (i64[arrays]): its own, or a common one for all arrays
+    that are found through pointers in memory, not through an argument: a sample sees only the first
+    few of those."""
     given = np.array([argument.storage for argument in taken.launch.arguments], np.int64)
-    found = ~np.isin(taken.places.first, given[given != 0])
+    found = ~np.isin(taken.arrays.first, given[given != 0])
     if not found.any() or not given.any():
         return np.arange(len(found) + 1)
     owner = np.where(found, len(found), np.arange(len(found)))
@@ -234,11 +174,11 @@ def _evenly(taken: Sample, fetched: np.ndarray) -> np.ndarray:
     order = np.lexsort((accesses.instruction, accesses.stream))
     stream, instruction = accesses.stream[order], accesses.instruction[order]
     starts = np.flatnonzero(np.diff(stream, prepend=-1) | np.diff(instruction, prepend=-1))
-    turn = np.empty(len(order), np.int64)
-    turn[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    nth = np.empty(len(order), np.int64)
+    nth[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     of_wave = accesses.instruction.astype(np.int64) * taken.waves + accesses.stream % taken.waves
     _, kind = np.unique(of_wave, return_inverse=True)
-    _, alike = np.unique(kind * (turn.max(initial=0) + 1) + turn, return_inverse=True)
+    _, alike = np.unique(kind * (nth.max(initial=0) + 1) + nth, return_inverse=True)
     number = np.bincount(alike)
     most = np.zeros(kind.max(initial=-1) + 1, np.int64)
     np.maximum.at(most, kind, number[alike])
@@ -257,15 +197,15 @@ def _mean(kind: np.ndarray, amounts: np.ndarray, where: np.ndarray) -> np.ndarra
 
 
 def _chosen(share: np.ndarray) -> np.ndarray:
-    """Which requests go to memory so that a share of them does: by the fractions of n·φ, which
-    spread evenly."""
+    """Requests (bool[m]) that go to memory so that a share of them does: by the fractions of n·φ,
+    which are evenly distributed."""
     return (np.arange(len(share)) * GOLDEN) % 1.0 < share
 
 
 def _streams(taken: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
     """The workgroups of the first compute unit, as far as they were executed, for the simulator."""
     executed = set(taken.numbers.tolist())
-    own = [number for number in taken.dispatch.busiest() if number in executed]
+    own = [number for number in taken.placement.first_round_of_unit() if number in executed]
     instructions = taken.accesses.instruction
     workgroups = []
     for number in own:
@@ -294,18 +234,4 @@ def _dtype(code: Code, counts: np.ndarray) -> str:
     return max(work, key=lambda name: work[name]) if work else ""
 
 
-def _code(digest: str, kernel: Kernel, device: Device, lanes: int) -> Code:
-    known = _codes(digest)
-    if device.id not in known:
-        known[device.id] = Code.of(kernel.program, device, lanes)
-    return known[device.id]
-
-
-@lru_cache(maxsize=KEPT)
-def _codes(digest: str) -> dict[str, Code]:
-    """What is known of a kernel, by device."""
-    del digest
-    return {}
-
-
-__all__ = ["Sampled", "execute", "predict", "sampled"]
+__all__ = ["profile_of_sample"]

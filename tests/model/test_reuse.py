@@ -1,4 +1,4 @@
-"""What workgroups share, against sets of the tiles that they take by their own order."""
+"""Reuse between workgroups, against sets of the tiles that they take by their own order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import triton.language as tl
 from wavecast import analyze, arch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.integrations.triton import capture
-from wavecast.model import sharing
 from wavecast.model.chip import Chip
-from wavecast.model.static import grid_of
+from wavecast.model.placement import LaunchPlacement
+from wavecast.model.reuse import Reuse, reuse
 
 TILE, STEP = 256, 256
 Order = Callable[[int], tuple[int, int]]
@@ -55,8 +55,8 @@ def grouped(pid: int) -> tuple[int, int]:
     return pid // 32 * 4 + pid % 4, pid % 32 // 4
 
 
-def found(order: str, count: int, steps: int, device_id: str) -> Mapping[str, sharing.Share]:
-    """The share of the loads of A and B in the loop, and of the store."""
+def found(order: str, count: int, steps: int, device_id: str) -> Mapping[str, Reuse]:
+    """The reuse of the loads of A and B in the loop, and of the store."""
     device = arch.load(device_id)
     a, b = (torch.empty(1 << 24, dtype=torch.float32) for _ in range(2))
     out = torch.empty(count * TILE)
@@ -66,14 +66,15 @@ def found(order: str, count: int, steps: int, device_id: str) -> Mapping[str, sh
     (launch,) = launches
     kernel = parse_kernel(launch.code)
     analysis = analyze.analyze(launch.code, device, kernel.program, kernel.descriptor, launch)
-    grid = grid_of(launch, analysis, device, kernel.descriptor.wave_size)
-    assert grid.units * grid.resident >= count
+    lanes = kernel.descriptor.wave_size
+    placement = LaunchPlacement.of(launch, analysis.occupancy, device, lanes)
+    assert len(placement.first_round()) == count
     moved = {entry.index: 256.0 for entry in analysis.memory if entry.argument}
-    shares = sharing.shares(launch, analysis, kernel, Chip.of(device), grid, moved, 64.0)
+    each = reuse(launch, analysis, kernel, Chip.of(device), placement, moved, 64.0)
     return {
-        entry.argument: shares[entry.index]
+        entry.argument: each[entry.index]
         for entry in analysis.memory
-        if entry.index in shares and (entry.loop is not None or entry.argument == "out_ptr")
+        if entry.index in each and (entry.loop is not None or entry.argument == "out_ptr")
     }
 
 
@@ -86,14 +87,14 @@ def counted(order: Order, count: int, dies: int, side: int) -> tuple[float, floa
 
 @pytest.mark.parametrize("device", ["mi300x", "mi210", "rx7900xtx"])
 @pytest.mark.parametrize(("name", "order"), [("rows", rows), ("grouped", grouped)])
-def test_workgroups_share_the_tiles_they_have_in_common(name, order, device) -> None:
+def test_workgroups_reuse_the_tiles_they_have_in_common(name, order, device) -> None:
     dies = {"mi300x": 8}.get(device, 1)
-    shares = found(name, 96, 40, device)
+    reused = found(name, 96, 40, device)
     for argument, side in (("a_ptr", 0), ("b_ptr", 1)):
         die, chip = counted(order, 96, dies, side)
-        assert shares[argument].die == pytest.approx(die), argument
-        assert shares[argument].chip == pytest.approx(chip), argument
-    assert shares["out_ptr"] == sharing.Share(1.0, 1.0)
+        assert reused[argument].die == pytest.approx(die), argument
+        assert reused[argument].chip == pytest.approx(chip), argument
+    assert reused["out_ptr"] == Reuse(1.0, 1.0)
 
 
 def test_what_follows_some_steps_later_is_still_in_the_cache(monkeypatch) -> None:
@@ -109,9 +110,9 @@ def test_what_follows_some_steps_later_is_still_in_the_cache(monkeypatch) -> Non
 @pytest.mark.parametrize("device", ["mi300x", "rx7900xtx"])
 def test_a_loop_that_comes_back_finds_its_lines(device, monkeypatch) -> None:
     monkeypatch.setattr(Chip, "l2_slice", property(lambda _: 1e9))
-    shares = found("taps", 96, 40, device)
-    assert shares["a_ptr"].die == pytest.approx(3 / 40)
-    assert shares["a_ptr"].chip == pytest.approx(1.0)
+    reused = found("taps", 96, 40, device)
+    assert reused["a_ptr"].die == pytest.approx(3 / 40)
+    assert reused["a_ptr"].chip == pytest.approx(1.0)
     monkeypatch.setattr(Chip, "l2_slice", property(lambda _: 1024.0))
     assert found("taps", 96, 40, device)["a_ptr"].die > 0.3
 

@@ -1,0 +1,56 @@
+"""The prediction for a launch profile, from a simulation of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from wavecast.arch import Device
+from wavecast.model.account import NONE, SourcePlace, account
+from wavecast.model.intervals import bracketed
+from wavecast.model.notes import NOT_SIMULATED, text
+from wavecast.model.prediction import Prediction
+from wavecast.model.profile import LaunchProfile
+from wavecast.model.simulation import Simulation
+from wavecast.model.whatif import Changes
+
+KERNEL: Final = "kernel"
+"""Class of the residuals that give a kernel its interval."""
+
+
+def predict(
+    profile: LaunchProfile,
+    device: Device,
+    *,
+    what_if: bool = False,
+    operations: Mapping[SourcePlace, Sequence[str]] = NONE,
+) -> Prediction:
+    """The predicted time of a launch on a device, with its account.
+
+    `what_if` also simulates every change. `operations` are the names of the kernel's operations
+    in a higher IR by source place, for shares by operation. The interval of a sample that covers
+    the launch badly is wider, and the prediction's notes say why.
+
+    Raises UsageError for a device of another target, MissingFact where the device lacks a number.
+    """
+    simulation = Simulation.of(profile, device)
+    timing = simulation.run()
+    coverage = profile.coverage
+    prediction = Prediction(
+        device=device.id,
+        seconds=timing.seconds,
+        low=timing.seconds,
+        high=timing.seconds,
+        limiter=timing.limiter,
+        fidelity=profile.source.value,
+        bounds=dict(timing.bounds),
+        assumed={"clock_ghz": round(timing.clock / 1e9, 3)},
+        lines=account(timing, profile.program, operations),
+        what_if=Changes(simulation).all(timing) if what_if else (),
+        not_modelled=tuple(text(note) for note in (*profile.notes, *NOT_SIMULATED)),
+        notes=coverage.texts() if coverage else (),
+    )
+    return bracketed(prediction, KERNEL, device, widen=coverage.widening if coverage else 1.0)
+
+
+__all__ = ["KERNEL", "predict"]
