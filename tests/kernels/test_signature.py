@@ -98,8 +98,8 @@ def test_the_page_lists_arguments_and_results() -> None:
     assert NORM.rows() == [
         ("x", "[..., columns]", "float"),
         ("weight?", "[columns]", "float"),
-        ("scale", "[..., cdiv(columns, 4)]", "dtype of x"),
-        ("y", "[..., columns]", "dtype of x"),
+        ("scale", "[..., cdiv(columns, 4)]", "that of x"),
+        ("→ y", "[..., columns]", "that of x"),
     ]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure.test_floors import ROOT, modules
+from tests.structure.sources import ROOT, files
 
 ONLY = ROOT / "processes.py"
 CALLS = {"fork", "forkpty", "posix_spawn", "get_context", "Process", "ProcessPoolExecutor"}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_one_module_makes_processes(path: Path) -> None:
     if path == ONLY:
         return

@@ -324,16 +324,14 @@ class Signature:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(name, shape, dtypes) of arguments, then results, for the page of an operator."""
+
+        def names(spec: TensorSpec) -> str:
+            each = (f"that of {one[1:]}" if one.startswith("=") else one for one in spec.dtypes)
+            return ", ".join(each) or "any"
+
         return [
-            (
-                spec.name + ("?" if spec.optional else ""),
-                spec.shape_text,
-                ", ".join(
-                    f"dtype of {one[1:]}" if one.startswith("=") else one for one in spec.dtypes
-                )
-                or "any",
-            )
-            for spec in (*self.arguments, *self.results)
+            *((s.name + "?" * s.optional, s.shape_text, names(s)) for s in self.arguments),
+            *((f"→ {s.name}", s.shape_text, names(s)) for s in self.results),
         ]
 
 

@@ -93,6 +93,12 @@ def page(operator: Operator, family: str, found: Sequence[Surveyed]) -> str:
         f"```python\nwavecast.ops.{operator.name}{signature}\n```",
         inspect.cleandoc(operator.call.__doc__ or ""),
     ]
+    if operator.tensors is not None:
+        lines = ["| tensor | shape | dtype |", "|---|---|---|"]
+        lines += [
+            f"| `{name}` | {shape} | {dtype} |" for name, shape, dtype in operator.tensors.rows()
+        ]
+        parts.append("\n".join(lines))
     if operator.notes:
         parts.append(operator.notes)
     facts = [f"- gradient: {'yes' if operator.gradient else 'no'}"]
