@@ -118,14 +118,17 @@ def command(
     disable: str,
     fail_on: str | None,
 ) -> int:
-    """Say what the compiler made of the kernels in PATH on each GPU, and how long they will take.
+    """Show the machine code of the kernels in PATH on each GPU, their predicted time, and what
+    limits them.
 
-    PATH is a Python script with Triton kernels (it is run; its launches are recorded, not
-    computed), a HIP file, assembly, a code object, PTX or a cubin. Arguments after -- go to the
-    script.
+    PATH is a Python script with Triton kernels, a HIP file, assembly, a code object, PTX or a
+    cubin. A script runs, and its launches are recorded instead of computed. Arguments after -- go
+    to the script.
 
-    Or PATH is an operation with a --shape: attention, collective, conv, elementwise, gemm, moe,
-    norm, reduction, softmax.
+    PATH can also be an operation with a --shape: attention, collective, conv, elementwise, gemm,
+    moe, norm, reduction, softmax.
+
+    docs/glossary.md explains the terms of the output.
     """
     from wavecast.pipeline import Given, Options, explain_path, select
 
