@@ -23,13 +23,15 @@ ROOT: Final = Path(__file__).parents[2]
 REPORT: Final = ROOT / "wavecast/report"
 LINK: Final = "glossary.md"
 
-EVERYDAY: Final = frozenset(
-    "after argument at before bytes by change command compared count cycles data do error evidence "
-    "expected figure file first found from gpu in instr. instruction interval kernel limited line "
-    "loop mean measured median name not now of op over per predicted ratio rates reached reason "
-    "record responsible row second seen set share source step tenth time times to triton unit "
-    "value verdict what why worst high low".split()
-)
+_EVERYDAY: Final = """
+after argument at before bytes by change command compared count cycles data do
+error evidence expected figure file first found from gpu in instr. instruction
+interval kernel limited line loop mean measured median name not now of op over
+per predicted ratio rates reached reason record responsible row second seen set
+share source step tenth time times to triton unit value verdict what why worst
+high low
+"""
+EVERYDAY: Final = frozenset(_EVERYDAY.split())
 """Words of column heads that need no explanation."""
 
 
@@ -47,7 +49,7 @@ def terms() -> set[str]:
 
 def explained(text: str, known: set[str]) -> bool:
     """Whether a head or name is made of terms, their plurals, and everyday words."""
-    left = text.lower()
+    left = "" if text.lower() in known else text.lower()
     for term in sorted((term for term in known if " " in term), key=len, reverse=True):
         left = re.sub(rf"\b{re.escape(term)}s?\b", " ", left)
     words = {word for word in re.split(r"[ ,/]+", left) if word}
