@@ -35,11 +35,11 @@ PIPED_WIDTH = 100
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="TOML that adds a device or changes facts of one; may be given several times.",
+    help="TOML that adds a device or overrides facts of one; repeatable.",
 )
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--field", "pattern", metavar="REGEX", help="Only fields whose name matches.")
-@click.option("--sources", is_flag=True, help="Show where every value is from, and notes.")
+@click.option("--sources", is_flag=True, help="Show the source of every value, and notes.")
 def command(
     devices: tuple[str, ...],
     files: tuple[Path, ...],
@@ -49,7 +49,7 @@ def command(
 ) -> None:
     """List devices, or show the facts of DEVICES side by side.
 
-    A device is named by its id, its marketing name, a gfx target, or an sm target.
+    DEVICES are ids, marketing names, gfx targets or sm targets.
     """
     from wavecast import arch
 

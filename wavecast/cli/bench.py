@@ -34,7 +34,7 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(dir_okay=False, path_type=Path),
         default=lambda: os.environ.get("WAVECAST_STORE", STORE),
         show_default=STORE,
-        help="The file that holds measurements.",
+        help="The file of measurements.",
     )(command)
 
 
@@ -66,27 +66,27 @@ class _WithScriptArguments(click.Command):
 @click.option("-a", "--axis", "axes", multiple=True, metavar="NAME=VALUES",
               help="Values of an axis: 1,16,4096, FIRST:LAST:STEP, 2^4..2^12.")  # fmt: skip
 @click.option("--arch", default="", metavar="GPU[,GPU…]",
-              help="Predict for these GPUs. Default: measure on this machine's.")  # fmt: skip
+              help="Predict for these GPUs. Default: measure on the local GPU.")  # fmt: skip
 @click.option("--cache", type=click.Choice(["cold", "warm"]), default="cold", show_default=True,
-              help="GPU: whether inputs are in its caches.")  # fmt: skip
+              help="GPU: whether inputs are in the caches.")  # fmt: skip
 @click.option("--timing", type=click.Choice(["events", "graph"]), default="events",
               show_default=True,
               help="GPU: events around a call, or a replayed graph.")  # fmt: skip
 @click.option("--seconds", type=float, default=3.0, show_default=True,
-              help="GPU: the most to spend on one subject.")  # fmt: skip
+              help="GPU: time limit per subject.")  # fmt: skip
 @click.option("--samples", type=int, default=500, show_default=True,
-              help="GPU: the most samples of one subject.")  # fmt: skip
+              help="GPU: largest number of samples per subject.")  # fmt: skip
 @click.option("--precision", type=float, default=0.5, show_default=True, metavar="PERCENT",
-              help="GPU: enough when the median's interval is so narrow.")  # fmt: skip
-@click.option("--no-verify", is_flag=True, help="GPU: do not check results first.")
+              help="GPU: stop when the interval of the median is this narrow.")  # fmt: skip
+@click.option("--no-verify", is_flag=True, help="GPU: do not check results.")
 @click.option("--execute", is_flag=True,
-              help="Run the machine code on the emulator: exact counts, the error.")  # fmt: skip
-@click.option("--check", is_flag=True, help="And watch it for races, missing waits and more.")
+              help="Run the machine code on the emulator: exact counts and errors.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Run it and check for races, missing waits and more.")
 @click.option("-k", "--kernels", default="", metavar="REGEX",
               help="Script: only kernels whose name matches.")  # fmt: skip
-@click.option("--show-output", is_flag=True, help="Script: show on stderr what it prints.")
-@click.option("--label", default="", help="What to call the run: main, pr-17.")
-@click.option("--no-store", is_flag=True, help="Keep nothing.")
+@click.option("--show-output", is_flag=True, help="Script: print its output to stderr.")
+@click.option("--label", default="", help="Name of the run: main, pr-17.")
+@click.option("--no-store", is_flag=True, help="Do not store the records.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
               show_default=True)  # fmt: skip
 @store_option
@@ -102,14 +102,14 @@ def command(
     path: Path,
     **options: Any,
 ) -> int:
-    """Measure operators of the library, Python functions, or the kernels scripts launch.
+    """Measure operators of the library, Python functions, or the kernels of scripts.
 
-    Operators and functions are measured at all combinations of their axes; a function takes the
-    axes by name and returns what is called. Arguments after -- go to scripts. On a GPU, times are
-    of its clock, in turns, with results checked first. With --arch nothing needs a GPU: times are
-    predicted, resources read off the code and, with --execute, instructions, bytes and bank
-    conflicts counted on the emulator. Every record is kept at once; Ctrl-C keeps what was measured
-    and exits with 130. docs/bench.md describes all of it.
+    Operators and functions are measured at all combinations of their axes. A function takes the
+    axes by name and returns what is called. Arguments after -- go to scripts. On a GPU, results
+    are checked first, and subjects are timed alternately with GPU events. With --arch no GPU is
+    needed: times are predicted, resources are read from the code and, with --execute, instructions,
+    bytes and bank conflicts are counted on the emulator. Every record is stored immediately; Ctrl-C
+    keeps the records so far and exits with 130. docs/bench.md has the details.
     """
     from wavecast import arch as known
     from wavecast.bench.store.sqlite import open_store
@@ -223,7 +223,7 @@ def _local() -> Any:
         return here()
     except WavecastError as error:
         raise UsageError(
-            f"{error.message}: say which GPUs to predict for with --arch",
+            f"{error.message}: choose the GPUs to predict for with --arch",
             hint="--arch gfx942,gfx1100",
         ) from None
 

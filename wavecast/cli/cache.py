@@ -15,7 +15,7 @@ from wavecast.report.units import size
 def command(context: click.Context) -> None:
     """Show or clear the cache of compiled kernels.
 
-    It lies in $WAVECAST_CACHE_DIR, else $XDG_CACHE_HOME/wavecast, else ~/.cache/wavecast.
+    The cache is in $WAVECAST_CACHE_DIR, else $XDG_CACHE_HOME/wavecast, else ~/.cache/wavecast.
     """
     if context.invoked_subcommand is None:
         context.invoke(show)
@@ -23,7 +23,7 @@ def command(context: click.Context) -> None:
 
 @command.command()
 def show() -> None:
-    """The folder, and per kind how many entries it holds and how large they are."""
+    """Show the folder, and the number and size of its entries by kind."""
     cache = DiskCache()
     click.echo(f"cache: {cache.root}")
     entries = list(cache.entries())
@@ -44,7 +44,7 @@ def show() -> None:
     "--kind",
     type=click.Choice(sorted(KINDS)),
     default=None,
-    help="Only entries of this kind, as `show` lists them.",
+    help="Only entries of this kind (see `show`).",
 )
 @click.option(
     "--older-than",
@@ -52,10 +52,10 @@ def show() -> None:
     type=click.FloatRange(min=0.0),
     default=0.0,
     metavar="DAYS",
-    help="Only entries not used for so many days.",
+    help="Only entries not used for this many days.",
 )
 def clear(kind: str | None, days: float) -> None:
-    """Delete entries. Files that wavecast did not write are never touched."""
+    """Delete entries. Files that wavecast did not write are never deleted."""
     removed = DiskCache().clear(kind or "", days)
     total = sum(entry.bytes for entry in removed)
     noun = "entry" if len(removed) == 1 else "entries"

@@ -81,16 +81,16 @@ def check_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options to a command, which gets them as one: `checking`."""
 
     @click.option("--check", is_flag=True,
-                  help="Report races, missing waits, reads of what nobody wrote and more; exit "
+                  help="Report races, missing waits, uninitialised reads and more; exit "
                   "code 1 if there are errors.")  # fmt: skip
     @click.option("--check-format", type=click.Choice(FORMATS), default=None,
-                  help="Check: how reports are written.  [default: text]")  # fmt: skip
+                  help="Check: format of the reports.  [default: text]")  # fmt: skip
     @click.option("--check-output", type=click.Path(path_type=Path), metavar="FILE",
-                  help="Check: where to.")  # fmt: skip
+                  help="Check: write the reports to this file.")  # fmt: skip
     @click.option("--check-ignore", multiple=True, metavar="KIND",
-                  help="Check: leave out a kind of report (lds-race, …); repeatable.")  # fmt: skip
+                  help="Check: disable a kind of report (lds-race, …); repeatable.")  # fmt: skip
     @click.option("--check-numbers", is_flag=True,
-                  help="Check: also name the first NaN and infinity (warnings).")  # fmt: skip
+                  help="Check: also report the first NaN and infinity (warnings).")  # fmt: skip
     @functools.wraps(command)
     def wrapped(
         *args: Any,

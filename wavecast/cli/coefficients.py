@@ -18,7 +18,7 @@ from wavecast.model.coefficients import Coefficient
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="How to print.",
+    help="Output format.",
 )
 def command(families: tuple[str, ...], form: str) -> None:
     """List the model's coefficients with their values by chip, unit, status and source."""

@@ -42,12 +42,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show the operators of the kernel library and their code on each GPU.",
     ),
     "arch": ("wavecast.cli.arch", "Show the facts about a GPU with their sources; compare GPUs."),
-    "rules": ("wavecast.cli.rules", "List the rules behind findings, and what to do about each."),
+    "rules": ("wavecast.cli.rules", "List the rules behind findings, and what to change for each."),
     "coefficients": (
         "wavecast.cli.coefficients",
         "List the coefficients of predictions: values by chip, status, source.",
     ),
-    "schema": ("wavecast.cli.schema", "JSON Schemas of the documents wavecast writes."),
+    "schema": (
+        "wavecast.cli.schema",
+        "Print the JSON Schemas of the documents that wavecast writes.",
+    ),
     "cache": ("wavecast.cli.cache", "Show or clear the cache of compiled kernels."),
     "doctor": (
         "wavecast.cli.doctor",

@@ -25,9 +25,9 @@ from wavecast.cli.bench import store_option
 @click.argument("after")
 @click.option("--kpi", "kpis", default="", help="Figures to compare, separated by commas.")
 @click.option("--minimum", type=click.FloatRange(min=0), default=0.01, show_default=True,
-              help="The least relative change that counts.")  # fmt: skip
-@click.option("--all", "everything", is_flag=True, help="Show what is the same, too.")
-@click.option("--fail", is_flag=True, help="Exit code 1 when something became slower or worse.")
+              help="The smallest relative change that counts.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Also show what is the same.")
+@click.option("--fail", is_flag=True, help="Exit with 1 if something is slower or worse.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text",
               show_default=True)  # fmt: skip
 @store_option
@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """Compare two sets of runs: FASTER, SLOWER, SAME or AMBIGUOUS, with reasons.
 
-    Measured times are judged by their samples and by how runs scatter, with false discoveries under
-    control; other figures are exact. Runs of different chips are compared by their share of the
-    bound. What cannot be compared is refused, with the reason.
+    Measured times are compared by their samples and the variance between runs, with a limit on
+    false discoveries; other figures are exact. Runs of different chips are compared by their share
+    of the bound. What cannot be compared is refused, with the reason.
     """
     from rich.console import Console
 

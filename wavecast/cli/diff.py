@@ -53,52 +53,54 @@ class _Output:
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
 @click.option("--commit", "commits", multiple=True, metavar="REV",
-              help="A at this commit; given once, against A as it is.")  # fmt: skip
+              help="A at this commit. One is compared with the working tree.")  # fmt: skip
 @click.option("--triton", "releases", multiple=True, metavar="RELEASE",
-              help="A under this release; given once, against the one installed.")  # fmt: skip
+              help="A under this release. One is compared with the installed one.")  # fmt: skip
 @click.option("--bisect", "search", is_flag=True,
               help="Find the release of Triton that made --kpi worse.")  # fmt: skip
-@click.option("--kpi", default="", help="The figure --bisect follows.")
+@click.option("--kpi", default="", help="The figure that --bisect compares.")
 @click.option(
     "--from",
     "first",
     default="",
     metavar="RELEASE",
-    help="Where --bisect starts; by default the oldest release supported.",
+    help="The first release of --bisect; by default the oldest supported one.",
 )
 @click.option(
     "--to",
     "last",
     default="",
     metavar="RELEASE",
-    help="Where --bisect ends; by default the newest.",
+    help="The last release of --bisect; by default the newest.",
 )
 @click.option("-k", "--kernels", default="", metavar="REGEX",
               help="Only kernels whose name matches.")  # fmt: skip
 @click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",
               show_default=True,
-              help="Autotuned kernels: the first configuration, each, or the fastest.")  # fmt: skip
+              help="Autotuned kernels: the first, all, or the fastest configuration.")  # fmt: skip
 @click.option("--grid", type=Dimensions(), help="Workgroups, for code that no script launches.")
-@click.option("--block", type=Dimensions(), help="Threads of a workgroup, for the same.")
+@click.option(
+    "--block", type=Dimensions(), help="Threads per workgroup, for code that no script launches."
+)
 @click.option("--lds", type=click.IntRange(min=0), default=0,
-              help="Dynamic LDS in bytes, for the same.")  # fmt: skip
+              help="Dynamic LDS in bytes, for code that no script launches.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option("--sample", is_flag=True,
-              help="Execute a sample of each launch for its time; slower, closer.")  # fmt: skip
+              help="Predict from an executed sample of a launch: slower, more exact.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-              help="Stop a script after this time; what was captured is compared.")  # fmt: skip
-@click.option("--show-output", is_flag=True, help="Show on stderr what the script prints.")
+              help="Stop a script after this time and compare what was captured.")  # fmt: skip
+@click.option("--show-output", is_flag=True, help="Print the script's output to stderr.")
 @click.option("--rows", type=click.IntRange(min=0), default=40, show_default=True,
-              help="Lines of assembly shown of each kernel.")  # fmt: skip
+              help="Number of assembly lines to show per kernel.")  # fmt: skip
 @click.option("--fail-on", default="", metavar="KPI[,KPI…]",
-              help="Exit with 1 when one of these became worse.")  # fmt: skip
+              help="Exit with 1 if one of these figures is worse.")  # fmt: skip
 @click.option("--minimum", type=click.FloatRange(min=0), default=0.0, show_default=True,
-              help="The least relative change that --fail-on and --bisect count.")  # fmt: skip
+              help="The smallest relative change that --fail-on and --bisect count.")  # fmt: skip
 @click.option("-f", "--format", "form", type=click.Choice(FORMATS), default="text",
               show_default=True)  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write there instead of standard output.")  # fmt: skip
+              help="Write to this file instead of standard output.")  # fmt: skip
 def command(
     words: tuple[str, ...],
     arch: str,
@@ -124,12 +126,12 @@ def command(
     form: str,
     output: Path | None,
 ) -> int:
-    """Say what changed between two versions of kernels: registers, spills, LDS, waves, the mix of
-    instructions, findings, the predicted time, which loop is responsible, and its assembly.
+    """Compare two versions of kernels: registers, spills, LDS, waves, instruction mix, findings,
+    predicted time, the responsible loop, and its assembly.
 
     A and B are scripts, HIP files, assembly or code objects. With --commit or --triton there is
-    only A, at two commits or under two releases of Triton; each release gets an environment of its
-    own in the cache folder. Nothing needs a GPU.
+    only A, at two commits or under two releases of Triton. Each release has an environment in the
+    cache folder. No GPU is needed.
     """
     from wavecast.bench.diff.figures import compared_kpi
     from wavecast.bench.diff.sides import Asked
@@ -166,14 +168,14 @@ def _words(words: tuple[str, ...], *, two: bool) -> tuple[list[Path], tuple[str,
     number = 2 if two else 1
     if len(words) < number or any(word.startswith("-") for word in words[:number]):
         raise UsageError(
-            "two files are compared: A and B", hint="or A with --commit, --triton or --bisect"
+            "diff needs two files, A and B", hint="or A with --commit, --triton or --bisect"
         )
     paths = [Path(word) for word in words[:number]]
     for path in paths:
         if not path.exists() and two:
             raise UsageError(f"no such file: {path}")
     if words[number:] and not any(path.suffix == ".py" for path in paths):
-        raise UsageError(f"{words[number]!r} is one too many: only scripts take arguments")
+        raise UsageError(f"unexpected argument {words[number]!r}: only scripts take arguments")
     return paths, words[number:]
 
 
@@ -193,7 +195,7 @@ def _check_modes(
     if search and not kpi:
         raise UsageError("--bisect needs --kpi", hint="for example --kpi spills")
     if not search and (kpi or first or last):
-        raise UsageError("--kpi, --from and --to belong to --bisect")
+        raise UsageError("--kpi, --from and --to need --bisect")
 
 
 def _sides(
@@ -288,7 +290,7 @@ def _bisect(
     from wavecast.report.diff_words import figure_text
 
     if shown.form == "html":
-        raise UsageError("--bisect is shown as text or json")
+        raise UsageError("--bisect has the formats text and json")
     releases = environments.between(environments.offered(), first, last)
     with streams.progress() as update:
         asking = Releases(path, kpi, asked, update)

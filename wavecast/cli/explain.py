@@ -41,7 +41,7 @@ OF_OPERATIONS = (
 @click.option("--shape", multiple=True, metavar="SIZES",
               help="Sizes of an operation (4096x4096x4096), instead of a file.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
-              help="Further properties of an operation: --set causal=true.")  # fmt: skip
+              help="Other properties of an operation: --set causal=true.")  # fmt: skip
 @click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
               help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
@@ -51,11 +51,13 @@ OF_OPERATIONS = (
 )
 @click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",
               show_default=True,
-              help="Autotuned kernels: the first configuration, each, or the fastest.")  # fmt: skip
+              help="Autotuned kernels: the first, all, or the fastest configuration.")  # fmt: skip
 @click.option("--grid", type=Dimensions(), help="Workgroups, for code that no script launches.")
-@click.option("--block", type=Dimensions(), help="Threads of a workgroup, for the same.")
+@click.option(
+    "--block", type=Dimensions(), help="Threads per workgroup, for code that no script launches."
+)
 @click.option("--lds", type=click.IntRange(min=0), default=0,
-              help="Dynamic LDS in bytes, for the same.")  # fmt: skip
+              help="Dynamic LDS in bytes, for code that no script launches.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option(
@@ -70,22 +72,22 @@ OF_OPERATIONS = (
 @click.option("--dtype", default="",
               help="Dtype of an operation, or the one the given FLOPs are counted in.")  # fmt: skip
 @click.option("--what-if", is_flag=True,
-              help="Simulate what each change to a kernel would bring.")  # fmt: skip
+              help="Simulate the effect of changes to a kernel.")  # fmt: skip
 @click.option(
     "-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write there instead of standard output.")  # fmt: skip
+              help="Write to this file instead of standard output.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--sample", is_flag=True,
-              help="Execute a sample of each launch for its time; slower, closer.")  # fmt: skip
+              help="Predict from an executed sample of a launch: slower, more exact.")  # fmt: skip
 @click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a timeline of one simulated compute unit for Perfetto.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-              help="Stop a script after this time; what was captured is explained.")  # fmt: skip
+              help="Stop a script after this time and explain what was captured.")  # fmt: skip
 @click.option("--show-output", is_flag=True,
-              help="Show on stderr what the script prints; its numbers mean nothing.")  # fmt: skip
+              help="Print the script's output to stderr. Its numbers are wrong.")  # fmt: skip
 @click.option(
     "--disable", default="", metavar="RULE[,RULE…]", help="Rules not to run (see wavecast rules)."
 )
@@ -209,7 +211,7 @@ def _check_file(path: Path, settings: tuple[str, ...]) -> None:
     if str(path) in OPS and not path.exists():
         raise UsageError(f"{path} needs --shape", hint=op(str(path)).shape_help)
     if settings:
-        raise click.UsageError("--set belongs to an operation, which has a --shape")
+        raise click.UsageError("--set needs an operation with --shape")
 
 
 def _operation(

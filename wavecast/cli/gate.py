@@ -36,17 +36,17 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
     """,
 )
 @click.argument("subjects", nargs=-1, metavar="[SUBJECT]...")
-@click.option("--arch", default="", metavar="GPU[,GPU…]", help="Only these of the GPUs.")
-@click.option("--baseline", type=OUTPUT, help="The committed figures.  "
+@click.option("--arch", default="", metavar="GPU[,GPU…]", help="Measure only for these GPUs.")
+@click.option("--baseline", type=OUTPUT, help="The committed baseline.  "
               "[default: wavecast-baseline.json next to pyproject.toml]")  # fmt: skip
 @click.option("--update", is_flag=True, help="Overwrite the baseline with these measurements.")
-@click.option("--strict", is_flag=True, help="What the baseline does not have is an error, too.")
+@click.option("--strict", is_flag=True, help="Also fail if the baseline lacks a subject.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
-              help="Processes; by default as many as pay.")  # fmt: skip
-@click.option("--store", type=OUTPUT, help="Keep the records in this store of measurements.")
-@click.option("--label", default="", help="What to call the run there.")
+              help="Number of processes; by default chosen from the work.")  # fmt: skip
+@click.option("--store", type=OUTPUT, help="Write the records to this store of measurements.")
+@click.option("--label", default="", help="Name of the run in the store.")
 @click.option("--run", "stored", default="", metavar="RUN",
-              help="Measure nothing, take this run of a store (wavecast bench).")  # fmt: skip
+              help="Judge this run of a store (wavecast bench) without measuring.")  # fmt: skip
 @click.option("--summary", type=OUTPUT, help="Append Markdown to this file.  "
               "[default: $GITHUB_STEP_SUMMARY]")  # fmt: skip
 @click.option("--junit", type=OUTPUT, help="Write a JUnit report.")
@@ -71,12 +71,12 @@ def command(
     annotations: bool | None,
     form: str,
 ) -> int:
-    """Measure the kernels that [tool.wavecast.gate] names, with no GPU, and compare with the
+    """Measure the kernels of [tool.wavecast.gate] without a GPU, and compare them with the
     committed baseline.
 
-    SUBJECTs are names or patterns of them; without any, all are measured. Exit codes: 0 nothing
-    became worse than its threshold allows, 1 something did, is wrong, failed or vanished, 2 bad
-    input, 3 nothing was measured.
+    SUBJECTs are names or patterns; without any, all are measured. Exit codes: 0 nothing is worse
+    than its threshold allows, 1 something is worse, wrong, failed or gone, 2 bad input, 3 nothing
+    was measured.
     """
     from wavecast.bench.gate import baseline as files
     from wavecast.bench.gate import judge, settings

@@ -23,15 +23,15 @@ from wavecast.errors import NothingAnalysed, UsageError
     """,
 )
 @click.argument("subject", default="", metavar="[SUBJECT-REGEX]")
-@click.option("--kpi", "kpis", default="", help="Figures, separated by commas.")
-@click.option("--device", "devices", default="", help="Devices, separated by commas.")
+@click.option("--kpi", "kpis", default="", help="Figures to show, separated by commas.")
+@click.option("--device", "devices", default="", help="Devices to show, separated by commas.")
 @click.option("--minimum", type=click.FloatRange(min=0), default=0.01, show_default=True,
-              help="The least relative change of a time that counts.")  # fmt: skip
-@click.option("--all", "everything", is_flag=True, help="Show figures that did not change, too.")
+              help="The smallest relative change that counts.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Also show figures that did not change.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default=None,
-              help="text, or what the name of the output ends with.")  # fmt: skip
+              help="The format; by default from the output's name, else text.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write to a file.")  # fmt: skip
+              help="Write to this file.")  # fmt: skip
 @store_option
 def command(
     subject: str,
@@ -43,10 +43,10 @@ def command(
     output: Path | None,
     path: Path,
 ) -> None:
-    """Figures of subjects over runs, in the order of their commits, and where they changed.
+    """Show figures of subjects over runs, in the order of their commits, and where they changed.
 
-    Measured times change where their levels differ by more than noise explains; other figures are
-    exact. HTML is one page with a plot of every figure, which needs nothing else.
+    Measured times change if their levels differ by more than noise explains; other figures are
+    exact. HTML is one self-contained page with a plot of every figure.
     """
     from rich.console import Console
 
@@ -60,7 +60,7 @@ def command(
 
     form = form or {".html": "html", ".json": "json"}.get(output.suffix if output else "", "text")
     if form == "html" and output is None and sys.stdout.isatty():
-        raise UsageError("HTML does not go to a terminal", hint="-o history.html")
+        raise UsageError("HTML needs an output file", hint="-o history.html")
     wanted = Wanted(
         subject,
         tuple(kpi(name).name for name in kpis.split(",") if name),

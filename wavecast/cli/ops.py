@@ -19,17 +19,23 @@ if TYPE_CHECKING:
 @click.command("ops")
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
 @click.option("--arch", default="", help="GPUs to compile for, separated by commas.")
-@click.option("-k", "pattern", default="", help="Operators whose name has this regular expression.")
-@click.option("--small", is_flag=True, help="Test cases instead of the shapes it is judged on.")
-@click.option("--shapes", type=click.IntRange(1), help="Only the first so many shapes of each.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("-k", "pattern", default="", help="Only operators whose name matches.")
+@click.option(
+    "--small",
+    is_flag=True,
+    help="Use the test cases instead of the shapes an operator is judged on.",
+)
+@click.option("--shapes", type=click.IntRange(1), help="Only the first N shapes of each operator.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Number of processes."
+)
 @click.option("--tune", "tuning", is_flag=True, help="Write tables of tuned configurations.")
 @click.option(
     "--candidates",
     type=click.IntRange(1),
     default=8,
     show_default=True,
-    help="With --tune: configurations per kernel and problem.",
+    help="With --tune: number of configurations per kernel and problem.",
 )
 @click.option(
     "--tables",
@@ -39,13 +45,13 @@ if TYPE_CHECKING:
 @click.option(
     "--pages",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write one page per operator to this folder, with --survey or --arch.",
+    help="With --survey or --arch: write one page per operator to this folder.",
 )
 @click.option(
     "--survey",
     "stored",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A result of --format json to use instead of compiling.",
+    help="Use this output of --format json instead of compiling.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True

@@ -18,7 +18,7 @@ from wavecast.rules import Rule
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="How to print.",
+    help="Output format.",
 )
 def command(names: tuple[str, ...], form: str) -> None:
     """List the rules, or explain those named."""

@@ -45,31 +45,31 @@ _Grid = tuple[int, int, int]
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
 @click.option("-a", "--arch", default="", metavar="GPU",
-              help="An AMD GPU by name (mi300x) or target. Default: what the code is for, or "
+              help="An AMD GPU by name (mi300x) or target. Default: the target of the code, or "
               f"{DEFAULT_ARCH}.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), default=None,
               help="Host threads to run workgroups on (default: all).")  # fmt: skip
 @click.option("--max-instructions", type=click.IntRange(min=1), default=None, metavar="N",
-              help="Instructions a wave may execute before its launch is given up.")  # fmt: skip
+              help="Abort a launch if a wave executes more instructions.")  # fmt: skip
 @click.option("-k", "--kernels", default="", metavar="REGEX",
               help="Script: execute only kernels whose name matches.")  # fmt: skip
 @click.option("--kernel", default="", metavar="NAME",
-              help="Code: the kernel to launch, where there are several.")  # fmt: skip
+              help="Code: the kernel to launch, if there are several.")  # fmt: skip
 @click.option("--grid", type=Dimensions(), help="Code: workgroups.")
-@click.option("--block", type=Dimensions(), help="Code: work-items of a workgroup.")
+@click.option("--block", type=Dimensions(), help="Code: work-items per workgroup.")
 @click.option("--lds", type=click.IntRange(min=0), default=0, help="Code: dynamic LDS in bytes.")
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
               help="Code: an argument: n=4096, x=f32[4096]:random(0), w=w.npy.")  # fmt: skip
 @click.option("--args", "plan_file", type=click.Path(path_type=Path), metavar="TOML",
-              help="Code: a file with all of these; options go before it.")  # fmt: skip
+              help="Code: a file with all of these; options override it.")  # fmt: skip
 @click.option("--expect", multiple=True, metavar="NAME=VALUE",
-              help="Code: what an array must hold afterwards, else exit with 1.")  # fmt: skip
+              help="Code: expected contents of an array; exit with 1 if they differ.")  # fmt: skip
 @click.option("--rtol", type=click.FloatRange(min=0), default=None,
               help="Relative tolerance of --expect.  [default: 1e-5]")  # fmt: skip
 @click.option("--atol", type=click.FloatRange(min=0), default=None,
               help="Absolute tolerance of --expect.  [default: 1e-6]")  # fmt: skip
 @click.option("--save", multiple=True, metavar="NAME=FILE",
-              help="Code: write an array to a .npy file afterwards.")  # fmt: skip
+              help="Code: write an array to a .npy file after the launch.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @trace_options
@@ -97,10 +97,10 @@ def command(
 ) -> int:
     """Execute kernels for an AMD GPU on this machine's processor.
 
-    PATH is a Python script, whose Triton kernels are executed where it launches them, or a HIP
-    file, assembly or code object, of which one kernel is launched with the arguments given here.
-    A script's output, checks and exit code are its own; arguments after -- go to it. Times of
-    triton.testing are predictions for the GPU. docs/run.md describes arguments.
+    PATH is a Python script, HIP file, assembly or code object. The Triton kernels of a script are
+    executed where it launches them; its output, checks and exit code do not change, and arguments
+    after -- go to it. Of other files one kernel is launched with the arguments given here. Times
+    of triton.testing are predictions for the GPU. docs/run.md describes arguments.
     """
     from wavecast.errors import InputError, UsageError
     from wavecast.pipeline.execution import RunOptions

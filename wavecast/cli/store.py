@@ -29,7 +29,7 @@ def command() -> None:
               show_default=True)  # fmt: skip
 @store_option
 def list_runs(form: str, path: Path) -> None:
-    """All runs, the oldest first."""
+    """List all runs, the oldest first."""
     from rich.console import Console
 
     from wavecast.bench.store.sqlite import open_store
@@ -59,11 +59,13 @@ def list_runs(form: str, path: Path) -> None:
     """,
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--runs", "wanted", default="", help="Labels, commits, ids, last … by commas.")
-@click.option("--salvage", is_flag=True, help="Of a damaged store, what can be read.")
+@click.option(
+    "--runs", "wanted", default="", help="Labels, commits, ids, last …, separated by commas."
+)
+@click.option("--salvage", is_flag=True, help="Export what is readable of a damaged store.")
 @store_option
 def export_runs(file: Path, wanted: str, salvage: bool, path: Path) -> None:
-    """Write FILE.parquet, .json, .jsonl or .csv: one row per figure, nothing lost."""
+    """Write FILE.parquet, .json, .jsonl or .csv: one row per figure, without loss."""
     from wavecast.bench.store.check import readable
     from wavecast.bench.store.export import export
     from wavecast.bench.store.select import chosen
@@ -103,10 +105,10 @@ def export_runs(file: Path, wanted: str, salvage: bool, path: Path) -> None:
     """,
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("--format", "name", default="", help="The format, where it is not recognised.")
-@click.option("--label", default="", help="What to call the runs: main, pr-17.")
-@click.option("--device", default="", help="The GPU, where the file does not name it.")
-@click.option("--commit", default="", help="What was measured, where the file does not say.")
+@click.option("--format", "name", default="", help="The format, if it is not recognised.")
+@click.option("--label", default="", help="Name of the runs: main, pr-17.")
+@click.option("--device", default="", help="The GPU, if the file does not name it.")
+@click.option("--commit", default="", help="The measured commit, if the file does not name it.")
 @click.option("--formats", "show", is_flag=True, help="List the formats and exit.")
 @store_option
 def import_files(
@@ -118,7 +120,7 @@ def import_files(
     show: bool,
     path: Path,
 ) -> None:
-    """Take in kernel times of other tools, and exports. A file is taken in once."""
+    """Import kernel times of other tools, and exports. Importing a file again adds nothing."""
     from wavecast.bench.store.importers import FORMATS, ImportLabels, read_file
     from wavecast.bench.store.keep import keep
     from wavecast.bench.store.sqlite import open_store
@@ -143,7 +145,7 @@ def import_files(
 @command.command("check", context_settings=_HELP)
 @store_option
 def check_store(path: Path) -> None:
-    """Check the file and read every record. Exit code 1 when something is damaged."""
+    """Check the file and read every record. The exit code is 1 if something is damaged."""
     from wavecast.bench.store.check import check
     from wavecast.report import units
 

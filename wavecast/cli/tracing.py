@@ -85,15 +85,15 @@ def trace_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options to a command, which gets them as one: `tracing`."""
 
     @click.option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE",
-                  help="Write what launches execute and touch: JSON, or a Perfetto timeline if "
+                  help="Write what launches execute and access: JSON, or a Perfetto timeline if "
                   f"FILE ends with {PERFETTO_SUFFIX}.")  # fmt: skip
     @click.option("--perfetto", "perfetto_file", type=click.Path(path_type=Path), metavar="FILE",
-                  help="Write a timeline of recorded waves, over instructions.")  # fmt: skip
+                  help="Write a timeline of recorded waves, by instructions.")  # fmt: skip
     @click.option("--trace-streams", "recorded", type=click.IntRange(min=0), default=None,
-                  metavar="N", help="Trace: workgroups whose waves are recorded.  "
+                  metavar="N", help="Trace: number of workgroups to record.  "
                   "[default: 0; 1 for a timeline]")  # fmt: skip
     @click.option("--trace-workgroups", "workgroups", type=Workgroups(), default=None,
-                  help="Trace: the only workgroups to count.")  # fmt: skip
+                  help="Trace: count only these workgroups.")  # fmt: skip
     @click.option("--trace-only", "only", is_flag=True,
                   help="Trace: run no other workgroups; results are incomplete.")  # fmt: skip
     @functools.wraps(command)

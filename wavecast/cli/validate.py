@@ -35,14 +35,14 @@ FORMATS = ("text", "json", "html")
     "-f", "--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write there instead of standard output.")  # fmt: skip
+              help="Write to this file instead of standard output.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
-@click.option("--cases", is_flag=True, help="JSON: every problem in addition to the scores.")
+@click.option("--cases", is_flag=True, help="JSON: write every problem in addition to the scores.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N",
-              help="About N problems of each file, always the same ones.")  # fmt: skip
+              help="Use about N problems of each file, always the same ones.")  # fmt: skip
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
-              help="Processes; by default one per processor.")  # fmt: skip
+              help="Number of processes; by default one per processor.")  # fmt: skip
 @click.option("--write-docs", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the scores as Markdown (docs/accuracy.md).")  # fmt: skip
 @click.option("--write-intervals", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
