@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from wavecast.analyze.result import PIPES
+from wavecast.arch import PIPES
 from wavecast.arch import STATUSES as FACT_STATUSES
-from wavecast.bench.compare.verdict import Verdict
+from wavecast.bench.compare.verdict import FigureVerdict
 from wavecast.bench.gate.verdict import Status
 from wavecast.model.coefficients import STATUSES as COEFFICIENT_STATUSES
 from wavecast.model.cu.causes import BUSY, CAUSES
@@ -96,7 +96,7 @@ def test_column_heads_were_found() -> None:
         ("fidelities", set(FIDELITIES)),
         ("statuses", {*FACT_STATUSES, *COEFFICIENT_STATUSES}),
         ("baselines", set(validation_words.BASELINES.values())),
-        ("verdicts", {*Verdict, *Status}),
+        ("verdicts", {*FigureVerdict, *Status}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

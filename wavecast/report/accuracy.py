@@ -30,12 +30,13 @@ published measurements that are not part of the project (`docs/validate.md` list
 Error is |predicted / measured − 1|; every problem counts once, with the median of its repeats.
 WMAPE is Σ |predicted − measured| / Σ measured; bias the median of log(predicted / measured); log2
 spread half the distance between the 16 % and 84 % quantiles of log2(predicted / measured).
-*In interval* is the share of measured times inside the interval the prediction gives; 80 % is
-meant. *Roofline* is the sustained roofline, *nearest* the measured time of the nearest other
+*In interval* is the share of measured times inside the predicted interval; the target is 80 %.
+*Roofline* is the sustained roofline, *nearest* the measured time of the nearest other
 problem of the same device, each with its median error.
 
 The coefficients were fitted on these measurements (`docs/coefficients.md`): these are errors of the
-fit. How errors grow on what was left out is what the calibration commands print.
+fit. The calibration commands print the errors on data that was left out of the fit.
+`docs/glossary.md` explains the terms.
 """
 _SHOWN = ("device", "dtype", "device and dtype", "size")
 _LEAST = 5
