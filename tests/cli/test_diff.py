@@ -95,17 +95,17 @@ def test_a_kernel_of_one_side_only(capsys, pair, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "two files are compared"),
+        ((), "needs two files"),
         (("--bisect",), "--bisect needs --kpi"),
-        (("--kpi", "spills", "B"), "belong to --bisect"),
+        (("--kpi", "spills", "B"), "need --bisect"),
         (("--commit", "a", "--triton", "3.8.0"), "exclude each other"),
         (("--triton", "1.0", "--triton", "2.0", "--triton", "3.0"), "once or twice"),
-        (("--triton", "3.8.0"), "is no script"),
+        (("--triton", "3.8.0"), "is not a script"),
         (("--fail-on", "speed", "B"), "unknown KPI of a diff 'speed'"),
         (("--commit", "HEAD"), "not in a Git checkout"),
         (("no-such.s",), "no such file"),
-        (("B", "--commit", "HEAD"), "is one too many"),
-        (("B", "third.s"), "'third.s' is one too many"),
+        (("B", "--commit", "HEAD"), "unexpected argument"),
+        (("B", "third.s"), "unexpected argument 'third.s'"),
     ],
 )
 def test_bad_usage_is_one_line(capsys, pair, arguments: tuple[str, ...], message: str) -> None:

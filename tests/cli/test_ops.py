@@ -21,7 +21,7 @@ pytestmark = pytest.mark.torch
     ("arguments", "says"),
     [
         (["nothing"], "unknown operator 'nothing'"),
-        (["silu", "--arch", ","], "no GPU was named"),
+        (["silu", "--arch", ","], "no GPU is given"),
         (["silu", "--arch", "mi300x,mi30x"], "nearest known"),
         (["silu", "-k", "["], "-k '[' is not a regular expression"),
         (["silu", "--tune"], "--tune needs --arch"),
@@ -59,5 +59,5 @@ def test_the_library_is_an_attribute_of_the_package() -> None:
 def test_what_is_no_module_is_not_replaced() -> None:
     from wavecast import ops
 
-    with pytest.raises(UsageError, match=r"a NoneType is no torch\.nn\.Module"):
+    with pytest.raises(UsageError, match=r"a NoneType is not a torch\.nn\.Module"):
         ops.replace(None)  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ def test_files(tmp_path: Path) -> None:
     assert (parse("x.npy", tmp_path) == np.arange(4)).all()
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY nothing more")
     np.save(tmp_path / "objects.npy", np.array([None]), allow_pickle=True)
-    for name, says in (("y", "no such file"), ("bad", "no array"), ("objects", "no array")):
+    for name, says in (("y", "no such file"), ("bad", "not an array"), ("objects", "not an array")):
         with pytest.raises(InputError, match=says):
             parse(f"{name}.npy", tmp_path)
 
@@ -86,13 +86,13 @@ def test_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no value"),
-        ("four", "no value"),
+        ("", "not a value"),
+        ("four", "not a value"),
         ("f33[4]", "unknown dtype 'f33'.*f32"),
         ("f32[4]:aranje", "unknown content 'aranje'.*arange"),
-        ("f32[]", "no shape"),
-        ("f32[-1]", "no shape"),
-        ("f32[4", "no value"),
+        ("f32[]", "not a shape"),
+        ("f32[-1]", "not a shape"),
+        ("f32[4", "not a value"),
         ("f32[4]:full", r"full\(value\)"),
         ("f32[4]:zeros(1)", "is not zeros"),
         ("f32[4]:values(1)", "1 values for 4 elements"),
@@ -100,9 +100,9 @@ def test_files(tmp_path: Path) -> None:
         ("i8[1]:full(128)", "int8 cannot hold"),
         ("u8:-1", "uint8 cannot hold"),
         ("i32[4]:uniform(0, 4, 4)", "no numbers between"),
-        ("i32[4]:random(x)", "'x' is no number"),
-        ("i32[4]:random(-1)", "no seed"),
-        ("i32[4]:random(0.5)", "no seed"),
+        ("i32[4]:random(x)", "'x' is not a number"),
+        ("i32[4]:random(-1)", "not a seed"),
+        ("i32[4]:random(0.5)", "not a seed"),
         ("hex:123", "hex digits"),
         ("f32[1000000000000000]", "no memory"),
         ("f32[1000000000000x1000000000000]", "no memory"),

@@ -63,9 +63,9 @@ def test_parse() -> None:
 @pytest.mark.parametrize(
     ("shape", "options", "message"),
     [
-        ("2x8x16x16", {"dtype": "fp16"}, "no shape"),
+        ("2x8x16x16", {"dtype": "fp16"}, "not a shape"),
         ("2x8x16x16,8x3", {"dtype": "fp16"}, "dimensions"),
-        ("2x8x16xa,8x3x3", {"dtype": "fp16"}, "no numbers"),
+        ("2x8x16xa,8x3x3", {"dtype": "fp16"}, "not numbers"),
         ("2x8x16x16,8x3x3", {}, "needs a dtype"),
         ("2x8x16x16,8x3x3", {"dtype": "fp64"}, "fp64"),
         ("2x8x16x16,8x3x3", {"dtype": "fp16", "causal": "yes"}, "no option causal"),

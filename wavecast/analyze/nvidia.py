@@ -279,7 +279,7 @@ def _not_modelled(code: CodeObject, program: Program, rates: SassCharges) -> tup
         i.opcode.cost_class == "tcgen05" and i.index not in rates.shapes
         for i in program.instructions
     ):
-        notes.append("tcgen05 instructions whose descriptor is no constant: their shape")
+        notes.append("tcgen05 instructions whose descriptor is not a constant: their shape")
     if _option(code.options, "registers") is None:
         notes.append("registers per thread: the highest one named, not the code object's figure")
     return tuple(notes)

@@ -71,7 +71,7 @@ def overlay(path: Path) -> Overlay:
         extra = [key for key in head if key != "device"] + ["aliases"] * ("aliases" in data)
         if extra:
             raise UsageError(
-                f"{path}: {extra[0]} belongs to a new device", hint="say id, not device"
+                f"{path}: {extra[0]} belongs to a new device", hint="use id instead of device"
             )
         return Overlay(head["device"], None, "", facts)
     if "id" not in head:

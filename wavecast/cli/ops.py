@@ -149,7 +149,7 @@ def _calls(chosen: Sequence[Operator], arch: str, small: bool, shapes: int | Non
 
     devices = [known.load(name) for name in arch.split(",") if name]
     if arch and not devices:
-        raise UsageError("no GPU was named")
+        raise UsageError("no GPU is given")
     return [
         (one.name, dict(sizes), device.id)
         for one in chosen

@@ -193,7 +193,9 @@ def _cubin_objects(
 ) -> list[CodeObject]:
     image = elf.read(data)
     if image.machine != elf.MACHINE_CUDA:
-        raise InputError(f"{file or 'the file'} is no NVIDIA cubin (ELF machine {image.machine})")
+        raise InputError(
+            f"{file or 'the file'} is not an NVIDIA cubin (ELF machine {image.machine})"
+        )
     infos = {info.name: info for info in cubin.kernels(image)}
     listing, usage_text = _disassemble(data, cache, file)
     stated = _sass_target(listing)

@@ -32,11 +32,11 @@ NOT_SIMULATED: Final = (Note.TLB, Note.L2_CHANNELS, Note.COLD_INSTRUCTION_CACHE)
 """What no simulation of a launch contains."""
 
 _TEXTS: Final[Mapping[Note, str]] = {
-    Note.WAVES_ALIKE: "every wave is taken to be like the average of the sampled ones",
+    Note.WAVES_ALIKE: "every wave counts as the average of the sampled waves",
     Note.UNKNOWN_ADDRESSES: "addresses that could not be followed count as contiguous",
     Note.UNKNOWN_REUSE: (
-        "where workgroups reach is not known from the code: each takes its part of a tensor as if "
-        "at random; an executed sample knows"
+        "the code does not determine the addresses of workgroups: each is assumed to take a random "
+        "part of a tensor; an executed sample has the addresses"
     ),
     Note.PARTIAL_UNIT: "{executed} of the {first_round} workgroups of a compute unit were executed",
     Note.UNEVEN_WORKGROUPS: "workgroups execute {variation:.0%} more or less than each other",

@@ -44,7 +44,7 @@ class LaunchPlacement:
         Raises Unpredictable without a grid and for a workgroup that does not fit the device.
         """
         if not all(launch.grid):
-            raise Unpredictable("the grid of the launch is not known (state --grid)")
+            raise Unpredictable("the grid of the launch is not known (give --grid)")
         limits = device.limits(wave_lanes, cu_mode=occupancy.unit == "CU")
         waves = occupancy.waves_per_workgroup
         if not occupancy.fits or waves > -(-limits.max_workgroup_threads // wave_lanes):

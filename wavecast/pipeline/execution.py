@@ -163,7 +163,7 @@ def _segment(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[A
         except ValueError:
             offset = -1
         if not 0 <= offset < 1 << 16:
-            raise UsageError(f"{name} is no place in the argument segment", hint="such as @16")
+            raise UsageError(f"{name} is not an offset in the argument segment", hint="such as @16")
         packed = _bytes_of(value)
         if packed is None:
             raise LaunchError(
@@ -193,7 +193,7 @@ def _is_array(value: Any) -> bool:
 
 def _check_comparable(name: str, value: Any, expected: Any) -> None:
     if not _is_array(value):
-        raise UsageError(f"{name} is no array: nothing can be expected in it")
+        raise UsageError(f"{name} is not an array: --expect needs one")
     if not _is_array(expected):
         return
     shape, wanted = tuple(value.shape), tuple(expected.shape)

@@ -41,5 +41,5 @@ def select(selectors: Iterable[str], files: Sequence[str | Path] = ()) -> Select
         if resolution.note:
             notes.append(resolution.note)
     if not devices:
-        raise UsageError("no GPU was named", hint="use --arch, for example --arch gfx942,gfx1100")
+        raise UsageError("no GPU is given", hint="use --arch, for example --arch gfx942,gfx1100")
     return Selection(tuple(devices.values()), tuple(dict.fromkeys(notes)))

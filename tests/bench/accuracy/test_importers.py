@@ -123,8 +123,8 @@ def test_tensile_logic(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("gfx90a6e.HIP.fdb.txt", "1-2-3=a:1,2\n", "is no convolution"),
-        ("gfx90a6e.HIP.fdb.txt", FIND.split("=")[0] + "=a:b\n", "is no time of a solver"),
+        ("gfx90a6e.HIP.fdb.txt", "1-2-3=a:1,2\n", "is not a convolution"),
+        ("gfx90a6e.HIP.fdb.txt", FIND.split("=")[0] + "=a:b\n", "is not a time of a solver"),
         ("mine.fdb.txt", FIND, "must start with its target"),
         ("a.yaml", "a: [", "not YAML"),
         ("a.yaml", "- 1\n- 2\n", "not the logic"),
@@ -141,7 +141,7 @@ BAD_LOGIC = LOGIC.replace("  - [[64, 64, 1, 64], [0, 0.0]]", "  - [[64, 64, 1, 6
 @pytest.mark.parametrize(
     ("name", "text", "rows", "reason"),
     [
-        ("gfx90a6e.HIP.fdb.txt", FIND + "1-2-3=a:1,2\n", 4, "is no convolution"),
+        ("gfx90a6e.HIP.fdb.txt", FIND + "1-2-3=a:1,2\n", 4, "is not a convolution"),
         ("navi31.yaml", BAD_LOGIC, 1, "unreadable cell: "),
         ("a_tuned_gemm.csv", OLD_GEMM + "256,,1,2,4,0,11.25,f4gemm\n", 1, "unreadable cell: "),
         ("tuned_fmoe.csv", MOE + MOE.splitlines()[1].replace("7168", "wide"), 1, "'wide'"),

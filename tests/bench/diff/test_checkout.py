@@ -56,7 +56,7 @@ def test_it_goes_when_what_follows_fails(repository: Path) -> None:
 
 
 def test_what_is_not_there(repository: Path, tmp_path: Path) -> None:
-    for revision, message in (("v3", "'v3' is no commit"), ("--all", "'--all' is no commit")):
+    for revision, message in (("v3", "'v3' is not a commit"), ("--all", "'--all' is not a commit")):
         with pytest.raises(InputError, match=message), checked_out(repository / "k.py", revision):
             pass
     with (

@@ -36,14 +36,14 @@ def test_a_baseline_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "no baseline at .*--update makes it"),
+        (None, "no baseline at .*--update, and commit it"),
         ("", "is empty .*--update"),
-        ('{"schema": "wavecast.baseline/1", "subjects": {}}', "holds nothing .*--update"),
+        ('{"schema": "wavecast.baseline/1", "subjects": {}}', "has no subjects .*--update"),
         ('{"schema": "wavecast.baseline/2", "subjects": {}}', "version 2.*newer wavecast: upgrade"),
-        ('{"schema": "wavecast.compare/1"}', "no baseline of wavecast gate"),
-        ("[]", "no baseline of wavecast gate"),
+        ('{"schema": "wavecast.compare/1"}', "not a baseline of wavecast gate"),
+        ("[]", "not a baseline of wavecast gate"),
         ('{\n<<<<<<< HEAD\n "a": 1}', "baseline.json:2.*conflict markers"),
-        ('{"schema": "wavecast.baseline/1", "subjects": {"a": {"b": 3}}}', "is no baseline: "),
+        ('{"schema": "wavecast.baseline/1", "subjects": {"a": {"b": 3}}}', "is not a baseline: "),
         (
             '{"schema": "wavecast.baseline/1", "subjects": {"a": {"b": {"figures": {"c": 3}}}}}',
             "unknown KPI 'c'",

@@ -124,5 +124,5 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
         "no run names a commit",
         "unknown figures are left out",
     ]
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a regular expression"):
         told([(run, [record])], tmp_path, Wanted("("))

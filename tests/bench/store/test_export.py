@@ -99,10 +99,10 @@ def test_files_that_are_no_exports(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="something else"):
         read_file(other)
     other.write_bytes(other.read_bytes()[:-9])
-    with pytest.raises(InputError, match="no Parquet file"):
+    with pytest.raises(InputError, match="not a Parquet file"):
         read_file(other)
     export(good, MEASURED)
-    with pytest.raises(UsageError, match="says itself"):
+    with pytest.raises(UsageError, match="names what was measured"):
         read_file(good, given=ImportLabels(label="x"))
 
 

@@ -297,7 +297,7 @@ def test_ncu_raw(tmp_path: Path) -> None:
     ("rows", "said"),
     [
         (_metric(0, "Duration", "cycle", "5"), "unit 'cycle'"),
-        (_metric(0, "Duration", "ns", "n/a"), "'n/a' is no number"),
+        (_metric(0, "Duration", "ns", "n/a"), "'n/a' is not a number"),
         (_metric(0, "Duration", "ns", "117.344") + _metric(0, "x", "%", "65,77"), "LC_ALL=C"),
         (_metric(0, "x", "%", "65"), "holds no kernel times"),
     ],
@@ -345,7 +345,7 @@ def test_files_of_no_known_format(tmp_path: Path) -> None:
         read_file(tmp_path / "missing")
     with pytest.raises(UnknownName, match="nearest known: nvbench"):
         read_file(tmp_path / "b.json", "nvbnch")
-    with pytest.raises(InputError, match="is no google-benchmark file"):
+    with pytest.raises(InputError, match="is not a valid google-benchmark file"):
         read_file(tmp_path / "b.json", "google-benchmark")
     packed = tmp_path / "bad.gz"
     packed.write_bytes(gzip.compress(b"{}")[:-4])

@@ -84,7 +84,7 @@ def checked_out(path: Path, revision: str) -> Iterator[Checkout]:
         top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
     )
     if asked.returncode:
-        raise InputError(f"{revision!r} is no commit of {top}")
+        raise InputError(f"{revision!r} is not a commit of {top}")
     commit = asked.stdout.strip()
     root = Path(tempfile.mkdtemp(prefix="wavecast-commit-")).resolve()
     try:

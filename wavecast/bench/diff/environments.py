@@ -37,7 +37,7 @@ _CHECK_SECONDS: Final = 300.0
 def ordered(release: str) -> tuple[int, ...]:
     """What releases are ordered by. Raises UsageError for what is no release number."""
     if not _RELEASE.fullmatch(release):
-        raise UsageError(f"{release!r} is no release of Triton", hint="like 3.8.0")
+        raise UsageError(f"{release!r} is not a release of Triton", hint="like 3.8.0")
     numbers = [int(number) for number in re.findall(r"\d+", release)]
     return (*numbers, *[0] * (5 - len(numbers)))
 
@@ -168,7 +168,7 @@ def _check(folder: Path, python: Path, release: str) -> None:
     if done.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise InputError(
-            f"Triton {release} does not import beside this PyTorch: {_last_line(done.stderr)}"
+            f"Triton {release} cannot be imported with this PyTorch: {_last_line(done.stderr)}"
         )
     found = done.stdout.split()[-1]
     if found.partition("+")[0] != release:

@@ -67,7 +67,7 @@ def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Si
     Raises UsageError for what is no script, InputError when the release cannot be had.
     """
     if path.suffix != ".py":
-        raise UsageError(f"{path} is no script: a release of Triton changes nothing about it")
+        raise UsageError(f"{path} is not a script: a release of Triton changes nothing about it")
     progress(f"preparing Triton {release}")
     python = environments.python_with(release)
     progress(f"running {path.name} under Triton {release}")

@@ -64,7 +64,7 @@ def read(path: Path) -> Baseline:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(
-            f"no baseline at {path}", hint="wavecast gate --update makes it; commit it"
+            f"no baseline at {path}", hint="create it with wavecast gate --update, and commit it"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
@@ -83,10 +83,10 @@ def read(path: Path) -> Baseline:
                 found[subject, device] = _entry(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path} is no baseline: {error!r}", hint="wavecast gate --update writes it anew"
+            f"{path} is not a baseline: {error!r}", hint="wavecast gate --update writes it again"
         ) from None
     if not found:
-        raise InputError(f"the baseline {path} holds nothing", hint="wavecast gate --update")
+        raise InputError(f"the baseline {path} has no subjects", hint="wavecast gate --update")
     return Baseline(found)
 
 
@@ -115,7 +115,7 @@ def _check_version(document: Any, path: Path) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     name, _, version = str(schema).rpartition("/")
     if name != _SCHEMA or not version.isdigit():
-        raise InputError(f"{path} is no baseline of wavecast gate")
+        raise InputError(f"{path} is not a baseline of wavecast gate")
     if int(version) > VERSION:
         raise InputError(
             f"{path} is a baseline of version {version}, this wavecast knows {VERSION}",

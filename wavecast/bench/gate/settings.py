@@ -77,7 +77,7 @@ def read(start: Path) -> GateSettings:
         if path.is_file():
             break
     else:
-        raise InputError(f"no pyproject.toml in {start} or above", hint=f"it holds {TABLE}")
+        raise InputError(f"no pyproject.toml in {start} or above", hint=f"it has {TABLE}")
     try:
         document = tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
@@ -86,7 +86,7 @@ def read(start: Path) -> GateSettings:
         raise InputError(f"{path}: {error}") from None
     shared = _table(_table(document.get("tool", {}), path).get("wavecast", {}), path)
     if "gate" not in shared:
-        raise UsageError(f"{path} has no {TABLE}", hint="it says what is under guard: docs/ci.md")
+        raise UsageError(f"{path} has no {TABLE}", hint="docs/ci.md describes its settings")
     return of_table(_table(shared["gate"], path), path.parent, shared.get("arch"))
 
 

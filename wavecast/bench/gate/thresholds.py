@@ -110,14 +110,16 @@ def _amount(value: Any, where: str) -> tuple[float, bool]:
     if isinstance(value, str):
         percent = _PERCENT.fullmatch(value)
         if percent is None:
-            raise UsageError(f"{where} = {value!r} is no threshold", hint='such as 0, 16 or "10%"')
+            raise UsageError(
+                f"{where} = {value!r} is not a threshold", hint='such as 0, 16 or "10%"'
+            )
         return float(percent[1]) / 100, True
     return _number(value, where), False
 
 
 def _number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise UsageError(f"{where} = {value!r} is no threshold", hint='such as 0, 16 or "10%"')
+        raise UsageError(f"{where} = {value!r} is not a threshold", hint='such as 0, 16 or "10%"')
     return float(value)
 
 

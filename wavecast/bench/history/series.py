@@ -120,7 +120,7 @@ def history(
     try:
         pattern = re.compile(wanted.subject)
     except re.error as error:
-        raise UsageError(f"{wanted.subject!r} is no regular expression: {error}") from None
+        raise UsageError(f"{wanted.subject!r} is not a regular expression: {error}") from None
     order, strangers = ordered(runs, folder)
     found: dict[_Key, dict[str, _Seen]] = {}
     refused = 0

@@ -24,7 +24,7 @@ def parse(texts: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
         name, found, values = text.partition("=")
         name = name.strip()
         if not found or not name.isidentifier():
-            raise UsageError(f"{text!r} is no axis", hint="-a NAME=VALUE,VALUE,…")
+            raise UsageError(f"{text!r} is not an axis", hint="-a NAME=VALUE,VALUE,…")
         if name in axes:
             raise UsageError(f"axis {name} is given twice")
         axes[name] = tuple(_values(name, values))
@@ -50,12 +50,12 @@ def _values(axis: str, text: str) -> Iterator[Scalar]:
         if (powers := _POWERS.fullmatch(value)) is not None:
             base, first, again, last = powers.groups()
             if again not in (None, base) or int(first) > int(last) or int(last) > 62:
-                raise UsageError(f"axis {axis}: {value} are no powers", hint="2^4..2^12")
+                raise UsageError(f"axis {axis}: {value} are not powers", hint="2^4..2^12")
             yield from (int(base) ** power for power in range(int(first), int(last) + 1))
         elif (span := _RANGE.fullmatch(value)) is not None:
             first, last, step = int(span[1]), int(span[2]), int(span[3] or 1)
             if first > last or step < 1 or (last - first) // step > _MOST:
-                raise UsageError(f"axis {axis}: {value} is no range", hint="FIRST:LAST:STEP")
+                raise UsageError(f"axis {axis}: {value} is not a range", hint="FIRST:LAST:STEP")
             yield from range(first, last + 1, step)
         else:
             yield _scalar(axis, value)

@@ -46,7 +46,7 @@ def do_bench(
     if return_mode not in _MODES:
         raise UsageError(f"no return mode {return_mode!r}", hint=", ".join(_MODES))
     if quantiles is not None and not all(0 <= one <= 1 for one in quantiles):
-        raise UsageError("quantiles lie from 0 to 1")
+        raise UsageError("quantiles are from 0 to 1")
     predicted = emulated_do_bench(fn, quantiles=quantiles, return_mode=return_mode)
     if predicted is not None:
         return predicted

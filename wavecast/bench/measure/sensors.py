@@ -137,7 +137,7 @@ class AmdSmi(Sensors):
         found = {}
         for name, ask in asked.items():
             with contextlib.suppress(of.AmdSmiException, TypeError, ValueError):
-                found[name] = float(ask())  # "N/A" is no number
+                found[name] = float(ask())  # "N/A" is not a number
         return found
 
     def throttling(self) -> str | None:

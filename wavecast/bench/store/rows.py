@@ -103,7 +103,7 @@ def measured(given: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
             if row["kpi"] is not None:
                 figures[str(row["kpi"])] = _part("", Figure, row)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"row {number} is no measurement: {_said(error)}") from None
+            raise InputError(f"row {number} is not a measurement: {_said(error)}") from None
     return [
         (run, [_record(row, figures) for _, (row, figures) in sorted(found[run.id].items())])
         for run in runs.values()
@@ -120,7 +120,7 @@ def _record(row: Row, figures: dict[str, Figure]) -> BenchRecord:
             **_given("record_", BenchRecord, row),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"a record is no measurement: {_said(error)}") from None
+        raise InputError(f"a record is not a measurement: {_said(error)}") from None
 
 
 def _flat(prefix: str, value: Any) -> Row:

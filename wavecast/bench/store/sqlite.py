@@ -54,7 +54,7 @@ def open_store(path: str | Path, *, create: bool = True, wait: float = WAIT_SECO
     path = Path(path)
     if not path.exists():
         if not create:
-            raise StoreError(f"no measurements at {path}", hint="wavecast bench makes them")
+            raise StoreError(f"no measurements at {path}", hint="create them with wavecast bench")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -114,7 +114,7 @@ def _pointer(place: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Ar
     if value is None or _is_integer(value):
         address = int(value or 0)
         if not 0 <= address < 1 << 64:
-            raise LaunchError(f"{memory.kernel}: {place.shown}: {address} is no address")
+            raise LaunchError(f"{memory.kernel}: {place.shown}: {address} is not an address")
         return struct.pack("<Q", address), Argument(name, "pointer", value=address)
     region = memory.add(value, place.shown)
     element = element_dtype(kind)

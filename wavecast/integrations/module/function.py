@@ -176,7 +176,7 @@ class Function:
         groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
         items = self._dimensions(block, "block", 1, 1024)
         if not isinstance(dynamic_lds, int):
-            raise LaunchError(f"{self.name}: dynamic_lds={dynamic_lds!r} is no number of bytes")
+            raise LaunchError(f"{self.name}: dynamic_lds={dynamic_lds!r} is not a number of bytes")
         self._check_size(groups, items, dynamic_lds)
         segment, described = self._segment(values, held)
         for index, array in enumerate(memory):

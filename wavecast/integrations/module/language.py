@@ -72,7 +72,7 @@ def read_array(path: Path) -> np.ndarray:
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is no array of numpy: {error}") from None
+        raise InputError(f"{path} is not an array of numpy: {error}") from None
 
 
 def to_numpy(array: Any) -> np.ndarray:
@@ -90,7 +90,7 @@ def _array(dtype: str, shape: str, content: str) -> Any:
     except ValueError:
         sizes = (-1,)
     if min(sizes) < 0:
-        raise UsageError(f"{shape!r} is no shape", hint="such as f32[64x128]")
+        raise UsageError(f"{shape!r} is not a shape", hint="such as f32[64x128]")
     try:
         return _made(dtype, sizes, content)
     except (MemoryError, ValueError) as error:
@@ -171,7 +171,7 @@ def _uniform(dtype: np.dtype, shape: tuple[int, ...], values: list[float | int])
 
 def _generator(seed: float | int) -> np.random.Generator:
     if not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"{seed} is no seed", hint="give an integer from 0")
+        raise UsageError(f"{seed} is not a seed", hint="give an integer from 0")
     return np.random.default_rng(seed)
 
 
@@ -192,7 +192,7 @@ def _number(text: str) -> int | float:
         return _plain_number(text)
     except UsageError:
         raise UsageError(
-            f"{text!r} is no value",
+            f"{text!r} is not a value",
             hint="such as 4096, 1.5, null, f32[4096]:arange, f16[64x64]:random(0) or x.npy",
         ) from None
 
@@ -204,4 +204,4 @@ def _plain_number(text: str) -> int | float:
             return read(text)
         except ValueError:
             continue
-    raise UsageError(f"{text!r} is no number")
+    raise UsageError(f"{text!r} is not a number")

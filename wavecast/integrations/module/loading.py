@@ -109,7 +109,7 @@ def load(
     if len(held) > 1:
         raise UsageError(
             f"{source or 'the code'} holds code for {', '.join(held)}",
-            hint=f'say which: arch="{held[0]}"',
+            hint=f'choose one: arch="{held[0]}"',
         )
     device = devices.load(arch or held[0])
     reports = check if isinstance(check, Reports) else Reports()

@@ -75,7 +75,7 @@ class Memory:
             if not np.array_equal(original, copy):
                 raise LaunchError(
                     f"{self.kernel}: the kernel writes to {what}, a read-only array",
-                    hint="the array was left as it is; give one that can be written",
+                    hint="the array is unchanged; pass a writable one",
                 )
 
     def _array(self, array: np.ndarray, what: str) -> HostArray:
@@ -111,7 +111,7 @@ class Memory:
             )
         if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
             raise LaunchError(
-                f"{self.kernel}: {what} is a tensor whose memory does not hold its elements",
+                f"{self.kernel}: {what} is a tensor whose memory does not contain its elements",
                 hint="give a dense one: to_dense(), resolve_conj(), resolve_neg()",
             )
         try:

@@ -59,7 +59,7 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
     what is no module.
     """
     if not isinstance(model, nn.Module):
-        raise UsageError(f"a {type(model).__name__} is no torch.nn.Module")
+        raise UsageError(f"a {type(model).__name__} is not a torch.nn.Module")
     library.install()
     account = Replaced()
     follow(model, account)

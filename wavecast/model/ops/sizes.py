@@ -26,10 +26,10 @@ def parse_sizes(shape: str, count: int = 0) -> tuple[int, ...]:
     try:
         sizes = tuple(int(size) for size in shape.lower().split("x"))
     except ValueError:
-        raise UsageError(f"{shape!r} is no shape", hint="sizes with x between them") from None
+        raise UsageError(f"{shape!r} is not a shape", hint="sizes joined by x") from None
     if any(size < 1 for size in sizes) or (count and len(sizes) != count):
         wanted = f"{count} positive sizes" if count else "positive sizes"
-        raise UsageError(f"{shape!r} is no shape: {wanted} with x between them are wanted")
+        raise UsageError(f"{shape!r} is not a shape: it needs {wanted} joined by x")
     return sizes
 
 

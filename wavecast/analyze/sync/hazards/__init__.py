@@ -21,7 +21,7 @@ def hazards(program: Program) -> tuple[Violation, ...]:
     target = isa_target(program.target)
     known = capabilities(target).hazards
     if not known:
-        raise MissingFact(f"the hazards of {target} are not written down")
+        raise MissingFact(f"the hazards of {target} are not known")
     code = HazardCode(program)
     found = list(cdna.check(code) if "wait_states" in known else rdna.check(code))
     if "valu_read_sgpr" in known:

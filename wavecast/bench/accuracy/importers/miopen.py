@@ -72,7 +72,7 @@ def _line(line: str) -> Iterator[dict[str, Any]]:
     key, equal, values = line.partition("=")
     found = _KEY.fullmatch(key)
     if not equal or found is None:
-        raise ParseError(f"{key[:80]!r} is no convolution")
+        raise ParseError(f"{key[:80]!r} is not a convolution")
     problem = _problem(found)
     solvers = [_solver(value) for value in values.split(";") if value]
     best = min((time for _, time, _, _ in solvers), default=0.0)
@@ -99,7 +99,7 @@ def _solver(value: str) -> tuple[str, float, int, str]:
     else:
         algorithm = parts[2] if len(parts) > 2 else ""
     if not colon or len(parts) < 2 or not (_is_number(parts[0]) and parts[1].isdigit()):
-        raise ParseError(f"{value[:80]!r} is no time of a solver")
+        raise ParseError(f"{value[:80]!r} is not a time of a solver")
     return name, float(parts[0]), int(parts[1]), algorithm
 
 

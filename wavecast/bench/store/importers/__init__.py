@@ -44,7 +44,9 @@ def read_file(path: Path, name: str = "", given: ImportLabels | None = None) -> 
     try:
         return _module(name).read(source, given)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(f"{path} is no {name} file: {type(error).__name__}: {error}") from None
+        raise InputError(
+            f"{path} is not a valid {name} file: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _module(name: str) -> ModuleType:

@@ -93,7 +93,7 @@ def _seconds(source: ImportedFile, value: str, unit: str) -> float:
     if unit not in _UNITS:
         raise InputError(f"{source.path}: a time has the unit {unit!r}")
     if not _ENGLISH.fullmatch(value):
-        raise InputError(f"{source.path}: {value!r} is no number")
+        raise InputError(f"{source.path}: {value!r} is not a number")
     return float(value.replace(",", "")) * _UNITS[unit]
 
 

@@ -48,7 +48,7 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
         with closing(_open(source)) as database:
             times = list(_times(database))
     except sqlite3.DatabaseError as error:
-        raise InputError(f"{source.path} is no rocpd database: {error}") from None
+        raise InputError(f"{source.path} is not a rocpd database: {error}") from None
     return imported(source, "rocpd", grouped(times), given)
 
 

@@ -64,7 +64,7 @@ class ImportedFile:
         try:
             return self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(f"{self.path} is no text: {error.reason}") from None
+            raise InputError(f"{self.path} is not text: {error.reason}") from None
 
     @cached_property
     def json(self) -> Any:

@@ -173,7 +173,7 @@ def _utc(text: str, source: ImportedFile) -> str:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{source.path}: {text!r} is no date") from None
+        raise InputError(f"{source.path}: {text!r} is not a date") from None
     time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return time.isoformat(timespec="microseconds")
 

@@ -30,7 +30,9 @@ def recognise(source: ImportedFile) -> bool:
 def read(source: ImportedFile, given: ImportLabels) -> Imported:
     """All runs, with their ids."""
     if given != ImportLabels():
-        raise UsageError("an export says itself what was measured: no label, device or commit")
+        raise UsageError(
+            "an export names what was measured: --label, --device and --commit do not apply"
+        )
     return Imported(
         "wavecast", tuple((run, tuple(found)) for run, found in measured(_rows(source)))
     )
@@ -96,7 +98,7 @@ def _parquet(source: ImportedFile) -> Iterator[Row]:
                     row[name] = None if row[name] is None else json.loads(row[name])
                 yield row
     except arrow.ArrowInvalid as error:
-        raise InputError(f"{source.path} is no Parquet file: {error}") from None
+        raise InputError(f"{source.path} is not a Parquet file: {error}") from None
 
 
 __all__ = ["read", "recognise"]

@@ -103,7 +103,7 @@ class Convolution(Op):
         tensor, comma, filter_ = shape.partition(",")
         n, c, *image = _numbers(tensor, shape)
         if not comma or len(image) not in (2, 3):
-            raise UsageError(f"{shape!r} is no shape of a convolution", hint=cls.shape_help)
+            raise UsageError(f"{shape!r} is not a shape of a convolution", hint=cls.shape_help)
         k, *taps = _numbers(filter_, shape)
         rank = len(image)
         return cls(
@@ -199,7 +199,7 @@ def _numbers(text: str, shape: str) -> list[int]:
     try:
         return [int(part) for part in text.split("x")]
     except ValueError:
-        raise UsageError(f"{shape!r}: {text!r} are no numbers joined by x") from None
+        raise UsageError(f"{shape!r}: {text!r} are not numbers joined by x") from None
 
 
 def _each(text: str, rank: int) -> tuple[int, ...]:
