@@ -81,7 +81,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 def test_files_that_are_no_exports(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("run_id,kpi\nx,y\n")
-    with pytest.raises(InputError, match="no wavecast file"):
+    with pytest.raises(InputError, match="not a valid wavecast file"):
         read_file(path)
     good = tmp_path / "b.jsonl"
     export(good, MEASURED)
