@@ -1,8 +1,8 @@
 """Every operator of the library by its description alone: right on machine code, clean for PyTorch.
 
-`make test` runs the first two cases of each operator on one target each. `make test-all` runs each case on
-one target and the first case on every target. `python -m tests.kernels.everything` runs all cases
-on all targets.
+`make test` runs the first two cases of each operator on one target each. `make test-all` runs each
+case on one target and the first case on every target. `python -m tests.kernels.everything` runs all
+cases on all targets.
 """
 
 from __future__ import annotations
