@@ -58,7 +58,7 @@ def decided(target: str, *blocks: int) -> choice.Decision:
 
 @pytest.mark.parametrize("target", thorough_beyond(["gfx1100"], ["sm_90", "gfx1100"]))
 def test_what_spills_is_passed_over_on_every_vendor(target: str) -> None:
-    found = decided(target, 32768, 256)
+    found = decided(target, 16384, 256)
     assert (found.configuration.settings["BLOCK"], found.spills) == (256, 0)
 
 
