@@ -1,16 +1,22 @@
-# The two commands of the README, and what CI runs beside them.
+# The commands of the README, and what CI runs in addition.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+# Bytecode is kept. Without it every process of the tests compiles every module it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint install clean
+.PHONY: demo test test-all lint install clean
 
 demo: install
 	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
 
 test: install
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(PYTEST) -m "not thorough"
+
+test-all: install
+	$(PYTEST)
 
 lint: install
 	$(BIN)/ruff check .

@@ -123,6 +123,7 @@ def repository(tmp_path: Path) -> Path:
     work = tmp_path / "work"
     (work / "script.py").write_text(SCRIPT)
     (work / "lib").mkdir()
+    (work / ".gitignore").write_text("__pycache__/\n")
     for factor in (2.0, 3.0):
         (work / "lib/parts.py").write_text(PARTS.format(factor=factor))
         git(work, "add", ".")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, lanes_of, masked, run, spill, whole
+from tests.targets import swept
 from wavecast.emulate.errors import ExecutionError
 
 pytestmark = pytest.mark.llvm
@@ -111,7 +112,7 @@ def body_of(target: str, name: str, bits: int, space: str) -> str:
     return f"{fetch}\n{act}\n\tglobal_store_{load} v3, {old}, s[12:13]"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("space", ["global", "lds", "flat"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_integer_operations(target: str, space: str, name: str) -> None:
@@ -127,7 +128,7 @@ def test_integer_operations(target: str, space: str, name: str) -> None:
         assert np.array_equal(memory, wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("space", ["global", "lds"])
 def test_compare_and_swap(target: str, space: str) -> None:
     lanes = lanes_of(target)
@@ -224,7 +225,7 @@ def test_packed_additions(target: str, space: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_buffer_atomics_beyond_the_records_do_nothing(target: str) -> None:
     lanes = lanes_of(target)
     memory, out = np.arange(lanes, dtype=np.uint32), np.zeros((1, lanes), np.uint32)
@@ -247,7 +248,7 @@ def test_buffer_atomics_beyond_the_records_do_nothing(target: str) -> None:
     assert np.array_equal(memory, index + np.where(index < 10, 6, 0))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_inactive_lanes_do_not_take_part(target: str) -> None:
     lanes = lanes_of(target)
     memory = np.zeros(1, np.uint32)

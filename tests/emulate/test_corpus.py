@@ -11,6 +11,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
+from tests.targets import swept  # noqa: E402
 
 kernels = pytest.importorskip("tests.emulate.corpus_kernels")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*:UserWarning")]
@@ -22,7 +23,7 @@ def seed() -> None:
     torch.manual_seed(1)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_arithmetic(target: str) -> None:
     n = 777
     x = torch.randn(n)
@@ -37,7 +38,7 @@ def test_arithmetic(target: str) -> None:
     assert torch.equal(i, (before * 7919) // 13 + (before >> 2) - (before ^ 5))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_rows(target: str) -> None:
     x = torch.randn(3, 200)
     soft, scan, order = (torch.zeros_like(x) for _ in range(3))
@@ -51,7 +52,7 @@ def test_rows(target: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8"])
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_matmul(target: str, dtype: str) -> None:
     m, n, depth = 70, 50, 90
     kind = getattr(torch, dtype)

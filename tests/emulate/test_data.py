@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, run
+from tests.targets import swept
 from wavecast.emulate.errors import Unsupported
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
@@ -49,7 +50,7 @@ def test_a_function_that_finds_its_shared_memory_in_a_table(target: str) -> None
     torch.testing.assert_close(out, x.float() @ x.float(), atol=1e-2, rtol=1e-3)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_an_assertion_that_holds(target: str) -> None:
     x, out = torch.arange(64.0), torch.zeros(64)
     with wavecast.device(target):
@@ -97,7 +98,7 @@ def _bessel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + offset, libdevice.y1(tl.load(x_ptr + offset)))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_a_place_in_the_middle_of_a_table(target: str) -> None:
     """The polynomials of Bessel functions are read at offsets into tables."""
     x, out = torch.linspace(0.5, 30, 128), torch.zeros(128)

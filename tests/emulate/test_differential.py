@@ -14,12 +14,13 @@ from tests.emulate.differential.program import (
 )
 from tests.emulate.differential.reduce import reduced
 from tests.emulate.differential.run import attempt, program_of
+from tests.targets import swept
 
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 SEEDS = range(40, 46)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_random_programs(target: str) -> None:
     for seed in SEEDS:
         outcome = attempt(program_of(seed, target), target, seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, lanes_of, run, spill
+from tests.targets import swept
 from wavecast.emulate.errors import ExecutionError, Unsupported
 
 pytestmark = pytest.mark.llvm
@@ -25,7 +26,7 @@ def load4(target: str, first: str = "s[20:23]", source: str = "s[8:9]") -> str:
     return f"\t{name} {first}, {source}, 0x0"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("suffix", ["dword", "dwordx2", "dwordx4", "ushort"])
 def test_raw_buffers_give_zero_beyond_their_records(target: str, suffix: str) -> None:
     size = {"dword": 4, "dwordx2": 8, "dwordx4": 16, "ushort": 2}[suffix]
@@ -54,7 +55,7 @@ def test_raw_buffers_give_zero_beyond_their_records(target: str, suffix: str) ->
     assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_buffer_stores_beyond_the_records_are_dropped(target: str) -> None:
     lanes = lanes_of(target)
     out = np.zeros(lanes * 4, np.uint32)
@@ -79,7 +80,7 @@ def test_buffer_stores_beyond_the_records_are_dropped(target: str) -> None:
     assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_indexed_buffers(target: str) -> None:
     lanes = lanes_of(target)
     data = np.arange(1, 513, dtype=np.uint32)
@@ -97,7 +98,7 @@ def test_indexed_buffers(target: str) -> None:
     assert np.array_equal(out[0], np.where(index < 20, data[index * 3 + 2], 0))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_buffers_over_unknown_memory_fail(target: str) -> None:
     lanes, data = lanes_of(target), np.zeros(256, np.uint32)
     table = descriptor(data, 0x7FFFFFFF, flags=RAW.get(target, 0x27000))
@@ -125,7 +126,7 @@ def test_gfx90a_reaches_scratch_through_its_descriptor() -> None:
     assert np.array_equal(out[1], np.arange(64) * 4)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_scalar_loads(target: str) -> None:
     lanes = lanes_of(target)
     data = np.random.default_rng(1).integers(0, 1 << 32, 64, dtype=np.uint32)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, lanes_of, masked, run, spill, whole
+from tests.targets import swept
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.swizzle import offset_number, source_lanes
 
 pytestmark = pytest.mark.llvm
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("name", ["permute", "bpermute"])
 def test_permutes(target: str, name: str) -> None:
     lanes = lanes_of(target)
@@ -67,7 +68,7 @@ def test_the_fft_swizzle_is_refused() -> None:
         source_lanes("swizzle(FFT,1)", 64)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_swizzle_reads_zero_from_inactive_lanes(target: str) -> None:
     lanes = lanes_of(target)
     out = np.zeros((1, lanes), np.uint32)
@@ -83,7 +84,7 @@ def test_swizzle_reads_zero_from_inactive_lanes(target: str) -> None:
     assert np.array_equal(out[0], wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_append_and_consume(target: str) -> None:
     lanes = lanes_of(target)
     out = np.zeros((3, lanes), np.uint32)

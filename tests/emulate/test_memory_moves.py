@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, lanes_of, masked, run, spill, whole
+from tests.targets import swept
 from wavecast.emulate.errors import ExecutionError, Unsupported
 
 pytestmark = pytest.mark.llvm
@@ -47,7 +48,7 @@ def random_bytes(count: int) -> np.ndarray:
     return np.random.default_rng(3).integers(0, 256, count, dtype=np.uint8)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("kind", ["line", "shuffled", "unaligned"])
 @pytest.mark.parametrize("suffix", LOADS)
 def test_global_loads_by_base_and_by_address(target: str, suffix: str, kind: str) -> None:
@@ -69,7 +70,7 @@ def test_global_loads_by_base_and_by_address(target: str, suffix: str, kind: str
         assert np.array_equal(out, expected(data, where + 8, size, element))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("kind", ["line", "shuffled", "unaligned"])
 @pytest.mark.parametrize("suffix", STORES)
 def test_global_stores_under_a_mask(target: str, suffix: str, kind: str) -> None:
@@ -99,7 +100,7 @@ def test_global_stores_under_a_mask(target: str, suffix: str, kind: str) -> None
         assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("suffix", ["ubyte_d16", "sbyte_d16_hi", "short_d16", "short_d16_hi"])
 def test_loads_into_half_a_register_keep_the_other(target: str, suffix: str) -> None:
     size = 1 if "byte" in suffix else 2
@@ -119,7 +120,7 @@ def test_loads_into_half_a_register_keep_the_other(target: str, suffix: str) -> 
         assert np.array_equal(out[0], wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("suffix", LDS_LOADS)
 def test_lds_loads_and_their_bounds(target: str, suffix: str) -> None:
     size, element = LDS_LOADS[suffix]
@@ -149,7 +150,7 @@ def test_lds_loads_and_their_bounds(target: str, suffix: str) -> None:
         assert np.array_equal(out, np.where(inside, wanted, 0))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("suffix", LDS_STORES)
 def test_lds_stores(target: str, suffix: str) -> None:
     size, lanes = LDS_STORES[suffix], lanes_of(target)
@@ -172,7 +173,7 @@ def test_lds_stores(target: str, suffix: str) -> None:
     assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_two_places_that_overwrite_their_own_address(target: str) -> None:
     lanes, data = lanes_of(target), random_bytes(64 * 16).view(np.uint32)
     read, st = ("ds_load_2addr", "_stride64") if lanes == 32 else ("ds_read2", "st64")
@@ -225,7 +226,7 @@ def test_scratch_ahead_of_its_start(target: str) -> None:
         run(target, store.replace("v2", "v1"), out, scratch=512)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_wild_addresses_name_lane_and_address(target: str) -> None:
     lanes, data = lanes_of(target), np.zeros(64, np.uint32)
     where = np.arange(lanes, dtype=np.uint32) * 4
@@ -237,7 +238,7 @@ def test_wild_addresses_name_lane_and_address(target: str) -> None:
             run(target, body, where, data, out)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_a_wild_address_of_an_inactive_lane_is_no_error(target: str) -> None:
     lanes, data = lanes_of(target), np.arange(64, dtype=np.uint32)
     where = np.arange(lanes, dtype=np.uint32) * 4

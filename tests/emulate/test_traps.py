@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.emulate.memory_support import TARGETS, run
+from tests.targets import swept
 from wavecast.emulate.errors import ExecutionError
 
 _STORE = "\tv_mov_b32_e32 v2, 7\n\tglobal_store_dword v1, v2, s[8:9]\n"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_trap_two_is_an_error(target: str) -> None:
     out = np.zeros(64, np.uint32)
     with pytest.raises(ExecutionError, match=r"s_trap 2.*gave up"):

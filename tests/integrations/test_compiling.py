@@ -28,6 +28,7 @@ def tripled_kernel(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
     tl.store(y_ptr + place, 3 * x, mask=place < count)
 
 
+@pytest.mark.thorough
 def test_a_model_learns_on_generated_kernels_without_graph_breaks() -> None:
     torch.manual_seed(0)
     model, x = torch.nn.Sequential(PlainRMSNorm(32), Gated()), torch.randn(6, 32)

@@ -12,6 +12,7 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 
 import triton.language as tl  # noqa: E402
 
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch  # noqa: E402
 from wavecast.errors import CompileError, ParseError  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
@@ -55,9 +56,9 @@ def decided(target: str, *blocks: int) -> choice.Decision:
     return decisions[0]
 
 
-@pytest.mark.parametrize("target", ["sm_90", "gfx1100"])
+@pytest.mark.parametrize("target", thorough_beyond(["gfx1100"], ["sm_90", "gfx1100"]))
 def test_what_spills_is_passed_over_on_every_vendor(target: str) -> None:
-    found = decided(target, 32768, 256)
+    found = decided(target, 16384, 256)
     assert (found.configuration.settings["BLOCK"], found.spills) == (256, 0)
 
 

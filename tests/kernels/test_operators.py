@@ -1,13 +1,15 @@
 """Every operator of the library by its description alone: right on machine code, clean for PyTorch.
 
-Here each operator runs its first case on one target and the others on another, in turns;
-`python -m tests.kernels.everything` runs all cases on all targets.
+`make test` runs the first two cases of each operator on one target each. `make test-all` runs each
+case on one target and the first case on every target. `python -m tests.kernels.everything` runs all
+cases on all targets.
 """
 
 from __future__ import annotations
 
 import inspect
 import zlib
+from typing import Any
 
 import pytest
 
@@ -22,21 +24,23 @@ TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 pytestmark = pytest.mark.torch
 
 
-def _turns() -> list[tuple[str, int, str]]:
-    """(operator, number of the case, target): every case once, targets in turns."""
+def _launches() -> list[Any]:
+    """(operator, number of the case, target): every case on one target in rotation, the first case
+    on every target. All are `thorough` but the first two cases."""
     found = []
     for name in ops.names():
         operator = ops.operator(name)
-        targets = operator.targets or TARGETS
+        targets = [one for one in TARGETS if one in (operator.targets or TARGETS)]
         start = zlib.crc32(name.encode())
-        for number in range(len(operator.cases)):
-            target = targets[(start + number) % len(targets)]
-            if target in TARGETS:
-                found.append((name, number, target))
+        rotated = [targets[(start + step) % len(targets)] for step in range(len(targets))]
+        each = [(number, rotated[number % len(targets)]) for number in range(len(operator.cases))]
+        for number, target in each + [(0, target) for target in rotated[1:]]:
+            marks = () if (number, target) in each[:2] else pytest.mark.thorough
+            found.append(pytest.param(name, number, target, marks=marks))
     return found
 
 
-@pytest.mark.parametrize(("name", "number", "target"), _turns())
+@pytest.mark.parametrize(("name", "number", "target"), _launches())
 def test_machine_code_agrees_with_the_float64_reference(
     name: str, number: int, target: str
 ) -> None:

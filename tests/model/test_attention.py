@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.model.interval import interval_of
 from wavecast import arch
 from wavecast.errors import MissingFact, Unpredictable, UsageError
 from wavecast.model.chip import Chip
@@ -113,7 +114,9 @@ def test_nothing_is_faster_than_the_datasheet(device: str, problem: Attention) -
     floor = max(work.flops["bf16"] / peak, work.bytes / chip.hbm_peak)
     prediction = problem.predict(arch.load(device))
     assert prediction.seconds > floor
-    assert prediction.low <= prediction.seconds <= prediction.high
+    assert (prediction.low, prediction.high) == pytest.approx(
+        interval_of(prediction, problem.kind, arch.load(device))
+    )
     assert prediction.limiter in prediction.bounds
     assert sum(share.seconds for share in prediction.lines) == pytest.approx(prediction.seconds)
     assert min(share.seconds for share in prediction.lines) >= 0

@@ -65,6 +65,7 @@ def test_the_packaged_table_is_sound() -> None:
     rows = intervals.table()
     assert GENERAL in rows
     assert all(row.low <= row.high for row in rows.values())
+    assert all(row.n > 0 for key, row in rows.items() if key != GENERAL)
 
 
 @pytest.mark.parametrize(

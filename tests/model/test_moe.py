@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.model.interval import interval_of
 from wavecast import arch
 from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.model import coefficients
@@ -200,7 +201,8 @@ def test_a_batch_gives_what_its_problems_give(part: str) -> None:
 def test_bounds_hold_the_launches_and_every_resource() -> None:
     prediction = replace(LAYER, scaling="block").predict(arch.load("mi355x"))
     assert {"memory", "chain", "matrix", "vector", "combine", "launch"} == set(prediction.bounds)
-    assert prediction.low < prediction.seconds < prediction.high
+    expected = interval_of(prediction, LAYER.op_class, arch.load("mi355x"))
+    assert (prediction.low, prediction.high) == pytest.approx(expected)
     assert max(prediction.bounds.values()) < prediction.seconds
 
 

@@ -12,12 +12,13 @@ from rich.console import Console
 
 from tests.analyze.support import code as code_object
 from tests.model.cu.support import compiled, flattened
+from tests.model.interval import interval_of
 from wavecast.arch import resolve
 from wavecast.errors import UsageError
 from wavecast.model.chip import Chip
 from wavecast.model.notes import NOT_SIMULATED, Note, text
 from wavecast.model.placement import LaunchPlacement
-from wavecast.model.predict import predict
+from wavecast.model.predict import KERNEL, predict
 from wavecast.model.prediction import Prediction
 from wavecast.model.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
 from wavecast.model.simulation import LaunchTiming, Simulation, timing
@@ -73,7 +74,9 @@ def test_every_kind_of_share_adds_up_to_the_time(workgroups: int) -> None:
         parts = [share.seconds for share in found.lines if share.kind == kind]
         assert min(parts) >= 0
         assert sum(parts) == pytest.approx(found.seconds, rel=1e-6)
-    assert found.low <= found.seconds <= found.high
+    assert (found.low, found.high) == pytest.approx(
+        interval_of(found, KERNEL, resolve("mi300x").device)
+    )
     assert found.bounds[found.limiter] == max(found.bounds.values())
 
 

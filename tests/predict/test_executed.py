@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wavecast
+from tests.model.interval import interval_of
 from wavecast import analyze, arch
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
@@ -16,6 +17,7 @@ from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module
 from wavecast.model.placement import LaunchPlacement
+from wavecast.model.predict import KERNEL
 from wavecast.predict import sample
 
 SOURCE = """
@@ -65,7 +67,8 @@ def test_arrays_stay_as_they_are(module) -> None:
     found = module["stream"].predict(4, 256, np.ones(1000, np.float32), out, 1000)
     assert not out.any()
     assert found.fidelity == "executed"
-    assert found.low < found.seconds < found.high
+    expected = interval_of(found, KERNEL, arch.load("mi300x"))
+    assert (found.low, found.high) == pytest.approx(expected)
 
 
 def test_streaming_follows_the_bytes(module) -> None:

@@ -50,7 +50,9 @@ def test_times(seconds: float, verdict: FigureVerdict) -> None:
     found = times(compare({"a": [record()]}, {"b": [record(seconds=seconds, seed=1)]}))
     assert found.verdict is verdict
     assert found.low is not None
-    assert found.low <= found.ratio <= found.high
+    assert found.high is not None
+    assert (found.low <= 1 <= found.high) == (verdict is FigureVerdict.SAME)
+    assert found.ratio == pytest.approx(seconds / 1e-4, rel=0.01)
     assert all(reason.split(":")[0] in REASONS for reason in found.reasons)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("scipy", reason="needs SciPy")
 
+from tests.targets import thorough_beyond
 from wavecast.bench.compare.statistics import adjusted, difference, summarised
 
 Runs = list[np.ndarray]
@@ -71,7 +72,7 @@ def _called(before: Runs, after: Runs) -> bool:
     return found.p < 0.01 and abs(found.ratio - 1) >= 0.01 and abs(change) > found.doubt
 
 
-@pytest.mark.parametrize("runs", [1, 3, 5])
+@pytest.mark.parametrize("runs", thorough_beyond([3], [1, 3, 5]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_false_alarms_on_identical_code(kind: str, runs: int) -> None:
     random = np.random.default_rng(len(kind) + runs)
@@ -83,7 +84,7 @@ def test_false_alarms_on_identical_code(kind: str, runs: int) -> None:
     assert alarms / trials <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / trials)
 
 
-@pytest.mark.parametrize("runs", [1, 3, 5])
+@pytest.mark.parametrize("runs", thorough_beyond([3], [1, 3, 5]))
 @pytest.mark.parametrize("kind", ["independent", "outliers"])
 def test_changes_of_five_percent_are_found(kind: str, runs: int) -> None:
     random = np.random.default_rng(7 * len(kind) + runs)

@@ -103,6 +103,7 @@ def test_a_kernel_that_does_not_compile(guarded: Project) -> None:
     assert "no_such_function" in guarded.err
 
 
+@pytest.mark.thorough
 def test_a_kernel_the_compiler_aborts_on(guarded: Project) -> None:
     broken = 'tl.inline_asm_elementwise("", "=v,5", [values], tl.float32, True, 1)'
     guarded.edit(("tl.exp(values - tl.max(values, 0))", broken))

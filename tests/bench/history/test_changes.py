@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.targets import thorough_beyond
 from wavecast.bench.history import changes
 from wavecast.bench.history.changes import exact_steps, steps
 
@@ -30,7 +31,7 @@ def _times(noise: np.ndarray[Any, Any]) -> list[float]:
     return list(1e-5 * np.exp(0.01 * noise))
 
 
-@pytest.mark.parametrize("n", [4, 6, 8, 11, 20, 60])
+@pytest.mark.parametrize("n", thorough_beyond([4, 60], [4, 6, 8, 11, 20, 60]))
 def test_normal_noise_raises_an_alarm_in_at_most_one_series_of_a_hundred(n: int) -> None:
     random = np.random.default_rng(n)
     alarms = sum(bool(steps(_times(random.normal(size=n)))) for _ in range(1000))
@@ -38,7 +39,7 @@ def test_normal_noise_raises_an_alarm_in_at_most_one_series_of_a_hundred(n: int)
 
 
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("n", [12, 24, 60])
+@pytest.mark.parametrize("n", thorough_beyond([12], [12, 24, 60]))
 def test_no_noise_does_where_there_are_enough_runs(noise: str, n: int) -> None:
     random = np.random.default_rng(7)
     alarms = sum(bool(steps(_times(NOISES[noise](random, n)))) for _ in range(200))
@@ -91,7 +92,7 @@ def test_what_is_too_small_or_too_short() -> None:
     assert steps([1.0] * 10 + [2.0] * 10) == [10]
 
 
-@pytest.mark.parametrize("n", [6, 10, 20, 48])
+@pytest.mark.parametrize("n", thorough_beyond([6, 48], [6, 10, 20, 48]))
 def test_the_table_is_what_a_simulation_says(n: int) -> None:
     found = changes._best(np.random.default_rng(n).normal(size=(30_000, n)))
     for arcs, values in ((False, found.cut), (True, found.arc)):

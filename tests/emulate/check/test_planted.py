@@ -7,6 +7,7 @@ import pytest
 
 import wavecast
 from tests.emulate.check.mutation import without
+from tests.targets import swept
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
 
@@ -16,7 +17,7 @@ TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
 FLOATS = np.arange(512, dtype=np.float32)
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=swept(TARGETS))
 def kernels(request):
     return wavecast.load(SOURCE, arch=request.param, check=True, threads=1)
 

@@ -19,6 +19,7 @@ from tests.emulate.matrix.support import (
     text_of,
     write,
 )
+from tests.targets import thorough_beyond
 from wavecast.emulate.matrix.formats import F8F6F4
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.isa.decode import wave_lanes_of
@@ -35,6 +36,7 @@ CASES = [
     ("gfx1201", 64),
     ("gfx1250", 32),
 ]
+QUICK = [("gfx942", 64), ("gfx1201", 32)]
 UNKNOWN = ("v_wmma_scale", "v_swmmac_bf16f32")
 """Prefixes of gfx1250's instructions that are refused: layouts no source describes."""
 NARROW = {"f16", "bf16"}
@@ -191,7 +193,7 @@ def texts(target: str, lanes: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("target", "lanes"), CASES)
+@pytest.mark.parametrize(("target", "lanes"), thorough_beyond(QUICK, CASES))
 def test_every_row(target: str, lanes: int) -> None:
     for seed, program in enumerate(compile_all(texts(target, lanes), target, lanes)):
         Case(program, lanes, seed).check()

@@ -11,6 +11,7 @@ pytest.importorskip("triton", reason="needs Triton")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
+from tests.targets import swept  # noqa: E402
 from wavecast.analyze import values  # noqa: E402
 from wavecast.arch import resolve  # noqa: E402
 from wavecast.compile.assembly import load  # noqa: E402
@@ -57,7 +58,7 @@ def matmul(target: str, m: int, n: int, depth: int) -> tuple[Trace, Launch]:
     return trace, mode.launches[0]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_a_matrix_product(target: str) -> None:
     trace, launch = matmul(target, 96, 64, 160)
     assert (trace.workgroups, trace.grid, trace.complete) == (6, (3, 2, 1), True)

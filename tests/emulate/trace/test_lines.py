@@ -7,6 +7,7 @@ import pytest
 
 from tests.emulate.memory_support import lanes_of, masked
 from tests.emulate.trace.support import Traced, aligned, counts, index, trace
+from tests.targets import swept
 from wavecast.emulate.trace.mode import TraceMode
 from wavecast.emulate.trace.result import MemoryCounts
 
@@ -52,7 +53,7 @@ def check(found: MemoryCounts, offsets: np.ndarray, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_random_addresses(target: str, width: int) -> None:
     rng = np.random.default_rng(width)
     lanes, places, memory = lanes_of(target), aligned(64), aligned(1 << 14)

@@ -10,6 +10,7 @@ import pytest
 from tests.emulate.memory_support import lanes_of, masked
 from tests.emulate.trace.support import Traced, aligned, counts, trace
 from tests.emulate.trace.test_lines import offsets_then
+from tests.targets import swept
 from wavecast.analyze.values.banks import conflict_ways, phases
 from wavecast.emulate.trace.mode import TraceMode, lds_banks
 from wavecast.emulate.trace.result import MemoryCounts
@@ -65,7 +66,7 @@ def shapes(lanes: int, width: int, seed: int) -> list[np.ndarray]:
     ("use", "width"),
     [("read", w) for w in OLD] + [("write", w) for w in OLD] + [("atomic", 4), ("atomic", 8)],
 )
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_passes_are_those_of_the_static_analysis(target: str, use: str, width: int) -> None:
     lanes = lanes_of(target)
     groups = phases(target, width, use == "write", lanes, lds_banks(target))
