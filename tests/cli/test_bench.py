@@ -72,7 +72,7 @@ def test_predicted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["rms_norm", "--execute"], "--execute: say which GPU is emulated with --arch"),
         (["rms_norm", "-k", "x", "--arch", "gfx942"], "--kernels: for scripts only"),
         (["rms_norm", "--arch", "gfx942", "--", "-x"], "-x: only scripts take arguments after --"),
-        (["a.py", "rms_norm", "--arch", "gfx942"], "scripts are measured in a run of their own"),
+        (["a.py", "rms_norm", "--arch", "gfx942"], "a script must be the only subject"),
         (["a.py", "-a", "n=1", "--arch", "gfx942"], "a script has no axes"),
         (["a.py", "--arch", "gfx942", "--execute"], "is executed by `wavecast run`"),
         (["rms_norm", "--arch", "gfx9"], "unknown"),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wavecast.compile.digest import digest, key
@@ -13,6 +13,7 @@ plain = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a slow strategy
 @given(plain)
 def test_a_value_differs_from_its_neighbours(value: object) -> None:
     assert digest(value) == digest(value)

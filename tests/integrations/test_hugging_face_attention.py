@@ -158,7 +158,7 @@ def test_the_window_reaches_the_kernel() -> None:
     ops.replace(model)
     with wavecast.device("gfx942"), choice.watched() as decisions:
         after = model(tokens).logits
-    kernels = [one.space.kernel for one in decisions if "attention" in one.space.kernel]
+    kernels = [one.spec.name for one in decisions if "attention" in one.spec.name]
     assert kernels == ["attention_kernel"] * 2
     torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-4)
 

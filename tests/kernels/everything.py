@@ -42,7 +42,7 @@ def main() -> int:
                 for problem in problems:
                     print(f"    {problem}", flush=True)
                 for decision in spills:
-                    print(f"    {decision.space.kernel} spills {decision.spills}", flush=True)
+                    print(f"    {decision.spec.name} spills {decision.spills}", flush=True)
     print(", ".join(f"{count} {word}" for word, count in counts.items()))
     return 1 if counts["wrong"] else 0
 

@@ -95,7 +95,7 @@ def decision() -> choice.Decision:
 def _stored(decision: choice.Decision, folder: Path, **changed: object) -> Configuration:
     better = Configuration.of({**decision.configuration.settings, "num_warps": 16})
     row = {
-        "kernel": decision.space.kernel,
+        "kernel": decision.spec.name,
         "source": decision.text,
         "problem": dict(decision.space.key(decision.problem)),
         "configuration": better,
