@@ -127,7 +127,7 @@ def launched(
         explained.append(explain_launch(launch, device, found))
         sequence.ran(launch, explained[-1].analysis.requested_bytes)
     unknown = {one.code.kernel for one in explained if one.predicted.needs_sample}
-    if not unknown or not device.target.startswith("gfx"):
+    if not unknown or device.vendor != "amd":
         return explained
     if operator.needs_values:
         inputs = operator.inputs(Make(), **sizes)

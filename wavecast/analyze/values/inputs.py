@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from wavecast.analyze.values.kinds import Value, is_known
+from wavecast.arch.capability import capabilities
 from wavecast.compile.codeobject import CodeObject, Launch, Parameter
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
-from wavecast.isa.targets import TARGET_SETS, isa_target
 
 KERNARG_ADDRESS = 0x6B61_0000_0000
 """Where this model puts the kernel argument segment; any address no allocation has would do."""
@@ -34,9 +34,6 @@ _USER_SGPRS = (
     ("private_segment_size", 1),
 )
 """User SGPRs in the order the hardware loads those that are enabled, with their count."""
-
-_WORKGROUP_IN_TTMP = TARGET_SETS["gfx12+"]
-"""Targets that pass workgroup ids in TTMP registers: x in ttmp9, y and z in halves of ttmp7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +255,8 @@ class Inputs:
     def _workgroup(
         self, ids: list[Value], wave: Value, position: int, found: dict[int, Value]
     ) -> None:
-        if isa_target(self.code.target) in _WORKGROUP_IN_TTMP:
-            x, y, z = ids
+        if capabilities(self.code.target).workgroup_ids_in_ttmp:
+            x, y, z = ids  # x in ttmp9, y and z in halves of ttmp7
             both = y | z << 16 if is_known(y) and is_known(z) else y
             found[TTMP_BASE + 9], found[TTMP_BASE + 7] = x, both
             # bits 29:25 number the wave in its workgroup
