@@ -96,7 +96,7 @@ def test_mistakes(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_gpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("rms_norm") == 2
-    assert "no GPU that PyTorch can use: say which GPUs" in capsys.readouterr().err
+    assert "no GPU that PyTorch can use: choose the GPUs" in capsys.readouterr().err
 
 
 def test_what_fails_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def slower(fast: Project) -> Project:
 
 def test_no_baseline(fast: Project) -> None:
     assert fast.gate() == 2
-    assert "wavecast gate --update makes it" in fast.err
+    assert "create it with wavecast gate --update" in fast.err
     assert len(fast.err.strip().splitlines()) == 1
 
 

@@ -97,7 +97,7 @@ def _stored(decision: choice.Decision, folder: Path, **changed: object) -> Confi
     row = {
         "kernel": decision.spec.name,
         "source": decision.text,
-        "problem": dict(decision.space.key(decision.problem)),
+        "problem": dict(decision.spec.key(decision.problem)),
         "configuration": better,
         "seconds": 1e-6,
         "formula_seconds": 2e-6,
@@ -117,7 +117,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("_folder")
 def test_an_entry_is_found_for_its_class(decision: choice.Decision, tmp_path: Path) -> None:
     better = _stored(decision, tmp_path)
-    space, problem = decision.space, decision.problem
+    space, problem = decision.spec, decision.problem
     assert tables.find(norm_rows_kernel, space, problem, arch.load("mi300x")) == better
     more = {**problem, "rows": 7}  # of the same class: up to eight rows
     assert tables.find(norm_rows_kernel, space, more, arch.load("mi300x")) == better
@@ -133,7 +133,7 @@ def test_a_folder_keeps_what_was_tuned_into_it_before(
 ) -> None:
     for rows in (7, 4096):
         _stored(
-            decision, tmp_path, problem={**dict(decision.space.key(decision.problem)), "rows": rows}
+            decision, tmp_path, problem={**dict(decision.spec.key(decision.problem)), "rows": rows}
         )
     entries = json.loads((tmp_path / "mi300x.json").read_text())["entries"]
     own = [one["problem"]["rows"] for one in entries if one["source"] == decision.text]
@@ -144,7 +144,7 @@ def test_a_folder_keeps_what_was_tuned_into_it_before(
 def test_an_entry_of_another_text_does_not_count(decision: choice.Decision, tmp_path: Path) -> None:
     _stored(decision, tmp_path / "tables", source="0" * 16)
     device = arch.load("mi300x")
-    assert tables.find(norm_rows_kernel, decision.space, decision.problem, device) is None
+    assert tables.find(norm_rows_kernel, decision.spec, decision.problem, device) is None
     _stored(decision, tmp_path)
     assert len(tables.table("mi300x")) == 1
 

@@ -254,7 +254,7 @@ def test_parse() -> None:
     ("shape", "options", "words"),
     [
         ("16x64", {"dtype": "bf16"}, "no shape"),
-        ("ax64x1x1", {"dtype": "bf16"}, "no shape"),
+        ("ax64x1x1", {"dtype": "bf16"}, "not a shape"),
         ("1x4x64x32", {"dtype": "bf16", "splits": "x"}, "splits is a whole number"),
         ("1x4x64x32", {"dtype": "bf16", "timing": "slow"}, "timing"),
         ("1x4x64x32", {}, "needs --dtype"),

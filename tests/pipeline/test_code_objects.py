@@ -54,7 +54,7 @@ def explain(path: Path, arch: str = "gfx942", **options):
 def test_without_a_grid_nothing_is_made_up(assembly: Path) -> None:
     (found,) = explain(assembly, block=(64, 1, 1)).explanations
     assert found.analysis.loops[0].trip_count == 4
-    assert found.roofline.work.flops is None
+    assert found.roofline.work.flops == {}
     assert found.roofline.work.bytes is None
     assert found.roofline.bound == "unknown"
     assert not [f for f in found.findings if "grid" in f.rule]

@@ -26,7 +26,7 @@ def test_a_target_of_several_devices_has_a_note() -> None:
 
 @pytest.mark.parametrize("selectors", [[], [""], [" ", ""]])
 def test_no_device(selectors: list[str]) -> None:
-    with pytest.raises(UsageError, match="no GPU was named"):
+    with pytest.raises(UsageError, match="no GPU is given"):
         select(selectors)
 
 
