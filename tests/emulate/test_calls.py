@@ -77,6 +77,16 @@ def test_recursion_and_function_pointers(target: str, quick: bool) -> None:
     assert (_run(text, target, 0, quick) == [_fibonacci(int(n)) for n in numbers]).all()
 
 
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+def test_functions_whose_names_are_quoted(target: str) -> None:
+    """LLVM quotes names with other characters than letters, digits and `_.$@`."""
+    name = "triple<i32,  (i8 :: -1); // [2]>"
+    text = assembly(_SOURCE.replace("@triple", f'@"{name}"'), target, 0)
+    assert f'"{name}"@rel32@lo+' in text
+    numbers = np.array([_fibonacci(lane & 7) for lane in range(64)])
+    assert (_run(text, target, 1) == 3 * numbers).all()
+
+
 def test_a_jump_to_no_function_is_an_error() -> None:
     text = assembly(_SOURCE, "gfx942", 0).replace(
         "s_swappc_b64 s[30:31], s[", "s_swappc_b64 s[30:31], exec ; s["

@@ -47,7 +47,7 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     sass = code.stages.get("sass", "")
     if not isinstance(sass, str) or not sass:
         raise InputError(f"kernel {code.kernel!r} has no SASS", hint="nvdisasm prints it")
-    program = parser.parse(sass, code.kernel, code.target)
+    program = parser.parse(sass, code.kernel, code.target, code.moved_files)
     registers = _registers(code, program)
     shared_bytes = _static_shared(code, device) + (
         launch.dynamic_lds if launch else code.dynamic_lds

@@ -37,7 +37,8 @@ class CodeObject:
     number of threads of a workgroup, 0 when only the launch knows. `dynamic_lds` is the shared
     memory the launch must add, in bytes (Triton's `metadata.shared`). `source` is the file the
     kernel was written in, `source_line` its first line. `digest` names the content: equal digest,
-    equal machine code and metadata.
+    equal machine code and metadata. `moved_files` maps files that the debug information names to
+    where the same source is now.
     """
 
     kernel: str
@@ -53,6 +54,7 @@ class CodeObject:
     source_text: str = field(repr=False)
     compiler: str
     digest: str
+    moved_files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_amd(self) -> bool:

@@ -20,7 +20,14 @@ def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
     The descriptor comes from the assembly's directives, or from the ELF where the assembly is
     a disassembly. Raises InputError when neither has one.
     """
-    module = isa.parse(code.assembly, code.target, file=code.source, kernel=code.kernel, link=link)
+    module = isa.parse(
+        code.assembly,
+        code.target,
+        file=code.source,
+        kernel=code.kernel,
+        link=link,
+        moved_files=code.moved_files,
+    )
     kernel = module.kernels.get(code.kernel)
     if kernel is None:
         kernel = Kernel(code.kernel, module.functions[code.kernel], parse_descriptor(code))

@@ -16,6 +16,7 @@ from typing import Any
 from wavecast.compile import cubin
 from wavecast.compile.codeobject import CodeObject, Parameter
 from wavecast.compile.digest import digest
+from wavecast.compile.triton_sources import moved_files
 from wavecast.dtypes import Spelling, element_bytes, is_dtype
 from wavecast.errors import CompileError
 from wavecast.isa import elf, metadata
@@ -71,6 +72,7 @@ def code_object(kernel: Any, version: str) -> CodeObject:
         source_text="".join(function.raw_src) if function else "",
         compiler=f"triton {version}",
         digest=digest(target, kernel.name, kernel.kernel, repr(parameters), workgroup, shared),
+        moved_files=moved_files(kernel),
     )
 
 

@@ -173,13 +173,14 @@ def carried_registers(text: str, threads: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def parse(text: str) -> IrModule:
-    """Read a printed TTIR or TTGIR module. Lines without an operation are skipped."""
+def parse(text: str, moved_files: tuple[tuple[str, str], ...] = ()) -> IrModule:
+    """Read a printed TTIR or TTGIR module. Lines without an operation are skipped. Locations in the
+    first file of a pair of `moved_files` are in the second."""
     lines = text.splitlines()
     aliases = {
         match["name"]: match["value"] for match in map(_ALIAS.match, lines) if match is not None
     }
-    locations = _Locations(aliases)
+    locations = _Locations(aliases, dict(moved_files))
     operations: list[Operation] = []
     open_regions: list[int | None] = []
     for number, raw in enumerate(lines, 1):
@@ -241,8 +242,9 @@ def _split_location(line: str) -> tuple[str, str]:
 class _Locations:
     """Resolves `#loc` aliases to source locations."""
 
-    def __init__(self, aliases: Mapping[str, str]) -> None:
+    def __init__(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
         self._aliases = aliases
+        self._moved = moved
         self._known: dict[str, SourceLocation | None] = {}
 
     def of(self, body: str) -> SourceLocation | None:
@@ -259,7 +261,8 @@ class _Locations:
             return _inlined(self.of(callee), self.of(caller))
         match = _FILE_LOCATION.match(body)
         if match is not None:
-            return SourceLocation(match["file"], int(match["line"]), int(match["column"]))
+            file = self._moved.get(match["file"], match["file"])
+            return SourceLocation(file, int(match["line"]), int(match["column"]))
         inner = re.search(r"#loc\d*", body)  # a named location or the first of a fused one
         return self.of(inner[0]) if inner else None
 

@@ -11,6 +11,7 @@ from wavecast.isa import table
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import Access, MemoryEffect, MemoryKind, Opcode, OperandKind, OperandRole
 from wavecast.isa.operand import OperandError, parse_operand, print_operand
+from wavecast.isa.quoting import split
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
 from wavecast.isa.targets import isa_target
 
@@ -64,7 +65,7 @@ class Decoder:
         if found is None:
             if len(self._decoded) > _CACHE_LIMIT:
                 self._decoded.clear()
-            found = self._pair(text) if "::" in text else self._single(text)
+            found = self._pair(text) if "::" in text and '"' not in text else self._single(text)
             self._decoded[text] = found
         return found
 
@@ -197,8 +198,8 @@ def _split(opcode: Opcode, rest: str) -> tuple[list[str], dict[str, str]]:
         return [rest], {}
     chunks = _chunks(rest)
     last = chunks[-1].split()
-    if len(last) > 1 and "(" in chunks[-1]:
-        last = _words(chunks[-1])
+    if len(last) > 1 and ("(" in chunks[-1] or '"' in chunks[-1]):
+        last = [word for word in split(chunks[-1], " ") if word]
     if not last:
         return chunks, {}
     chunks[-1] = last[0]
@@ -207,29 +208,10 @@ def _split(opcode: Opcode, rest: str) -> tuple[list[str], dict[str, str]]:
 
 def _chunks(rest: str) -> list[str]:
     """Operand texts, the last one with the modifiers behind it."""
-    if "(" not in rest and ":[" not in rest:
+    if "(" not in rest and ":[" not in rest and '"' not in rest:
         chunks = rest.split(", ")
         return [c.strip() for c in rest.split(",")] if rest.count(",") >= len(chunks) else chunks
-    return [chunk.strip() for chunk in _outside_brackets(rest, ",")]
-
-
-def _words(text: str) -> list[str]:
-    """Split at spaces outside brackets."""
-    return [word for word in _outside_brackets(text, " ") if word]
-
-
-def _outside_brackets(text: str, separator: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for position, char in enumerate(text):
-        if char in "([":
-            depth += 1
-        elif char in ")]":
-            depth -= 1
-        elif char == separator and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    parts.append(text[start:])
-    return parts
+    return [chunk.strip() for chunk in split(rest, ",")]
 
 
 def _modifiers(words: list[str]) -> dict[str, str]:

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Control
+from wavecast.isa.quoting import QUOTED, unquoted
 
 _SYMBOL = re.compile(
-    r'"?([A-Za-z_.$][\w.$@]*?)"?@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi)([+-]\d+)?'
+    rf"({QUOTED}|[A-Za-z_.$][\w.$@]*?)"
+    r"@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi)([+-]\d+)?"
 )
 
 
@@ -33,7 +35,7 @@ def symbol_of(text: str) -> tuple[str, str, int] | None:
     """The symbol an operand's expression names, its relocation, and the bytes added to it; None
     for other expressions."""
     match = _SYMBOL.fullmatch(text)
-    return (match[1], match[2], int(match[3] or 0)) if match is not None else None
+    return (unquoted(match[1]), match[2], int(match[3] or 0)) if match is not None else None
 
 
 def linked(

@@ -21,6 +21,7 @@ from wavecast.arch import capabilities
 from wavecast.errors import InputError, ParseError
 from wavecast.isa import elf, kernel_code, symbols
 from wavecast.isa.program import KernelArgument, KernelDescriptor
+from wavecast.isa.quoting import SYMBOL, unquoted
 
 NOTE_OWNER = "AMDGPU"
 NOTE_METADATA = 32
@@ -29,7 +30,7 @@ NOTE_METADATA = 32
 _SEGMENT = 1 << 32
 """Bytes of the largest argument segment: kernel descriptors state its size in 32 bits."""
 
-_DIRECTIVES = re.compile(r"\.amdhsa_kernel[ \t]+(\S+)(.*?)\.end_amdhsa_kernel", re.DOTALL)
+_DIRECTIVES = re.compile(rf"\.amdhsa_kernel[ \t]+({SYMBOL})(.*?)\.end_amdhsa_kernel", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+([^;\n]+)", re.MULTILINE)
 _TARGET = re.compile(r"\.amdgcn_target[ \t]+\"([^\"]+)\"")
 _PROCESSOR = re.compile(r"gfx[0-9a-f]+(?:-[0-9]*-?generic)?(?::[a-z]+[+-])*")
@@ -62,7 +63,9 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
     """
     processor = target or target_from_assembly(text)
     documents = _kernel_documents(_yaml_metadata(text))
-    directives = {match[1]: _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)}
+    directives = {
+        unquoted(match[1]): _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)
+    }
     found = {}
     for name in dict.fromkeys((*directives, *documents)):
         exact = symbols.stated(text, name, "num_vgpr")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from wavecast.isa.instruction import Operand, OperandClass
+from wavecast.isa.quoting import QUOTED, quoted, unquoted
 from wavecast.isa.registers import (
     AGPR_BASE,
     AGPR_COUNT,
@@ -40,7 +41,7 @@ _FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MODIFIERS = re.compile(r"(?:-|\||abs\(|neg\(|sext\()*")
 _MAX_MODIFIERS = 4
 _LITERAL = re.compile(r"lit(?:64)?\((?P<value>[^)]*)\)")
-_LABEL = re.compile(r"[A-Za-z_.$][\w.$@]*")
+_LABEL = re.compile(rf"{QUOTED}|[A-Za-z_.$][\w.$@]*")
 
 _NO_STORAGE = frozenset(
     {
@@ -103,7 +104,7 @@ def parse_operand(text: str) -> Operand:
     if modified is not None:
         return modified
     if _LABEL.fullmatch(text):
-        return Operand(OperandClass.LABEL, text)
+        return Operand(OperandClass.LABEL, unquoted(text))
     if text:
         return Operand(OperandClass.EXPRESSION, text)
     raise OperandError("an operand is missing")
@@ -171,6 +172,8 @@ _PREFIX = {OperandClass.VGPR: "v", OperandClass.AGPR: "a", OperandClass.SGPR: "s
 @lru_cache(maxsize=65536)
 def print_operand(operand: Operand) -> str:
     """The operand as LLVM prints it; registers are spelled from their numbers, not their text."""
+    if operand.kind is OperandClass.LABEL:
+        return quoted(operand.text)
     prefix = _PREFIX.get(operand.kind)
     if prefix is None or "/*" in operand.text:
         return operand.text

@@ -8,7 +8,7 @@ not change what the code does and are skipped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from wavecast.errors import ParseError, UnknownOpcode
@@ -19,14 +19,14 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.linking import AssemblyFunction, leaves, linked
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.program import AssemblyModule, Kernel, Program
+from wavecast.isa.quoting import QUOTED, SYMBOL, single_spaced, unquoted, without_comment
 from wavecast.isa.source import SourceTable
 from wavecast.isa.targets import isa_target
 
-_FUNCTION = re.compile(r"^\s*\.type\s+([^\s,]+)\s*,\s*[@%]function", re.MULTILINE)
-_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
-_LABEL = re.compile(r'^("?[A-Za-z_.$][\w.$@]*"?|\d+):')
+_FUNCTION = re.compile(rf"^\s*\.type\s+({SYMBOL})\s*,\s*[@%]function", re.MULTILINE)
+_KERNEL = re.compile(rf"^\s*\.amdhsa_kernel\s+({SYMBOL})", re.MULTILINE)
+_LABEL = re.compile(rf"^({QUOTED}|[A-Za-z_.$][\w.$@]*|\d+):")
 _INSTRUCTION = re.compile(r"[a-z][a-z0-9]*_")
-_COMMENT = re.compile(r"\s*(?:;|//).*$")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _HIGH_REGISTER = re.compile(r" ?(/\*v\[?\d[\d:]*\]?\*/)")
 """gfx1250 prints `v0 /*v256*/` for a register above 255, which `s_set_vgpr_msb` selects."""
@@ -41,20 +41,23 @@ def parse(
     kernel: str | None = None,
     wave_lanes: int | None = None,
     link: bool = False,
+    moved_files: Mapping[str, str] | None = None,
 ) -> AssemblyModule:
     """Parse the assembly of one code object.
 
     `target` is an AMD processor; `file` is named in errors. With `kernel` only that function is
     decoded; with `link` too, its program goes on with the functions it can reach.
     `wave_lanes` overrides the wave size; by default each kernel's descriptor decides.
+    Source locations in a file of `moved_files` have the path it maps to.
     Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is no program.
     """
     isa_target(target)
     descriptors = descriptors_from_assembly(text, target)
     lanes = wave_lanes or _wave_lanes(target, [d.wave_size for d in descriptors.values()])
-    functions = _Reader(text, target, file, lanes, kernel).read()
+    moved = moved_files or {}
+    functions = _Reader(text, target, file, lanes, kernel, moved).read()
     if link and functions and leaves(functions[0]):
-        functions = _Reader(text, target, file, lanes, None).read()
+        functions = _Reader(text, target, file, lanes, None, moved).read()
     if link and kernel is not None:
         programs = _linked(functions, kernel, target, file)
     else:
@@ -102,17 +105,23 @@ class _Reader:
     """One pass over the lines of a text."""
 
     def __init__(
-        self, text: str, target: str, file: str, wave_lanes: int, only: str | None
+        self,
+        text: str,
+        target: str,
+        file: str,
+        wave_lanes: int,
+        only: str | None,
+        moved_files: Mapping[str, str],
     ) -> None:
         if "/*" in text:
             text = _HIGH_REGISTER.sub(r"\1", text)
             text = _BLOCK_COMMENT.sub(_without_comment, text)
         self.lines = text.split("\n")
-        self.names = set(_FUNCTION.findall(text)) | set(_KERNEL.findall(text))
+        self.names = {unquoted(name) for name in (*_FUNCTION.findall(text), *_KERNEL.findall(text))}
         self.file = file
         self.only = only
         self.decoder = _decoder(isa_target(target), wave_lanes)
-        self.sources = SourceTable()
+        self.sources = SourceTable(moved_files)
         self.functions: list[AssemblyFunction] = []
 
     def read(self) -> list[AssemblyFunction]:
@@ -146,7 +155,7 @@ class _Reader:
                 continue
             label = _LABEL.match(line) if ":" in line else None
             if label is not None:
-                name = label[1].strip('"')
+                name = unquoted(label[1])
                 if name in self.names or (current is None and not name.startswith(".L")):
                     current = self._start(name)
                     location = None
@@ -158,12 +167,12 @@ class _Reader:
                 line = line[label.end() :].strip()
                 if not line or line[0] in ";/":
                     continue
-            text = _COMMENT.sub("", line) if ";" in line or "//" in line else line
+            text = without_comment(line) if ";" in line or "//" in line else line
             if current is None:
                 self._outside(text, number)
                 continue
             try:
-                decoded = decode(" ".join(text.split()) if "\t" in text else text)
+                decoded = decode(single_spaced(text) if "\t" in text else text)
             except DecodeError as error:
                 raise self._error(error, number, current.name) from None
             if text is line or text == line:

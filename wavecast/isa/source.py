@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from wavecast.isa.instruction import SourceLocation
 
@@ -12,9 +13,11 @@ _PLACE = re.compile(r"([^\s@\[\]:][^@\[\]]*?|):(\d+)(?::(\d+))?")
 
 
 class SourceTable:
-    """File numbers of one assembly text, and the location each `.loc` line stands for."""
+    """File numbers of one assembly text, and the location of each `.loc` line. Files of `moved`
+    have the path it maps to."""
 
-    def __init__(self) -> None:
+    def __init__(self, moved: Mapping[str, str]) -> None:
+        self._moved = moved
         self._files: dict[int, str] = {}
         self._by_name: dict[str, str] = {}
         self._locations: dict[str, SourceLocation | None] = {}
@@ -26,6 +29,7 @@ class SourceTable:
             return
         number, first, second = match.groups()
         path = f"{first}/{second}" if second and not second.startswith("/") else second or first
+        path = self._moved.get(path, path)
         self._files[int(number)] = path
         self._by_name.setdefault((second or first).rsplit("/", 1)[-1], path)
         self._by_name.setdefault(second or first, path)

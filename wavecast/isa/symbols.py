@@ -10,7 +10,9 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 
-_NAME = re.compile(r"\.?[A-Za-z_$][\w$.]*")
+from wavecast.isa.quoting import QUOTED, quoted, without_comment
+
+_NAME = re.compile(rf"{QUOTED}|\.?[A-Za-z_$][\w$.]*")
 _MAX_DEPTH = 64
 _MAX_LENGTH = 2000
 _BITS = 64
@@ -43,7 +45,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 def stated(text: str, function: str, what: str) -> int | None:
     """What LLVM's assembly states about a function (`num_vgpr`), None where it states nothing."""
     for prefix in (".L", ""):
-        value = _value(f"{prefix}{function}.{what}", text, 0)
+        value = _value(quoted(f"{prefix}{function}.{what}"), text, 0)
         if value is not None:
             return value
     return None
@@ -55,17 +57,18 @@ def evaluate(expression: str, text: str) -> int | None:
 
 
 def _value(name: str, text: str, depth: int) -> int | None:
-    start = text.rfind(f".set {name},")
+    directive = f".set {name},"
+    start = text.rfind(directive)
     if start < 0:
         return None
     end = text.find("\n", start)
-    line = text[start : end if end >= 0 else len(text)]
-    return _evaluate(line.split(",", 1)[1].split(";", 1)[0], text, depth + 1)
+    expression = text[start + len(directive) : end if end >= 0 else len(text)]
+    return _evaluate(without_comment(expression), text, depth + 1)
 
 
 def _evaluate(expression: str, text: str, depth: int) -> int | None:
     expression = expression.strip()
-    if depth > _MAX_DEPTH or len(expression) > _MAX_LENGTH or not _PLAIN.fullmatch(expression):
+    if depth > _MAX_DEPTH or len(expression) > _MAX_LENGTH:
         return None
     if expression.isdecimal():
         return int(expression)
@@ -75,6 +78,8 @@ def _evaluate(expression: str, text: str, depth: int) -> int | None:
         return names.setdefault(match[0], f"n{len(names)}")
 
     plain = _NAME.sub(placeholder, expression)
+    if not _PLAIN.fullmatch(plain):
+        return None
     spelled = {alias: name for name, alias in names.items()}
     try:
         tree = ast.parse(plain, mode="eval")

@@ -87,7 +87,7 @@ def program_of(explanation: Explanation) -> Program | None:
     from wavecast.analyze.sass import parser
 
     try:
-        return parser.parse(code.assembly, code.kernel, code.target)
+        return parser.parse(code.assembly, code.kernel, code.target, code.moved_files)
     except WavecastError:
         return None
 

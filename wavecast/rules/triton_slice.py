@@ -185,6 +185,6 @@ def _carried(loop: Operation) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=16)
-def slices(module_text: str) -> Slices:
+def slices(module_text: str, moved_files: tuple[tuple[str, str], ...] = ()) -> Slices:
     """The slices of a module, kept while the rules of one kernel run."""
-    return Slices(parse(module_text))
+    return Slices(parse(module_text, moved_files))

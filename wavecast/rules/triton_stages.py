@@ -59,13 +59,13 @@ def stage(subject: Subject, name: str) -> str:
 def module(subject: Subject, name: str) -> IrModule | None:
     """A Triton stage (`ttir`, `ttgir`) parsed, None when the kernel has none."""
     text = stage(subject, name)
-    return parse(text) if text else None
+    return parse(text, tuple(subject.code.moved_files.items())) if text else None
 
 
 def module_slices(subject: Subject, name: str) -> Slices | None:
     """The backward slices of a Triton stage, None when the kernel has none."""
     text = stage(subject, name)
-    return slices(text) if text else None
+    return slices(text, tuple(subject.code.moved_files.items())) if text else None
 
 
 def dots(found: IrModule | None) -> tuple[Dot, ...]:

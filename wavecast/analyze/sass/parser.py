@@ -8,6 +8,7 @@ SASS operands beyond branch targets.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from wavecast.analyze.sass import table
@@ -46,16 +47,19 @@ def functions(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[1] or match[2] for match in found if match))
 
 
-def parse(text: str, kernel: str, target: str) -> Program:
+def parse(
+    text: str, kernel: str, target: str, moved_files: Mapping[str, str] | None = None
+) -> Program:
     """The program of one kernel; subroutines in its section are part of it.
 
-    Raises InputError when the text holds no code for `kernel`.
+    Source locations in a file of `moved_files` have the path it maps to. Raises InputError when the
+    text has no code for `kernel`.
     """
     names = functions(text)
     if kernel not in names:
         hint = f"it holds {', '.join(names[:8])}" if names else "it holds no code section"
         raise InputError(f"no SASS for kernel {kernel!r}", hint=hint)
-    reader = _Reader()
+    reader = _Reader(moved_files or {})
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         section = _SECTION.match(line)
@@ -82,7 +86,8 @@ def highest_register(program: Program) -> int:
 class _Reader:
     """Collects the instructions of one function line by line."""
 
-    def __init__(self) -> None:
+    def __init__(self, moved_files: Mapping[str, str]) -> None:
+        self._moved = moved_files
         self.instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._addresses: dict[str, int] = {}
@@ -100,7 +105,8 @@ class _Reader:
             return
         marker = _MARKER.match(line)
         if marker is not None:
-            self._chain.append((marker["file"], int(marker["line"])))
+            file = self._moved.get(marker["file"], marker["file"])
+            self._chain.append((file, int(marker["line"])))
             return
         label = _LABEL.match(line)
         if label is not None:
