@@ -22,7 +22,7 @@ from typing import Any
 
 from wavecast.arch import Device
 from wavecast.bench.measure.gpu import cache_bytes, too_fast
-from wavecast.bench.measure.gpu_environment import Here, here
+from wavecast.bench.measure.gpu_environment import LocalGpuState, here
 from wavecast.bench.measure.sampling import SamplingBudget, half_width, sample
 from wavecast.bench.records import Scalar
 from wavecast.errors import NothingAnalysed, WavecastError
@@ -206,7 +206,7 @@ def copy_of(size: float, place: str) -> timing.Call:
     return lambda: target.copy_(source)
 
 
-def gpu_times(local: Here, budget: SamplingBudget, *, warm: bool) -> Times:
+def gpu_times(local: LocalGpuState, budget: SamplingBudget, *, warm: bool) -> Times:
     """By events, caches flushed before each call unless `warm`."""
     stopwatch = timing.Stopwatch()
     flush = None if warm else timing.Flush(2 * cache_bytes(local))
@@ -339,7 +339,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(one["met"] for one in summary(rows)) else 1
 
 
-def vars_of(local: Here) -> dict[str, Any]:
+def vars_of(local: LocalGpuState) -> dict[str, Any]:
     """The environment of the run in plain values."""
     from dataclasses import asdict
 

@@ -26,7 +26,7 @@ from calibration.datasets.attention_published import AttentionPublished
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.model import coefficients
-from wavecast.model.ops.attention.machine import FAMILY, Machine
+from wavecast.model.ops.attention.machine import FAMILY, AttentionRates
 from wavecast.model.ops.attention.problem import Attention
 
 TILE = (
@@ -110,7 +110,9 @@ def part_of(op: Attention) -> str:
 
 def logs(chosen: Sequence[Problem], known: Mapping[str, float]) -> np.ndarray:
     """log(predicted / measured) with coefficients `known`; `name@scope` goes before `name`."""
-    machines = {name: Machine.of(arch.load(name), _for(known, name)) for name in _devices(chosen)}
+    machines = {
+        name: AttentionRates.of(arch.load(name), _for(known, name)) for name in _devices(chosen)
+    }
     return np.array([math.log(p.op.seconds(machines[p.device]) / p.seconds) for p in chosen])
 
 

@@ -27,7 +27,7 @@ from wavecast.errors import UsageError, WavecastError
 from wavecast.model.chip import Chip
 from wavecast.model.coefficients import scopes
 from wavecast.model.ops.convolution.algorithms import ALGORITHMS, timings
-from wavecast.model.ops.convolution.geometry import Geometry
+from wavecast.model.ops.convolution.geometry import ConvolutionBatch
 from wavecast.model.ops.convolution.units import has_matrix
 
 FAMILY = "convolution"
@@ -54,7 +54,7 @@ class Block:
 
     name: str
     chip: Chip
-    geometry: Geometry
+    geometry: ConvolutionBatch
     seconds: Mapping[str, np.ndarray]
     best: np.ndarray
     winner: np.ndarray
@@ -93,7 +93,7 @@ def _block(rows: pd.DataFrame, name: str, chip: Chip, sample: int | None) -> Blo
     return Block(
         name,
         chip,
-        Geometry.of(problems),
+        ConvolutionBatch.of(problems),
         {name: times[:, number] for number, name in enumerate(names)},
         np.nanmin(times, axis=1),
         names[np.nanargmin(times, axis=1)],

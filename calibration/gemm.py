@@ -30,7 +30,7 @@ from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.ops.gemm.libraries import candidates
 from wavecast.model.ops.gemm.problem import FAMILY, Gemm, bounds
-from wavecast.model.ops.gemm.tiles import Sizes
+from wavecast.model.ops.gemm.tiles import GemmSizes
 
 TUNED = {
     "ck": "ck",
@@ -166,7 +166,7 @@ def logs(chosen: Sequence[Problem], known: Mapping[str, float]) -> np.ndarray:
                 np.array([getattr(op, size) for op in ops], float)[:, None]
                 for size in ("m", "n", "k", "batch")
             )
-            times = bounds(kind.op, tiles, chip, own, Sizes((m,), n, k, batch)).seconds.min(1)
+            times = bounds(kind.op, tiles, chip, own, GemmSizes((m,), n, k, batch)).seconds.min(1)
             found[some] = np.log(times / [chosen[number].seconds for number in some])
     return found
 

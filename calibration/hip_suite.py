@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.queue import Copy, Fill, Wait
+from wavecast.model.queue import Copy, Fill, HostWait
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,7 @@ class Kernel:
     """Bytes other launches of the program touch before an equal one runs again."""
 
 
-Step = Kernel | Copy | Fill | Wait
+Step = Kernel | Copy | Fill | HostWait
 Steps = Iterator[Step]
 
 
@@ -153,7 +153,7 @@ def _floydwarshall(n: int) -> Steps:
     grid = _groups(n, 8)
     values = (distances, paths, n, n // 2)
     yield Kernel("floydWarshallPass", (grid, grid), (8, 8), values, count=n)
-    yield Wait()
+    yield HostWait()
 
 
 def _fir(length: int, taps: int) -> Steps:
@@ -221,7 +221,7 @@ def _bitonicsort(n: int) -> Steps:
     for distance in range(stages):
         values = (array, stages - 1, stages - 1 - distance, 1)
         yield Kernel("BitonicSort", (grid,), (64,), values, count=stages - distance)
-    yield Wait()
+    yield HostWait()
 
 
 def _fastwalshtransform(n: int) -> Steps:
@@ -231,7 +231,7 @@ def _fastwalshtransform(n: int) -> Steps:
     while step < n:
         yield Kernel("fastWalshTransform", (_groups(n // 2, 256),), (256,), (array, step))
         step *= 2
-    yield Wait()
+    yield HostWait()
 
 
 def _fft(n: int) -> Steps:
@@ -352,7 +352,7 @@ def _bfs(nodes: int, degree: int = 8) -> Steps:
         yield Copy("h2d", 4)
         values = (before, starts, edges, 32, 32, nodes, current, flag)
         yield Kernel("BFS_kernel_warp", (_groups(_groups(nodes, 32) * 32, 256),), (256,), values)
-        yield Wait()
+        yield HostWait()
         yield Copy("d2h", 4)
         current += 1
         if not len(fresh):

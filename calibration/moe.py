@@ -29,8 +29,8 @@ from wavecast.bench.accuracy.importers import Importer
 from wavecast.bench.accuracy.importers.moe_tuned import MoeTuned
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
-from wavecast.model.ops.moe import FusedMoe, ways
-from wavecast.model.ops.moe.stages import FAMILY, Machine
+from wavecast.model.ops.moe import FusedMoe, strategies
+from wavecast.model.ops.moe.stages import FAMILY, MoeModel
 
 FILES: tuple[tuple[str, Importer], ...] = (
     ("moe_tuned.parquet", MoeTuned()),
@@ -107,10 +107,10 @@ def _batch(members: Sequence[Problem]) -> Batch:
     first, device = members[0].op, arch.load(members[0].device)
     chip, form = Chip.of(device), first.form
     same = [problem.op.sizes for problem in members]
-    batch = ways.Batch.of(first.part, same, first.block_m, first.tile_n)
+    batch = strategies.TiledProblems.of(first.part, same, first.block_m, first.tile_n)
 
     def seconds(known: Mapping[str, float]) -> np.ndarray:
-        return batch.seconds(Machine(chip, form, known))
+        return batch.seconds(MoeModel(chip, form, known))
 
     return Batch(members, device, seconds)
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from wavecast.errors import UsageError, WavecastError
 from wavecast.pipeline.operations import OperationReport, explain_operation
-from wavecast.pipeline.result import Failure, Report
-from wavecast.pipeline.run import Options, explain_launches, explain_path
+from wavecast.pipeline.result import ExplainReport, Failure
+from wavecast.pipeline.run import ExplainOptions, explain_launches, explain_path
 from wavecast.pipeline.selection import select
 from wavecast.pipeline.steps import Given
 
 
-class Explained(Report):
-    """A `Report` that notebooks and programs can show and store."""
+class Explained(ExplainReport):
+    """An `ExplainReport` that notebooks and programs can show and store."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ def explain(
     `flops` and `bytes` state the launch's useful work instead of deriving it.
 
     Raises UsageError for a grid or arguments that do not fit `kernel`, and another WavecastError
-    when nothing can be explained; single failures are in `Report.failures`.
+    when nothing can be explained; single failures are in `ExplainReport.failures`.
     """
     selectors = arch.split(",") if isinstance(arch, str) else list(arch)
     selection = select(selectors, arch_files)
@@ -76,7 +76,7 @@ def explain(
     if isinstance(kernel, (str, Path)):
         if kwargs:
             raise UsageError(f"unknown argument {next(iter(kwargs))!r} for a file")
-        options = Options(script_args=tuple(map(str, args)), given=given)
+        options = ExplainOptions(script_args=tuple(map(str, args)), given=given)
         return _explained(explain_path(kernel, selection, options))
     if grid is None:
         raise UsageError("a kernel needs a grid", hint="explain(kernel, …, grid=(64,))")
@@ -163,5 +163,5 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _explained(report: Report) -> Explained:
+def _explained(report: ExplainReport) -> Explained:
     return Explained(report.explanations, report.failures, report.notes, report.inputs)

@@ -73,6 +73,11 @@ class Encoding:
     specials: SpecialValues
 
     @property
+    def bits(self) -> int:
+        """Bits of a number: its sign, exponent and mantissa."""
+        return 1 + self.exponent + self.mantissa
+
+    @property
     def largest(self) -> float:
         """The largest finite number."""
         top, fraction = (1 << self.exponent) - 1, 2.0 - 2.0**-self.mantissa

@@ -6,6 +6,8 @@ import pytest
 
 from wavecast import arch
 from wavecast.arch import capability as module
+from wavecast.arch import pattern_table
+from wavecast.errors import UnknownName
 
 
 def test_every_target_of_a_device_has_typed_capabilities() -> None:
@@ -19,7 +21,8 @@ def test_every_target_of_a_device_has_typed_capabilities() -> None:
 
 def test_the_most_specific_pattern_holds() -> None:
     row = {"default": 0, "values": {"gfx9*": 1, "gfx950": 2, "gfx95*": 3}}
-    assert [module._value(row, t) for t in ("gfx950", "gfx951", "gfx90a", "sm_90")] == [2, 3, 1, 0]
+    names = ("gfx950", "gfx951", "gfx90a", "sm_90")
+    assert [pattern_table.value(row, name) for name in names] == [2, 3, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -55,3 +58,16 @@ def test_an_incomplete_table_is_refused(tmp_path: object, monkeypatch: pytest.Mo
         monkeypatch.setattr(module, "_FILE", path)
         with pytest.raises(ValueError, match=r"capabilities\.toml"):
             module.table.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("target", "version"), [("sm_80", 2), ("sm_90", 3), ("sm_100", 5), ("sm_120", 2), ("gfx942", 0)]
+)
+def test_generation_of_the_tensor_cores(target: str, version: int) -> None:
+    assert arch.capabilities(target).mma_version == version
+
+
+def test_the_vendor_of_a_target() -> None:
+    assert [arch.vendor(target) for target in ("gfx942", "sm_90")] == ["amd", "nvidia"]
+    with pytest.raises(UnknownName, match="target"):
+        arch.vendor("x86_64")

@@ -69,7 +69,9 @@ def test_the_head_read_alone_is_the_head(device_id: str) -> None:
 def test_every_field_and_source_is_used() -> None:
     facts = [read_device(device_id)[1] for device_id in IDS]
     assert {name for device in facts for name in device} == fields().keys()
-    tables = (*(ROOT / "costs").glob("*.toml"), ROOT / "capabilities.toml")
+    by_target = (ROOT / "capabilities.toml", ROOT / "lds_phases.toml")
+    libraries = ROOT.parent.glob("model/ops/*/*.toml")
+    tables = (*(ROOT / "costs").glob("*.toml"), *by_target, *libraries)
     costs = "".join(path.read_text() for path in tables)
     used = {
         key

@@ -12,7 +12,7 @@ from calibration.hip_suite import Kernel
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.queue import Copy, Wait
+from wavecast.model.queue import Copy, HostWait
 
 SIZES = {
     "vectoradd": "1024", "relu": "1024", "memcopy_h2d": "1MB", "memcopy_d2h": "2MB",
@@ -60,7 +60,7 @@ def test_many_diagonals_stand_for_all() -> None:
 
 def test_a_search_ends_with_a_level_that_finds_nothing() -> None:
     steps = hip_suite.steps("bfs", "nodes1024")
-    assert isinstance(steps[-2], Wait)
+    assert isinstance(steps[-2], HostWait)
     assert steps[-1] == Copy("d2h", 4)
     assert len(kernels("bfs")) > 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast.compile.ttgir import carried_registers, dot_operands, parse, tensors
-from wavecast.rules.triton_slice import Slices, access, function_arguments
+from wavecast.rules.triton_slice import TritonSlices, access, function_arguments
 
 MODULE = """
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 8], order = [1, 0]}>
@@ -88,7 +88,7 @@ def test_function_arguments_carry_what_the_launch_specialised() -> None:
 
 def test_slices_follow_loop_carried_values_one_by_one() -> None:
     module = parse(MODULE)
-    slices = Slices(module)
+    slices = TritonSlices(module)
     (load,) = module.named("tt.load")
     assert [arg.name for arg in slices.of(access(load).address)] == ["a"]
     (branch,) = module.named("scf.if")

@@ -19,7 +19,7 @@ import wavecast  # noqa: E402
 from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 from wavecast.integrations.triton import run_script  # noqa: E402
-from wavecast.predict.estimate import Estimate, Resources  # noqa: E402
+from wavecast.predict.estimate import CodeEstimate, Resources  # noqa: E402
 
 kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = pytest.mark.torch
@@ -75,8 +75,8 @@ def test_a_configuration_that_does_not_compile_is_not_chosen() -> None:
 
 
 def test_without_predictions_the_first_configuration_that_compiles_runs(monkeypatch) -> None:
-    def no_estimate(launch, ranges, device) -> Estimate:
-        return Estimate(Resources(8, 0, 0, 8.0, False), None, "the loop runs as data says")
+    def no_estimate(launch, ranges, device) -> CodeEstimate:
+        return CodeEstimate(Resources(8, 0, 0, 8.0, False), None, "the loop runs as data says")
 
     monkeypatch.setattr("wavecast.predict.estimate.estimate", no_estimate)
     x = torch.zeros(64)

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from wavecast.isa import semantics
-from wavecast.isa.semantics import LaneOps, Machine
+from wavecast.isa.semantics import FloatMode, LaneOps
 
 SPECIAL_F32 = np.array(
     [0, 0x80000000, 1, 0x80000001, 0x7FFFFF, 0x800000, 0x3F800000, 0xBF800000, 0x7F7FFFFF,
@@ -46,13 +46,13 @@ def pairs_f32(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def run(name: str, *inputs: np.ndarray, machine: Machine | None = None) -> tuple[np.ndarray, ...]:
+def run(name: str, *inputs: np.ndarray, machine: FloatMode | None = None) -> tuple[np.ndarray, ...]:
     """A row on arrays of one length; the row's own modifiers are inputs too."""
     operations = LaneOps(max(value.size for value in inputs), machine=machine)
     return semantics.registry()[name].evaluate(operations, *inputs)
 
 
-def one(name: str, *inputs: int, bits: int = 32, machine: Machine | None = None) -> int:
+def one(name: str, *inputs: int, bits: int = 32, machine: FloatMode | None = None) -> int:
     """A row with one result on single values of one width."""
     kind = {32: np.uint32, 64: np.uint64}[bits]
     arrays = [np.array([value], dtype=kind) for value in inputs]

@@ -9,12 +9,12 @@ import pytest
 
 from tests.isa.semantics_support import f16, f32, f64, one, run, same, samples_f32
 from wavecast.isa import semantics
-from wavecast.isa.semantics import LaneOps, Machine
+from wavecast.isa.semantics import FloatMode, LaneOps
 from wavecast.isa.semantics.formats import BF8, FP4, FP6, FP8, FP8_FNUZ, element_format, format_of
 
 INF, NAN = f32(math.inf), 0x7FC00000
-GFX942, GFX950 = Machine(target="gfx942"), Machine(target="gfx950")
-CLAMPS = Machine(target="gfx950", fp16_overflow=True)
+GFX942, GFX950 = FloatMode(target="gfx942"), FloatMode(target="gfx950")
+CLAMPS = FloatMode(target="gfx950", fp16_overflow=True)
 
 CASES: list[tuple[str, tuple[int, ...], int]] = [
     ("v_cvt_u32_f32", (f32(-1.0),), 0),
@@ -84,7 +84,7 @@ def test_every_byte_widens_as_torch_does(target: str, small: str, dtype: str) ->
     torch = pytest.importorskip("torch")
     values = np.arange(256, dtype=np.uint32)
     first = np.zeros(1, dtype=np.uint32)
-    found = run(f"v_cvt_f32_{small}", values, first, machine=Machine(target=target))[0]
+    found = run(f"v_cvt_f32_{small}", values, first, machine=FloatMode(target=target))[0]
     bytes_ = torch.arange(256, dtype=torch.uint8).view(getattr(torch, dtype))
     assert same(found.view(np.float32), bytes_.float().numpy()).all()
 
@@ -100,7 +100,7 @@ def test_numbers_in_range_narrow_as_torch_does(target: str, small: str, dtype: s
     numbers = np.concatenate([fine, tiny, np.array([0.0, -0.0], dtype=np.float32)])
     zero = np.zeros_like(numbers, dtype=np.uint32)
     bits = numbers.view(np.uint32)
-    pair = run(f"v_cvt_pk_{small}_f32", zero, bits, bits, zero, machine=Machine(target=target))[0]
+    pair = run(f"v_cvt_pk_{small}_f32", zero, bits, bits, zero, machine=FloatMode(target=target))[0]
     expected = torch.from_numpy(numbers).to(getattr(torch, dtype)).view(torch.uint8).numpy()
     assert (pair & np.uint32(0xFF) == expected).all()
     assert (pair >> np.uint32(8) == expected).all()
@@ -119,7 +119,7 @@ def test_bfloat_narrows_as_torch_does() -> None:
     assert (found[nan] & np.uint32(0x7FC0) == 0x7FC0).all()
 
 
-OVERFLOW: list[tuple[Machine, str, float, int]] = [
+OVERFLOW: list[tuple[FloatMode, str, float, int]] = [
     (GFX950, "fp8", 1000.0, 0x7F),
     (GFX950, "fp8", 464.0, 0x7E),
     (GFX950, "fp8", 465.0, 0x7F),
@@ -129,14 +129,14 @@ OVERFLOW: list[tuple[Machine, str, float, int]] = [
     (CLAMPS, "bf8", 1e6, 0x7B),
     (CLAMPS, "fp8", math.nan, 0x7F),
     (GFX942, "fp8", 1000.0, 0x80),
-    (Machine(target="gfx942", fp16_overflow=True), "fp8", 1000.0, 0x7F),
+    (FloatMode(target="gfx942", fp16_overflow=True), "fp8", 1000.0, 0x7F),
     (GFX942, "bf8", -1e6, 0x80),
     (GFX942, "fp8", -1e-9, 0x00),
 ]
 
 
 @pytest.mark.parametrize(("machine", "small", "value", "expected"), OVERFLOW)
-def test_overflow_of_bytes(machine: Machine, small: str, value: float, expected: int) -> None:
+def test_overflow_of_bytes(machine: FloatMode, small: str, value: float, expected: int) -> None:
     found = one(f"v_cvt_pk_{small}_f32", 0, f32(value), 0, 0, machine=machine)
     assert found & 0xFF == expected
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wavecast.isa import semantics, table
-from wavecast.isa.opcode import Access, Control, Opcode, OperandKind
+from wavecast.isa.opcode import Control, Opcode, OperandAccess, OperandKind
 from wavecast.isa.semantics import IntegerOps, LaneOps, Unknown
 from wavecast.isa.semantics.formats import F32
 
@@ -129,7 +129,8 @@ def _input_widths(opcode: Opcode) -> list[int]:
     read = [
         o
         for o in opcode.operands
-        if o.access in (Access.READ, Access.READ_WRITE) and o.kind is not OperandKind.LABEL
+        if o.access in (OperandAccess.READ, OperandAccess.READ_WRITE)
+        and o.kind is not OperandKind.LABEL
     ]
     wide = 64 if any("f64" in operand.type for operand in opcode.operands) else 32
     literal = OperandKind.IMMEDIATE
@@ -159,7 +160,9 @@ def test_every_entry_has_a_row_of_its_shape() -> None:
         assert meaning is not None
         widths = _input_widths(row)
         assert _takes(meaning.function, len(widths)), row.name
-        written = [o for o in row.operands if o.access in (Access.WRITE, Access.READ_WRITE)]
+        written = [
+            o for o in row.operands if o.access in (OperandAccess.WRITE, OperandAccess.READ_WRITE)
+        ]
         outputs = meaning.evaluate(INTEGERS, *(_split(0, bits) for bits in widths))
         results = len(written) + len(row.implicit_writes) + (row.control is Control.CONDITIONAL)
         assert len(outputs) == results, row.name

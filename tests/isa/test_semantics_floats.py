@@ -18,12 +18,12 @@ from tests.isa.semantics_support import (
     same,
     samples_f32,
 )
-from wavecast.isa.semantics import Denormals, Machine
+from wavecast.isa.semantics import Denormals, FloatMode
 
 INF, NAN = f32(math.inf), 0x7FC00000
 SIGNALLING = 0x7F800001
-GFX9, GFX12 = Machine(target="gfx942"), Machine(target="gfx1201")
-FLUSH = Machine(denormals_f32=Denormals.of(0))
+GFX9, GFX12 = FloatMode(target="gfx942"), FloatMode(target="gfx1201")
+FLUSH = FloatMode(denormals_f32=Denormals.of(0))
 CLASSES = [
     "snan",
     "qnan",
@@ -143,12 +143,12 @@ def test_single_case(name: str, inputs: tuple[int, ...], expected: int) -> None:
     assert one(name, *inputs) == expected
 
 
-MINIMA: list[tuple[Machine, int, int, int]] = [
+MINIMA: list[tuple[FloatMode, int, int, int]] = [
     (GFX9, f32(0.0), f32(-0.0), f32(-0.0)),
     (GFX9, NAN, f32(1.0), f32(1.0)),
     (GFX9, f32(1.0), NAN, f32(1.0)),
     (GFX9, SIGNALLING, f32(1.0), SIGNALLING | 0x400000),
-    (Machine(target="gfx942", ieee=False), SIGNALLING, f32(1.0), f32(1.0)),
+    (FloatMode(target="gfx942", ieee=False), SIGNALLING, f32(1.0), f32(1.0)),
     (GFX12, SIGNALLING, f32(1.0), f32(1.0)),
     (GFX12, SIGNALLING, NAN, SIGNALLING | 0x400000),
     (GFX9, f32(-2.0), f32(-3.0), f32(-3.0)),
@@ -157,7 +157,7 @@ MINIMA: list[tuple[Machine, int, int, int]] = [
 
 
 @pytest.mark.parametrize(("machine", "a", "b", "expected"), MINIMA)
-def test_minimum_prefers_numbers(machine: Machine, a: int, b: int, expected: int) -> None:
+def test_minimum_prefers_numbers(machine: FloatMode, a: int, b: int, expected: int) -> None:
     assert one("v_min_num_f32", a, b, machine=machine) == expected
 
 
@@ -172,7 +172,7 @@ def test_denormals_follow_mode() -> None:
     assert one("v_mul_f32", 1, f32(1.0)) == 1
     assert one("v_mul_f32", 1, f32(1.0), machine=FLUSH) == 0
     assert one("v_mul_f32", 0x80000001, f32(1.0), machine=FLUSH) == 0x80000000
-    inputs_only = Machine(denormals_f32=Denormals(inputs=True, results=False))
+    inputs_only = FloatMode(denormals_f32=Denormals(inputs=True, results=False))
     assert one("v_mul_f32", 1, f32(2.0**100), machine=inputs_only) == f32(2.0**-49)
     assert one("v_mul_f32", f32(2.0**-100), f32(2.0**-40), machine=inputs_only) == 0
     assert one("v_add_f64", 1, 0, bits=64, machine=FLUSH) == 1
@@ -186,7 +186,7 @@ def test_old_multiply_adds_round_twice_and_flush() -> None:
 
 
 def test_half_overflow_follows_mode() -> None:
-    large, clamps = f16(60000.0), Machine(fp16_overflow=True)
+    large, clamps = f16(60000.0), FloatMode(fp16_overflow=True)
     assert one("v_add_f16", large, large) == 0x7C00
     assert one("v_add_f16", large, large, machine=clamps) == 0x7BFF
     assert one("v_add_f16", 0x7C00, large, machine=clamps) == 0x7C00

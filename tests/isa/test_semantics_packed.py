@@ -7,7 +7,7 @@ import pytest
 
 from tests.isa.semantics_support import f16, f32, one, run
 from wavecast.isa import semantics, table
-from wavecast.isa.semantics import NOT_DONE, LaneOps, Machine
+from wavecast.isa.semantics import NOT_DONE, FloatMode, LaneOps
 
 ONE16, TWO16 = f16(1.0), f16(2.0)
 ALU = {"VOP1", "VOP2", "VOP3", "VOPC", "VOP3P", "SOP1", "SOP2", "SOPC", "SOPK"}
@@ -118,7 +118,7 @@ def test_dot_products_start_where_the_guides_say() -> None:
     """On gfx950 the products come first: a large accumulator does not swallow them one by one."""
     one_ulp = 2.0**24
     inputs = (0x3F803F80, 0x3F803F80, f32(one_ulp))
-    rdna, cdna = Machine(target="gfx1201"), Machine(target="gfx950")
+    rdna, cdna = FloatMode(target="gfx1201"), FloatMode(target="gfx950")
     assert one("v_dot2_f32_bf16", *inputs, machine=rdna) == f32(one_ulp)
     assert one("v_dot2_f32_bf16", *inputs, machine=cdna) == f32(one_ulp + 2)
 

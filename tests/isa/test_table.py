@@ -12,11 +12,11 @@ from wavecast.errors import UnknownName
 from wavecast.isa import table
 from wavecast.isa.opcode import (
     VECTOR_MEMORY_FORMS,
-    Access,
     Control,
     MemoryForm,
     MemoryKind,
     OpcodeFlag,
+    OperandAccess,
     OperandKind,
     OperandRole,
     Role,
@@ -27,10 +27,15 @@ ROOT = Path(__file__).parents[2]
 FACTS = ROOT.parent / "shared" / "facts"
 needs_facts = pytest.mark.skipif(not FACTS.is_dir(), reason="needs ../shared/facts")
 
-R, W, RW, RET = Access.READ, Access.WRITE, Access.READ_WRITE, Access.RETURN
+R, W, RW, RET = (
+    OperandAccess.READ,
+    OperandAccess.WRITE,
+    OperandAccess.READ_WRITE,
+    OperandAccess.RETURN,
+)
 
 
-def accesses(name: str) -> list[Access]:
+def accesses(name: str) -> list[OperandAccess]:
     return [role.access for role in table.opcode(name).operands]
 
 
@@ -105,7 +110,7 @@ def test_every_matrix_instruction_has_a_row_with_its_shape() -> None:
         ("ds_add_rtn_u32", [W, R, R]),
     ],
 )
-def test_access_of_operands(name: str, expected: list[Access]) -> None:
+def test_access_of_operands(name: str, expected: list[OperandAccess]) -> None:
     assert accesses(name) == expected
 
 

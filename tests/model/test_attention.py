@@ -16,7 +16,7 @@ from wavecast.model.chip import Chip
 from wavecast.model.ops import op
 from wavecast.model.ops.attention import Attention
 from wavecast.model.ops.attention.libraries import Tile
-from wavecast.model.ops.attention.machine import Machine
+from wavecast.model.ops.attention.machine import AttentionRates
 from wavecast.model.ops.attention.streaming import streaming
 from wavecast.model.ops.attention.tiled import _rounds, _scores, _widths
 
@@ -225,11 +225,14 @@ def test_scores_in_memory_cost_more_than_fused() -> None:
 
 def test_trial_coefficients_replace_those_of_the_table() -> None:
     device = arch.load("mi355x")
-    half = Machine.of(device).k["bandwidth_asm"] / 2
+    half = AttentionRates.of(device).k["bandwidth_asm"] / 2
     problem = replace(LATENT, batch=256, library="asm").sizes
     times = [
         streaming(problem, machine=machine, library="asm", splits=1).seconds
-        for machine in (Machine.of(device), Machine.of(device, {"bandwidth_asm": half}))
+        for machine in (
+            AttentionRates.of(device),
+            AttentionRates.of(device, {"bandwidth_asm": half}),
+        )
     ]
     assert times[1] > 1.5 * times[0]
 

@@ -13,7 +13,7 @@ from wavecast import arch
 from wavecast.errors import MissingFact, UsageError
 from wavecast.model.ops import op
 from wavecast.model.ops.convolution import Convolution
-from wavecast.model.ops.convolution.geometry import Geometry
+from wavecast.model.ops.convolution.geometry import ConvolutionBatch
 
 RESNET = Convolution(32, 64, (56, 56), 64, (3, 3), padding=(1, 1), dtype="fp16")
 CHIPS = ("mi100", "mi250x_gcd", "mi210", "mi300x", "mi355x", "rx6800xt", "rx7900xtx")
@@ -95,7 +95,7 @@ def test_the_matrix_products_have_the_flops_of_the_convolution(direction: str, s
     problem = Convolution(
         4, 32, (28, 28), 64, (2, 2), (stride, stride), groups=2, direction=direction, dtype="fp16"
     )
-    geometry = Geometry.of([problem])
+    geometry = ConvolutionBatch.of([problem])
     m, n, k, count = geometry.product()
     flops = float(np.squeeze(2.0 * m * n * k * count * geometry.groups))
     assert flops == (problem.work().flops or {})["fp16"]
@@ -178,6 +178,30 @@ def test_many_problems_at_once_are_each_alone() -> None:
     device = arch.load("mi250x_gcd")
     known = coefficients.values("convolution", device)
     problems = [replace(RESNET, n=n, k=k) for n in (1, 16, 100) for k in (8, 64, 200)]
-    together = timings(Geometry.of(problems), Chip.of(device), known)
+    together = timings(ConvolutionBatch.of(problems), Chip.of(device), known)
     best = np.min([timing.seconds for timing in together.values()], axis=0)
     assert best == pytest.approx([problem.predict(device).seconds for problem in problems])
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "direction", "families"),
+    [
+        ("mi100", "bf16", "data", {"gather"}),
+        ("mi100", "bf16", "forward", {"gather"}),
+        ("mi250x_gcd", "bf16", "data", {"nhwc"}),
+        ("mi250x_gcd", "fp16", "forward", {"nhwc", "gather"}),
+        ("mi300x", "bf16", "data", {"nhwc"}),
+        ("rx6800xt", "fp32", "forward", {"vector"}),
+        ("rx6800xt", "fp32", "data", {"vector"}),
+        ("rx6800xt", "fp16", "data", set()),
+    ],
+)
+def test_implicit_gemm_families_of_a_target(
+    device: str, dtype: str, direction: str, families: set[str]
+) -> None:
+    """What MIOpen's find databases have solvers for."""
+    from wavecast.model.ops.convolution import implicit_gemm
+
+    problem = replace(RESNET, dtype=dtype, direction=direction, layout="nchw")
+    found = implicit_gemm.families(ConvolutionBatch.of([problem]), arch.load(device))
+    assert set(found) == families

@@ -13,7 +13,7 @@ from wavecast.model.ops import op
 from wavecast.model.ops.gemm import Gemm
 from wavecast.model.ops.gemm.libraries import candidates, given, libraries
 from wavecast.model.ops.gemm.problem import FAMILY, bounds, machine
-from wavecast.model.ops.gemm.tiles import Sizes, demand
+from wavecast.model.ops.gemm.tiles import GemmSizes, demand
 from wavecast.model.roofline import roofline
 
 FORMATS = ["bf16", "fp16", "fp8", "int8", "fp32", "fp64"]
@@ -141,7 +141,7 @@ def test_many_problems_at_once_are_each_alone():
     tiles = problem.candidates(device.generation)
     chip, known = machine(device)
     column = np.array([[64.0], [4096.0]])
-    both = bounds(problem, tiles, chip, known, Sizes((column,), 1280.0, 8192.0, 1.0)).seconds
+    both = bounds(problem, tiles, chip, known, GemmSizes((column,), 1280.0, 8192.0, 1.0)).seconds
     alone = [
         seconds(gemm(f"{m}x1280x8192", dtype="fp8", scaling="block"), "mi355x") for m in (64, 4096)
     ]

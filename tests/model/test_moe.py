@@ -15,10 +15,10 @@ from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.ops import op
 from wavecast.model.ops.moe import FusedMoe
-from wavecast.model.ops.moe.formats import Format
+from wavecast.model.ops.moe.formats import MoeFormats
 from wavecast.model.ops.moe.routing import active_experts, expected_blocks
-from wavecast.model.ops.moe.stages import FAMILY, Machine
-from wavecast.model.ops.moe.ways import Batch
+from wavecast.model.ops.moe.stages import FAMILY, MoeModel
+from wavecast.model.ops.moe.strategies import TiledProblems
 
 LAYER = FusedMoe(tokens=64, model=7168, inter=256, experts=256, topk=8, dtype="fp8")
 CHIPS = ("mi210", "mi300a", "mi300x", "mi308x", "mi325x", "mi350x", "mi355x", "rx9070xt", "h200")
@@ -28,9 +28,9 @@ def seconds(problem: FusedMoe, device: str = "mi355x") -> float:
     return problem.predict(arch.load(device)).seconds
 
 
-def machine(device: str, form: Format) -> Machine:
+def machine(device: str, form: MoeFormats) -> MoeModel:
     found = arch.load(device)
-    return Machine(Chip.of(found), form, coefficients.values(FAMILY, found))
+    return MoeModel(Chip.of(found), form, coefficients.values(FAMILY, found))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_two_tokens_of_two_experts() -> None:
 def test_products_have_the_dtype_of_the_activations(
     activation: str, weight: str, scaling: str, compute: str
 ) -> None:
-    assert Format(activation, weight, scaling).compute == compute
+    assert MoeFormats(activation, weight, scaling).compute == compute
 
 
 @pytest.mark.parametrize(
@@ -100,21 +100,21 @@ def test_pairs_nobody_multiplies_are_refused(
     activation: str, weight: str, scaling: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        Format(activation, weight, scaling)
+        MoeFormats(activation, weight, scaling)
 
 
 @pytest.mark.parametrize(
     ("given", "form"),
     [
-        (("fp8_e4m3fn", "", ""), Format("fp8", "fp8", "token")),
-        (("fp8", "", "mx"), Format("mxfp8", "mxfp8", "mx")),
-        (("fp8", "fp4", ""), Format("mxfp8", "mxfp4", "mx")),
-        (("bfloat16", "int4", ""), Format("bf16", "int4", "mx")),
-        (("bf16", "", ""), Format("bf16", "bf16", "none")),
+        (("fp8_e4m3fn", "", ""), MoeFormats("fp8", "fp8", "token")),
+        (("fp8", "", "mx"), MoeFormats("mxfp8", "mxfp8", "mx")),
+        (("fp8", "fp4", ""), MoeFormats("mxfp8", "mxfp4", "mx")),
+        (("bfloat16", "int4", ""), MoeFormats("bf16", "int4", "mx")),
+        (("bf16", "", ""), MoeFormats("bf16", "bf16", "none")),
     ],
 )
 def test_formats_have_other_names_and_usual_scales(
-    given: tuple[str, str, str], form: Format
+    given: tuple[str, str, str], form: MoeFormats
 ) -> None:
     dtype, weights, scaling = given
     assert replace(LAYER, dtype=dtype, weights=weights, scaling=scaling).form == form
@@ -192,8 +192,8 @@ def test_one_kernel_is_a_way_where_libraries_have_it() -> None:
 def test_a_batch_gives_what_its_problems_give(part: str) -> None:
     layers = [replace(LAYER, tokens=n, inter=i, part=part) for n, i in ((1, 256), (900, 768))]
     known = machine("mi300x", LAYER.form)
-    together = Batch.of(part, [layer.sizes for layer in layers]).seconds(known)
-    alone = [Batch.of(part, [layer.sizes]).best(known).seconds for layer in layers]
+    together = TiledProblems.of(part, [layer.sizes for layer in layers]).seconds(known)
+    alone = [TiledProblems.of(part, [layer.sizes]).best(known).seconds for layer in layers]
     assert together == pytest.approx(alone)
     assert alone == [seconds(layer, "mi300x") for layer in layers]
 

@@ -8,7 +8,7 @@ from wavecast import arch
 from wavecast.errors import UsageError
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
-from wavecast.model.queue import Copy, Fill, Launches, Wait, elapsed
+from wavecast.model.queue import Copy, Fill, HostWait, Launches, elapsed
 
 DEVICE = arch.load("mi300a")
 CHIP = Chip.of(DEVICE)
@@ -41,7 +41,7 @@ def test_copies_within_the_device_are_kernels() -> None:
 
 
 def test_waiting_costs_time() -> None:
-    assert elapsed(CHIP, [Launches(0.0), Wait()]) > elapsed(CHIP, [Launches(0.0)])
+    assert elapsed(CHIP, [Launches(0.0), HostWait()]) > elapsed(CHIP, [Launches(0.0)])
 
 
 def test_an_unknown_copy_is_refused() -> None:

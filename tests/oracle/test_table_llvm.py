@@ -15,7 +15,15 @@ from functools import cache
 import pytest
 
 from wavecast.isa import table
-from wavecast.isa.opcode import Access, MemoryKind, Opcode, OperandKind, OperandRole, Role, Space
+from wavecast.isa.opcode import (
+    MemoryKind,
+    Opcode,
+    OperandAccess,
+    OperandKind,
+    OperandRole,
+    Role,
+    Space,
+)
 from wavecast.isa.targets import TARGET_SETS, TARGETS
 
 MC = shutil.which("llvm-mc-22")
@@ -145,7 +153,7 @@ def _modifiers(row: Opcode, target: str, full: bool) -> str:
         return "gds"
     if memory is None:
         return ""
-    returning = row.operands[0].access is Access.WRITE and row.operands[0].optional
+    returning = row.operands[0].access is OperandAccess.WRITE and row.operands[0].optional
     if memory.kind is MemoryKind.ATOMIC and returning and full:
         return _RETURN_FLAG[target]
     by_modifier = row.form == "MUBUF" or target == "gfx90a"

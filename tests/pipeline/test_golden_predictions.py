@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.golden import GoldenFile
-from wavecast.pipeline import Options, explain_path, select
+from wavecast.pipeline import ExplainOptions, explain_path, select
 from wavecast.pipeline.library import KernelFacts, surveyed
 from wavecast.pipeline.result import Explanation
 
@@ -110,7 +110,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_an_example(script: Path, golden: GoldenFile) -> None:
-    report = explain_path(script, select(TARGETS), Options())
+    report = explain_path(script, select(TARGETS), ExplainOptions())
     assert not report.failures
     found: dict[str, list[dict[str, Any]]] = {target: [] for target in TARGETS}
     for one in report.explanations:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.pipeline import Options, explain_path, select
-from wavecast.pipeline.result import Report
+from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline.result import ExplainReport
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -32,10 +32,10 @@ ragged[(rows,)](x, lengths, out, BLOCK=256)
 """
 
 
-def explained(folder: Path, length: int, *, sample: bool) -> Report:
+def explained(folder: Path, length: int, *, sample: bool) -> ExplainReport:
     script = folder / "ragged.py"
     script.write_text(SCRIPT.format(length=length))
-    return explain_path(script, select(["mi300x", "mi325x"]), Options(sample=sample))
+    return explain_path(script, select(["mi300x", "mi325x"]), ExplainOptions(sample=sample))
 
 
 def test_data_decides_how_long_and_a_sample_tells(tmp_path: Path) -> None:

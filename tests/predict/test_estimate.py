@@ -10,7 +10,7 @@ from wavecast import arch
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import UsageError
-from wavecast.predict.estimate import Estimate, estimate, simulate
+from wavecast.predict.estimate import CodeEstimate, estimate, simulate
 
 COPY = """
 	global_load_dword v4, v1, s[8:9]
@@ -26,7 +26,7 @@ BY_DATA = """
 	global_store_dword v1, v1, s[10:11]"""
 
 
-def launched(body: str, trips: int = 64, groups: int = 1216) -> tuple[Estimate, np.ndarray]:
+def launched(body: str, trips: int = 64, groups: int = 1216) -> tuple[CodeEstimate, np.ndarray]:
     given, out = np.full(64, trips, np.uint32), np.zeros(64, np.uint32)
     launch, ranges = prepared(body, given, out, groups)
     return estimate(launch, ranges, arch.load("mi300x")), out

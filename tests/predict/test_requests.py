@@ -8,7 +8,7 @@ import pytest
 from tests.emulate.memory_support import kernel_of
 from wavecast import arch
 from wavecast.model.cache import accesses as path
-from wavecast.predict.requests import Table
+from wavecast.predict.requests import RequestTable
 
 BODY = """
 	global_load_dwordx4 v[4:7], v1, s[8:9]
@@ -36,7 +36,7 @@ def program():
 
 
 def test_every_access_has_its_path_and_width(program) -> None:
-    table = Table.of(program, arch.load("mi300x"), 64)
+    table = RequestTable.of(program, arch.load("mi300x"), 64)
     asked = table.asked
     found = {}
     for one in program.instructions[3:]:
@@ -50,7 +50,7 @@ def test_every_access_has_its_path_and_width(program) -> None:
 
 
 def test_lanes_of_lds_are_served_once_each(program) -> None:
-    asked = Table.of(program, arch.load("mi300x"), 64).asked
+    asked = RequestTable.of(program, arch.load("mi300x"), 64).asked
     for lanes, banks in zip(asked.lanes, asked.banks, strict=True):
         served = sorted(lanes[lanes >= 0].tolist())
         assert served == list(range(64))
@@ -58,7 +58,7 @@ def test_lanes_of_lds_are_served_once_each(program) -> None:
 
 
 def test_a_request_counts_the_instructions_before_it(program) -> None:
-    table = Table.of(program, arch.load("mi300x"), 64)
+    table = RequestTable.of(program, arch.load("mi300x"), 64)
     assert table.lengths.sum() == len(program.instructions)
     asking = np.repeat(np.arange(len(table.places)), table.places).tolist()
     clocks = table.clocks(np.zeros(1, np.int64), np.array(asking, np.int64))

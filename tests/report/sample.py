@@ -23,7 +23,7 @@ from wavecast.analyze.result import (
     Wait,
 )
 from wavecast.model.bounds import Ceiling, Roofline, Work
-from wavecast.pipeline.result import Explanation, Failure, Report
+from wavecast.pipeline.result import ExplainReport, Explanation, Failure
 from wavecast.rules.finding import Finding
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ DEVICES = (MI300X, MI355X, RX7900, H100)
 _LIMITS = {"vgpr": 2, "sgpr": 8, "lds": 4, "waves": 8}
 
 
-def report() -> Report:
+def report() -> ExplainReport:
     """Two kernels, four targets, two failures, two notes."""
     matmul = [_matmul(device, index) for index, device in enumerate(DEVICES)]
     softmax = [_softmax(device) for device in DEVICES]
-    return Report(
+    return ExplainReport(
         explanations=(*matmul, *softmax),
         failures=(
             Failure("fp8_kernel", "gfx1100", "compile", "fp8 dot is not supported", "use bf16"),
@@ -70,7 +70,7 @@ def report() -> Report:
     )
 
 
-def hostile_report(name: str = "<script>document.title='owned'</script>") -> Report:
+def hostile_report(name: str = "<script>document.title='owned'</script>") -> ExplainReport:
     """One explanation whose kernel name, source and findings try to break out of HTML."""
     explanation = _matmul(MI300X, 0)
     program = sample_code.matmul_program("gfx942", name)
@@ -82,15 +82,15 @@ def hostile_report(name: str = "<script>document.title='owned'</script>") -> Rep
     )
     findings = (replace(explanation.findings[0], message=name, rule="a'\"><img src=x>"),)
     hostile = replace(explanation, code=code, program=program, findings=findings, launch=None)
-    return Report((hostile,), (), (name,), (f"{name}.py",))
+    return ExplainReport((hostile,), (), (name,), (f"{name}.py",))
 
 
-def empty_report() -> Report:
+def empty_report() -> ExplainReport:
     """Nothing was explained."""
-    return Report((), (Failure("k", "gfx942", "parse", "unknown opcode"),), (), ("k.s",))
+    return ExplainReport((), (Failure("k", "gfx942", "parse", "unknown opcode"),), (), ("k.s",))
 
 
-def long_report(instructions: int) -> Report:
+def long_report(instructions: int) -> ExplainReport:
     """One explanation whose program repeats its loop body up to `instructions` instructions."""
     explanation = _matmul(MI300X, 0)
     assert explanation.program is not None
@@ -110,7 +110,9 @@ def long_report(instructions: int) -> Report:
         pressure=_pressure(instructions),
         instruction_cycles=(4.0,) * instructions,
     )
-    return Report((replace(explanation, program=longer, analysis=analysis),), (), (), ("long.py",))
+    return ExplainReport(
+        (replace(explanation, program=longer, analysis=analysis),), (), (), ("long.py",)
+    )
 
 
 def _device(device: SampleDevice) -> Device:

@@ -13,7 +13,7 @@ from wavecast.report import tuning
 from wavecast.report.terminal_choices import choices
 from wavecast.tune.records import Result, TuningProblem
 from wavecast.tune.run import TuneResult
-from wavecast.tune.table import Table
+from wavecast.tune.table import TuningTable
 
 PROBLEM = TuningProblem(
     "matmul", {"M": 64}, {"a": "bfloat16:16", "M": "int:16", "step": "int:1"}, "0123", "gfx942",
@@ -33,7 +33,7 @@ def _text(tuned: TuneResult, top: int = 10) -> str:
 
 def test_a_ranking_shows_times_resources_and_why_others_were_refused() -> None:
     timed = {"low": 1e-5, "high": 3e-5, "limiter": "matrix", "registers": 128, "spills": 0}
-    table = Table.of(
+    table = TuningTable.of(
         [
             _result(64, seconds=2e-5, fidelity="executed", lds_bytes=32768, waves=2.0, **timed),
             _result(32, seconds=4e-5, fidelity="static", lds_bytes=16384, waves=4.0, **timed),

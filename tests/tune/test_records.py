@@ -15,7 +15,7 @@ import pytest
 from tests.documents.support import validated
 from wavecast.errors import InputError
 from wavecast.kernels.configuration import Configuration
-from wavecast.tune import Table, load
+from wavecast.tune import TuningTable, load
 from wavecast.tune.records import Journal, Result, TuningProblem, read
 
 PROBLEM = TuningProblem(
@@ -60,7 +60,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
 
 
 def test_results_are_ranked_simulated_ones_first_then_by_time() -> None:
-    table = Table.of(
+    table = TuningTable.of(
         [
             (PROBLEM, _result(16, 1.0, fidelity="static")),
             (PROBLEM, _result(32, 4.0, fidelity="static")),
@@ -79,7 +79,7 @@ def test_results_are_ranked_simulated_ones_first_then_by_time() -> None:
 
 
 def test_a_table_survives_its_file(tmp_path: Path) -> None:
-    table = Table.of([(PROBLEM, _result(64, 1e-5)), (PROBLEM, _result(8, reason="no"))])
+    table = TuningTable.of([(PROBLEM, _result(64, 1e-5)), (PROBLEM, _result(8, reason="no"))])
     path = tmp_path / "table.json"
     path.write_text(json.dumps(validated(table.to_json(), "wavecast.tune/1")))
     assert load(path) == table
@@ -139,7 +139,7 @@ def test_of_one_configuration_the_last_result_counts(tmp_path: Path) -> None:
     journal.add(PROBLEM, _result(64, 1.0, fidelity="static"))
     journal.add(PROBLEM, _result(64, 1.5, fidelity="executed"))
     journal.close()
-    (entry,) = Table.of(read(path)).entries
+    (entry,) = TuningTable.of(read(path)).entries
     assert [result.seconds for result in entry.results] == [1.5]
 
 

@@ -22,7 +22,7 @@ import wavecast  # noqa: E402
 from wavecast.errors import InputError, NothingAnalysed, UsageError  # noqa: E402
 from wavecast.model.intervals import table  # noqa: E402
 from wavecast.pipeline import select  # noqa: E402
-from wavecast.tune import Table, load  # noqa: E402
+from wavecast.tune import TuningTable, load  # noqa: E402
 from wavecast.tune.budget import SearchBudget  # noqa: E402
 from wavecast.tune.records import read  # noqa: E402
 from wavecast.tune.run import TuneResult, tune  # noqa: E402
@@ -129,7 +129,7 @@ def test_programs_take_configurations_from_tables(script, tmp_path: Path) -> Non
 
 def test_only_autotuned_kernels_take_tables(script) -> None:
     with pytest.raises(UsageError, match=r"@triton\.autotune"):
-        Table(()).tuned(_module(script("")).scaled.fn)
+        TuningTable(()).tuned(_module(script("")).scaled.fn)
 
 
 def _command(*arguments: object) -> list[str]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from wavecast.analyze.charges import Charge
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import Access
+from wavecast.isa.opcode import OperandAccess
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC
 
@@ -91,7 +91,7 @@ def _iterate(steps: list[_Step], ready: list[float], chained: list[float]) -> No
 
 def _accumulators(decoded: Decoded) -> int:
     """The registers of the C operand: the destination itself, or the fourth operand printed."""
-    if decoded.roles and decoded.roles[0].access is Access.READ_WRITE:
+    if decoded.roles and decoded.roles[0].access is OperandAccess.READ_WRITE:
         return decoded.operands[0].bits
     return decoded.operands[3].bits if len(decoded.operands) > 3 else 0
 

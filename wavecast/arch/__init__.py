@@ -13,7 +13,7 @@ from wavecast.arch.limits import OccupancyLimits
 from wavecast.arch.quantity import STATUSES, Alternative, Quantity
 from wavecast.arch.rates import DTYPES, VECTOR_DTYPES
 from wavecast.arch.reader import citations
-from wavecast.arch.select import Resolution, devices, load, resolve
+from wavecast.arch.select import Resolution, devices, load, resolve, vendor
 
 __all__ = [
     "COST_CLASSES",
@@ -33,4 +33,5 @@ __all__ = [
     "devices",
     "load",
     "resolve",
+    "vendor",
 ]

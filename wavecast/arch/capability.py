@@ -6,18 +6,13 @@ new target is a pattern in the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from wavecast.arch.quantity import STATUSES
-from wavecast.arch.reader import citations
+from wavecast.arch import pattern_table
 
 _FILE = Path(__file__).with_name("capabilities.toml")
-_TEXTS = ("meaning", "status", "source", "default", "values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +29,7 @@ class Capabilities:
     matrix_operand_copies: int
     matrix_operands_from_lds: bool
     mfma_version: int
+    mma_version: int
     lds_transposed_reads: bool
     accumulator_copies: bool
     tensor_copies: bool
@@ -76,34 +72,15 @@ class Capabilities:
 def capabilities(target: str) -> Capabilities:
     """The capabilities of a compiler target (`gfx942`, `sm_90`). A target that no pattern names has
     the defaults."""
-    return Capabilities(**{name: _value(row, target) for name, row in table().items()})
+    rows = table().items()
+    return Capabilities(**{name: pattern_table.value(row, target) for name, row in rows})
 
 
 @cache
-def table() -> Mapping[str, Mapping[str, Any]]:
+def table() -> pattern_table.Rows:
     """The rows of `capabilities.toml` by capability. Raises ValueError for a row that is
     incomplete, cites an unknown source, or is not a field of `Capabilities`."""
-    import tomllib
-
-    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    known = {field.name for field in fields(Capabilities)}
-    if set(rows) != known:
-        raise ValueError(f"{_FILE.name} and Capabilities differ in {sorted(set(rows) ^ known)}")
-    for name, row in rows.items():
-        if set(row) != set(_TEXTS):
-            raise ValueError(f"{_FILE.name}, {name}: expected {', '.join(_TEXTS)}")
-        cited = [row["source"]] if isinstance(row["source"], str) else row["source"]
-        unknown = [key for key in cited if key not in citations()]
-        if unknown or row["status"] not in STATUSES:
-            raise ValueError(f"{_FILE.name}, {name}: unknown source or status {unknown}")
-    return rows
-
-
-def _value(row: Mapping[str, Any], target: str) -> Any:
-    matching = [pattern for pattern in row["values"] if fnmatchcase(target, pattern)]
-    best = max(matching, key=lambda pattern: len(pattern.replace("*", "")), default=None)
-    value = row["default"] if best is None else row["values"][best]
-    return tuple(value) if isinstance(value, list) else value
+    return pattern_table.read(_FILE, [field.name for field in fields(Capabilities)])
 
 
 __all__ = ["Capabilities", "capabilities", "table"]

@@ -87,6 +87,14 @@ def _check_overlays(files: Files, known: Mapping[str, Identity]) -> None:
             raise UsageError(f"{file}: {_unknown(about, _target(about), known.values())}")
 
 
+def vendor(target: str) -> str:
+    """`amd` or `nvidia`, of a compiler target (`gfx942`, `sm_90`). Raises UnknownName."""
+    for prefix, name in (("gfx", "amd"), ("sm_", "nvidia")):
+        if target.startswith(prefix):
+            return name
+    raise UnknownName("target", target, sorted({item.target for item in catalog().values()}))
+
+
 def _resolve_target(target: str, sharing: list[Identity], files: Files) -> Resolution:
     chosen = next((item for item in sharing if item.default_for_target), sharing[0])
     others = ", ".join(item.id for item in sharing if item is not chosen)

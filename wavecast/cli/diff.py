@@ -135,12 +135,12 @@ def command(
     """
     from wavecast.bench.diff.figures import compared_kpi
     from wavecast.bench.diff.sides import Asked
-    from wavecast.pipeline import Options, select
+    from wavecast.pipeline import ExplainOptions, select
 
     paths, arguments = _words(words, two=not (commits or releases or search))
     _check_modes(commits, releases, search, kpi, first, last)
     failing = [compared_kpi(name.strip()) for name in fail_on.split(",") if name.strip()]
-    options = Options(
+    options = ExplainOptions(
         script_args=arguments,
         kernels=kernels,
         configs=configs,

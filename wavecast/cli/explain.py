@@ -132,7 +132,7 @@ def command(
 
     docs/glossary.md explains the terms of the output.
     """
-    from wavecast.pipeline import Given, Options, explain_path, select
+    from wavecast.pipeline import ExplainOptions, Given, explain_path, select
 
     if shape:
         _check_parameters()
@@ -150,7 +150,7 @@ def command(
         disabled_rules=_disabled(disable),
         what_if=what_if,
     )
-    options = Options(
+    options = ExplainOptions(
         script_args=script_args,
         kernels=kernels,
         configs=configs,

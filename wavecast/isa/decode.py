@@ -9,16 +9,23 @@ from wavecast.arch import capabilities
 from wavecast.errors import nearest_names
 from wavecast.isa import table
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import Access, MemoryEffect, MemoryKind, Opcode, OperandKind, OperandRole
+from wavecast.isa.opcode import (
+    MemoryEffect,
+    MemoryKind,
+    Opcode,
+    OperandAccess,
+    OperandKind,
+    OperandRole,
+)
 from wavecast.isa.operand import OperandError, parse_operand, print_operand
 from wavecast.isa.quoting import split
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
 from wavecast.isa.targets import isa_target
 
 # bound once: looking an enum member up costs ten times what comparing it does
-_READ_WRITE = Access.READ_WRITE
-_READ = Access.READ
-_RETURN = Access.RETURN
+_READ_WRITE = OperandAccess.READ_WRITE
+_READ = OperandAccess.READ
+_RETURN = OperandAccess.RETURN
 
 _WHOLE = frozenset({"", "e32", "e64"})
 """Encodings that write every byte of every active lane."""

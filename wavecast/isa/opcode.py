@@ -19,7 +19,7 @@ FORMS: Final = (
 )
 
 
-class Access(Enum):
+class OperandAccess(Enum):
     """How an instruction uses one operand."""
 
     READ = "read"
@@ -56,7 +56,7 @@ class OperandRole:
     """
 
     kind: OperandKind
-    access: Access
+    access: OperandAccess
     type: str
     dwords: int
     optional: bool = False

@@ -15,7 +15,7 @@ Amount = float | np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class WorkgroupDemand:
     """Demand of one launch.
 
     `workgroups` workgroups, of which registers and LDS let `resident` run on a CU at once.
@@ -53,4 +53,4 @@ class Demand:
     combining: Amount = 0.0
 
 
-__all__ = ["Amount", "Demand"]
+__all__ = ["Amount", "WorkgroupDemand"]

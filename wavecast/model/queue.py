@@ -47,11 +47,11 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class HostWait:
     """The host waits until the device has done everything."""
 
 
-Step = Launches | Copy | Fill | Wait
+Step = Launches | Copy | Fill | HostWait
 
 
 def elapsed(chip: Chip, steps: Iterable[Step]) -> float:
@@ -60,7 +60,7 @@ def elapsed(chip: Chip, steps: Iterable[Step]) -> float:
     submit, gap = known["submit"], known["gap"]
     host = device = -submit
     for step in steps:
-        if isinstance(step, Wait):
+        if isinstance(step, HostWait):
             host = device = max(host, device) + known["wait"]
         elif isinstance(step, Copy) and step.kind != "d2d":
             host = device = max(host, device) + _between(step, known)
@@ -89,4 +89,4 @@ def _on_device(chip: Chip, step: Launches | Copy | Fill) -> tuple[float, float]:
     return least + float(np.max([np.asarray(part) for part in parts.values()])), 1.0
 
 
-__all__ = ["COPIES", "Copy", "Fill", "Launches", "Step", "Wait", "elapsed"]
+__all__ = ["COPIES", "Copy", "Fill", "HostWait", "Launches", "Step", "elapsed"]

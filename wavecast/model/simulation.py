@@ -22,7 +22,7 @@ from wavecast.arch import Device
 from wavecast.errors import UsageError
 from wavecast.model.chip import Chip
 from wavecast.model.cu.code import Code
-from wavecast.model.cu.machine import Machine
+from wavecast.model.cu.machine import ComputeUnit
 from wavecast.model.cu.run import Run, run
 from wavecast.model.memory import mall_bandwidth
 from wavecast.model.placement import LaunchPlacement
@@ -84,7 +84,7 @@ class Simulation:
     def run(self, *, clock: float | None = None, events: int = 0, **changes: float) -> LaunchTiming:
         """Simulate the launch: its workgroups repeat those of the streams, times `work`.
 
-        `clock` (Hz) overrides the clock, `changes` are fields of the `Machine` (what-if). The
+        `clock` (Hz) overrides the clock, `changes` are fields of the `ComputeUnit` (what-if). The
         result keeps the first `events` issues.
         """
         frequency = self.chip.clock if clock is None else clock
@@ -118,7 +118,7 @@ def _simulated(
     chip, code, profile = simulation.chip, simulation.code, simulation.profile
     placement, streams, traffic = profile.placement, profile.streams, profile.traffic
     active = placement.active_units
-    machine = Machine.of(chip, simds=placement.simds, active=active, clock=clock)
+    machine = ComputeUnit.of(chip, simds=placement.simds, active=active, clock=clock)
     machine = machine.with_(**changes) if changes else machine
     count = placement.most_per_unit
     per_workgroup = max(1, len(streams.steps) // streams.workgroups)

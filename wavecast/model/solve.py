@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.model.chip import Chip
-from wavecast.model.demand import Amount, Demand
+from wavecast.model.demand import Amount, WorkgroupDemand
 from wavecast.model.power import sustained_clock
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +63,7 @@ class Bounds:
         return float(np.broadcast_to(self.clock, self.seconds.shape).flat[number])
 
 
-def solve(demand: Demand, chip: Chip, known: Mapping[str, float]) -> Bounds:
+def solve(demand: WorkgroupDemand, chip: Chip, known: Mapping[str, float]) -> Bounds:
     """The time of a launch. Raises MissingFact where the chip lacks a number that matters."""
     per_unit = np.asarray(demand.workgroups, float) / chip.units
     rounds = _rounds(per_unit, known["tail"])

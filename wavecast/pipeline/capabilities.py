@@ -44,7 +44,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
+class HostSupport:
     """The state of this machine."""
 
     tools: tuple[Tool, ...]
@@ -99,7 +99,7 @@ _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
 )  # fmt: skip
 
 
-def examine() -> Capabilities:
+def examine() -> HostSupport:
     """Look for every tool and derive what works."""
     tools = tuple(Tool(name, probe(), purpose, install) for name, probe, purpose, install in _TOOLS)
     found = {tool.name: tool.found for tool in tools}
@@ -119,4 +119,4 @@ def examine() -> Capabilities:
         Input("AMD code object", amd if objdump else (), "" if objdump else "llvm-objdump ≥ 22"),
         Input("PTX, cubin", NVIDIA_TARGETS if nvidia else (), "" if nvidia else "Triton's wheel"),
     )
-    return Capabilities(tools, inputs)
+    return HostSupport(tools, inputs)

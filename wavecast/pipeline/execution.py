@@ -49,7 +49,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ArrayResult:
     """What became of one array argument. `values` is the array as numpy has it; `changed` counts
     elements that are not what they were."""
 
@@ -70,7 +70,7 @@ class Execution:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     seconds: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ArrayResult, ...]
 
     @property
     def as_expected(self) -> bool:
@@ -201,7 +201,9 @@ def _check_comparable(name: str, value: Any, expected: Any) -> None:
         raise UsageError(f"{name} has shape {shape}, what is expected in it has {wanted}")
 
 
-def _outcome(name: str, value: Any, before: np.ndarray, planned: Planned, expected: Any) -> Outcome:
+def _outcome(
+    name: str, value: Any, before: np.ndarray, planned: Planned, expected: Any
+) -> ArrayResult:
     after = to_numpy(value)
     changed = int(np.count_nonzero(~_same(after, before)))
     comparison = None
@@ -214,7 +216,7 @@ def _outcome(name: str, value: Any, before: np.ndarray, planned: Planned, expect
         except OSError as error:
             raise InputError(f"cannot write {planned.save}: {error.strerror}") from None
     dtype = str(value.dtype).removeprefix("torch.")
-    return Outcome(name, dtype, after, changed, comparison, planned.save)
+    return ArrayResult(name, dtype, after, changed, comparison, planned.save)
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -234,4 +236,4 @@ def _compared(actual: np.ndarray, expected: np.ndarray, planned: Planned) -> Com
     return Comparison(len(different), largest, place, *sample, planned.rtol, planned.atol)
 
 
-__all__ = ["Comparison", "Execution", "Outcome", "RunOptions", "execute_code"]
+__all__ = ["ArrayResult", "Comparison", "Execution", "RunOptions", "execute_code"]

@@ -53,7 +53,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ExplainReport:
     """Everything one `explain` run produced. `notes` are lines a user must see once; `choices` the
     configurations of autotuned kernels that were compared, the best of a call first."""
 

@@ -1,4 +1,4 @@
-"""From an input and a list of GPUs to a `Report`: capture or load, then explain every launch."""
+"""From an input and a list of GPUs to an `ExplainReport`: capture or load, then explain it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError, NothingAnalysed, WavecastError
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
-from wavecast.pipeline.result import Choice, Explanation, Failure, Report
+from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure
 from wavecast.pipeline.selection import Selection
 from wavecast.pipeline.steps import Given, explain_launch, with_hint
 
@@ -22,7 +22,7 @@ ProfileOf = Callable[[Launch, Device], LaunchProfile | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ExplainOptions:
     """How a run treats its input. `grid` and `block` are for code without captured launches."""
 
     script_args: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ def _not_sampled(launch: Launch, device: Device) -> None:
 
 
 def explain_path(
-    path: str | Path, selection: Selection, options: Options, progress: Progress = _silent
-) -> Report:
+    path: str | Path, selection: Selection, options: ExplainOptions, progress: Progress = _silent
+) -> ExplainReport:
     """Explain a Python script, HIP source, assembly or code object for the selected devices.
 
-    A kernel or target that fails is listed in `Report.failures`; the others are still explained.
+    A kernel or target that fails is in `ExplainReport.failures`; the others are still explained.
     Raises WavecastError when the input as a whole cannot be used.
     """
     path = Path(path)
@@ -101,8 +101,8 @@ def explain_launches(
 
 
 def _explain_script(
-    path: Path, selection: Selection, options: Options, progress: Progress
-) -> Report:
+    path: Path, selection: Selection, options: ExplainOptions, progress: Progress
+) -> ExplainReport:
     from wavecast.integrations.triton import capture_script
 
     progress(f"running {path.name} for {', '.join(selection.targets)}")
@@ -129,7 +129,9 @@ def _explain_script(
     return replace(_finish(path, explanations, (*failures, *more), notes), choices=choices)
 
 
-def _explain_code(path: Path, selection: Selection, options: Options, progress: Progress) -> Report:
+def _explain_code(
+    path: Path, selection: Selection, options: ExplainOptions, progress: Progress
+) -> ExplainReport:
     from wavecast import compile as compilers
 
     explanations: list[Explanation] = []
@@ -158,7 +160,7 @@ def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:
     return [code for code in codes if not pattern or re.search(pattern, code.kernel)]
 
 
-def _bare_launch(code: CodeObject, options: Options) -> Launch:
+def _bare_launch(code: CodeObject, options: ExplainOptions) -> Launch:
     """A launch of code whose caller is not known: only grid and block, as far as given."""
     block = options.block or (code.workgroup_size, 1, 1)
     size = block[0] * block[1] * block[2]
@@ -177,7 +179,7 @@ def _finish(
     explanations: tuple[Explanation, ...],
     failures: tuple[Failure, ...],
     notes: tuple[str, ...],
-) -> Report:
+) -> ExplainReport:
     if not explanations and not failures:
         raise NothingAnalysed(f"{path}: no kernel matched", hint="see -k")
-    return Report(explanations, failures, notes, (str(path),))
+    return ExplainReport(explanations, failures, notes, (str(path),))

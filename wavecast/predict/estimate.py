@@ -33,7 +33,7 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CodeEstimate:
     """A prediction, or why there is none, and the resources of the code."""
 
     resources: Resources
@@ -41,7 +41,7 @@ class Estimate:
     why_not: str = ""
 
 
-def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Estimate:
+def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> CodeEstimate:
     """Predict an AMD launch on a device from its code and trip counts. Where these depend on data,
     predict it from an executed sample over the host memory `ranges`, which stays as it is.
 
@@ -52,15 +52,15 @@ def estimate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> 
     resources = _resources(analysis)
     try:
         profile = profile_of_code(launch, analysis, kernel, device)
-        return Estimate(resources, predict(profile, device))
+        return CodeEstimate(resources, predict(profile, device))
     except MissingFact as error:
-        return Estimate(resources, None, error.message)
+        return CodeEstimate(resources, None, error.message)
     except Unpredictable as error:
         unknown = error.message
     sampled = simulate(launch, ranges, device)
     if isinstance(sampled, Prediction):
-        return Estimate(resources, sampled)
-    return Estimate(resources, None, f"{unknown}; {sampled}")
+        return CodeEstimate(resources, sampled)
+    return CodeEstimate(resources, None, f"{unknown}; {sampled}")
 
 
 def simulate(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Prediction | str:
@@ -85,4 +85,4 @@ def _resources(analysis: CodeAnalysis) -> Resources:
     )
 
 
-__all__ = ["Estimate", "Resources", "estimate", "simulate"]
+__all__ = ["CodeEstimate", "Resources", "estimate", "simulate"]

@@ -15,7 +15,7 @@ from wavecast.emulate.launch import AddressRange
 from wavecast.errors import UsageError
 from wavecast.model.cache import replay
 from wavecast.model.cache.accesses import LDS
-from wavecast.model.cache.geometry import Geometry
+from wavecast.model.cache.geometry import DieCaches
 from wavecast.model.cache.traffic import footprint, mall_resident, reach
 from wavecast.model.chip import Chip
 from wavecast.model.cu import streams as unit
@@ -97,7 +97,7 @@ def _moved(taken: Sample, scale: np.ndarray, chip: Chip, polluting: float | None
     )
     units = np.array([placement.unit_of(int(number)) for number in taken.numbers])
     unit_of = units[accesses.stream // taken.waves]
-    geometry = Geometry.of(chip).shared(len(taken.numbers) / len(placement.first_round_of_die()))
+    geometry = DieCaches.of(chip).shared(len(taken.numbers) / len(placement.first_round_of_die()))
     cold = replay.replay(accesses, taken.table.asked, unit_of, clock, geometry)
     if polluting is None:
         return cold

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.analyze.values.banks import Phases, phases
+from wavecast.analyze.values.banks import phases
 from wavecast.arch import Device
+from wavecast.arch.lds import Phases
 from wavecast.emulate.trace.mode import lds_banks
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
@@ -29,7 +30,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class RequestTable:
     """What a program's instructions ask of memory (`asked`), how many requests each makes
     (`places`, i64), and where blocks start and how long they are (`starts`, `lengths`, i64)."""
 
@@ -39,7 +40,7 @@ class Table:
     lengths: np.ndarray
 
     @staticmethod
-    def of(program: Program, device: Device, wave_lanes: int) -> Table:
+    def of(program: Program, device: Device, wave_lanes: int) -> RequestTable:
         """The table of a program; `device` says how LDS serves lanes."""
         number = len(program.instructions)
         kinds, served = np.zeros((3, number), np.int32), dict[Phases, int]()
@@ -63,7 +64,7 @@ class Table:
         )
         starts = np.array([block.start for block in program.blocks])
         stops = np.array([block.stop for block in program.blocks])
-        return Table(asked, places, starts, stops - starts)
+        return RequestTable(asked, places, starts, stops - starts)
 
     def clocks(self, blocks: np.ndarray, instructions: np.ndarray) -> np.ndarray:
         """How many instructions a wave that went through `blocks` executed before each request of
@@ -85,4 +86,4 @@ def _served(known: list[Phases]) -> tuple[np.ndarray, np.ndarray]:
     return lanes, np.array([p.banks for p in known] or [1], np.int32)
 
 
-__all__ = ["Table"]
+__all__ = ["RequestTable"]

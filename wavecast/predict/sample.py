@@ -24,7 +24,7 @@ from wavecast.model.cache.accesses import Accesses, ArrayMap, reduced
 from wavecast.model.placement import LaunchPlacement
 from wavecast.model.profile import SampleCoverage
 from wavecast.predict.isolation import isolated
-from wavecast.predict.requests import Table
+from wavecast.predict.requests import RequestTable
 
 MOST: Final = 50_000_000
 """Instructions a wave of the first workgroup may execute: some seconds. More is no kernel at work,
@@ -72,7 +72,7 @@ class Sample:
     usual: np.ndarray
     accesses: Accesses
     arrays: ArrayMap
-    table: Table
+    table: RequestTable
     shared: np.ndarray
 
     @property
@@ -120,7 +120,7 @@ def sample(
     emulator = _emulator(launch.code.digest)
     kernel = emulator.translate(launch.code).kernel
     lanes = kernel.descriptor.wave_size
-    table, arrays = Table.of(kernel.program, device, lanes), ArrayMap.of(ranges)
+    table, arrays = RequestTable.of(kernel.program, device, lanes), ArrayMap.of(ranges)
     reduce = partial(reduced, instructions=table.asked, arrays=arrays)
     reduce(np.zeros((0, 2 + lanes), np.uint64))  # compiled here, not in every fork
     run = partial(_run, emulator, launch, ranges, reduce)

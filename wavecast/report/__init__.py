@@ -1,6 +1,6 @@
-"""One `Report` shown four ways: terminal text, JSON, HTML, SARIF.
+"""An `ExplainReport` as terminal text, JSON, HTML and SARIF.
 
-Nothing here computes a figure of a kernel. `summary` picks and words what all views share, `units`
-formats numbers, `source` finds the text of source lines, `listing` lays out assembly; each view is
-a module of its own.
+Reports show figures and compute none. `summary` selects and words what all views share, `units`
+formats numbers, `source` finds the text of source lines, `listing` lays out assembly; each view has
+its own module.
 """

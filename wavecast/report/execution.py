@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wavecast.pipeline.execution import Comparison, Execution, Outcome
+from wavecast.pipeline.execution import ArrayResult, Comparison, Execution
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ def render(execution: Execution, console: Console) -> None:
             console.print(escape(line), soft_wrap=True, highlight=False)
 
 
-def _array(outcome: Outcome) -> str:
+def _array(outcome: ArrayResult) -> str:
     values = outcome.values
     head = f"{outcome.dtype}[{'x'.join(map(str, values.shape))}]"
     if not outcome.changed:

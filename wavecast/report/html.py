@@ -29,12 +29,12 @@ from wavecast.report import (
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.result import Report
+    from wavecast.pipeline.result import ExplainReport
     from wavecast.report.listing import Listing
     from wavecast.report.summary import KernelGroup
 
 
-def render(report: Report) -> str:
+def render(report: ExplainReport) -> str:
     """The whole page."""
     groups = summary.groups(report)
     listings = [listing.build(group.explanations) for group in groups]
@@ -54,7 +54,7 @@ def render(report: Report) -> str:
     )
 
 
-def fragment(report: Report) -> str:
+def fragment(report: ExplainReport) -> str:
     """A part of a page for notebooks: comparison, headlines and findings, without script."""
     return (
         environment()

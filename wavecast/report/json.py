@@ -21,10 +21,10 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis
-    from wavecast.pipeline.result import Explanation, Failure, Report
+    from wavecast.pipeline.result import ExplainReport, Explanation, Failure
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: ExplainReport) -> dict[str, Any]:
     """The report as plain dicts, lists, strings and numbers."""
     groups = summary.groups(report)
     labels = {id(e): group.label for group in groups for e in group.explanations}
@@ -44,7 +44,7 @@ def document(report: Report) -> dict[str, Any]:
     )
 
 
-def dumps(report: Report, *, indent: int | None = 2) -> str:
+def dumps(report: ExplainReport, *, indent: int | None = 2) -> str:
     """The document as JSON text, without NaN or Infinity."""
     return base.dumps(document(report), indent=indent)
 

@@ -13,7 +13,7 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation
-    from wavecast.pipeline.result import Explanation, Failure, Report
+    from wavecast.pipeline.result import ExplainReport, Explanation, Failure
     from wavecast.rules.finding import Finding, Rule
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -21,7 +21,7 @@ LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 """Severity -> SARIF level."""
 
 
-def document(report: Report, rules: Iterable[Rule] = ()) -> dict[str, Any]:
+def document(report: ExplainReport, rules: Iterable[Rule] = ()) -> dict[str, Any]:
     """The report's findings as one run.
 
     `rules` gives titles and explanations; a rule that found something but is not among them is

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis, LoopAnalysis
     from wavecast.compile.codeobject import Argument
     from wavecast.isa.instruction import SourceLocation
-    from wavecast.pipeline.result import Explanation, Report
+    from wavecast.pipeline.result import ExplainReport, Explanation
     from wavecast.rules.finding import Finding
 
 SEVERITIES = ("error", "warning", "note")
@@ -35,7 +35,7 @@ class KernelGroup:
     explanations: tuple[Explanation, ...]
 
 
-def groups(report: Report) -> tuple[KernelGroup, ...]:
+def groups(report: ExplainReport) -> tuple[KernelGroup, ...]:
     """The report's explanations by launch, in order of first appearance.
 
     Launches are the same when kernel, configuration, constants and arguments agree; the grid may
@@ -60,7 +60,7 @@ def groups(report: Report) -> tuple[KernelGroup, ...]:
     )
 
 
-def _sized_by_device(report: Report) -> set[str]:
+def _sized_by_device(report: ExplainReport) -> set[str]:
     """Kernels of which every device has as many launches, none of them one of another device."""
     launches: dict[str, dict[str, list[object]]] = {}
     for explanation in report.explanations:

@@ -22,7 +22,7 @@ from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.pipeline.result import Explanation, Report
+    from wavecast.pipeline.result import ExplainReport, Explanation
     from wavecast.report.summary import KernelGroup
 
 Detail = Literal["brief", "normal", "full"]
@@ -32,7 +32,7 @@ _DROPPED = ("sgpr", "lds", "findings", "spilled", "floor", "regs")
 after the target where two devices share one."""
 
 
-def render(report: Report, console: Console, *, detail: Detail = "normal") -> None:
+def render(report: ExplainReport, console: Console, *, detail: Detail = "normal") -> None:
     """Print the report. `brief` leaves out the sections, `full` shortens nothing."""
     groups = summary.groups(report)
     _notes(report, console)
@@ -46,14 +46,14 @@ def render(report: Report, console: Console, *, detail: Detail = "normal") -> No
             _kernel(group.label, explanation, console, detail)
 
 
-def _notes(report: Report, console: Console) -> None:
+def _notes(report: ExplainReport, console: Console) -> None:
     for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
     if report.notes:
         console.print()
 
 
-def _failures(report: Report, console: Console) -> None:
+def _failures(report: ExplainReport, console: Console) -> None:
     for failure in report.failures:
         what = " for ".join(part for part in (failure.kernel, failure.target) if part)
         line = Text.assemble(("not explained ", "bold red"), (safe(what), "bold"))

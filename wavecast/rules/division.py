@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wavecast.compile.ttgir import Operation, tensors
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.triton_slice import Slices, uses
+from wavecast.rules.triton_slice import TritonSlices, uses
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, listed
 
@@ -43,7 +43,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _by_runtime_value(sliced: Slices, division: Operation) -> bool:
+def _by_runtime_value(sliced: TritonSlices, division: Operation) -> bool:
     """Whether the divisor depends on a kernel argument or a load, not on constants alone."""
     divisor = uses(division)[1:2]
     return bool(sliced.of(divisor)) or any(

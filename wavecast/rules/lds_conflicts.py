@@ -19,6 +19,9 @@ KNOWN_SLOWDOWN = 2.0
 DERIVED_SLOWDOWN = 4.0
 """The same where that is derived, not measured or documented."""
 
+_WORDS = {"spec": "documented", "measured": "measured", "derived": "derived"}
+"""Status of phases -> the word for it."""
+
 RELEVANT = 0.25
 BINDING = 0.5
 """LDS cycles as a share of the busiest pipe's, from which on the rule speaks, and warns."""
@@ -39,8 +42,9 @@ def _check(subject: Subject) -> Iterator[Finding]:
             severity="warning" if share >= BINDING and sure else "note",
             message=f"LDS {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
             "bank conflicts",
-            evidence=f"{found.mnemonics}{stride}; which lanes are served together is {status}; the "
-            f"LDS pipe needs {100 * share:.0f} % of the cycles of the busiest pipe",
+            evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
+            f"{_WORDS[status]}; the LDS pipe needs {100 * share:.0f} % of the cycles of the "
+            "busiest pipe",
             advice=_advice(subject),
             location=found.location,
             instruction=worst.index,
@@ -55,7 +59,7 @@ def _conflicts(subject: Subject, item: MemoryInstruction) -> bool:
 
 
 def _status(subject: Subject, item: MemoryInstruction) -> str:
-    """Whether the groups of lanes served together are measured, documented or derived.
+    """Status of the groups of lanes that are served together: a key of `_WORDS`.
 
     Known are those of plain reads and writes, which every target of a family has; not those of
     two-address forms and of the transposing reads only one target has.

@@ -9,7 +9,7 @@ from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.table import rows
 from wavecast.isa.targets import isa_target
 from wavecast.rules.finding import Finding, Rule, Subject
-from wavecast.rules.triton_slice import FunctionArgument, Slices, access
+from wavecast.rules.triton_slice import FunctionArgument, TritonSlices, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, size
 
@@ -60,7 +60,7 @@ def _saves_work(found: IrModule, operation: Operation) -> bool:
 def _finding(
     subject: Subject,
     found: IrModule,
-    sliced: Slices,
+    sliced: TritonSlices,
     argument: FunctionArgument,
     operations: list[Operation],
 ) -> Finding:
@@ -80,7 +80,7 @@ def _finding(
 
 
 def _reason(
-    subject: Subject, sliced: Slices, argument: FunctionArgument, operations: list[Operation]
+    subject: Subject, sliced: TritonSlices, argument: FunctionArgument, operations: list[Operation]
 ) -> tuple[str, str]:
     if not argument.has("tt.pointer_range"):
         return _unspecialised(subject, argument)

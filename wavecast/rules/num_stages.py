@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from wavecast.compile.ttgir import IrModule, Operation, tensors
 from wavecast.rules.finding import Finding, Rule, Subject
 from wavecast.rules.triton_pipeline import LOADS, DotLoop, dot_loops
-from wavecast.rules.triton_slice import Slices, access
+from wavecast.rules.triton_slice import TritonSlices, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, listed
 
@@ -40,7 +40,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _reason(found: IrModule, sliced: Slices, candidate: DotLoop) -> tuple[str, str]:
+def _reason(found: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[str, str]:
     """Why the pipeliner did not change the loop, where TTGIR shows it, and what to change."""
     loads, loop = candidate.loads, candidate.loop
     narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]

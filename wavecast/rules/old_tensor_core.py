@@ -10,8 +10,9 @@ from wavecast.rules.triton_stages import Dot, dots, element_name, module
 
 NAME = "old-tensor-core-path"
 
-_NATIVE = {"hopper": (3, "wgmma"), "blackwell": (5, "tcgen05.mma")}
-"""Generation -> (major version of its layout in TTGIR, PTX instruction)."""
+_ASYNCHRONOUS = {3: "wgmma", 5: "tcgen05.mma"}
+"""Major version of the layout in TTGIR -> PTX instruction that takes operands from shared memory.
+"""
 
 SMALLEST_M = 64
 """Rows of the smallest wgmma and tcgen05.mma tile (PTX ISA)."""
@@ -20,10 +21,10 @@ _VERSION = re.compile(r"versionMajor = (\d+)")
 
 
 def _check(subject: Subject) -> Iterator[Finding]:
-    native = _NATIVE.get(subject.device.generation)
-    if native is None:
+    version = subject.device.capabilities.mma_version
+    instruction = _ASYNCHRONOUS.get(version)
+    if instruction is None:
         return
-    version, instruction = native
     seen = set()
     for dot in dots(module(subject, "ttgir")):
         found = _VERSION.search(dot.layout)

@@ -51,7 +51,7 @@ def function_arguments(header: str) -> dict[str, FunctionArgument]:
     return found
 
 
-class Slices:
+class TritonSlices:
     """Backward slices over one module."""
 
     def __init__(self, module: IrModule) -> None:
@@ -152,14 +152,14 @@ def uses(operation: Operation) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessValues:
     """The values a load or store uses: for its address, and for its mask (empty without one)."""
 
     address: list[str]
     mask: list[str]
 
 
-def access(operation: Operation) -> Access:
+def access(operation: Operation) -> AccessValues:
     """Address and mask of a load or store, in any of the forms Triton prints.
 
     `tt.load %p, %mask, %other`, `tt.store %p, %value, %mask`,
@@ -170,12 +170,12 @@ def access(operation: Operation) -> Access:
     buffer = _BUFFER.search(operation.text)
     if buffer is not None:
         masks = [value for value in (buffer["mask"], named and named[1]) if value]
-        return Access([buffer["base"], buffer["offsets"]], masks[:1])
+        return AccessValues([buffer["base"], buffer["offsets"]], masks[:1])
     if named is not None:
-        return Access(uses(operation)[:1], [named[1]])
+        return AccessValues(uses(operation)[:1], [named[1]])
     values = uses(operation)
     at = {"tt.load": 1, "tt.store": 2}.get(operation.name, len(values))
-    return Access(values[:1], values[at : at + 1])
+    return AccessValues(values[:1], values[at : at + 1])
 
 
 def _carried(loop: Operation) -> list[tuple[str, str]]:
@@ -185,6 +185,6 @@ def _carried(loop: Operation) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=16)
-def slices(module_text: str, moved_files: tuple[tuple[str, str], ...] = ()) -> Slices:
+def slices(module_text: str, moved_files: tuple[tuple[str, str], ...] = ()) -> TritonSlices:
     """The slices of a module, kept while the rules of one kernel run."""
-    return Slices(parse(module_text, moved_files))
+    return TritonSlices(parse(module_text, moved_files))

@@ -17,7 +17,7 @@ from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.table import rows
 from wavecast.isa.targets import isa_target
 from wavecast.rules.finding import Subject
-from wavecast.rules.triton_slice import Slices, slices
+from wavecast.rules.triton_slice import TritonSlices, slices
 
 MATRIX_LAYOUTS = ("#ttg.amd_mfma", "#ttg.amd_wmma", "#ttg.nvidia_mma", "#ttng.tensor_memory")
 """Layouts of results that matrix instructions produce."""
@@ -62,7 +62,7 @@ def module(subject: Subject, name: str) -> IrModule | None:
     return parse(text, tuple(subject.code.moved_files.items())) if text else None
 
 
-def module_slices(subject: Subject, name: str) -> Slices | None:
+def module_slices(subject: Subject, name: str) -> TritonSlices | None:
     """The backward slices of a Triton stage, None when the kernel has none."""
     text = stage(subject, name)
     return slices(text, tuple(subject.code.moved_files.items())) if text else None

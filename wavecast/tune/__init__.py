@@ -8,6 +8,6 @@ table = wavecast.tune.load("table.json")
 def matmul(…): …
 """
 
-from wavecast.tune.table import Table, load
+from wavecast.tune.table import TuningTable, load
 
-__all__ = ["Table", "load"]
+__all__ = ["TuningTable", "load"]

@@ -14,7 +14,7 @@ from wavecast.tune import records
 from wavecast.tune.script import TuneScript, capture
 from wavecast.tune.search import strategy
 from wavecast.tune.settings import SPACES, TuneSettings
-from wavecast.tune.table import Table
+from wavecast.tune.table import TuningTable
 
 Progress = Callable[[str], None]
 
@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 class TuneResult:
     """The table, the kernels and targets that failed, and notes for the user."""
 
-    table: Table
+    table: TuningTable
     failures: tuple[CaptureFailure, ...]
     notes: tuple[str, ...]
 
@@ -90,7 +90,7 @@ def _tuned(
         failures, notes = spread(ray, script, selection, settings, progress)
     else:
         failures, notes = capture(script, selection, settings, _reporting(journal, progress))
-    table = Table.of(records.read(journal))
+    table = TuningTable.of(records.read(journal))
     if not table.entries and not failures:
         matching = f" that matches {script.kernels!r}" if script.kernels else ""
         raise NothingAnalysed(

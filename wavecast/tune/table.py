@@ -40,20 +40,20 @@ class TableEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TuningTable:
     """Entries in order of first appearance."""
 
     entries: tuple[TableEntry, ...]
 
     @staticmethod
-    def of(found: Iterable[tuple[TuningProblem, Result]]) -> Table:
+    def of(found: Iterable[tuple[TuningProblem, Result]]) -> TuningTable:
         """A table of results, in order; the last result of a configuration counts."""
         problems: dict[str, TuningProblem] = {}
         results: dict[str, dict[Configuration, Result]] = {}
         for problem, result in found:
             problems.setdefault(problem.identity, problem)
             results.setdefault(problem.identity, {})[result.configuration] = result
-        return Table(
+        return TuningTable(
             tuple(_entry(problem, results[key].values()) for key, problem in problems.items())
         )
 
@@ -66,7 +66,7 @@ class Table:
         )
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Table:
+    def from_json(document: Mapping[str, Any]) -> TuningTable:
         """The table that `to_json` was called on. Raises KeyError, TypeError."""
         entries = []
         for item in document["entries"]:
@@ -77,7 +77,7 @@ class Table:
             ]
             refused = [Result.from_json(one) for one in rest.pop("refused")]
             entries.append(TableEntry(TuningProblem(**rest), tuple(ranked), tuple(refused)))
-        return Table(tuple(entries))
+        return TuningTable(tuple(entries))
 
     def find(self, kernel: Any, *args: Any, device: str = "", **named: Any) -> TableEntry | None:
         """The entry of the call `kernel[grid](*args, **named)`, None if the table has none.
@@ -142,7 +142,7 @@ class Table:
         return kernel
 
 
-def load(path: str | Path) -> Table:
+def load(path: str | Path) -> TuningTable:
     """The table in a file of `wavecast tune --output`. Raises InputError."""
     path = Path(path)
     try:
@@ -154,7 +154,7 @@ def load(path: str | Path) -> Table:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(f"{path} is not a table of wavecast tune ({SCHEMA})")
     try:
-        return Table.from_json(document)
+        return TuningTable.from_json(document)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is a damaged table ({error!r})") from None
 
@@ -199,4 +199,4 @@ def _here(device: str) -> tuple[str, str]:
         return target, ""
 
 
-__all__ = ["SCHEMA", "Table", "TableEntry", "load"]
+__all__ = ["SCHEMA", "TableEntry", "TuningTable", "load"]

@@ -87,7 +87,9 @@ class Kernel:
         launch = self.launch(grid) if grid is not None else None
         return values.evaluate(self.program, self.descriptor, self.code, launch)
 
-    def access(self, text: str, grid: tuple[int, int, int] | None = (1, 1, 1)) -> values.Access:
+    def access(
+        self, text: str, grid: tuple[int, int, int] | None = (1, 1, 1)
+    ) -> values.AddressPattern:
         """The access of the first instruction whose text starts with `text`."""
         found = self.evaluate(grid)
         for instruction in self.program.instructions:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wavecast.analyze.values.domain import WaveOps, join, lanes_mask, mask_lanes, split
-from wavecast.analyze.values.kinds import LaneOffsets, Scattered, Slots
+from wavecast.analyze.values.kinds import LaneOffsets, LaneScalars, Scattered
 from wavecast.isa.semantics import LaneOps, Unknown
 
 LANES = 64
@@ -100,7 +100,7 @@ def test_masks_and_lanes(mask: int) -> None:
 def test_lanes_as_storage() -> None:
     stored = OPS.write_lane(Scattered("empty"), 7, 3)
     stored = OPS.write_lane(stored, Unknown(2, "p"), 4)
-    assert isinstance(stored, Slots)
+    assert isinstance(stored, LaneScalars)
     assert OPS.read_lane(stored, 3) == 7
     assert OPS.read_lane(stored, 4) == Unknown(2, "p")
     assert OPS.read_lane(stored, 5) == Unknown(0, "empty")

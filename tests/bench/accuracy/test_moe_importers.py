@@ -11,7 +11,7 @@ from wavecast.bench.accuracy import importers
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.moe_tuned import SUPERSEDED, tile_of
 from wavecast.model.ops.moe import FusedMoe
-from wavecast.model.ops.moe.formats import Format
+from wavecast.model.ops.moe.formats import MoeFormats
 
 pd = pytest.importorskip("pandas")
 
@@ -84,8 +84,8 @@ def test_scales_of_32_make_fp8_a_microscaled_format() -> None:
     )
     assert isinstance(both, FusedMoe)
     assert isinstance(narrow, FusedMoe)
-    assert both.form == Format("mxfp8", "mxfp8", "mx")
-    assert narrow.form == Format("mxfp8", "mxfp4", "mx")
+    assert both.form == MoeFormats("mxfp8", "mxfp8", "mx")
+    assert narrow.form == MoeFormats("mxfp8", "mxfp4", "mx")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.bench.measure import fake_gpu
 from tests.bench.measure.fake_gpu import FakeGpu
 from wavecast.bench.measure import gpu
 from wavecast.bench.measure.environment import new_run
-from wavecast.bench.measure.gpu_environment import Here, here
+from wavecast.bench.measure.gpu_environment import LocalGpuState, here
 from wavecast.bench.measure.gpu_session import gpu_session
 from wavecast.bench.measure.sampling import SamplingBudget
 from wavecast.bench.measure.session import SessionResult
@@ -249,9 +249,11 @@ def test_memory_nobody_wrote_is_found_without_a_reference(
 def test_caches_of_devices(fake: FakeGpu) -> None:
     local = here()
     assert gpu.cache_bytes(local) == 50 << 20
-    mi300x = Here(local.local, wavecast.arch.load("mi300x"), local.sensors, local.environment)
+    mi300x = LocalGpuState(
+        local.local, wavecast.arch.load("mi300x"), local.sensors, local.environment
+    )
     assert gpu.cache_bytes(mi300x) >= (256 + 4) << 20
-    unknown = Here(local.local, None, local.sensors, local.environment)
+    unknown = LocalGpuState(local.local, None, local.sensors, local.environment)
     assert gpu.cache_bytes(unknown) == 256 << 20
 
 

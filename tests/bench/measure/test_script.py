@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from wavecast import arch
 from wavecast.bench.measure import script
 from wavecast.bench.measure.environment import new_run
-from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.sensors import Absent
 from wavecast.bench.records import Environment
 from wavecast.integrations.gpu import KernelRun, LocalGpu
@@ -51,11 +51,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def here() -> Here:
+def here() -> LocalGpuState:
     device = arch.load("mi300x")
     local = LocalGpu("AMD Instinct MI300X", "gfx942", 304, "torch")
     environment = Environment("mi300x", "gfx942", emulated=False, board=local.name)
-    return Here(local, device, Absent("clocks are unknown"), environment)
+    return LocalGpuState(local, device, Absent("clocks are unknown"), environment)
 
 
 def test_predicted(path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, UndefinedSource
 from wavecast.isa import semantics, table
-from wavecast.isa.opcode import Access, Opcode, OperandKind
+from wavecast.isa.opcode import Opcode, OperandAccess, OperandKind
 from wavecast.isa.semantics.integers import IntegerOps
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 
 _FORMS = ("VOP1", "VOP2", "VOP3", "VOPC", "VOP3P", "SOP1", "SOP2", "SOPC")
 SPECIAL = (0, 1, 2, 4, 16, 31, 0xFF, 0xFFFF, 0x8000, 0x7C00, 0x3C00, 0x80000000, 0x7F800000,
@@ -32,7 +32,7 @@ def widths_of(row: Opcode) -> list[int]:
     """Bits per input; more than 64 stand for a tuple of registers."""
     found = []
     for role in row.operands:
-        if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+        if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
             continue
         if role.kind is OperandKind.LANE_MASK:
             found.append(1)
@@ -89,7 +89,7 @@ def _check(row: Opcode, seed: int) -> None:
     random_ = random.Random(f"{row.name} {seed}")
     widths = widths_of(row)
     target = next(iter(row.mnemonics))
-    machine = Machine(target=target)
+    machine = FloatMode(target=target)
     ops, numbers = InfluenceOps(machine, 64), IntegerOps(machine)
     values = [_value(random_, bits) for bits in widths]
     constant = [random_.random() < 0.3 for _ in widths]
@@ -139,7 +139,7 @@ def test_what_changes_a_result_is_among_its_dependencies(form: str) -> None:
 
 
 def test_dependencies_are_no_wider_than_they_need_be() -> None:
-    ops = InfluenceOps(Machine(), 64)
+    ops = InfluenceOps(FloatMode(), 64)
     value = _source(0, 32)
     low, high = UndefinedSource(0, Reach.OWN), UndefinedSource(1, Reach.OWN)
     assert ops.and_(value, ops.const(0xFFFF, 32), 32).depends == {low: 0xFFFF}

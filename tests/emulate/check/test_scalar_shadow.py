@@ -20,8 +20,8 @@ from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import I64, PTR, element, load
 from wavecast.emulate.processor import load_object, processor
 from wavecast.isa import semantics, table
-from wavecast.isa.opcode import Access, Opcode
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.opcode import Opcode, OperandAccess
+from wavecast.isa.semantics.machine import FloatMode
 
 _FORMS = ("SOP1", "SOP2", "SOPC", "SOPK")
 _TRIALS, _FLIPS = 12, 8
@@ -34,7 +34,7 @@ def _rows() -> list[Opcode]:
 
 def _outputs(row: Opcode) -> int:
     return len(row.implicit_writes) + sum(
-        role.access in (Access.WRITE, Access.READ_WRITE) for role in row.operands
+        role.access in (OperandAccess.WRITE, OperandAccess.READ_WRITE) for role in row.operands
     )
 
 
@@ -43,7 +43,7 @@ def _emit(module: ir.Module, row: Opcode) -> None:
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR]), row.name)
     builder = ir.IRBuilder(function.append_basic_block())
     given, out = function.args
-    values = LlvmOps(builder, 0, Machine(target=next(iter(row.mnemonics))), 64)
+    values = LlvmOps(builder, 0, FloatMode(target=next(iter(row.mnemonics))), 64)
     inputs: list[Any] = []
     for index, bits in enumerate(widths_of(row)):
         pair = (load(builder, element(builder, given, 2 * index + i, I64), I64, 8) for i in (0, 1))

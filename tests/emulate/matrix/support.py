@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 
+from wavecast.dtypes import Encoding, SpecialValues
 from wavecast.emulate.lower.values import PTR
-from wavecast.emulate.matrix.formats import FloatElement, Integer, Special
+from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.function import matrix_function
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.layouts import Placement
@@ -131,7 +132,7 @@ def matrix_rows(target: str) -> list[Opcode]:
 
 
 @cache
-def values(kind: FloatElement | Integer) -> np.ndarray:
+def values(kind: Encoding | Integer) -> np.ndarray:
     """The value of every encoding of a format of at most 16 bits, as float64."""
     raw = np.arange(1 << kind.bits)
     if isinstance(kind, Integer):
@@ -144,11 +145,11 @@ def values(kind: FloatElement | Integer) -> np.ndarray:
     denormal = mantissa / (1 << kind.mantissa) * 2.0 ** (1 - kind.bias)
     found = sign * np.where(exponent == 0, denormal, normal)
     top = (1 << kind.exponent) - 1
-    if kind.special is Special.IEEE:
+    if kind.specials is SpecialValues.IEEE:
         found = np.where(exponent == top, np.where(mantissa == 0, sign * np.inf, np.nan), found)
-    elif kind.special is Special.ONE_NAN:
+    elif kind.specials is SpecialValues.ONE_NAN:
         found = np.where(raw & (raw.size // 2 - 1) == raw.size // 2 - 1, np.nan, found)
-    elif kind.special is Special.FNUZ:
+    elif kind.specials is SpecialValues.FNUZ:
         found = np.where(raw == raw.size // 2, np.nan, found)
     return found
 
@@ -169,7 +170,7 @@ def encode(found: np.ndarray, element: str) -> np.ndarray:
 
 
 def small_values(
-    random: np.random.Generator, kind: FloatElement | Integer, shape: Any
+    random: np.random.Generator, kind: Encoding | Integer, shape: Any
 ) -> tuple[Any, Any]:
     """Random encodings with values that are multiples of 1/4 up to 6 in size, and the values."""
     if kind.bits >= 32:

@@ -11,18 +11,25 @@ import pytest
 from llvmlite import ir
 
 from tests.emulate.matrix.support import compile_module, encode, values
+from wavecast.dtypes import Encoding
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.emulate.matrix import formats
 from wavecast.emulate.matrix.decode import ElementDecoder
-from wavecast.emulate.matrix.formats import FloatElement
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.loops import counted_loop
 
 WIDTH = 8
 HOSTS = [pytest.param(detect(), id="host"), pytest.param(Host(256, 16), id="plain")]
 FORMATS = {
-    name: getattr(formats, name)
-    for name in ("F16", "BF16", "FP8", "BF8", "FP8_FNUZ", "BF8_FNUZ", "FP6", "BF6", "FP4")
+    "F16": formats.F16,
+    "BF16": formats.encoding("bfloat16"),
+    "FP8": formats.encoding("float8_e4m3fn"),
+    "BF8": formats.encoding("float8_e5m2"),
+    "FP8_FNUZ": formats.encoding("float8_e4m3fnuz"),
+    "BF8_FNUZ": formats.encoding("float8_e5m2fnuz"),
+    "FP6": formats.encoding("float6_e2m3fn"),
+    "BF6": formats.encoding("float6_e3m2fn"),
+    "FP4": formats.encoding("float4_e2m1fn"),
 }
 
 
@@ -79,7 +86,7 @@ def interesting_floats() -> np.ndarray:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize(("name", "element_type"), [("F16", "f16"), ("BF16", "bf16")])
 def test_rounding_to_sixteen_bits(name: str, element_type: str, host: Host) -> None:
-    kind: FloatElement = FORMATS[name]
+    kind: Encoding = FORMATS[name]
     bits = interesting_floats()
     found = convert(
         bits,

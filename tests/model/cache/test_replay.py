@@ -7,7 +7,7 @@ import numpy as np
 from wavecast.model.cache import accesses as a
 from wavecast.model.cache import replay as r
 from wavecast.model.cache.accesses import Accesses, MemoryTable
-from wavecast.model.cache.geometry import Cache, Geometry
+from wavecast.model.cache.geometry import Cache, DieCaches
 
 ASKED = MemoryTable(
     path=np.array([a.VECTOR, a.VECTOR, a.VECTOR, a.SCALAR, a.VECTOR], np.int8),
@@ -18,7 +18,7 @@ ASKED = MemoryTable(
     banks=np.ones(1, np.int32),
 )
 LOAD, STORE, ATOMIC, SCALAR, LATER_STORE = range(5)
-GEOMETRY = Geometry(
+GEOMETRY = DieCaches(
     vector=Cache(128, 1, 4, 0),
     scalar=Cache(64, 1, 2, 0),
     scalar_units=2,

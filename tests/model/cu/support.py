@@ -10,18 +10,18 @@ from tests.analyze.support import program
 from wavecast.arch import resolve
 from wavecast.model.chip import Chip
 from wavecast.model.cu.code import Code
-from wavecast.model.cu.machine import Machine
+from wavecast.model.cu.machine import ComputeUnit
 from wavecast.model.cu.run import Run, run
 from wavecast.model.cu.streams import REQUEST, Streams, Wave, streams
 
 Request = Sequence[float]
 
 
-def machine(device: str = "mi300x", **changes: float) -> Machine:
+def machine(device: str = "mi300x", **changes: float) -> ComputeUnit:
     """A unit of a device, all units active."""
     chip = Chip.of(resolve(device).device)
     limits = chip.device.limits()
-    return Machine.of(chip, simds=limits.simds, active=chip.units).with_(**changes)
+    return ComputeUnit.of(chip, simds=limits.simds, active=chip.units).with_(**changes)
 
 
 def compiled(body: str, device: str = "mi300x") -> Code:
@@ -39,7 +39,7 @@ def simulate(
     requests: Sequence[tuple[int, Request]] = (),
     path: Sequence[int] | None = None,
     device: str = "mi300x",
-    on: Machine | None = None,
+    on: ComputeUnit | None = None,
 ) -> Run:
     """Run `workgroups` of `waves` waves through a body; all take the blocks of `path` (default:
     every block once) and make `requests` (instruction, row)."""

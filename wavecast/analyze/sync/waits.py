@@ -11,12 +11,12 @@ from wavecast.analyze.sync.violation import Violation, listed
 from wavecast.isa.collector import no_collections
 from wavecast.isa.counters import Queue, counter_set
 from wavecast.isa.instruction import Decoded, Instruction, Operand
-from wavecast.isa.opcode import Access, OperandKind, OperandRole
+from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
 from wavecast.isa.program import Program
 from wavecast.isa.registers import register_names
 
 # bound once: looking an enum member up costs ten times what comparing it does
-_READ_WRITE = Access.READ_WRITE
+_READ_WRITE = OperandAccess.READ_WRITE
 
 _HALF_BYTES: Final = 2
 _OWN_INSTRUCTION: Final = frozenset({"vscnt"})
@@ -208,7 +208,7 @@ def _operands(decoded: Decoded) -> Iterator[tuple[Operand, OperandRole]]:
 def _half(decoded: Decoded, operand: Operand, role: OperandRole) -> str:
     """`l` or `h` where an operand is half a register: by its text, or by what a memory row moves
     (a load of 16 bits that does not merge extends them to the whole register)."""
-    if decoded.memory is None or role.access is Access.WRITE:
+    if decoded.memory is None or role.access is OperandAccess.WRITE:
         return operand.half
     if role.kind is not OperandKind.VECTOR or not 0 < decoded.memory.bytes <= _HALF_BYTES:
         return operand.half

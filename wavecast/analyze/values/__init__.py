@@ -10,8 +10,8 @@ instructions (`access`). Which argument an address comes from needs no launch (`
 What is not known is said: counts are None with a reason, patterns `unknown`.
 """
 
-from wavecast.analyze.values.access import Access
+from wavecast.analyze.values.access import AddressPattern
 from wavecast.analyze.values.evaluation import Values, evaluate
 from wavecast.analyze.values.roots import Uses
 
-__all__ = ["Access", "Uses", "Values", "evaluate"]
+__all__ = ["AddressPattern", "Uses", "Values", "evaluate"]

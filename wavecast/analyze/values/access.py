@@ -20,7 +20,7 @@ DERIVED_BANKS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AddressPattern:
     """One memory instruction's addresses, the first time a wave executes it.
 
     `pattern` is `contiguous` (neighbouring lanes touch neighbouring bytes), `strided`, `broadcast`
@@ -81,7 +81,7 @@ class Access:
 
 def requested_bytes(
     program: Program,
-    accesses: Mapping[int, Access],
+    accesses: Mapping[int, AddressPattern],
     counts: Sequence[float | None],
     lanes: int,
 ) -> dict[str, tuple[float, float]]:
@@ -136,7 +136,7 @@ def describe(
     kind: MemoryKind,
     arguments: tuple[str, ...],
     origin: int | None,
-) -> Access:
+) -> AddressPattern:
     """The access of one instruction; `origin` is the address its argument's storage starts at."""
     argument = arguments[0] if len(arguments) == 1 else ""
     offsets: list[int | None] | None = None
@@ -144,9 +144,11 @@ def describe(
     if seen is not None:
         offsets, exact = _offsets(seen, lanes, origin)
     if offsets is None or all(offset is None for offset in offsets):
-        return Access("unknown", None, argument, arguments, None, False, width, parts, kind)
+        return AddressPattern("unknown", None, argument, arguments, None, False, width, parts, kind)
     pattern, stride = classify(offsets, width)
-    return Access(pattern, stride, argument, arguments, tuple(offsets), exact, width, parts, kind)
+    return AddressPattern(
+        pattern, stride, argument, arguments, tuple(offsets), exact, width, parts, kind
+    )
 
 
 def _offsets(

@@ -12,8 +12,8 @@ from wavecast.analyze.values import lane_offsets
 from wavecast.analyze.values.kinds import (
     UNWRITTEN,
     LaneOffsets,
+    LaneScalars,
     Scattered,
-    Slots,
     Value,
     array_of,
     is_known,
@@ -23,7 +23,7 @@ from wavecast.analyze.values.kinds import (
 from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.integers import Integer, IntegerOps, Unknown, trailing_zeros
 from wavecast.isa.semantics.lanes import LaneOps, constant
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Ops
 
 _INTEGERS = IntegerOps()
@@ -141,7 +141,7 @@ def _comparison(name: str) -> Any:
 
 
 def _ruled(operands: tuple[Value, ...], selects: bool) -> bool:
-    return not any(isinstance(v, (Scattered, Slots)) for v in operands[1 if selects else 0 :])
+    return not any(isinstance(v, (Scattered, LaneScalars)) for v in operands[1 if selects else 0 :])
 
 
 def _first_origin(operands: tuple[Value, ...]) -> object:
@@ -154,9 +154,9 @@ class WaveOps(Ops[Value]):
     `exec_mask` is EXEC: set it with `set_exec`.
     """
 
-    def __init__(self, lanes: int, machine: Machine | None = None) -> None:
+    def __init__(self, lanes: int, machine: FloatMode | None = None) -> None:
         self.lanes = lanes
-        self._machine = machine or Machine()
+        self._machine = machine or FloatMode()
         self.full_mask = (1 << lanes) - 1
         self.on_lanes = LaneOps(lanes)
         self.exec_mask: Integer = self.full_mask
@@ -236,7 +236,7 @@ class WaveOps(Ops[Value]):
         if isinstance(lane, int):
             if isinstance(a, np.ndarray):
                 return int(a[lane % self.lanes]) if a.size > 1 else int(a[0])
-            if isinstance(a, Slots):
+            if isinstance(a, LaneScalars):
                 found = a.lanes.get(lane % self.lanes)
                 return found if found is not None else self.read_lane(a.rest, lane)
         return Unknown(0, origin_of(a))
@@ -244,9 +244,9 @@ class WaveOps(Ops[Value]):
     def write_lane(self, old: Value, value: Value, lane: Value) -> Value:
         if not isinstance(lane, int):
             return Scattered(origin_of(lane))
-        if isinstance(old, Slots):
-            return Slots({**old.lanes, lane % self.lanes: value}, old.rest)
-        return Slots({lane % self.lanes: value}, old)
+        if isinstance(old, LaneScalars):
+            return LaneScalars({**old.lanes, lane % self.lanes: value}, old.rest)
+        return LaneScalars({lane % self.lanes: value}, old)
 
     def gather(self, a: Value, lane: Value) -> Value:
         if isinstance(a, (int, Unknown, Scattered)):
@@ -271,7 +271,7 @@ class WaveOps(Ops[Value]):
         return self.lanes
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         return self._machine
 
     def in_scalar(self, value: Value) -> Value:

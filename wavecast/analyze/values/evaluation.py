@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavecast.analyze.values.access import Access, Sighting, describe, requested_bytes
+from wavecast.analyze.values.access import AddressPattern, Sighting, describe, requested_bytes
 from wavecast.analyze.values.domain import WaveOps
 from wavecast.analyze.values.inputs import Inputs, WaveId
 from wavecast.analyze.values.paths import Paths
@@ -15,13 +15,13 @@ from wavecast.analyze.values.roots import Uses, roots, uses
 from wavecast.analyze.values.sample import first_samples, more_samples
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.slices import Slices, slices
-from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.state import RegisterState
 from wavecast.analyze.values.steps import Steps
-from wavecast.analyze.values.walk import Outcome, Walk
+from wavecast.analyze.values.walk import Walk, WalkResult
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import KernelDescriptor, Program, first_block
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.targets import isa_target
 
 BUDGET = 25_000
@@ -41,7 +41,7 @@ class Values:
     block_counts: tuple[float | None, ...]
     trip_counts: tuple[tuple[float | None, str], ...]
     unknown_blocks: Mapping[int, str]
-    accesses: Mapping[int, Access]
+    accesses: Mapping[int, AddressPattern]
     uses: Uses
     requested: Mapping[str, tuple[float, float]]
     notes: tuple[str, ...]
@@ -71,7 +71,7 @@ class Values:
         """Iterations per entry of a loop, and why they are unknown or what they rest on."""
         return self.trip_counts[loop]
 
-    def memory(self, instruction: int) -> Access | None:
+    def memory(self, instruction: int) -> AddressPattern | None:
         """The access of a memory instruction; None for any other, and for spills."""
         return self.accesses.get(instruction)
 
@@ -125,7 +125,7 @@ class _Sampling:
         self.parts = parts
         self.follow_exec = follow_exec
         self.seen: dict[int, Sighting] = {}
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[WalkResult] = []
         self._budget = BUDGET
         self._plans = Plans(program, parts, Steps(program, parts, inputs, self.seen))
         self._paths = Paths(program)
@@ -153,7 +153,7 @@ class _Sampling:
         if self.outcomes[-1].cut_short:
             self.outcomes = first  # evenly spaced, or none
 
-    def _passes_loops(self, outcome: Outcome) -> bool:
+    def _passes_loops(self, outcome: WalkResult) -> bool:
         """A loop that no unknown value decides about is not entered."""
         return any(
             not outcome.counts[loop.header] and loop.header not in outcome.unknown_blocks
@@ -168,8 +168,8 @@ class _Sampling:
     def _walk(self, who: WaveId) -> Walk:
         spills = self.parts.spills.values()
         size = max((slots.first + slots.count for slots in spills), default=SLOT_BASE)
-        machine = Machine(target=isa_target(self.inputs.code.target))
-        state = Registers(WaveOps(self.inputs.lanes, machine), size)
+        machine = FloatMode(target=isa_target(self.inputs.code.target))
+        state = RegisterState(WaveOps(self.inputs.lanes, machine), size)
         for position, value in self.inputs.registers(who).items():
             state.values[position] = value
         state.exec_changed()
@@ -179,7 +179,7 @@ class _Sampling:
         )
 
 
-def _block_counts(outcomes: Sequence[Outcome]) -> tuple[float | None, ...]:
+def _block_counts(outcomes: Sequence[WalkResult]) -> tuple[float | None, ...]:
     unknown = {block for outcome in outcomes for block in outcome.unknown_blocks}
     return tuple(
         None if block in unknown else sum(counts) / len(outcomes)
@@ -188,7 +188,7 @@ def _block_counts(outcomes: Sequence[Outcome]) -> tuple[float | None, ...]:
 
 
 def _trip_counts(
-    program: Program, outcomes: Sequence[Outcome], reasons: _Reasons
+    program: Program, outcomes: Sequence[WalkResult], reasons: _Reasons
 ) -> tuple[tuple[float | None, str], ...]:
     """Executions of a loop's latches per entry: the iterations that went round."""
     found: list[tuple[float | None, str]] = []
@@ -235,7 +235,7 @@ def _accesses(
     inputs: Inputs,
     seen: Mapping[int, Sighting],
     arguments: Mapping[int, tuple[str, ...]],
-) -> dict[int, Access]:
+) -> dict[int, AddressPattern]:
     found = {}
     for instruction in program.instructions:
         memory = instruction.decoded.memory

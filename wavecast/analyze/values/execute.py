@@ -24,19 +24,19 @@ from wavecast.analyze.values.operands import (
     special_reader,
     special_writer,
 )
-from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.state import RegisterState
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand
-from wavecast.isa.opcode import Access, OperandKind, OperandRole
+from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
 from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.integers import Unknown
 
 # bound once: looking an enum member up costs ten times what comparing it does
-_READ = Access.READ
-_READING = (Access.READ, Access.READ_WRITE)
-_WRITING = (Access.WRITE, Access.READ_WRITE)
+_READ = OperandAccess.READ
+_READING = (OperandAccess.READ, OperandAccess.READ_WRITE)
+_WRITING = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 _LABEL = OperandKind.LABEL
 _LANE_MASK = OperandKind.LANE_MASK
 
@@ -45,7 +45,7 @@ _ENCODINGS = ("", "e32", "e64", "e96", "sdwa")
 _HARMLESS = frozenset({"bitop3"}) | sdwa.MODIFIERS
 
 
-Step = Callable[[Registers, int], None]
+Step = Callable[[RegisterState, int], None]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -64,7 +64,7 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
     if len(halves) == 1:
         return _single(*halves[0], changes_exec)
 
-    def step(state: Registers, _index: int) -> None:
+    def step(state: RegisterState, _index: int) -> None:
         ops = state.ops
         results = [
             function(ops, *[read(state) for read in readers]) for function, readers, _ in halves
@@ -85,7 +85,7 @@ def _single(
     if len(readers) == 2 and len(writers) == 1 and not changes_exec:
         return _binary(function, readers[0], readers[1], writers[0])
 
-    def step(state: Registers, _index: int) -> None:
+    def step(state: RegisterState, _index: int) -> None:
         values = function(state.ops, *[read(state) for read in readers])
         for value, write in zip(values, writers, strict=True):
             write(state, value)
@@ -96,7 +96,7 @@ def _single(
 
 
 def _binary(function: Function, first: Reader, second: Reader, write: Writer) -> Step:
-    def step(state: Registers, _index: int) -> None:
+    def step(state: RegisterState, _index: int) -> None:
         (value,) = function(state.ops, first(state), second(state))
         write(state, value)
 
@@ -123,7 +123,7 @@ def opaque(decoded: Decoded) -> Step:
         (vector if VGPR_BASE <= position < _VECTOR_END else scalar).append(position)
     changes_exec = bool(decoded.writes & EXEC)
 
-    def step(state: Registers, index: int) -> None:
+    def step(state: RegisterState, index: int) -> None:
         anything = Scattered(index)
         for position in vector:
             state.write_vector(position, anything)

@@ -7,7 +7,7 @@
 | `numpy` array | known, one element per lane |
 | `LaneOffsets` | an unknown that all lanes share, plus a known offset per lane |
 | `Scattered` | not known, any value in any lane |
-| `Slots` | a register used as storage for scalars, lane by lane |
+| `LaneScalars` | a register used as storage for scalars, lane by lane |
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNWRITTEN: Final = Scattered("a register nothing has written")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slots:
+class LaneScalars:
     """Scalars written to single lanes; lanes that were never written hold `rest`."""
 
     lanes: dict[int, Any]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from wavecast.analyze.values.domain import WaveOps
 from wavecast.analyze.values.execute import compile_step
 from wavecast.analyze.values.scratch import SLOT_BASE
-from wavecast.analyze.values.state import EXEC_LOW, Registers
+from wavecast.analyze.values.state import EXEC_LOW, RegisterState
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import SCALAR_FORMS
@@ -106,7 +106,7 @@ class _Masks:
 @lru_cache(maxsize=1 << 14)
 def _all_ones(decoded: Decoded, lanes: int, known: int) -> int:
     """The registers an instruction writes all ones to, where `known` hold all ones before it."""
-    state = Registers(WaveOps(lanes), SLOT_BASE)
+    state = RegisterState(WaveOps(lanes), SLOT_BASE)
     values = state.values
     for position in bits_of(decoded.reads | decoded.writes):
         values[position] = _ONES if known >> position & 1 else _UNKNOWN

@@ -17,11 +17,11 @@ from wavecast.analyze.values.execute import Step, opaque
 from wavecast.analyze.values.inputs import Inputs
 from wavecast.analyze.values.kinds import Scattered, Value, is_known
 from wavecast.analyze.values.operands import operand_reader
-from wavecast.analyze.values.scratch import Slots
-from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.scratch import ScratchDwords
+from wavecast.analyze.values.state import RegisterState
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole, Space
+from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind, OperandRole, Space
 from wavecast.isa.semantics.integers import Unknown
 
 
@@ -39,10 +39,10 @@ _BEYOND_SIGNED = 1 << 31
 known: no buffer of theirs is that large."""
 
 
-def spill_step(slots: Slots) -> Step:
+def spill_step(slots: ScratchDwords) -> Step:
     """A store to, or load from, scratch at a constant offset: a move between registers."""
 
-    def step(state: Registers, _index: int) -> None:
+    def step(state: RegisterState, _index: int) -> None:
         source, target = slots.register, slots.first
         if slots.load:
             source, target = target, source
@@ -54,7 +54,7 @@ def spill_step(slots: Slots) -> Step:
 
 def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
     """A scalar load: the segment's contents where the address is in it, else unknown."""
-    targets = bits_of(_bits_of_role(decoded, Access.WRITE))
+    targets = bits_of(_bits_of_role(decoded, OperandAccess.WRITE))
     operands = decoded.operands
     if len(operands) < 2 or operands[1].count != 2 or decoded.memory is None:
         return opaque(decoded)
@@ -64,7 +64,7 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
     dwords = max(1, decoded.memory.bytes // 4)
     unknown = opaque(decoded)
 
-    def step(state: Registers, index: int) -> None:
+    def step(state: RegisterState, index: int) -> None:
         base = readers[0](state) if readers[0] is not None else None
         address: Value = base
         for read in offsets:
@@ -80,7 +80,7 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
     return step
 
 
-_OFFSET_ROLE = OperandRole(OperandKind.OFFSET, Access.READ, "u32", 1)
+_OFFSET_ROLE = OperandRole(OperandKind.OFFSET, OperandAccess.READ, "u32", 1)
 
 
 def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
@@ -89,10 +89,10 @@ def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
     assert memory is not None
     address = _address(decoded, lanes)
     unknown = opaque(decoded)
-    vectors = bits_of(_bits_of_role(decoded, Access.WRITE))
+    vectors = bits_of(_bits_of_role(decoded, OperandAccess.WRITE))
     uniform = memory.kind is MemoryKind.LOAD
 
-    def step(state: Registers, index: int) -> None:
+    def step(state: RegisterState, index: int) -> None:
         where = address(state) if address is not None else None
         if where is not None and index not in seen and state.ops.exec_mask != 0:
             mask = state.ops.exec_mask
@@ -107,7 +107,7 @@ def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
     return step
 
 
-def _no_base(_state: Registers) -> Value:
+def _no_base(_state: RegisterState) -> Value:
     return 0
 
 
@@ -117,13 +117,13 @@ class Where(NamedTuple):
 
     offset: Value
     reach: int | None = None
-    base: Callable[[Registers], Value] = _no_base
+    base: Callable[[RegisterState], Value] = _no_base
 
 
-Address = Callable[[Registers], Where]
+Address = Callable[[RegisterState], Where]
 
 
-def _bits_of_role(decoded: Decoded, access: Access) -> int:
+def _bits_of_role(decoded: Decoded, access: OperandAccess) -> int:
     bits = 0
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access is access:
@@ -158,7 +158,9 @@ def _address(decoded: Decoded, lanes: int) -> Address | None:
 
 
 def _wide(dwords: int) -> OperandRole:
-    return OperandRole(OperandKind.SOURCE, Access.READ, "u32" if dwords == 1 else "u64", dwords)
+    return OperandRole(
+        OperandKind.SOURCE, OperandAccess.READ, "u32" if dwords == 1 else "u64", dwords
+    )
 
 
 def _lds_address(vector: Operand, offset: int, lanes: int) -> Address | None:
@@ -178,7 +180,7 @@ def _global_address(
         if base is None or (index is None and vector.kind is not OperandClass.OFF):
             return None
 
-        def with_base(state: Registers) -> Where:
+        def with_base(state: RegisterState) -> Where:
             ops = state.ops
             lane = ops.zero_extend(index(state), 32, 64) if index is not None else 0
             return Where(_plus(ops, ops.add(base(state), lane, 64), offset, 64))
@@ -206,11 +208,11 @@ def _buffer_address(
     records = first + 2
     offset = constant_offset(decoded)
 
-    def base(state: Registers) -> Value:
+    def base(state: RegisterState) -> Value:
         whole = join(state.values[first], state.values[first + 1])
         return state.ops.and_(whole, _BASE, 64)
 
-    def read(state: Registers) -> Where:
+    def read(state: RegisterState) -> Where:
         ops = state.ops
         where: Value = lane(state) if lane is not None else 0
         size = state.values[records]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from wavecast.analyze.values.domain import join, split
 from wavecast.analyze.values.kinds import Value
 from wavecast.analyze.values.sdwa import merge_destination, select_source
-from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.state import RegisterState
 from wavecast.isa.instruction import Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole
 from wavecast.isa.registers import SPECIAL_REGISTERS, special
@@ -21,8 +21,8 @@ _VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
 
 _FLOAT_TYPES = ("f32",)
 
-Reader = Callable[[Registers], Value]
-Writer = Callable[[Registers, Value], None]
+Reader = Callable[[RegisterState], Value]
+Writer = Callable[[RegisterState, Value], None]
 
 
 _of_few = lru_cache(maxsize=4096)
@@ -66,7 +66,7 @@ def part_writer(operand: Operand, selector: str, unused: str) -> Writer | None:
         return None
     first = (operand.bits & -operand.bits).bit_length() - 1
 
-    def write(state: Registers, value: Value) -> None:
+    def write(state: RegisterState, value: Value) -> None:
         old = state.values[first]
         state.write_vector(first, merge_destination(state.ops, old, value, selector, unused))
 
@@ -86,7 +86,7 @@ def _pair_reader(position: int) -> Reader:
 def _half_reader(position: int, half: str) -> Reader:
     shift = 16 if half == "h" else 0
 
-    def read(state: Registers) -> Value:
+    def read(state: RegisterState) -> Value:
         ops = state.ops
         return ops.and_(ops.lshr(state.values[position], shift, 32), 0xFFFF, 32)
 
@@ -96,7 +96,7 @@ def _half_reader(position: int, half: str) -> Reader:
 def _float_modified(reader: Reader, operand: Operand) -> Reader:
     absolute, negate = operand.absolute, operand.negate
 
-    def read(state: Registers) -> Value:
+    def read(state: RegisterState) -> Value:
         value = reader(state)
         if absolute:
             value = state.ops.and_(value, 0x7FFFFFFF, 32)
@@ -161,7 +161,7 @@ def operand_writer(operand: Operand, role: OperandRole, lanes: int) -> Writer | 
 
 @_of_few
 def _scalar_writer(first: int, count: int) -> Writer:
-    def write(state: Registers, value: Value) -> None:
+    def write(state: RegisterState, value: Value) -> None:
         if type(value) is not int:
             value = state.ops.in_scalar(value)
         if count == 1:
@@ -186,7 +186,7 @@ def _vector_writer(first: int) -> Writer:
 
 @_of_few
 def _vector_pair_writer(first: int) -> Writer:
-    def write(state: Registers, value: Value) -> None:
+    def write(state: RegisterState, value: Value) -> None:
         low, high = split(value)
         state.write_vector(first, low)
         state.write_vector(first + 1, high)
@@ -197,7 +197,7 @@ def _vector_pair_writer(first: int) -> Writer:
 def _half_writer(position: int, half: str) -> Writer:
     shift, keep = (16, 0xFFFF) if half == "h" else (0, 0xFFFF0000)
 
-    def write(state: Registers, value: Value) -> None:
+    def write(state: RegisterState, value: Value) -> None:
         ops = state.ops
         kept = ops.and_(state.values[position], keep, 32)
         moved = ops.shl(ops.and_(value, 0xFFFF, 32), shift, 32)

@@ -18,12 +18,12 @@ from wavecast.analyze.values.access import Sighting
 from wavecast.analyze.values.domain import WaveOps, join
 from wavecast.analyze.values.execute import Step
 from wavecast.analyze.values.inputs import Inputs
-from wavecast.analyze.values.kinds import Scattered, Slots, Value, is_known, origin_of
+from wavecast.analyze.values.kinds import LaneScalars, Scattered, Value, is_known, origin_of
 from wavecast.analyze.values.paths import Branch, Paths
 from wavecast.analyze.values.plans import Plans
 from wavecast.analyze.values.scratch import SLOT_BASE
 from wavecast.analyze.values.slices import Slices, slices
-from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.state import RegisterState
 from wavecast.analyze.values.steady import Change, Snapshot, Trend
 from wavecast.analyze.values.steps import Steps
 from wavecast.analyze.values.walk import Walk
@@ -32,7 +32,7 @@ from wavecast.isa.defuse import bits_of
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import Kernel, Loop, Program, first_block
 from wavecast.isa.semantics.integers import Integer, Unknown
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.targets import isa_target
 
 BUDGET: Final = 12_000
@@ -101,9 +101,9 @@ class _Walks:
         steps = Steps(program, parts, inputs, seen)
         plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
         size = max((s.first + s.count for s in parts.spills.values()), default=SLOT_BASE)
-        machine = Machine(target=isa_target(self.launch.code.target))
+        machine = FloatMode(target=isa_target(self.launch.code.target))
         lanes = (threads % inputs.lanes).astype(np.uint32)
-        state = Registers(_PointOps(inputs.lanes, lanes, machine), size)
+        state = RegisterState(_PointOps(inputs.lanes, lanes, machine), size)
         for position, value in inputs.registers_at(workgroups, threads).items():
             state.values[position] = value
         budget = EVERY_BUDGET if every else BUDGET
@@ -195,7 +195,7 @@ class _PointOps(WaveOps):
     """Values per thread, scalar registers too. Of a mask only the thread's own bit counts: a mask
     is all ones or zero for every thread, and EXEC is full."""
 
-    def __init__(self, lanes: int, own: np.ndarray, machine: Machine) -> None:
+    def __init__(self, lanes: int, own: np.ndarray, machine: FloatMode) -> None:
         super().__init__(lanes, machine)
         self._own = own
 
@@ -212,7 +212,7 @@ class _PointOps(WaveOps):
         return a
 
     def read_lane(self, a: Value, lane: Value) -> Value:
-        if isinstance(a, (int, Slots)):
+        if isinstance(a, (int, LaneScalars)):
             return super().read_lane(a, lane)
         return Scattered(origin_of(a))
 
@@ -273,7 +273,7 @@ def _doubting(program: Program, index: int, step: Step) -> Step:
     """What an instruction leaves unknown may differ from thread to thread."""
     written = bits_of(program.instructions[index].decoded.writes)
 
-    def doubted(state: Registers, index: int) -> None:
+    def doubted(state: RegisterState, index: int) -> None:
         step(state, index)
         values = state.values
         for position in written:

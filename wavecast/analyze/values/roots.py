@@ -15,18 +15,18 @@ from wavecast.analyze.values.execute import passes_on
 from wavecast.analyze.values.inputs import user_registers
 from wavecast.analyze.values.memory_step import constant_offset
 from wavecast.analyze.values.pointers import SEGMENT, Pointers
-from wavecast.analyze.values.scratch import SLOT_BASE, Slots
+from wavecast.analyze.values.scratch import SLOT_BASE, ScratchDwords
 from wavecast.analyze.values.slices import ADDRESS_KINDS, Slices
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, OperandClass
-from wavecast.isa.opcode import Access, MemoryKind, Space
+from wavecast.isa.opcode import MemoryKind, OperandAccess, Space
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import EXEC
 
 # bound once: looking an enum member up costs ten times what comparing it does
 _PERMUTE = MemoryKind.PERMUTE
-_READ = Access.READ
-_WRITE = Access.WRITE
+_READ = OperandAccess.READ
+_WRITE = OperandAccess.WRITE
 
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _COMPARISONS = frozenset({"VOPC", "SOPC"})
@@ -250,7 +250,7 @@ def _pass_on(flows: list[_Flow]) -> Step:
     return step
 
 
-def _move(slots: Slots) -> Step:
+def _move(slots: ScratchDwords) -> Step:
     source, target = slots.register, slots.first
     if slots.load:
         source, target = target, source

@@ -17,7 +17,7 @@ SLOT_BASE = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class ScratchDwords:
     """A run of scratch dwords an instruction loads or stores, and the first register it pairs."""
 
     first: int
@@ -30,7 +30,7 @@ class Slots:
         return ((1 << self.count) - 1) << self.first
 
 
-def scratch_slots(decoded: Decoded, descriptor: KernelDescriptor) -> Slots | None:
+def scratch_slots(decoded: Decoded, descriptor: KernelDescriptor) -> ScratchDwords | None:
     """The scratch dwords of a spill or reload; None for any other instruction."""
     memory = decoded.memory
     if memory is None or memory.kind not in (MemoryKind.LOAD, MemoryKind.STORE):
@@ -46,7 +46,7 @@ def scratch_slots(decoded: Decoded, descriptor: KernelDescriptor) -> Slots | Non
         return None
     register = (data.bits & -data.bits).bit_length() - 1
     load = memory.kind is MemoryKind.LOAD
-    return Slots(SLOT_BASE + offset // 4, memory.bytes // 4, register, load)
+    return ScratchDwords(SLOT_BASE + offset // 4, memory.bytes // 4, register, load)
 
 
 def _is_vector(operand: Operand) -> bool:

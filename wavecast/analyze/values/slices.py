@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wavecast.analyze.values.execute import passes_on
 from wavecast.analyze.values.masks import partial_lanes
-from wavecast.analyze.values.scratch import SLOT_BASE, Slots, scratch_slots
+from wavecast.analyze.values.scratch import SLOT_BASE, ScratchDwords, scratch_slots
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Control, MemoryEffect, MemoryKind, OperandKind, Space
 from wavecast.isa.program import KernelDescriptor, Program
@@ -45,7 +45,7 @@ class Slices:
 
     decisions: Slice
     addresses: Slice
-    spills: dict[int, Slots]
+    spills: dict[int, ScratchDwords]
     traced: bytearray
 
 
@@ -55,8 +55,8 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
     Without `follow_exec` branches on EXEC are no decisions, and decisions take all lanes as active:
     a smaller slice, for kernels whose masks take too long to follow.
     """
-    spills: dict[int, Slots] = {}
-    by_text: dict[int, Slots | None] = {}
+    spills: dict[int, ScratchDwords] = {}
+    by_text: dict[int, ScratchDwords | None] = {}
     decisions: dict[int, int] = {}
     addresses: dict[int, int] = {}
     for instruction in program.instructions:
@@ -111,7 +111,7 @@ Effect = tuple[int, int, int, int, bool]
 is written."""
 
 
-def _effects(program: Program, partial: bytes, spills: dict[int, Slots]) -> list[Effect]:
+def _effects(program: Program, partial: bytes, spills: dict[int, ScratchDwords]) -> list[Effect]:
     """The effect of every instruction; `partial` says where lanes may be switched off before it.
 
     An instruction whose results are unknown whatever it reads depends on nothing but EXEC.

@@ -14,7 +14,7 @@ EXEC_LOW = SPECIAL_REGISTERS["exec"][0]
 _SWITCHED_OFF = "lanes that may not have been active"
 
 
-class Registers:
+class RegisterState:
     """The registers of one wave, by their bit position (`wavecast.isa.registers`).
 
     Positions above those of all registers hold scratch dwords (`scratch`). `partial` has the vector

@@ -19,7 +19,7 @@ from wavecast.analyze.values.domain import Comparison
 from wavecast.analyze.values.kinds import Scattered, Value, origin_of
 from wavecast.analyze.values.paths import Branch, Paths
 from wavecast.analyze.values.plans import Plans
-from wavecast.analyze.values.state import Registers
+from wavecast.analyze.values.state import RegisterState
 from wavecast.analyze.values.steady import (
     Change,
     Snapshot,
@@ -51,7 +51,7 @@ class OverBudget(Exception):
 
 
 @dataclass
-class Outcome:
+class WalkResult:
     """What one walk found. Counts are executions by this wave."""
 
     counts: list[float]
@@ -74,7 +74,7 @@ class Walk:
         program: Program,
         plans: Plans,
         paths: Paths,
-        state: Registers,
+        state: RegisterState,
         budget: int,
         see_addresses: bool,
         follow_exec: bool = True,
@@ -84,14 +84,14 @@ class Walk:
         self.budget = budget
         self.see_addresses = see_addresses
         self.follow_exec = follow_exec
-        self.outcome = Outcome([0.0] * len(program.blocks), [0.0] * len(program.loops))
+        self.outcome = WalkResult([0.0] * len(program.blocks), [0.0] * len(program.loops))
         self.full_visits = FULL_VISITS
         self._plans = plans
         self._paths = paths
         self._loop_at = {loop.header: loop for loop in program.loops}
         self._forget: dict[int, tuple[frozenset[int], object]] = {}
 
-    def run(self, start: int = 0) -> Outcome:
+    def run(self, start: int = 0) -> WalkResult:
         """Walk from a block to the end of the program, or until the budget is spent."""
         allowed = self.budget
         try:

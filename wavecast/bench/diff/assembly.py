@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from wavecast.bench.diff.result import DiffRow, RowChange
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access
+from wavecast.isa.opcode import OperandAccess
 
 _FILES = {OperandClass.VGPR: "v", OperandClass.AGPR: "a", OperandClass.SGPR: "s"}
 
@@ -147,7 +147,7 @@ def _read(decoded: Decoded) -> Iterator[int]:
         if half is None:
             continue
         for operand, role in zip(half.operands, half.roles, strict=False):
-            if role.access is not Access.WRITE:
+            if role.access is not OperandAccess.WRITE:
                 named |= operand.bits
                 yield from _bits(operand.bits & decoded.reads)
     yield from _bits(decoded.reads & ~named)

@@ -11,9 +11,9 @@ from wavecast.bench.diff import environments
 from wavecast.bench.diff.capturing import Captured, captured
 from wavecast.bench.diff.checkout import checked_out
 from wavecast.errors import CaptureError, UsageError
-from wavecast.pipeline import Options, Selection, explain_launches, explain_path
+from wavecast.pipeline import ExplainOptions, Selection, explain_launches, explain_path
 from wavecast.pipeline.choosing import best
-from wavecast.pipeline.result import Choice, Report
+from wavecast.pipeline.result import Choice, ExplainReport
 
 Progress = Callable[[str], None]
 
@@ -23,7 +23,7 @@ class Side:
     """The kernels of one side. `label` says which side, `root` is the folder its files lie in."""
 
     label: str
-    report: Report
+    report: ExplainReport
     root: Path
 
 
@@ -32,7 +32,7 @@ class Asked:
     """What both sides share: GPUs, the files that describe them, how inputs are treated."""
 
     selection: Selection
-    options: Options
+    options: ExplainOptions
     files: Sequence[Path] = ()
 
 
@@ -81,7 +81,7 @@ def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Si
                 path.resolve().parent)  # fmt: skip
 
 
-def _explained(path: Path, found: Captured, asked: Asked, progress: Progress) -> Report:
+def _explained(path: Path, found: Captured, asked: Asked, progress: Progress) -> ExplainReport:
     explanations, failures = explain_launches(
         found.launches, asked.selection, asked.options.given, progress
     )
@@ -90,10 +90,10 @@ def _explained(path: Path, found: Captured, asked: Asked, progress: Progress) ->
         chosen = best(explanations)
         explanations, choices = chosen.explanations, chosen.choices
     notes = (*asked.selection.notes, *found.notes)
-    return Report(explanations, (*found.failures, *failures), notes, (str(path),), choices)
+    return ExplainReport(explanations, (*found.failures, *failures), notes, (str(path),), choices)
 
 
-def _sources(report: Report) -> set[str]:
+def _sources(report: ExplainReport) -> set[str]:
     """Every file the code of a report was written in."""
     files = {one.code.source for one in report.explanations}
     locations = {

@@ -50,7 +50,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLine:
+class KernelLocation:
     """Where a kernel is written: `file` below the project's folder or absolute, "" where nobody
     knows; `line` from 1, 0 for none."""
 
@@ -58,7 +58,7 @@ class SourceLine:
     line: int = 0
 
 
-NOWHERE: Final = SourceLine()
+NOWHERE: Final = KernelLocation()
 
 
 def family(kind: str, name: str) -> tuple[str, str]:
@@ -66,4 +66,4 @@ def family(kind: str, name: str) -> tuple[str, str]:
     return kind, name.partition(":")[0] if kind == "kernel" else name
 
 
-__all__ = ["NOWHERE", "Guard", "GuardKind", "SourceLine", "family"]
+__all__ = ["NOWHERE", "Guard", "GuardKind", "KernelLocation", "family"]

@@ -12,7 +12,7 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.gate.codes import code_of
-from wavecast.bench.gate.guards import NOWHERE, Guard, SourceLine
+from wavecast.bench.gate.guards import NOWHERE, Guard, KernelLocation
 from wavecast.bench.gate.scripts import EnvironmentOf, script_records
 from wavecast.bench.measure import offline
 from wavecast.bench.measure.workload import Workload, workload
@@ -33,7 +33,7 @@ class Taken:
     device: str
     records: tuple[BenchRecord, ...] = ()
     failed: str = ""
-    locations: Mapping[str, SourceLine] = field(default_factory=dict)
+    locations: Mapping[str, KernelLocation] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -210,7 +210,7 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= 200 else text[:200] + " …"
 
 
-def location_of(launch: Launch, root: Path) -> SourceLine:
+def location_of(launch: Launch, root: Path) -> KernelLocation:
     """Where a kernel is written, below the project's folder where it lies there."""
     code = launch.code
     if not code.source:
@@ -218,7 +218,7 @@ def location_of(launch: Launch, root: Path) -> SourceLine:
     path = Path(code.source)
     with contextlib.suppress(ValueError):
         path = path.resolve().relative_to(root.resolve())
-    return SourceLine(path.as_posix(), code.source_line)
+    return KernelLocation(path.as_posix(), code.source_line)
 
 
 __all__ = ["Taken", "explained", "location_of", "measure", "one_line", "tensors"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wavecast.bench.gate.guards import NOWHERE, SourceLine
+from wavecast.bench.gate.guards import NOWHERE, KernelLocation
 
 
 class Status(StrEnum):
@@ -44,7 +44,7 @@ class Judged:
     after: float | None = None
     limit: float | None = None
     reason: str = ""
-    location: SourceLine = NOWHERE
+    location: KernelLocation = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from wavecast.arch import Device
 from wavecast.bench.measure import offline, physics
-from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.sampling import Progress, SamplingBudget, TimeSamples, sample
 from wavecast.bench.measure.sensors import SensorWatch
 from wavecast.bench.measure.workload import Workload
@@ -82,7 +82,7 @@ class Turns:
         self._held[number] = self.calls[number]()
 
 
-def cache_bytes(here: Here) -> int:
+def cache_bytes(here: LocalGpuState) -> int:
     """L2 and memory-side cache of the GPU: of `arch` where it is known, else what torch says or,
     more, the largest there is."""
     if here.device is None:
@@ -93,7 +93,7 @@ def cache_bytes(here: Here) -> int:
 
 
 def prepare(
-    workload: Workload, settings: GpuSettings, here: Here, stopwatch: timing.Stopwatch
+    workload: Workload, settings: GpuSettings, here: LocalGpuState, stopwatch: timing.Stopwatch
 ) -> Prepared:
     """Inputs, a first call that compiles, and the check of results. Raises what the call raises."""
     one = Prepared(workload, lambda: 0.0, Conditions(settings.cache, "events", "random"), 1)
@@ -137,7 +137,7 @@ def prepare(
 def measure(
     group: Sequence[Prepared],
     settings: GpuSettings,
-    here: Here,
+    here: LocalGpuState,
     progress: Progress = lambda *_: None,
 ) -> tuple[list[BenchRecord], bool]:
     """The records of subjects that take turns, and whether Ctrl-C ended it. Those that were not
@@ -177,7 +177,7 @@ def _verify(one: Prepared) -> None:
         one.notes += problems[1:]
 
 
-def _add_offline(one: Prepared, device: Device, here: Here) -> None:
+def _add_offline(one: Prepared, device: Device, here: LocalGpuState) -> None:
     """Figures of the code and the prediction, before anything is timed."""
     try:
         found = offline.measure(one.workload, device, here.environment)[0]
@@ -222,7 +222,7 @@ def _record(
     one: Prepared,
     sampled: TimeSamples,
     settings: GpuSettings,
-    here: Here,
+    here: LocalGpuState,
     sensors: dict[str, float],
     notes: tuple[str, ...],
 ) -> BenchRecord:

@@ -15,7 +15,7 @@ from wavecast.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalGpuState:
     """The local GPU; `device` is None for one that `wavecast.arch` does not know: there is no floor
     and no prediction then."""
 
@@ -25,7 +25,7 @@ class Here:
     environment: Environment
 
 
-def here() -> Here:
+def here() -> LocalGpuState:
     """The GPU of this machine. Raises MissingTool without torch, NothingAnalysed without a GPU."""
     import platform
 
@@ -52,7 +52,7 @@ def here() -> Here:
     limit = reader.read().get("power_limit_w")
     more |= {} if limit is None else {"power_limit_w": limit}
     device = arch.load(name) if name else None
-    return Here(local, device, reader, replace(environment, more=more))
+    return LocalGpuState(local, device, reader, replace(environment, more=more))
 
 
-__all__ = ["Here", "here"]
+__all__ = ["LocalGpuState", "here"]

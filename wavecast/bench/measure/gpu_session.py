@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from wavecast.bench.measure import gpu
-from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.session import Failed, Progress, SessionResult, keeping
 from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import BenchRecord, BenchRun
@@ -29,7 +29,7 @@ Sampling = Callable[[str, int, float], None]
 def gpu_session(
     run: BenchRun,
     workloads: Sequence[Workload],
-    here: Here,
+    here: LocalGpuState,
     settings: gpu.GpuSettings,
     store: Store | None = None,
     progress: Progress = lambda _: None,
@@ -70,7 +70,7 @@ def gpu_session(
 def _measured(
     group: Sequence[gpu.Prepared],
     settings: gpu.GpuSettings,
-    here: Here,
+    here: LocalGpuState,
     outcome: SessionResult,
     sampling: Sampling,
 ) -> tuple[list[BenchRecord], bool]:

@@ -17,7 +17,7 @@ from statistics import median
 from wavecast.arch import Device
 from wavecast.bench.measure import offline, physics
 from wavecast.bench.measure.environment import emulated_environment
-from wavecast.bench.measure.gpu_environment import Here
+from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.session import Failed, Progress, SessionResult, keeping
 from wavecast.bench.records import BenchRecord, BenchRun, BenchSubject, Conditions, Figure, Scalar
 from wavecast.bench.store.base import Store
@@ -46,7 +46,7 @@ def script_session(
     devices: Sequence[Device],
     store: Store | None = None,
     progress: Progress = lambda _: None,
-    here: Here | None = None,
+    here: LocalGpuState | None = None,
 ) -> SessionResult:
     """Measure the kernels of scripts on `devices`, or with `here` on the local GPU. A script or
     kernel that fails is told in the outcome, and the others go on."""
@@ -82,7 +82,9 @@ def predicted(
             yield from _of_launch(subject, launch, device, outcome)
 
 
-def measured(script: MeasuredScript, here: Here, outcome: SessionResult) -> Iterator[BenchRecord]:
+def measured(
+    script: MeasuredScript, here: LocalGpuState, outcome: SessionResult
+) -> Iterator[BenchRecord]:
     """Records of the Triton kernels a script launches on the local GPU: times by torch's profiler,
     the rest from the launches as they are captured for the GPU. Raises NothingAnalysed when the
     profiler saw none of them."""
@@ -156,7 +158,10 @@ def _same(launch: Launch, run: KernelRun) -> bool:
 
 
 def _timed(
-    run: KernelRun, mine: Sequence[tuple[BenchSubject, Launch]], here: Here, outcome: SessionResult
+    run: KernelRun,
+    mine: Sequence[tuple[BenchSubject, Launch]],
+    here: LocalGpuState,
+    outcome: SessionResult,
 ) -> BenchRecord:
     """The record of a profiled kernel; what is known of its launch only where it is one."""
     samples = run.samples or (run.seconds,)

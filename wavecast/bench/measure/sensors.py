@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from wavecast.arch import vendor
 from wavecast.integrations.gpu import LocalGpu
 
 UNITS: Final[Mapping[str, str]] = {
@@ -158,7 +159,7 @@ class AmdSmi(Sensors):
 
 def sensors(local: LocalGpu) -> Sensors:
     """Those of a GPU, `Absent` with the reason where no library reads it."""
-    amd = local.target.startswith("gfx")
+    amd = vendor(local.target) == "amd"
     name, package = ("amdsmi", "amdsmi") if amd else ("pynvml", "nvidia-ml-py")
     identity = local.bus if amd else local.uuid
     if not identity:
@@ -170,7 +171,7 @@ def sensors(local: LocalGpu) -> Sensors:
         return Absent(f"clocks, power and temperature are unknown: {package} {why}")
     try:
         return AmdSmi(identity, library) if amd else Nvml(identity, library)
-    except Exception as error:  # both libraries have errors of their own
+    except Exception as error:  # both libraries have their own errors
         return Absent(f"clocks, power and temperature are unknown: {package}: {error}")
 
 

@@ -18,13 +18,13 @@ from wavecast.emulate.lower.vector import mixed_role, own_inputs, placed, select
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import Access, MemoryKind, OperandKind, OperandRole
+from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import AGPRS, VGPRS, special
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 
 VECTORS: Final = VGPRS | AGPRS
 _HALF = 0xFFFF
-_WRITTEN = (Access.WRITE, Access.READ_WRITE)
+_WRITTEN = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 
 
 class FlowForm(Enum):
@@ -74,7 +74,7 @@ def first_cell(bits: int) -> int:
 def matrix_flows(decoded: Decoded) -> list[Flow]:
     """Every element of D may depend on every lane of A and B, and on its own of C."""
     target, c = decoded.operands[0], 3
-    if decoded.roles[0].access is Access.READ_WRITE:
+    if decoded.roles[0].access is OperandAccess.READ_WRITE:
         c = 0
     factors = 0
     for index, operand in enumerate(decoded.operands):
@@ -101,7 +101,7 @@ def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
     written = [
         operand.bits
         for operand, role in zip(decoded.operands, decoded.roles, strict=True)
-        if role.kind is OperandKind.VECTOR and role.access is not Access.READ
+        if role.kind is OperandKind.VECTOR and role.access is not OperandAccess.READ
         and operand.bits & decoded.writes
     ]  # fmt: skip
     if memory.kind is MemoryKind.PERMUTE:
@@ -133,7 +133,7 @@ def _exchange(decoded: Decoded) -> list[Flow]:
 
 def vector_flows(
     decoded: Decoded,
-    machine: Machine,
+    machine: FloatMode,
     lanes: int,
     constants: Mapping[int, int],
     *,
@@ -163,7 +163,9 @@ def _mask_inputs(decoded: Decoded) -> list[int]:
     found = [
         first_cell(operand.bits)
         for operand, role in zip(decoded.operands, decoded.roles, strict=True)
-        if role.kind is OperandKind.LANE_MASK and role.access is not Access.WRITE and operand.bits
+        if role.kind is OperandKind.LANE_MASK
+        and role.access is not OperandAccess.WRITE
+        and operand.bits
     ]
     if "vcc" in decoded.opcode.implicit_reads:
         found.append(first_cell(special("vcc")))
@@ -176,7 +178,7 @@ class _Evaluation:
     def __init__(
         self,
         decoded: Decoded,
-        machine: Machine,
+        machine: FloatMode,
         lanes: int,
         constants: Mapping[int, int],
         all_active: bool,
@@ -222,7 +224,7 @@ class _Evaluation:
         values: list[Any] = []
         source = -own_inputs(decoded)
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+            if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
                 continue
             if "neg_lo" in own:
                 operand = plain(operand)
@@ -243,7 +245,7 @@ class _Evaluation:
 
     def _input(self, operand: Operand, role: OperandRole, source: int, mask: int | None) -> Any:
         if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
-            reach = Reach.OWN if role.access is Access.READ else Reach.OLD
+            reach = Reach.OWN if role.access is OperandAccess.READ else Reach.OLD
             return self._rows(operand, source, reach)
         if role.kind is OperandKind.LANE_MASK:
             return self._mask(first_cell(operand.bits), mask)

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from wavecast.isa.semantics.formats import FloatFormat
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Direction, Ops
 
 
@@ -73,7 +73,7 @@ def _downward(mask: int) -> int:
 class InfluenceOps(Ops[Bits]):
     """Evaluates on dependencies. `all_active`: EXEC is known to hold every lane of the wave."""
 
-    def __init__(self, machine: Machine, lanes: int, *, all_active: bool = False) -> None:
+    def __init__(self, machine: FloatMode, lanes: int, *, all_active: bool = False) -> None:
         self._machine = machine
         self.lanes = lanes
         self.all_active = all_active
@@ -81,7 +81,7 @@ class InfluenceOps(Ops[Bits]):
         """Whether a row replaced one lane of a register."""
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         return self._machine
 
     def const(self, value: int, bits: int) -> Bits:

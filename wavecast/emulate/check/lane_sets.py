@@ -16,7 +16,7 @@ from typing import Final
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, OperandClass
-from wavecast.isa.opcode import Access, OperandKind
+from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.semantics.integers import IntegerOps
 
 BITS: Final = 256
@@ -66,7 +66,7 @@ def _values(decoded: Decoded, inputs: Sequence[int | None]) -> list[tuple[int, b
     found: list[tuple[int, bool] | None] = []
     given = iter(inputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+        if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
             continue
         if operand.kind is OperandClass.CONSTANT:
             width = 32 * role.dwords if role.dwords else 32

@@ -27,7 +27,7 @@ from wavecast.emulate.lower.values import I32, constant
 from wavecast.emulate.lower.vector import mixed_role
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, Control, OpcodeFlag, OperandRole
+from wavecast.isa.opcode import Control, OpcodeFlag, OperandAccess, OperandRole
 from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 
 _FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "xf32": F32, "f64": F64}
@@ -68,7 +68,7 @@ class NumberChecks(Observer):
             self._operand(emitter, decoded, index, written=False)
             for decoded in _parts(instruction)
             for index, role in enumerate(decoded.roles)
-            if role.access is not Access.WRITE
+            if role.access is not OperandAccess.WRITE
         ]
         mask = emitter.exec_mask()
         self._before = _either(emitter, found), mask
@@ -86,7 +86,7 @@ class NumberChecks(Observer):
                 [
                     self._operand(emitter, decoded, index, written=True)
                     for index, role in enumerate(decoded.roles)
-                    if role.access in (Access.WRITE, Access.READ_WRITE)
+                    if role.access in (OperandAccess.WRITE, OperandAccess.READ_WRITE)
                 ],
             )
             if decoded.opcode.matrix is not None:
@@ -139,8 +139,8 @@ def _computes(decoded: Decoded) -> bool:
     if decoded.memory is not None or opcode.control is not Control.NONE:
         return decoded.second is not None
     types = [(role.access, role.type.partition("x")[0]) for role in decoded.roles]
-    sources = [name for access, name in types if access is not Access.WRITE]
-    results = [name for access, name in types if access is not Access.READ]
+    sources = [name for access, name in types if access is not OperandAccess.WRITE]
+    results = [name for access, name in types if access is not OperandAccess.READ]
     matrix = opcode.matrix
     if matrix is not None and not {matrix.a_type, matrix.b_type} <= _FORMATS.keys():
         return False
@@ -152,13 +152,13 @@ def _computes(decoded: Decoded) -> bool:
 
 
 def _first_source(decoded: Decoded) -> int:
-    return next(i for i, role in enumerate(decoded.roles) if role.access is Access.READ)
+    return next(i for i, role in enumerate(decoded.roles) if role.access is OperandAccess.READ)
 
 
 def _elements(decoded: Decoded, index: int, *, written: bool) -> Iterator[_Element]:
     """The numbers in an operand."""
     operand, role = decoded.operands[index], decoded.roles[index]
-    source = index - _first_source(decoded) if role.access is Access.READ else -1
+    source = index - _first_source(decoded) if role.access is OperandAccess.READ else -1
     if source >= 0:
         role = mixed_role(decoded, role, source)
     match = _TYPE.fullmatch(role.type)

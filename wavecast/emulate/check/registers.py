@@ -37,7 +37,7 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, context_w
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, OperandKind
+from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, EXEC, SPECIAL_REGISTERS, VGPRS
 
@@ -251,7 +251,7 @@ class RegisterChecks(Observer):
         shadows = iter(self._shadows(emitter, instruction, step.scalars))
         found: list[tuple[int, Any]] = []
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-            if role.access not in (Access.WRITE, Access.READ_WRITE):
+            if role.access not in (OperandAccess.WRITE, OperandAccess.READ_WRITE):
                 continue
             shadow = next(shadows)
             if operand.bits:
@@ -304,7 +304,7 @@ class RegisterChecks(Observer):
                 bits = emitter.layout.lanes
             if role.kind is not OperandKind.IMMEDIATE:
                 width = max(width, bits)
-            if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+            if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
                 continue
             shadow: Any = ir.IntType(bits)(0)
             if operand.kind is OperandClass.EXPRESSION:

@@ -15,7 +15,7 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import constant
 from wavecast.isa.semantics.formats import FloatFormat
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Direction, Ops
 
 Pair = tuple[Any, Any]
@@ -29,7 +29,7 @@ class ShadowOps(Ops[Pair]):
         self.builder = values.builder
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         return self.values.machine
 
     def saturates(self) -> Pair:

@@ -11,7 +11,7 @@ from wavecast.emulate.check.lane_sets import unknown
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, OperandKind
+from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.registers import EXEC
 from wavecast.isa.semantics.integers import IntegerOps
 
@@ -22,7 +22,7 @@ def constant_written(decoded: Decoded) -> int | None:
     if meaning is None or decoded.opcode.implicit_reads or len(decoded.operands) != 2:
         return None
     (target, source), (role, own) = decoded.operands, decoded.roles
-    if source.kind is not OperandClass.CONSTANT or role.access is not Access.WRITE:
+    if source.kind is not OperandClass.CONSTANT or role.access is not OperandAccess.WRITE:
         return None
     value = constant_bits(source, own, 32 * own.dwords if own.dwords else 32)
     result = meaning.evaluate(IntegerOps(), value)[0]
@@ -35,7 +35,7 @@ def masks_written(instruction: Instruction, state: Known) -> list[tuple[int | No
     kind = f"b{state.wave}"
     targets: list[int | None] = []
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access in (Access.WRITE, Access.READ_WRITE):
+        if role.access in (OperandAccess.WRITE, OperandAccess.READ_WRITE):
             if operand.bits & EXEC:
                 targets.append(None)
             elif role.type == kind and operand.bits:
@@ -59,7 +59,7 @@ def masks_written(instruction: Instruction, state: Known) -> list[tuple[int | No
 def _inputs(instruction: Instruction, state: Known, kind: str) -> Iterator[int | None]:
     decoded = instruction.decoded
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+        if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
             continue
         if operand.kind is OperandClass.CONSTANT:
             continue

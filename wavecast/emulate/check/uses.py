@@ -14,7 +14,7 @@ from wavecast.emulate.check.flows import VECTORS, halves, scalars
 from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.lower.sites import shape_letters
 from wavecast.isa.instruction import Decoded, Operand
-from wavecast.isa.opcode import Access, Control, MemoryKind, OperandKind, OperandRole, Space
+from wavecast.isa.opcode import Control, MemoryKind, OperandAccess, OperandKind, OperandRole, Space
 from wavecast.isa.registers import EXEC, M0
 
 
@@ -64,7 +64,7 @@ def uses(decoded: Decoded) -> tuple[Use, ...]:
         scalar = memory.space is Space.SCALAR
         if role.kind in _ADDRESSES or (scalar and operand is not decoded.operands[0]):
             addresses += _sources(operand.bits)
-        elif memory.kind in _STORES and role.access is not Access.WRITE:
+        elif memory.kind in _STORES and role.access is not OperandAccess.WRITE:
             data += _data(decoded, operand, role)
     found = [Use(Purpose.ADDRESS, tuple(addresses))]
     if data and memory.space is not Space.SCRATCH:

@@ -22,7 +22,7 @@ from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.lower.values import I32, I64, PTR, element
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.program import Program
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.targets import isa_target
 
 
@@ -57,7 +57,7 @@ class Emitter(ScalarRegisters, ABC):
     """
 
     def __init__(
-        self, given: KernelInput, machine: Machine, function: ir.Function, entry: str
+        self, given: KernelInput, machine: FloatMode, function: ir.Function, entry: str
     ) -> None:
         super().__init__(given.layout)
         self.input = given
@@ -133,7 +133,9 @@ class WaveEmitter(Emitter):
     listener: AccessListener
     pending: PendingCode
 
-    def __init__(self, given: KernelInput, machine: Machine, module: ir.Module, name: str) -> None:
+    def __init__(
+        self, given: KernelInput, machine: FloatMode, module: ir.Module, name: str
+    ) -> None:
         function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), name)
         function.args[0].add_attribute("noalias")
         super().__init__(given, machine, function, "entry")

@@ -36,7 +36,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, OpcodeFlag, Role
 from wavecast.isa.program import Block, Program
 from wavecast.isa.registers import EXEC, SGPR_BASE
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 
 _DEBUG_TRAP = 3
 _SKIPPED = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.MESSAGE, Role.CACHE, Role.PREFETCH})
@@ -67,7 +67,7 @@ class KernelLowering:
     def __init__(
         self,
         given: KernelInput,
-        machine: Machine,
+        machine: FloatMode,
         module: ir.Module,
         name: str,
         observer: Observer | None = None,

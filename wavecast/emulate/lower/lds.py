@@ -33,8 +33,8 @@ from wavecast.emulate.lower.values import (
     splat,
 )
 from wavecast.isa.instruction import Decoded, Instruction, Operand
-from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandRole
+from wavecast.isa.opcode import OperandAccess as Use
 
 _COUNTERS = frozenset({"append", "consume"})
 

@@ -17,8 +17,8 @@ from wavecast.emulate.lower.sites import (
 )
 from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.isa.opcode import OperandAccess as Use
 
 _MODIFIERS = frozenset(
     [

@@ -23,7 +23,7 @@ from wavecast.isa.instruction import Decoded, OperandClass
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
-from wavecast.isa.semantics.machine import Denormals, Machine
+from wavecast.isa.semantics.machine import Denormals, FloatMode
 from wavecast.isa.targets import isa_target
 
 OVERFLOW_BIT = 23
@@ -70,7 +70,7 @@ def field_of(text: str) -> RegisterField:
     return RegisterField(name, int(match["first"] or 0), int(match["width"] or 32))
 
 
-def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
+def machine_of(target: str, descriptor: KernelDescriptor) -> FloatMode:
     """Target and MODE as the kernel descriptor sets them; LLVM's defaults where it is silent.
 
     Raises Unsupported for a rounding other than to nearest even. Source of the defaults: LLVM "User
@@ -80,7 +80,7 @@ def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
     for name in ("float_round_mode_32", "float_round_mode_16_64"):
         if given.get(name, 0):
             raise Unsupported(f".amdhsa_{name} {given[name]}")
-    return Machine(
+    return FloatMode(
         target=target,
         denormals_f32=Denormals.of(given.get("float_denorm_mode_32", 0)),
         denormals_f16_f64=Denormals.of(given.get("float_denorm_mode_16_64", 3)),
@@ -90,7 +90,7 @@ def machine_of(target: str, descriptor: KernelDescriptor) -> Machine:
     )
 
 
-def word_of(machine: Machine) -> int:
+def word_of(machine: FloatMode) -> int:
     """The MODE register of a machine."""
     pairs = machine.denormals_f32, machine.denormals_f16_f64
     single, others = (int(pair.inputs) | int(pair.results) << 1 for pair in pairs)
@@ -100,7 +100,7 @@ def word_of(machine: Machine) -> int:
     return word
 
 
-def _with_bits(machine: Machine, mask: int, bits: int) -> Machine:
+def _with_bits(machine: FloatMode, mask: int, bits: int) -> FloatMode:
     """The machine with the bits of MODE in `mask` replaced, those that are known ahead."""
     word = word_of(machine) & ~mask | bits & mask
     if word & _ROUNDING:
@@ -144,7 +144,7 @@ def _is_inert(decoded: Decoded) -> bool:
     return name in _INERT
 
 
-def changed(machine: Machine, decoded: Decoded) -> Machine:
+def changed(machine: FloatMode, decoded: Decoded) -> FloatMode:
     """The machine after an instruction that writes MODE. Raises Unsupported."""
     if decoded.opcode.flags & _NOT_EXECUTED:
         return machine
@@ -166,12 +166,12 @@ def changed(machine: Machine, decoded: Decoded) -> Machine:
     return _with_bits(machine, mask & _STATIC, value)
 
 
-def entries(program: Program, start: Machine) -> list[Machine]:
+def entries(program: Program, start: FloatMode) -> list[FloatMode]:
     """The machine at the start of every block.
 
     Raises Unsupported where it depends on the way a block was reached.
     """
-    found: list[Machine | None] = [None] * len(program.blocks)
+    found: list[FloatMode | None] = [None] * len(program.blocks)
     found[0] = start
     for index in program.reverse_postorder:
         machine = found[index] or start

@@ -251,9 +251,9 @@ def build_to_lds(out: Outlined) -> None:
     """A load whose data goes to LDS: `rows` is the offset in LDS, lane n's data n steps later.
 
     Source: AMD instruction set architecture guides (CDNA3, CDNA4), "Memory Buffer Load to LDS":
-    LDS address = M0 + instruction offset + lane * step (`Access.lds_step`). Less than a dword is
-    extended to one (`docs/hardware.md`). Lanes out of a buffer's bounds write 0; what lies beyond
-    LDS is dropped.
+    LDS address = M0 + instruction offset + lane * step (`MemoryAccess.lds_step`). Less than a dword
+    is extended to one (`docs/hardware.md`). Lanes out of a buffer's bounds write 0; data beyond the
+    end of LDS is dropped.
     """
     builder, quick = out.builder, span(out)
     words = (state.LDS_BASE, state.LDS_BYTES)

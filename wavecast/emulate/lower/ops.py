@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower.values import I1, constant, integer, splat
 from wavecast.isa.semantics.formats import FloatFormat
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Direction, Ops
 
 _TYPES = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}
@@ -32,7 +32,7 @@ class LlvmOps(Ops[Any]):
         self,
         builder: ir.IRBuilder,
         lanes: int,
-        machine: Machine,
+        machine: FloatMode,
         wave: int = 64,
         lane_numbers: Any = None,
     ) -> None:
@@ -49,7 +49,7 @@ class LlvmOps(Ops[Any]):
         """Patterns known as floats too, by identity: bit casts need not be repeated."""
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         return self._machine
 
     def saturates(self) -> Any:

@@ -31,7 +31,7 @@ from wavecast.emulate.lower.vector import mixed_role
 from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Access, OperandKind, OperandRole
+from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import (
     SGPR_BASE,
     SPECIAL_REGISTERS,
@@ -40,7 +40,7 @@ from wavecast.isa.registers import (
     span,
     special,
 )
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 
 _FOLDED = frozenset({OperandKind.IMMEDIATE, OperandKind.LANE_MASK})
 """Kinds of operands whose constants are part of the shape."""
@@ -89,7 +89,7 @@ class Shapes:
     """The functions one kernel calls, by shape and MODE."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, Machine], str] = {}
+        self._names: dict[tuple[str, FloatMode], str] = {}
 
     def call(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Execute a vector instruction through the function of its shape."""
@@ -145,7 +145,7 @@ def _arguments(emitter: WaveEmitter, decoded: Decoded) -> Iterator[str]:
             elif kind is _Kind.CONSTANT:
                 bits = 32 * max(role.dwords, 1)
                 yield f"i{bits} {_value(part, operand, role, source, bits)}"
-            source += role.access is not Access.WRITE
+            source += role.access is not OperandAccess.WRITE
 
 
 def _value(decoded: Decoded, operand: Operand, role: OperandRole, source: int, bits: int) -> int:
@@ -160,7 +160,7 @@ class ShapeEmitter(Emitter):
     """The function of a shape: every operand has registers of its own."""
 
     def __init__(
-        self, given: KernelInput, machine: Machine, function: ir.Function, decoded: Decoded
+        self, given: KernelInput, machine: FloatMode, function: ir.Function, decoded: Decoded
     ) -> None:
         super().__init__(given, machine, function, "entry")
         self.allocate_scratch()

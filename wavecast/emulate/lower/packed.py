@@ -8,7 +8,7 @@ from typing import Any
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.isa.instruction import Decoded, Operand
-from wavecast.isa.opcode import Access
+from wavecast.isa.opcode import OperandAccess
 from wavecast.isa.semantics import Semantics
 from wavecast.isa.semantics.ops import Ops
 
@@ -70,12 +70,12 @@ def writes_high_half(meaning: Semantics, decoded: Decoded) -> bool:
 
 
 def _sources(decoded: Decoded) -> int:
-    return sum(role.access is Access.READ for role in decoded.roles)
+    return sum(role.access is OperandAccess.READ for role in decoded.roles)
 
 
 def own_inputs(decoded: Decoded) -> int:
     """Inputs before the sources: a destination that is read too."""
-    return sum(role.access is Access.READ_WRITE for role in decoded.roles)
+    return sum(role.access is OperandAccess.READ_WRITE for role in decoded.roles)
 
 
 def _both(
@@ -111,7 +111,7 @@ def _half(ops: Ops[Any], value: Any, bits: int, upper: bool) -> Any:
 
 def _chosen(ops: Ops[Any], decoded: Decoded, values: list[Any]) -> list[Any]:
     picks, skip = entries(decoded, "op_sel"), own_inputs(decoded)
-    roles = [role for role in decoded.roles if role.access is Access.READ]
+    roles = [role for role in decoded.roles if role.access is OperandAccess.READ]
     found = list(values)
     for index, pick in enumerate(picks[: len(roles)]):
         if not pick:

@@ -23,7 +23,7 @@ from wavecast.emulate.lower.vector import (
     write_outputs,
 )
 from wavecast.isa.instruction import Decoded, Instruction
-from wavecast.isa.opcode import Access, OperandKind
+from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.registers import EXEC, SGPR_BASE, special
 
 _SCALARS = ~((1 << SGPR_BASE) - 1)
@@ -144,7 +144,11 @@ def mask_keys(decoded: Decoded) -> list[int]:
     """The first positions of the masks an instruction writes, operands then implicit ones."""
     keys = []
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access is Access.WRITE and role.kind is OperandKind.LANE_MASK and operand.bits:
+        if (
+            role.access is OperandAccess.WRITE
+            and role.kind is OperandKind.LANE_MASK
+            and operand.bits
+        ):
             keys.append(operand.bits.bit_length() - operand.bits.bit_count())
     for name in decoded.opcode.implicit_writes:
         bits = special(name)

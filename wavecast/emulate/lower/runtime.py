@@ -35,6 +35,7 @@ _BUILDERS: dict[str, Callable[[Outlined], None]] = {
 OUTLINED: Final = "wavecast_"
 """What the names of outlined functions start with; those of memory are `PREFIX` and an access."""
 _PACKAGES: Final = ("wavecast.emulate", "wavecast.isa")
+_TABLES: Final = (("wavecast", "dtypes.csv"), ("wavecast.arch", "capabilities.toml"))
 _SUFFIXES: Final = (".py", ".tbl", ".csv", ".ll")
 Recipe = Callable[[ir.Module], None]
 """Adds one function to an empty module."""
@@ -117,9 +118,10 @@ _LEVEL: Final = 2
 @cache
 def basis() -> str:
     """Digest of all that machine code depends on besides what it is made from: the sources of the
-    emulator and of the instruction set, llvmlite, and the host."""
+    emulator and of the instruction set, the tables these read, llvmlite, and the host."""
     sources = [(name, content) for package in _PACKAGES for name, content in _sources(package)]
-    return digest.digest(llvmlite.__version__, processor().identity, sources)
+    tables = [(name, (resources.files(package) / name).read_bytes()) for package, name in _TABLES]
+    return digest.digest(llvmlite.__version__, processor().identity, sources, tables)
 
 
 def _sources(package: str) -> Iterator[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ from wavecast.emulate.lower.ops import LlvmOps
 from wavecast.emulate.lower.values import I64
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, OpcodeFlag, OperandKind, OperandRole
+from wavecast.isa.opcode import OpcodeFlag, OperandAccess, OperandKind, OperandRole
 
 
 def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -61,7 +61,7 @@ def _inputs(emitter: WaveEmitter, instruction: Instruction) -> list[Any]:
         bits = _width(emitter, role)
         if role.kind is not OperandKind.IMMEDIATE:
             width = max(width, bits)
-        if role.access is Access.WRITE or role.kind is OperandKind.LABEL:
+        if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
             continue
         if operand.kind is OperandClass.EXPRESSION:
             inputs.append(jumps.symbol_value(emitter, instruction.index, operand.text, bits))
@@ -81,7 +81,7 @@ def _width(emitter: WaveEmitter, role: OperandRole) -> int:
 def _write_outputs(emitter: WaveEmitter, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
     values = iter(outputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access in (Access.WRITE, Access.READ_WRITE):
+        if role.access in (OperandAccess.WRITE, OperandAccess.READ_WRITE):
             value = next(values)
             if operand.bits:
                 emitter.set_scalar_bits(operand.bits.bit_length() - operand.count, value)

@@ -13,8 +13,8 @@ from wavecast.emulate.lower.atomics import OPERATIONS
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Decoded, Instruction, Operand
-from wavecast.isa.opcode import Access as Use
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole
+from wavecast.isa.opcode import OperandAccess as Use
 
 
 def data_operands(decoded: Decoded) -> list[tuple[Operand, OperandRole]]:

@@ -24,9 +24,9 @@ from wavecast.emulate.lower.packed import (
 from wavecast.emulate.lower.values import I32, constant, splat
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import Access, OperandKind, OperandRole
+from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import special
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Ops
 
 _HANDLED = frozenset(
@@ -87,7 +87,7 @@ class InstructionInputs:
         for item in self.items:
             if isinstance(item, ScalarInput):
                 value = modified(
-                    LlvmOps(builder, 0, Machine()), item.value, item.operand, item.role, 0
+                    LlvmOps(builder, 0, FloatMode()), item.value, item.operand, item.role, 0
                 )
                 if id(value) not in known:
                     known[id(value)] = (value, splat(builder, value, lanes))
@@ -109,7 +109,7 @@ def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Instructi
     items: list[Any] = []
     source = -own_inputs(decoded)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access is Access.WRITE:
+        if role.access is OperandAccess.WRITE:
             continue
         if "neg_lo" in own:
             operand = plain(operand)
@@ -238,7 +238,7 @@ def write_outputs(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...])
     """Put results into rows and masks of the frame."""
     results = iter(outputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        if role.access not in (Access.WRITE, Access.READ_WRITE):
+        if role.access not in (OperandAccess.WRITE, OperandAccess.READ_WRITE):
             continue
         value = next(results)
         if role.kind is OperandKind.LANE_MASK:
@@ -328,7 +328,7 @@ def _clamped(frame: StripFrame, decoded: Decoded, role: OperandRole, value: Any)
     return limited if value.type == whole else frame.ops.zero_extend(limited, 16, 32)
 
 
-def _limited(builder: ir.IRBuilder, machine: Machine, decoded: Decoded, result: Any) -> Any:
+def _limited(builder: ir.IRBuilder, machine: FloatMode, decoded: Decoded, result: Any) -> Any:
     def number(amount: float) -> Any:
         return ir.Constant(result.type, [amount] * result.type.count)
 

@@ -17,8 +17,8 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, 
 from wavecast.emulate.lower.vector import gather_inputs, lanes_of, write_outputs
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, Opcode, OperandKind
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.opcode import Opcode, OperandAccess, OperandKind
+from wavecast.isa.semantics.machine import FloatMode
 
 _AROUND: dict[str, bool] = {}
 """Row name -> whether it reads other lanes, where that was asked."""
@@ -126,10 +126,10 @@ def _probe(opcode: Opcode) -> bool:
     module = ir.Module(context=ir.Context())
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "probe")
     builder = ir.IRBuilder(function.append_basic_block())
-    ops = LlvmOps(builder, 2, Machine(), 64, constant(0, 32, 2))
+    ops = LlvmOps(builder, 2, FloatMode(), 64, constant(0, 32, 2))
     values: list[Any] = []
     for role in opcode.operands:
-        if role.access is Access.WRITE:
+        if role.access is OperandAccess.WRITE:
             continue
         if role.kind is OperandKind.LANE_MASK:
             values.append(ops.const(0, 1))
@@ -153,7 +153,7 @@ def is_lane_wise(decoded: Decoded) -> bool:
     if "dpp" in decoded.encoding or any(name.startswith("dpp8") for name in decoded.modifiers):
         return False
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
-        written = role.access in (Access.WRITE, Access.READ_WRITE)
+        written = role.access in (OperandAccess.WRITE, OperandAccess.READ_WRITE)
         scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL)
         if written and scalar and role.kind is not OperandKind.LANE_MASK:
             return False

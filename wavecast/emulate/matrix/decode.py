@@ -9,8 +9,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from wavecast.dtypes import Encoding, SpecialValues
 from wavecast.emulate.lower.values import I16, I32, constant
-from wavecast.emulate.matrix.formats import F16, F32, FloatElement, Integer, Special
+from wavecast.emulate.matrix.formats import F16, F32, Integer
 from wavecast.emulate.matrix.host import Host
 
 F32_TYPE = ir.FloatType()
@@ -51,17 +52,21 @@ class ElementDecoder:
     def _as_bits(self, value: Any) -> Any:
         return self.builder.bitcast(value, ir.VectorType(I32, self.count))
 
-    def to_float(self, raw: Any, kind: FloatElement) -> Any:
+    def to_float(self, raw: Any, kind: Encoding) -> Any:
         """f32 values of raw elements. Bits above the element may be set."""
         if kind == F32:
             return self._as_float(raw)
         if kind.exponent == F32.exponent:
             return self._as_float(self._shift_left(raw, 32 - kind.bits))
-        if self.host.half_conversion and kind.exponent < 6 and kind.special is not Special.FNUZ:
+        if (
+            self.host.half_conversion
+            and kind.exponent < 6
+            and kind.specials is not SpecialValues.FNUZ
+        ):
             return self._through_half(raw, kind)
         return self._by_integers(raw, kind)
 
-    def _through_half(self, raw: Any, kind: FloatElement) -> Any:
+    def _through_half(self, raw: Any, kind: Encoding) -> Any:
         """Align with f16, convert, scale by the difference of the biases."""
         if kind == F16:
             half = self.builder.trunc(raw, ir.VectorType(I16, self.count))
@@ -80,7 +85,7 @@ class ElementDecoder:
         typed = self.builder.bitcast(half, ir.VectorType(ir.HalfType(), self.count))
         return self.builder.fpext(typed, float_vector(self.count))
 
-    def _by_integers(self, raw: Any, kind: FloatElement) -> Any:
+    def _by_integers(self, raw: Any, kind: Encoding) -> Any:
         """Rebias in the integer domain; denormals by subtracting their implicit one."""
         builder = self.builder
         shift = F32.mantissa - kind.mantissa
@@ -95,18 +100,18 @@ class ElementDecoder:
         denormal = self._as_bits(builder.fsub(lifted, one))
         is_denormal = builder.icmp_unsigned("==", exponent, self._constant(0))
         bits = builder.select(is_denormal, denormal, normal)
-        if kind.special is Special.IEEE:
+        if kind.specials is SpecialValues.IEEE:
             infinite = builder.or_(magnitude, self._constant(0xFF << F32.mantissa))
             is_special = builder.icmp_unsigned("==", exponent, self._constant(exponent_mask))
             bits = builder.select(is_special, infinite, bits)
         sign = self._and(self._shift_left(raw, 32 - kind.bits), _SIGN)
         return self._replace_nan(self._as_float(builder.or_(bits, sign)), raw, kind)
 
-    def _replace_nan(self, value: Any, raw: Any, kind: FloatElement) -> Any:
-        if kind.special is Special.ONE_NAN:
+    def _replace_nan(self, value: Any, raw: Any, kind: Encoding) -> Any:
+        if kind.specials is SpecialValues.ONE_NAN:
             mask = (1 << (kind.bits - 1)) - 1
             pattern = mask
-        elif kind.special is Special.FNUZ:
+        elif kind.specials is SpecialValues.FNUZ:
             mask = (1 << kind.bits) - 1
             pattern = 1 << (kind.bits - 1)
         else:
@@ -145,7 +150,7 @@ class ElementDecoder:
         nan = builder.icmp_unsigned("==", byte, self._constant(0xFF))
         return self._as_float(builder.select(nan, self._constant(_QUIET_NAN), bits))
 
-    def from_float(self, value: Any, kind: FloatElement) -> Any:
+    def from_float(self, value: Any, kind: Encoding) -> Any:
         """i32 vector with the bits of f32 values as f32, bf16 or f16."""
         if kind == F32:
             return self._as_bits(value)

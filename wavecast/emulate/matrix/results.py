@@ -10,9 +10,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from wavecast.dtypes import Encoding
 from wavecast.emulate.lower.values import I32, I64, constant, element, load
 from wavecast.emulate.matrix.decode import ElementDecoder, float_vector
-from wavecast.emulate.matrix.formats import F32, FloatElement, element_format
+from wavecast.emulate.matrix.formats import F32, element_format
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.layouts import Placement
 from wavecast.emulate.matrix.spec import MatrixSpec
@@ -81,7 +82,7 @@ class Results:
 
     def _widen(self, raw: Any) -> Any:
         kind = element_format(self.spec.c.type, self.spec.target)
-        assert isinstance(kind, FloatElement)
+        assert isinstance(kind, Encoding)
         return self.decoder.to_float(raw, kind)
 
     def _load_words(self, pointer: Any, base: Any, offset: int) -> Any:
@@ -137,7 +138,7 @@ class Results:
     def _store_narrow(self, base: Any, rows: list[Any], column: int) -> None:
         """Rows of 16 bits: two to a register, or one half of it while the other half stays."""
         kind = element_format(self.spec.d_type, self.spec.target)
-        assert isinstance(kind, FloatElement)
+        assert isinstance(kind, Encoding)
         assert kind != F32
         words: dict[int, Any] = {}
         for row, value in enumerate(rows):

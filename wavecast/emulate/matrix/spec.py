@@ -14,7 +14,7 @@ from typing import Final
 from wavecast.arch import capabilities
 from wavecast.dtypes import lookup
 from wavecast.emulate.matrix import layouts
-from wavecast.emulate.matrix.formats import F8F6F4, Format, Integer, element_format
+from wavecast.emulate.matrix.formats import F8F6F4, ElementFormat, Integer, element_format
 from wavecast.errors import WavecastError
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import MatrixShape, OperandRole
@@ -53,7 +53,7 @@ class MatrixSource:
     """
 
     type: str
-    format: Format
+    format: ElementFormat
     negate: tuple[bool, bool] = (False, False)
     blocks: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-from wavecast.analyze.values.banks import Phases
+from wavecast.arch.lds import Phases
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve

@@ -128,7 +128,7 @@ def replacements(*, executing: bool) -> dict[str, Any]:
 
 
 def _context() -> type:
-    class Here(contextlib.nullcontext):
+    class OnlyDevice(contextlib.nullcontext):
         """A device or stream entered; there is only one."""
 
         idx = 0
@@ -136,4 +136,4 @@ def _context() -> type:
         def __init__(self, *_: Any, **__: Any) -> None:
             super().__init__()
 
-    return Here
+    return OnlyDevice

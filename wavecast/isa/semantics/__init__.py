@@ -42,7 +42,7 @@ from wavecast.isa.semantics.halves import HALVES
 from wavecast.isa.semantics.integer_comparisons import INTEGER_COMPARISONS
 from wavecast.isa.semantics.integers import IntegerOps, Unknown
 from wavecast.isa.semantics.lanes import LaneOps
-from wavecast.isa.semantics.machine import Denormals, Machine
+from wavecast.isa.semantics.machine import Denormals, FloatMode
 from wavecast.isa.semantics.octets import OCTETS
 from wavecast.isa.semantics.omissions import NOT_DONE
 from wavecast.isa.semantics.ops import Ops
@@ -140,9 +140,9 @@ def of(opcode: Opcode) -> Semantics | None:
 __all__ = [
     "NOT_DONE",
     "Denormals",
+    "FloatMode",
     "IntegerOps",
     "LaneOps",
-    "Machine",
     "Ops",
     "Semantics",
     "Unknown",

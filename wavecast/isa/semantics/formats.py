@@ -1,25 +1,11 @@
-"""Floating-point formats as data: widths, bias, and what the all-ones exponent means.
-
-Sources: IEEE 754-2019 (binary16, 32 and 64); OCP 8-bit floating point specification 1.0 (e4m3,
-e5m2); OCP microscaling formats specification 1.0 (e2m3, e3m2, e2m1, e8m0); AMD CDNA3 instruction
-set architecture guide for the `fnuz` variants gfx942 calls fp8 and bf8.
-"""
+"""Floating-point formats of operand types: encodings of the dtype registry, and bit patterns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from wavecast.arch import capabilities
-
-
-class Specials(Enum):
-    """Which bit patterns of a format are no numbers."""
-
-    IEEE = "ieee"  # the highest exponent holds infinity (fraction 0) and NaN
-    ALL_ONES = "all_ones"  # no infinity; NaN is exponent and fraction all ones
-    NEGATIVE_ZERO = "negative_zero"  # no infinity, no -0: that pattern is the one NaN
-    NONE = "none"  # numbers only
+from wavecast.dtypes import SpecialValues, Spelling, Variant, lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +20,7 @@ class FloatFormat:
     exponent: int
     fraction: int
     bias: int
-    specials: Specials = Specials.IEEE
+    specials: SpecialValues = SpecialValues.IEEE
 
     @property
     def bits(self) -> int:
@@ -48,12 +34,12 @@ class FloatFormat:
 
     @property
     def exponent_mask(self) -> int:
-        """The exponent field; with `Specials.IEEE` also the pattern of +infinity."""
+        """The exponent field; with `SpecialValues.IEEE` also the pattern of +infinity."""
         return ((1 << self.exponent) - 1) << self.fraction
 
     @property
     def quiet(self) -> int:
-        """The fraction bit that tells a quiet NaN from a signalling one (`Specials.IEEE`)."""
+        """The fraction bit that tells a quiet NaN from a signalling one (`SpecialValues.IEEE`)."""
         return 1 << (self.fraction - 1)
 
     @property
@@ -62,9 +48,9 @@ class FloatFormat:
 
         AMD's guides give 0xffc00000 for the square root, logarithm or quotient that is no number.
         """
-        if self.specials is Specials.NEGATIVE_ZERO:
+        if self.specials is SpecialValues.FNUZ:
             return self.sign
-        if self.specials is Specials.IEEE:
+        if self.specials is SpecialValues.IEEE:
             return self.sign | self.exponent_mask | self.quiet
         return (1 << (self.bits - 1)) - 1
 
@@ -72,9 +58,9 @@ class FloatFormat:
     def largest(self) -> int:
         """The pattern of the largest finite number."""
         top = (1 << (self.bits - 1)) - 1
-        if self.specials is Specials.IEEE:
+        if self.specials is SpecialValues.IEEE:
             return self.exponent_mask - 1
-        return top - 1 if self.specials is Specials.ALL_ONES else top
+        return top - 1 if self.specials is SpecialValues.ONE_NAN else top
 
     @property
     def one(self) -> int:
@@ -82,26 +68,33 @@ class FloatFormat:
         return self.bias << self.fraction
 
 
-F16 = FloatFormat("f16", 5, 10, 15)
-BF16 = FloatFormat("bf16", 8, 7, 127)
-F32 = FloatFormat("f32", 8, 23, 127)
-F64 = FloatFormat("f64", 11, 52, 1023)
+def _format(name: str, variant: Variant = Variant.OCP) -> FloatFormat:
+    """The format of an operand type of the opcode table, 8-bit formats in a variant."""
+    found = lookup(name, Spelling.OPCODE).in_variant(variant).encoding
+    assert found is not None
+    return FloatFormat(name, found.exponent, found.mantissa, found.bias, found.specials)
 
-FP8 = FloatFormat("fp8", 4, 3, 7, Specials.ALL_ONES)
-BF8 = FloatFormat("bf8", 5, 2, 15)
-FP8_FNUZ = FloatFormat("fp8", 4, 3, 8, Specials.NEGATIVE_ZERO)
-BF8_FNUZ = FloatFormat("bf8", 5, 2, 16, Specials.NEGATIVE_ZERO)
-FP6 = FloatFormat("fp6", 2, 3, 1, Specials.NONE)
-BF6 = FloatFormat("bf6", 3, 2, 3, Specials.NONE)
-FP4 = FloatFormat("fp4", 2, 1, 1, Specials.NONE)
+
+F16 = _format("f16")
+BF16 = _format("bf16")
+F32 = _format("f32")
+F64 = _format("f64")
+
+FP8 = _format("fp8")
+BF8 = _format("bf8")
+FP8_FNUZ = _format("fp8", Variant.FNUZ)
+BF8_FNUZ = _format("bf8", Variant.FNUZ)
+FP6 = _format("fp6")
+BF6 = _format("bf6")
+FP4 = _format("fp4")
 
 _BY_NAME = {item.name: item for item in (F16, BF16, F32, F64, FP8, BF8, FP6, BF6, FP4)}
 _FNUZ = {FP8: FP8_FNUZ, BF8: BF8_FNUZ}
 
 
 def format_of(name: str, target: str = "") -> FloatFormat:
-    """The format an operand type names (`f32`, `fp8`). Some targets have
-    8-bit formats of their own."""
+    """The format an operand type names (`f32`, `fp8`). 8-bit formats are those of
+    the target."""
     found = _BY_NAME[name]
     if found in _FNUZ and capabilities(target).fp8_fnuz:
         return _FNUZ[found]

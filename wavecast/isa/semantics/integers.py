@@ -18,7 +18,7 @@ import numpy as np
 from wavecast.isa.semantics import numeric
 from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.lanes import UNSIGNED
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Direction, Ops
 
 
@@ -64,8 +64,8 @@ def _unknown(zeros: int, *values: Integer) -> Unknown:
 class IntegerOps(Ops[Integer]):
     """Operations on one value of a wave. `lane` and lane accesses see a wave of one lane."""
 
-    def __init__(self, machine: Machine | None = None) -> None:
-        self._machine = machine or Machine()
+    def __init__(self, machine: FloatMode | None = None) -> None:
+        self._machine = machine or FloatMode()
 
     def const(self, value: int, bits: int) -> Integer:
         return value & ((1 << bits) - 1)
@@ -228,7 +228,7 @@ class IntegerOps(Ops[Integer]):
         return _numeric(numeric.to_integer, (a,), fmt.bits, fmt, bits, signed)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         return self._machine
 
     def lane(self) -> Integer:

@@ -13,7 +13,7 @@ import numpy as np
 
 from wavecast.isa.semantics import numeric
 from wavecast.isa.semantics.formats import FloatFormat
-from wavecast.isa.semantics.machine import Machine
+from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Direction, Ops
 
 Lanes = np.ndarray
@@ -34,10 +34,10 @@ class LaneOps(Ops[Lanes]):
     """Operations on the lanes of one wave. `active` is EXEC as one boolean per lane."""
 
     def __init__(
-        self, lanes: int, active: Lanes | None = None, machine: Machine | None = None
+        self, lanes: int, active: Lanes | None = None, machine: FloatMode | None = None
     ) -> None:
         self.lanes = lanes
-        self._machine = machine or Machine()
+        self._machine = machine or FloatMode()
         self.active = np.ones(lanes, dtype=np.bool_) if active is None else active
 
     def const(self, value: int, bits: int) -> Lanes:
@@ -156,7 +156,7 @@ class LaneOps(Ops[Lanes]):
         return numeric.to_integer(a, fmt, bits, signed)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         return self._machine
 
     def lane(self) -> Lanes:

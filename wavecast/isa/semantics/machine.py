@@ -26,7 +26,7 @@ class Denormals:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class FloatMode:
     """The state semantics may ask for. The defaults are those compilers give to kernels.
 
     `target` is a member of `wavecast.isa.targets.TARGETS`; "" where the caller knows none, and

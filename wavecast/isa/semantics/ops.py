@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, Literal, TypeVar
 
 from wavecast.isa.semantics.formats import F32, FloatFormat
-from wavecast.isa.semantics.machine import Denormals, Machine
+from wavecast.isa.semantics.machine import Denormals, FloatMode
 
 V = TypeVar("V")
 Direction = Literal["floor", "ceil", "trunc", "even"]
@@ -164,9 +164,9 @@ class Ops(ABC, Generic[V]):
     # MODE
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> FloatMode:
         """Target and mode the instruction runs on; known when it is translated."""
-        return Machine()
+        return FloatMode()
 
     def saturates(self) -> V:
         """MODE.FP16_OVFL as a condition. Programs change it as they run, so an evaluator that does

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeVar
 
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat, Specials
+from wavecast.dtypes import SpecialValues
+from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 from wavecast.isa.semantics.ops import Ops
 
 V = TypeVar("V")
@@ -35,13 +36,13 @@ def widen(o: Ops[V], a: V, fmt: FloatFormat) -> V:
 def _with_specials(o: Ops[V], value: V, a: V, magnitude: V, fmt: FloatFormat) -> V:
     """`value`, or what the special patterns of a small format are in F32, without the sign."""
     nan = o.const(F32.exponent_mask | F32.quiet, 32)
-    if fmt.specials is Specials.IEEE:
+    if fmt.specials is SpecialValues.IEEE:
         infinity = o.const(fmt.exponent_mask, 32)
         value = o.select(o.eq(magnitude, infinity, 32), o.const(F32.exponent_mask, 32), value, 32)
         return o.select(o.less_unsigned(infinity, magnitude, 32), nan, value, 32)
-    if fmt.specials is Specials.ALL_ONES:
+    if fmt.specials is SpecialValues.ONE_NAN:
         return o.select(o.eq(magnitude, o.const(fmt.nan, 32), 32), nan, value, 32)
-    if fmt.specials is Specials.NEGATIVE_ZERO:
+    if fmt.specials is SpecialValues.FNUZ:
         return o.select(o.eq(a, o.const(fmt.nan, 32), 32), nan, value, 32)
     return value
 
@@ -115,7 +116,7 @@ def _assembled(
     magnitude = o.select(infinite, _infinity(o, fmt), magnitude, 32)
     small_sign = o.lshr(sign, o.const(32 - fmt.bits, 32), 32)
     result = o.or_(magnitude, small_sign, 32)
-    if fmt.specials is Specials.NEGATIVE_ZERO:
+    if fmt.specials is SpecialValues.FNUZ:
         # -0 would be NaN; so is what overflowed, which has no sign
         result = o.select(o.eq(magnitude, o.zero(32), 32), o.zero(32), result, 32)
         wrong = o.eq(magnitude, o.const(fmt.nan, 32), 32)
@@ -125,9 +126,9 @@ def _assembled(
 
 def _overflow(o: Ops[V], fmt: FloatFormat, rounding: Rounding) -> V:
     largest = o.const(fmt.largest, 32)
-    if rounding == "zero" or fmt.specials is Specials.NONE:
+    if rounding == "zero" or fmt.specials is SpecialValues.NONE:
         return largest
-    beyond = fmt.exponent_mask if fmt.specials is Specials.IEEE else fmt.nan
+    beyond = fmt.exponent_mask if fmt.specials is SpecialValues.IEEE else fmt.nan
     if fmt is BF16:
         return o.const(beyond, 32)
     return o.select(o.saturates(), largest, o.const(beyond, 32), 32)
@@ -141,15 +142,15 @@ def _infinity(o: Ops[V], fmt: FloatFormat) -> V:
 
 
 def _nan(o: Ops[V], a: V, sign: V, fmt: FloatFormat) -> V:
-    if fmt.specials is Specials.NEGATIVE_ZERO:
+    if fmt.specials is SpecialValues.FNUZ:
         return o.const(fmt.nan, 32)
-    if fmt.specials is Specials.IEEE:
+    if fmt.specials is SpecialValues.IEEE:
         payload = o.low_bits(a, F32.fraction, 32)
         payload = o.lshr(payload, o.const(F32.fraction - fmt.fraction, 32), 32)
         quiet = o.const(fmt.exponent_mask | fmt.quiet, 32)
         return o.or_(sign, o.or_(payload, quiet, 32), 32)
     # formats without NaN: the guides give no result; the largest number keeps the sign
-    pattern = fmt.nan if fmt.specials is Specials.ALL_ONES else fmt.largest
+    pattern = fmt.nan if fmt.specials is SpecialValues.ONE_NAN else fmt.largest
     return o.or_(sign, o.const(pattern, 32), 32)
 
 

@@ -44,7 +44,6 @@ from typing import Any
 from wavecast.errors import UnknownName
 from wavecast.isa.opcode import (
     FORMS,
-    Access,
     Control,
     MatrixShape,
     MemoryEffect,
@@ -52,6 +51,7 @@ from wavecast.isa.opcode import (
     MemoryKind,
     Opcode,
     OpcodeFlag,
+    OperandAccess,
     OperandKind,
     OperandRole,
     Role,
@@ -75,7 +75,7 @@ TABLE_FILES = (
     "program.tbl",
 )
 
-_ACCESS = {"=": Access.WRITE, "+": Access.READ_WRITE, "~": Access.RETURN}
+_ACCESS = {"=": OperandAccess.WRITE, "+": OperandAccess.READ_WRITE, "~": OperandAccess.RETURN}
 _KINDS = {kind.value: kind for kind in OperandKind}
 _OPERAND = re.compile(r"(?P<access>[=+~]?)(?P<kind>[a-z]+)(?::(?P<type>\w+))?(?P<optional>\??)")
 _COST = re.compile(
@@ -142,7 +142,7 @@ def _operand(text: str) -> OperandRole:
     element = match["type"] or ""
     return OperandRole(
         kind=_KINDS[match["kind"]],
-        access=_ACCESS.get(match["access"], Access.READ),
+        access=_ACCESS.get(match["access"], OperandAccess.READ),
         type=element,
         dwords=_type_dwords(element) if element else 0,
         optional=bool(match["optional"]),

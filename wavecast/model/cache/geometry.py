@@ -30,7 +30,7 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class DieCaches:
     """Caches of a die: vector L1 per compute unit, scalar cache per `scalar_units` of them, L2."""
 
     vector: Cache
@@ -39,11 +39,11 @@ class Geometry:
     l2: Cache
 
     @staticmethod
-    def of(chip: Chip) -> Geometry:
+    def of(chip: Chip) -> DieCaches:
         """The caches of a chip. Raises MissingFact where a size is not known."""
         device = chip.device
         ways = chip.coefficient("cache", "vector_ways")
-        return Geometry(
+        return DieCaches(
             vector=replace(
                 _cache(_bytes(device, "l1v_size"), _line(device, "l1v_line"), ways),
                 arbitrary=chip.coefficient("cache", "vector_arbitrary") > 0,
@@ -62,7 +62,7 @@ class Geometry:
             ),
         )
 
-    def shared(self, part: float) -> Geometry:
+    def shared(self, part: float) -> DieCaches:
         """With the L2 a part of the die's work finds: every set has that part of its ways."""
         ways = max(1, round(self.l2.ways * min(1.0, part)))
         return replace(self, l2=replace(self.l2, ways=ways))
@@ -91,4 +91,4 @@ def _number(device: Device, name: str) -> float:
     return float(value)
 
 
-__all__ = ["Cache", "Geometry"]
+__all__ = ["Cache", "DieCaches"]

@@ -22,7 +22,7 @@ from wavecast.model.cache.accesses import (
     Accesses,
     MemoryTable,
 )
-from wavecast.model.cache.geometry import Cache, Geometry
+from wavecast.model.cache.geometry import Cache, DieCaches
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,7 @@ def replay(
     instructions: MemoryTable,
     unit: Array,
     clock: Array,
-    geometry: Geometry,
+    geometry: DieCaches,
     passes: int = 1,
 ) -> Array:
     """What every request asks of the caches, f64[m, COLUMNS]; rows of LDS and scratch are 0.

@@ -12,7 +12,7 @@ from wavecast.analyze.charges import Charge, Charges
 from wavecast.arch import Device
 from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
-from wavecast.isa.opcode import Access, Control, MemoryKind, Role, Space
+from wavecast.isa.opcode import Control, MemoryKind, OperandAccess, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC, REGISTERS
 from wavecast.isa.waits import awaits, sets_priority, sleeps, wait_counters
@@ -248,7 +248,7 @@ def _operands(
 
 def _accumulators(decoded: Decoded) -> int:
     """The registers of the C operand: the destination itself, or the fourth operand printed."""
-    if decoded.roles and decoded.roles[0].access is Access.READ_WRITE:
+    if decoded.roles and decoded.roles[0].access is OperandAccess.READ_WRITE:
         return decoded.operands[0].bits
     return decoded.operands[3].bits if len(decoded.operands) > 3 else 0
 

@@ -16,7 +16,7 @@ Larger dies are taken to start as many more workgroups at once as they are large
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ComputeUnit:
     """A compute unit (a WGP on RDNA) that shares its chip with others like it.
 
     Clocks of `clock` Hz. `period` is the clocks between two issue slots of a SIMD; `shared_slot`:
@@ -58,7 +58,7 @@ class Machine:
     lds_rate: float = 1.0
 
     @staticmethod
-    def of(chip: Chip, *, simds: int, active: int, clock: float | None = None) -> Machine:
+    def of(chip: Chip, *, simds: int, active: int, clock: float | None = None) -> ComputeUnit:
         """The unit of a chip whose `active` units share the memory evenly."""
         device = chip.device
         frequency = chip.clock if clock is None else clock
@@ -79,7 +79,7 @@ class Machine:
         l2_clocks = chip.latency["l2"] * chip.clock * chip.coefficient("kernel", "wait_l2")
         hbm_clocks = chip.latency["hbm"] * frequency * chip.coefficient("kernel", "wait_hbm")
         cached = mall_bandwidth(chip) if chip.mall_bandwidth else chip.hbm
-        return Machine(
+        return ComputeUnit(
             clock=frequency,
             simds=simds,
             period=max(1, period),
@@ -107,7 +107,7 @@ class Machine:
             lds_bytes=chip.lds_rate,
         )
 
-    def with_(self, **changes: float) -> Machine:
+    def with_(self, **changes: float) -> ComputeUnit:
         """The same unit with some numbers changed."""
         return replace(self, **changes)
 
@@ -120,4 +120,4 @@ def _l2_rate(chip: Chip) -> float | None:
     return per_unit.of(chip.device) * chip.units * chip.clock
 
 
-__all__ = ["Machine"]
+__all__ = ["ComputeUnit"]

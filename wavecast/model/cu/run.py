@@ -9,9 +9,9 @@ import numpy as np
 
 from wavecast.model.cu.causes import BUSY, CAUSES
 from wavecast.model.cu.code import Code
-from wavecast.model.cu.machine import Machine
+from wavecast.model.cu.machine import ComputeUnit
 from wavecast.model.cu.simulate import simulate
-from wavecast.model.cu.state import Account, Executed, Instructions, State
+from wavecast.model.cu.state import Executed, Instructions, StallCounts, State
 from wavecast.model.cu.streams import Streams
 
 Array = np.ndarray[Any, Any]
@@ -30,7 +30,7 @@ class Run:
     instruction, clocks), where asked for. `stretch` is the full time over the simulated one.
     """
 
-    machine: Machine
+    machine: ComputeUnit
     clocks: float
     finish: Array
     stalls: Array
@@ -43,7 +43,7 @@ class Run:
 def run(
     code: Code,
     streams: Streams,
-    machine: Machine,
+    machine: ComputeUnit,
     *,
     template: Array,
     begins: Array,
@@ -53,7 +53,7 @@ def run(
     """Run workgroups of templates `template` (i32[n]), none before its clock in `begins`."""
     log = np.zeros((events, 5))
     finish = np.zeros(len(template))
-    account = Account.empty(len(code.pipe))
+    account = StallCounts.empty(len(code.pipe))
     logged = simulate(
         Instructions.of(code),
         Executed.of(streams),

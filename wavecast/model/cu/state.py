@@ -10,7 +10,7 @@ import numpy as np
 
 from wavecast.model.cu.causes import BUSY, CAUSES
 from wavecast.model.cu.code import COUNTERS, Code
-from wavecast.model.cu.machine import Machine
+from wavecast.model.cu.machine import ComputeUnit
 from wavecast.model.cu.streams import Streams
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +29,7 @@ _INSTRUCTION: Final = np.dtype(
     align=True,
 )
 """One instruction: the fields of `Code`, and of each kind of operands the rows of `spans`."""
-_MACHINE: Final = np.dtype([(field.name, "f8") for field in fields(Machine)])
+_MACHINE: Final = np.dtype([(field.name, "f8") for field in fields(ComputeUnit)])
 _UNIT: Final = np.dtype(
     [(name, "f8") for name in ("lds", "address", "scalar", "l2", "mall", "hbm", "fetch")]
     + [("prioritised", "i8")]
@@ -113,7 +113,7 @@ class State(NamedTuple):
     reason: Array
 
     @classmethod
-    def idle(cls, machine: Machine, waves: int, resident: int, registers: int) -> State:
+    def idle(cls, machine: ComputeUnit, waves: int, resident: int, registers: int) -> State:
         """A unit nothing runs on, with room for `resident` workgroups of `waves` waves."""
         slots = waves * resident
         groups = np.zeros(resident, _GROUP)
@@ -132,7 +132,7 @@ class State(NamedTuple):
         )
 
 
-class Account(NamedTuple):
+class StallCounts(NamedTuple):
     """Wave clocks by instruction and cause (`stalls`), executions by instruction, clocks of work by
     resource; and the sum of all wave clocks without weights (one number)."""
 
@@ -142,7 +142,7 @@ class Account(NamedTuple):
     plain: Array
 
     @classmethod
-    def empty(cls, instructions: int) -> Account:
+    def empty(cls, instructions: int) -> StallCounts:
         """Nothing charged."""
         return cls(
             stalls=np.zeros((instructions, len(CAUSES))),
@@ -152,4 +152,4 @@ class Account(NamedTuple):
         )
 
 
-__all__ = ["RING", "Account", "Executed", "Instructions", "State"]
+__all__ = ["RING", "Executed", "Instructions", "StallCounts", "State"]

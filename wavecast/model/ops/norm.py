@@ -30,7 +30,7 @@ from wavecast.model.demand import Amount
 from wavecast.model.memory import Traffic
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.dtypes import element_bytes
-from wavecast.model.ops.rows import FAMILY, Rows, launch
+from wavecast.model.ops.rows import FAMILY, RowSizes, launch
 from wavecast.model.ops.sizes import parse_sizes, predicted, taken, truth
 from wavecast.model.prediction import Prediction
 from wavecast.model.streaming import Streaming, kernel_parts, lanes
@@ -152,7 +152,7 @@ class Norm(Op):
             return [self._channels(chip)]
         return [kernel_parts(chip, launch(chip, self._rows(chip)))]
 
-    def _rows(self, chip: Chip) -> Rows:
+    def _rows(self, chip: Chip) -> RowSizes:
         known = coefficients.values(FAMILY, chip.device)
         fused = self.fused
         threads = THREADS
@@ -167,7 +167,7 @@ class Norm(Op):
             instructions += known["conversion_instructions"]
         if self.dropout and fused:
             instructions += known["mask_instructions"]
-        return Rows(
+        return RowSizes(
             rows=self.rows,
             columns=self.columns,
             width=element_bytes(self.dtype),

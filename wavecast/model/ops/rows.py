@@ -21,7 +21,7 @@ FAMILY = "norm"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowSizes:
     """`rows` of `columns` elements of `width` bytes, `workgroups` of `threads` threads.
 
     `reads` and `writes` are tensors of that size; `passes` how often the first is read;
@@ -43,7 +43,7 @@ class Rows:
     shared: bool = False
 
 
-def launch(chip: Chip, kernel: Rows) -> Streaming:
+def launch(chip: Chip, kernel: RowSizes) -> Streaming:
     """The launch of a row kernel on a chip."""
     known = coefficients.values(FAMILY, chip.device)
     share = chip.coefficient("memory", "cache_share")
@@ -74,4 +74,4 @@ def next_power_of_two(number: int) -> int:
     return 1 << max(0, math.ceil(np.log2(number)))
 
 
-__all__ = ["Rows", "launch", "next_power_of_two"]
+__all__ = ["RowSizes", "launch", "next_power_of_two"]

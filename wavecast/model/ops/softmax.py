@@ -18,7 +18,7 @@ from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
 from wavecast.model.ops.dtypes import element_bytes
 from wavecast.model.ops.row_op import RowOp
-from wavecast.model.ops.rows import FAMILY, Rows, launch, next_power_of_two
+from wavecast.model.ops.rows import FAMILY, RowSizes, launch, next_power_of_two
 from wavecast.model.ops.sizes import predicted
 from wavecast.model.prediction import Prediction
 from wavecast.model.streaming import kernel_parts, lanes, resident
@@ -75,7 +75,7 @@ class Softmax(RowOp):
             },
         )
 
-    def _in_wave(self, chip: Chip) -> Rows:
+    def _in_wave(self, chip: Chip) -> RowSizes:
         known = coefficients.values(FAMILY, chip.device)
         padded = next_power_of_two(max(2, self.columns))
         batch = 2 if padded <= LONGEST_OF_TWO else 1
@@ -86,7 +86,7 @@ class Softmax(RowOp):
         if batch > 1:
             clocks *= known["batch_cost"]
         waves = WAVE_THREADS / chip.lanes
-        return Rows(
+        return RowSizes(
             rows=self.rows,
             columns=self.columns,
             width=element_bytes(self.dtype),
@@ -97,7 +97,7 @@ class Softmax(RowOp):
             chain=known["softmax_chain"] + (known["batch_chain"] if batch > 1 else 0.0),
         )
 
-    def _in_workgroup(self, chip: Chip) -> Rows:
+    def _in_workgroup(self, chip: Chip) -> RowSizes:
         known = coefficients.values(FAMILY, chip.device)
         if self.aligned:
             vector = 16 / element_bytes(self.dtype)
@@ -107,7 +107,7 @@ class Softmax(RowOp):
             walks = math.ceil(self.columns / BLOCK_THREADS)
             row = known["block_reduction"] + walks * known["unaligned_walk"]
         at_once = resident(chip, BLOCK_THREADS)
-        return Rows(
+        return RowSizes(
             rows=self.rows,
             columns=self.columns,
             width=element_bytes(self.dtype),

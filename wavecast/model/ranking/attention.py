@@ -11,7 +11,7 @@ import numpy as np
 
 from wavecast.arch import Device
 from wavecast.model import coefficients
-from wavecast.model.ops.attention.machine import Machine
+from wavecast.model.ops.attention.machine import AttentionRates
 from wavecast.model.ranking.demand import Demand
 
 FAMILY: Final = "ranking_attention"
@@ -106,7 +106,7 @@ class AttentionPass(Demand):
         """Matrix, vector and LDS clocks per score, which the waves of a SIMD hide of each other
         the better the more there are. A configuration that needs more registers than a lane can
         have ranks after all others."""
-        k, machine = coefficients.values(FAMILY, device), Machine.of(device)
+        k, machine = coefficients.values(FAMILY, device), AttentionRates.of(device)
         chip, cost = machine.chip, self.cost(device, num_warps)
         file = float(device.limits().vgpr_total)
         most = file / max(1.0, num_warps / chip.simds)

@@ -13,7 +13,7 @@ from wavecast.analyze.charges import matrix_formats
 from wavecast.arch import capabilities
 from wavecast.arch.cost import matrix_row
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import Access
+from wavecast.isa.opcode import OperandAccess
 
 WINDOW: Final = 20
 """No dependence on a matrix instruction needs more wait states than this."""
@@ -55,14 +55,14 @@ def _has(target: str, hazard: str) -> bool:
 
 def accumulator(decoded: Decoded) -> int:
     """The registers of C: those of D where an instruction accumulates in place."""
-    if decoded.roles[0].access is Access.READ_WRITE:
+    if decoded.roles[0].access is OperandAccess.READ_WRITE:
         return decoded.operands[0].bits
     return decoded.operands[3].bits
 
 
 def multiplicands(decoded: Decoded) -> int:
     """The registers of A, B, and an index or scales."""
-    in_place = decoded.roles[0].access is Access.READ_WRITE
+    in_place = decoded.roles[0].access is OperandAccess.READ_WRITE
     bits = 0
     for position, operand in enumerate(decoded.operands[1:], 1):
         if position != 3 or in_place:

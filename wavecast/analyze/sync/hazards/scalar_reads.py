@@ -15,15 +15,15 @@ from wavecast.analyze.sync.hazards.code import HazardCode
 from wavecast.analyze.sync.hazards.traits import SALU, SMEM, VALU, VMEM, WAIT_ALU, alu_wait
 from wavecast.analyze.sync.violation import Violation
 from wavecast.isa.instruction import Decoded
-from wavecast.isa.opcode import Access, Control
+from wavecast.isa.opcode import Control, OperandAccess
 from wavecast.isa.registers import SGPRS, TTMP_BASE, TTMP_COUNT, VCC, span
 
 _TRACKED_FILES: Final = SGPRS | span(TTMP_BASE, 0, TTMP_COUNT) | VCC
 # bound once: looking an enum member up costs ten times what comparing it does
 _INDIRECT = Control.INDIRECT
 _CALL = Control.CALL
-_READ = Access.READ
-_WRITE = Access.WRITE
+_READ = OperandAccess.READ
+_WRITE = OperandAccess.WRITE
 
 
 _State = tuple[int, int, int]

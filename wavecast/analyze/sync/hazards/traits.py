@@ -11,10 +11,10 @@ from wavecast.isa.opcode import (
     SCALAR_FORMS,
     VECTOR_FORMS,
     VECTOR_MEMORY_FORMS,
-    Access,
     MemoryKind,
     Opcode,
     OpcodeFlag,
+    OperandAccess,
     OperandKind,
     Role,
 )
@@ -195,7 +195,7 @@ def _selects_part(decoded: Decoded) -> bool:
     if decoded.opcode.form not in _SELECTING_FORMS:
         return False
     selected = decoded.modifiers["op_sel"].strip("[]").split(",")
-    sources = sum(role.access is Access.READ for role in decoded.roles)
+    sources = sum(role.access is OperandAccess.READ for role in decoded.roles)
     return "1" in selected[sources:]
 
 

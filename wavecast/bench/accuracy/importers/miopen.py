@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from wavecast.arch import capabilities
 from wavecast.bench.accuracy.importers.base import MeasurementTable, collected
 from wavecast.errors import ParseError
 
@@ -59,7 +60,7 @@ def _device(name: str) -> tuple[str, float]:
     if found["hex"]:
         return found["target"], float(int(found["hex"], 16))
     if found["units"]:
-        per_unit = 2 if found["target"].startswith("gfx1") else 1
+        per_unit = 2 if capabilities(found["target"]).wgp_mode else 1
         return found["target"], float(found["units"]) * per_unit
     return found["target"], float("nan")
 

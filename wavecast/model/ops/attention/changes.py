@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from wavecast.model.ops.attention.machine import Machine
+from wavecast.model.ops.attention.machine import AttentionRates
 
 _SOFTMAX = ("_forward", "_backward", "_decode")
 
 
-def changes(machine: Machine) -> Iterator[tuple[str, Machine]]:
+def changes(machine: AttentionRates) -> Iterator[tuple[str, AttentionRates]]:
     """The change in words, and the changed machine."""
     hidden = _scaled(
         machine, lambda name: name.startswith("vector_") and name.endswith(_SOFTMAX), 0.0
@@ -29,7 +29,9 @@ def changes(machine: Machine) -> Iterator[tuple[str, Machine]]:
     )
 
 
-def _scaled(machine: Machine, chosen: Callable[[str], bool], factor: float) -> Machine:
+def _scaled(
+    machine: AttentionRates, chosen: Callable[[str], bool], factor: float
+) -> AttentionRates:
     known = {name: v * factor if chosen(name) else v for name, v in machine.k.items()}
     return replace(machine, k=known)
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from wavecast.errors import UnknownName
-from wavecast.model.ops.attention.sizes import Sizes
+from wavecast.model.ops.attention.sizes import AttentionSizes
 
 CDNA = ("cdna3", "cdna4", "cdna-next")
 
@@ -87,7 +87,7 @@ def library(name: str) -> Library:
     return LIBRARIES[name]
 
 
-def tile(name: str, sizes: Sizes, *, backward: bool) -> Tile | None:
+def tile(name: str, sizes: AttentionSizes, *, backward: bool) -> Tile | None:
     """The tile kernel a library runs for these sizes; None where it has none.
 
     AITER takes CK's kernel where it has no assembly of its own, and backward with fewer heads of
@@ -107,7 +107,7 @@ def tile(name: str, sizes: Sizes, *, backward: bool) -> Tile | None:
     return None
 
 
-def _has_assembly(sizes: Sizes, *, backward: bool) -> bool:
+def _has_assembly(sizes: AttentionSizes, *, backward: bool) -> bool:
     if not backward:
         return (sizes.head, sizes.head_v) in ASM_FORWARD and sizes.dtype in ASM_DTYPES
     return sizes.head == sizes.head_v <= ASM_BACKWARD and sizes.group == 1

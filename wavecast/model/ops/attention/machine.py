@@ -15,7 +15,7 @@ FAMILY = "attention"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class AttentionRates:
     """A chip, `lanes` and `exponentials` a CU finishes per clock, and the coefficients `k`."""
 
     chip: Chip
@@ -24,7 +24,7 @@ class Machine:
     k: Mapping[str, float]
 
     @staticmethod
-    def of(device: Device, trial: Mapping[str, float] | None = None) -> Machine:
+    def of(device: Device, trial: Mapping[str, float] | None = None) -> AttentionRates:
         """Of a device; `trial` replaces coefficients. Raises MissingFact."""
         chip = Chip.of(device)
         known = coefficients.values(FAMILY, device)
@@ -34,7 +34,7 @@ class Machine:
             per_wave = chip.simds * chip.lanes
             lanes = per_wave / device.cost("valu").issue_cycles
             exponentials = per_wave / device.cost("trans").issue_cycles
-        return Machine(chip, lanes, exponentials, {**known, **trial} if trial else known)
+        return AttentionRates(chip, lanes, exponentials, {**known, **trial} if trial else known)
 
     def clock(self, dtype: str, matrix: float, vector: float, busy: Amount = 1.0) -> Amount:
         """Clock in Hz under matrix and vector work that take these shares of the time of `busy`
@@ -48,7 +48,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class TimeBreakdown:
     """The time of one implementation: seconds in all, per resource (`parts`, which may overlap), as
     a sum of `shares`, and what it assumes."""
 
@@ -58,4 +58,4 @@ class Account:
     assumed: Mapping[str, object]
 
 
-__all__ = ["FAMILY", "Account", "Machine"]
+__all__ = ["FAMILY", "AttentionRates", "TimeBreakdown"]

@@ -13,8 +13,8 @@ from wavecast.model.bounds import Work
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.attention import libraries
 from wavecast.model.ops.attention.changes import changes
-from wavecast.model.ops.attention.machine import Account, Machine
-from wavecast.model.ops.attention.sizes import BITS, Sizes
+from wavecast.model.ops.attention.machine import AttentionRates, TimeBreakdown
+from wavecast.model.ops.attention.sizes import BITS, AttentionSizes
 from wavecast.model.ops.attention.streaming import streaming
 from wavecast.model.ops.attention.tiled import tiled
 from wavecast.model.ops.attention.unfused import unfused
@@ -26,7 +26,7 @@ OPTIONS = (
     *("dtype", "kv_dtype", "causal", "direction", "latent", "library", "splits", "lengths"),
     "timing",
 )
-Candidate = Callable[..., Account]
+Candidate = Callable[..., TimeBreakdown]
 """An implementation with its sizes; called with the machine."""
 
 TIMINGS = ("kernel", "eager")
@@ -49,7 +49,7 @@ class Attention(Op):
     `libraries.LIBRARIES` ("": the best fused one), `splits` in how many parts the keys of one
     sequence are decoded (0: the best number). With `lengths`, `batch` is their number; sequences
     of a prefill (`seq_q` = 0) have as many queries as keys. `timing` is one of `TIMINGS`. The
-    others are those of `Sizes`.
+    others are those of `AttentionSizes`.
     """
 
     kind: ClassVar[str] = "attention"
@@ -130,13 +130,13 @@ class Attention(Op):
         )
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> AttentionSizes:
         """What kernels see."""
         lengths = ((self.seq_q, self.seq_k, self.batch),)
         if self.lengths:
             counts = {n: self.lengths.count(n) for n in sorted(set(self.lengths))}
             lengths = tuple((self.seq_q or n, n, count) for n, count in counts.items())
-        return Sizes(
+        return AttentionSizes(
             lengths,
             self.heads,
             self.kv_heads,
@@ -185,7 +185,7 @@ class Attention(Op):
         )
         return bracketed(prediction, self.kind, device)
 
-    def candidates(self, sizes: Sizes, generation: str) -> Iterator[Candidate]:
+    def candidates(self, sizes: AttentionSizes, generation: str) -> Iterator[Candidate]:
         """Every implementation that applies."""
         rows = sizes.group * sizes.longest[0]
         for name, library in libraries.LIBRARIES.items():
@@ -208,11 +208,13 @@ class Attention(Op):
             if decodes and (sizes.latent or rows <= _DECODE_ROWS):
                 yield partial(streaming, sizes, library=name, splits=self.splits)
 
-    def seconds(self, machine: Machine) -> float:
+    def seconds(self, machine: AttentionRates) -> float:
         """The time alone. Raises as `predict`."""
         return self._best(self.sizes, machine)[0].seconds
 
-    def _best(self, sizes: Sizes, machine: Machine) -> tuple[Account, Candidate]:
+    def _best(
+        self, sizes: AttentionSizes, machine: AttentionRates
+    ) -> tuple[TimeBreakdown, Candidate]:
         device = machine.chip.device
         found = [(run(machine=machine), run) for run in self.candidates(sizes, device.generation)]
         if not found and self.library:
@@ -242,7 +244,7 @@ class Attention(Op):
         return f"attention{direction}{mask} {self.batch}x{heads} {keys} {dtype}{extra}"
 
 
-def _what_if(device: Device, best: Account, run: Candidate) -> tuple[WhatIf, ...]:
+def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatIf, ...]:
     """Changes of the machine that make the chosen kernel at least 1 % faster."""
     times = ((words, run(machine=changed).seconds) for words, changed in _changed(device))
     return tuple(
@@ -259,13 +261,13 @@ def _notes(device: Device) -> tuple[str, ...]:
 
 
 @cache
-def _changed(device: Device) -> tuple[tuple[str, Machine], ...]:
+def _changed(device: Device) -> tuple[tuple[str, AttentionRates], ...]:
     return tuple(changes(_machine(device)))
 
 
 @cache
-def _machine(device: Device) -> Machine:
-    return Machine.of(device)
+def _machine(device: Device) -> AttentionRates:
+    return AttentionRates.of(device)
 
 
 def _numbers(shape: str) -> dict[str, int]:

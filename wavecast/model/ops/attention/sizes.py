@@ -14,7 +14,7 @@ LINE = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class AttentionSizes:
     """Softmax(Q·Kᵀ)·V over `lengths`: (queries, keys, how many such sequences).
 
     `heads` query heads share `kv_heads` heads of keys and values; `head` and `head_v` are elements
@@ -95,4 +95,4 @@ class Sizes:
         return self.keys * self.kv_heads * self.token_bytes
 
 
-__all__ = ["BITS", "LINE", "Sizes"]
+__all__ = ["BITS", "LINE", "AttentionSizes"]

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.model.ops.attention.machine import Account, Machine
-from wavecast.model.ops.attention.sizes import BITS, Sizes
+from wavecast.model.ops.attention.machine import AttentionRates, TimeBreakdown
+from wavecast.model.ops.attention.sizes import BITS, AttentionSizes
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +50,9 @@ class _Grid:
     asked: Array
 
 
-def streaming(sizes: Sizes, *, machine: Machine, library: str, splits: int) -> Account:
+def streaming(
+    sizes: AttentionSizes, *, machine: AttentionRates, library: str, splits: int
+) -> TimeBreakdown:
     """The time over the best number of splits, or the given one (0: best).
 
     Raises MissingFact for a dtype the chip does not have.
@@ -94,10 +96,10 @@ def streaming(sizes: Sizes, *, machine: Machine, library: str, splits: int) -> A
         "combine": parts["combine"],
         "call": parts["call"],
     }
-    return Account(float(seconds[best]), parts, shares, assumed)
+    return TimeBreakdown(float(seconds[best]), parts, shares, assumed)
 
 
-def _grid(sizes: Sizes, asked: Array, least: int) -> _Grid:
+def _grid(sizes: AttentionSizes, asked: Array, least: int) -> _Grid:
     """Parts of at least `least` tokens. Sequences of several lengths count with their mean, of
     which workgroups that finish early leave the slots to others."""
     queries, _ = sizes.longest
@@ -121,7 +123,9 @@ class _Token:
     bytes: float
 
 
-def _token(sizes: Sizes, machine: Machine, library: str, rows: int, busy: Array) -> _Token:
+def _token(
+    sizes: AttentionSizes, machine: AttentionRates, library: str, rows: int, busy: Array
+) -> _Token:
     """Of workgroups on the share `busy` of the CUs, which compute while they stream."""
     chip = machine.chip
     moved = sizes.token_lines
@@ -139,7 +143,7 @@ def _rounds(
     slots: int,
     units: int,
     grid: _Grid,
-    sizes: Sizes,
+    sizes: AttentionSizes,
     token: _Token,
     bandwidth: float,
     k: Mapping[str, float],
@@ -160,7 +164,7 @@ def _rounds(
 
 
 def _combine(
-    sizes: Sizes,
+    sizes: AttentionSizes,
     grid: _Grid,
     units: int,
     moved: Array,

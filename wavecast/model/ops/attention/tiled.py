@@ -20,15 +20,21 @@ import math
 import numpy as np
 
 from wavecast.model.ops.attention.libraries import Library, Tile
-from wavecast.model.ops.attention.machine import Account, Machine
-from wavecast.model.ops.attention.sizes import Sizes
+from wavecast.model.ops.attention.machine import AttentionRates, TimeBreakdown
+from wavecast.model.ops.attention.sizes import AttentionSizes
 
 _FP32 = 4.0
 
 
 def tiled(
-    sizes: Sizes, *, machine: Machine, kernel: Tile, library: Library, backward: bool, eager: bool
-) -> Account:
+    sizes: AttentionSizes,
+    *,
+    machine: AttentionRates,
+    kernel: Tile,
+    library: Library,
+    backward: bool,
+    eager: bool,
+) -> TimeBreakdown:
     """The time of `sizes` in one kernel, `eager` with the call of the library on an idle GPU.
 
     Raises MissingFact for a dtype the chip does not have.
@@ -77,7 +83,7 @@ def tiled(
         "workgroups": workgroups,
         "clock_mhz": round(clock / 1e6),
     }
-    return Account(sum(shares.values()), parts, shares, assumed)
+    return TimeBreakdown(sum(shares.values()), parts, shares, assumed)
 
 
 def _flops(head: int, head_v: int, *, backward: bool) -> float:
@@ -86,7 +92,7 @@ def _flops(head: int, head_v: int, *, backward: bool) -> float:
 
 
 def _scores(
-    sizes: Sizes, kernel: Tile, units: int, dies: int, *, backward: bool
+    sizes: AttentionSizes, kernel: Tile, units: int, dies: int, *, backward: bool
 ) -> tuple[int, float]:
     """Workgroups, and scores of the CU that computes most, padding included."""
     workgroups, scores, longest, even = 0, 0.0, 0.0, True
@@ -128,7 +134,7 @@ def _rounds(widths: np.ndarray, slots: int) -> np.ndarray:
     return np.repeat(np.maximum.reduceat(widths, starts), slots)[: len(widths)]
 
 
-def _bytes(sizes: Sizes, kernel: Tile, *, backward: bool) -> tuple[float, float, float]:
+def _bytes(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> tuple[float, float, float]:
     """Bytes a workgroup waits for, those of kernels before and after, and all of the main one.
 
     Gradients of queries that several workgroups add to are in single precision until the end.

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 
-from wavecast.model.ops.attention.machine import Account, Machine
-from wavecast.model.ops.attention.sizes import Sizes
+from wavecast.model.ops.attention.machine import AttentionRates, TimeBreakdown
+from wavecast.model.ops.attention.sizes import AttentionSizes
 
 _TILE = 16
 _FP32 = 4.0
 
 
-def unfused(sizes: Sizes, *, machine: Machine, backward: bool) -> Account:
+def unfused(sizes: AttentionSizes, *, machine: AttentionRates, backward: bool) -> TimeBreakdown:
     """The time of all kernels in a row. Raises MissingFact for a dtype the chip does not have."""
     k, chip = machine.k, machine.chip
     direction = "backward" if backward else "forward"
@@ -43,7 +43,7 @@ def unfused(sizes: Sizes, *, machine: Machine, backward: bool) -> Account:
         "call": k["unfused_launch"] * (1 if single else products + softmaxes),
     }
     assumed = {"library": "unfused", "kernel": f"{products} products, softmax", "tile": _TILE}
-    return Account(sum(parts.values()), parts, parts, {**assumed, "direction": direction})
+    return TimeBreakdown(sum(parts.values()), parts, parts, {**assumed, "direction": direction})
 
 
 __all__ = ["unfused"]

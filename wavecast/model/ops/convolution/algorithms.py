@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wavecast.arch import Device
 from wavecast.model.chip import Chip
 from wavecast.model.ops.convolution import direct, gemm, implicit_gemm, winograd
-from wavecast.model.ops.convolution.geometry import Geometry
+from wavecast.model.ops.convolution.geometry import ConvolutionBatch
 from wavecast.model.ops.convolution.timing import Coefficients, Timing
 
 
@@ -16,8 +16,8 @@ from wavecast.model.ops.convolution.timing import Coefficients, Timing
 class Algorithm:
     """One way: whether a chip has it for a kind of problem, and its time (infinite where not)."""
 
-    applies: Callable[[Geometry, Device], bool]
-    time: Callable[[Geometry, Chip, Coefficients], Timing]
+    applies: Callable[[ConvolutionBatch, Device], bool]
+    time: Callable[[ConvolutionBatch, Chip, Coefficients], Timing]
 
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -29,7 +29,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
-def timings(geometry: Geometry, chip: Chip, known: Coefficients) -> dict[str, Timing]:
+def timings(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> dict[str, Timing]:
     """The time of every algorithm the chip has for these problems."""
     return {
         name: algorithm.time(geometry, chip, known)

@@ -16,12 +16,12 @@ import numpy as np
 
 from wavecast.arch import Device
 from wavecast.model.chip import Chip
-from wavecast.model.ops.convolution.geometry import Geometry
+from wavecast.model.ops.convolution.geometry import ConvolutionBatch
 from wavecast.model.ops.convolution.timing import (
     Coefficients,
     Tiles,
+    TileWork,
     Timing,
-    Work,
     overlapped,
     plus,
     tiled,
@@ -35,17 +35,17 @@ _DATA = Tiles.grid(_ROWS, _COLUMNS, (1,), 64, 8192)
 _WEIGHTS = Tiles.grid(_ROWS, _COLUMNS, (1, 4, 16, 64), 64, 8192)
 
 
-def applies(geometry: Geometry, device: Device) -> bool:  # noqa: ARG001
+def applies(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
     """Tuned kernels take NCHW images; the dtypes are those of the vector units."""
     return geometry.layout == "nchw" and geometry.rank == 2 and geometry.element > 1
 
 
-def direct(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def direct(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     """The time of the tuned kernels."""
     m, n, k, count = geometry.product()
     moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
     converts = geometry.element < 4 and geometry.direction != "weights"
-    work = Work(
+    work = TileWork(
         m,
         n,
         k,
@@ -62,12 +62,12 @@ def direct(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     return plus(tiled(work, tiles, chip, known), "launch", known["launch"])
 
 
-def anything(geometry: Geometry, device: Device) -> bool:  # noqa: ARG001
+def anything(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
     """The reference does every problem of 16 bits and more."""
     return geometry.element > 1
 
 
-def naive(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def naive(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     """The time of the reference kernels."""
     last = geometry.layout == "nhwc"
     rate = known[f"naive_{geometry.direction}"]

@@ -15,20 +15,20 @@ import numpy as np
 
 from wavecast.arch import Device
 from wavecast.model.chip import Chip
-from wavecast.model.ops.convolution.geometry import Array, Geometry
-from wavecast.model.ops.convolution.timing import Coefficients, Tiles, Timing, Work, plus, tiled
+from wavecast.model.ops.convolution.geometry import Array, ConvolutionBatch
+from wavecast.model.ops.convolution.timing import Coefficients, Tiles, TileWork, Timing, plus, tiled
 from wavecast.model.ops.convolution.units import multiply_rate
 
 _SIDES = (16, 32, 64, 128, 256)
 _TILES = Tiles.grid(_SIDES, _SIDES, (1, 4, 16), 512, 32768)
 
 
-def applies(geometry: Geometry, device: Device) -> bool:  # noqa: ARG001
+def applies(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
     """NCHW of every rank, every dtype of 16 bits and more, on every chip."""
     return geometry.layout == "nchw" and geometry.element > 1
 
 
-def gemm(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def gemm(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     """The time of the loop over images, or of the one batched GEMM."""
     forward, weights = geometry.direction == "forward", geometry.direction == "weights"
     lowered = geometry.c * geometry.taps
@@ -44,7 +44,7 @@ def gemm(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     n = lowered if weights else np.where(moved_steps, geometry.n, 1.0) * geometry.outputs
     k = lowered if forward else geometry.outputs if weights else geometry.k
     batch = np.where(whole, geometry.n, geometry.groups)
-    product = Work(
+    product = TileWork(
         m,
         n,
         k,
@@ -75,7 +75,7 @@ def gemm(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
 
 
 def _rearranging(
-    geometry: Geometry, chip: Chip, known: Coefficients, moved_steps: Array, loops: Array
+    geometry: ConvolutionBatch, chip: Chip, known: Coefficients, moved_steps: Array, loops: Array
 ) -> Array:
     """Seconds of im2col or col2im of every image, or of the transposes around a strided GEMM."""
     bandwidth = chip.hbm_peak * known["memory"]

@@ -1,7 +1,7 @@
 """The sizes of convolutions as arrays, and the matrix product each of them amounts to.
 
-One `Geometry` holds problems of one direction, dtype, layout and rank; its fields have the shape
-(problems, 1), so that they broadcast against rows of candidate configurations.
+One `ConvolutionBatch` has problems of one direction, dtype, layout and rank; its fields have the
+shape (problems, 1), so that they broadcast against rows of candidate configurations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ConvolutionSizes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class ConvolutionBatch:
     """Convolutions of one kind. Arrays of shape (problems, 1); sizes are those of forward.
 
     `c` and `k` are input and output channels of one group; `pixels` and `outputs` the input and
@@ -91,12 +91,12 @@ class Geometry:
     pointwise: Array
 
     @staticmethod
-    def of(problems: Sequence[ConvolutionSizes]) -> Geometry:
+    def of(problems: Sequence[ConvolutionSizes]) -> ConvolutionBatch:
         """The geometry of problems that share direction, dtype, layout and rank."""
         first = problems[0]
         table = np.array([_row(problem) for problem in problems], float)
         columns = [table[:, i : i + 1] for i in range(table.shape[1])]
-        return Geometry(
+        return ConvolutionBatch(
             first.direction,
             first.dtype,
             first.layout,
@@ -183,4 +183,4 @@ def _row(problem: ConvolutionSizes) -> tuple[float, ...]:
     )
 
 
-__all__ = ["BYTES", "Array", "ConvolutionSizes", "Geometry"]
+__all__ = ["BYTES", "Array", "ConvolutionBatch", "ConvolutionSizes"]

@@ -1,10 +1,8 @@
 """Implicit GEMM: one kernel that forms the operands of the matrix product as it loads them.
 
-Three families of kernels do it. `gather` reads NCHW as it lies, element by element where the filter
-has taps; `nhwc` reads whole channel vectors, and problems that lie as NCHW are transposed before
-and after; `vector` uses no matrix instructions. Which of them a chip and dtype has was read off the
-solvers MIOpen measured (find-db of 2024-10, gfx908, gfx90a, gfx1030); gfx942 and later have CK's
-grouped kernels in `nhwc` for everything.
+There are three families of kernels. `gather` reads NCHW directly, element by element if the filter
+has taps; `nhwc` reads whole channel vectors, and problems in NCHW are transposed before and after;
+`vector` uses no matrix instructions. `library.toml` has the families of a target and dtype.
 """
 
 from __future__ import annotations
@@ -15,12 +13,13 @@ import numpy as np
 
 from wavecast.arch import Device
 from wavecast.model.chip import Chip
-from wavecast.model.ops.convolution.geometry import Array, Geometry
+from wavecast.model.ops.convolution.geometry import Array, ConvolutionBatch
+from wavecast.model.ops.convolution.library import library_kernels
 from wavecast.model.ops.convolution.timing import (
     Coefficients,
     Tiles,
+    TileWork,
     Timing,
-    Work,
     fastest,
     plus,
     tiled,
@@ -30,12 +29,10 @@ from wavecast.model.ops.convolution.units import has_matrix, multiply_rate, vect
 _SIDES = (16, 32, 64, 128, 256)
 _WHOLE = Tiles.grid(_SIDES, _SIDES, (1, 2, 4, 8), 1024, 32768)
 _SPLIT = Tiles.grid(_SIDES, _SIDES, (1, 2, 4, 8, 16, 32, 64), 1024, 32768)
-_FIRST = ("gfx908", "gfx90a")
-"""Matrix chips without CK's grouped kernels in the find-db."""
 
 
-def ways(geometry: Geometry, device: Device) -> dict[str, Array]:
-    """The families that can do it, with a mask over problems.
+def families(geometry: ConvolutionBatch, device: Device) -> dict[str, Array]:
+    """The families that apply, with a mask over problems, shape (problems, 1).
 
     Raises MissingFact for a matrix dtype the chip does not have.
     """
@@ -48,41 +45,40 @@ def ways(geometry: Geometry, device: Device) -> dict[str, Array]:
         valid = geometry.dtype == "fp32" or geometry.direction != "data"
         return {"vector": plain} if nchw and valid and geometry.element > 1 else {}
     bf16 = geometry.dtype == "bf16"
+    kernels = library_kernels(device.target)
     found = {}
-    if device.target not in _FIRST:
+    if kernels.grouped_nhwc:
         found["nhwc"] = anything
-    elif images and not (bf16 and device.target == "gfx908"):
+    elif images and (kernels.nhwc_bf16 or not bf16):
         found["nhwc"] = plain
-    if (
-        nchw
-        and images
-        and not (bf16 and geometry.direction == "data" and device.target != "gfx908")
-    ):
+    bf16_data = bf16 and geometry.direction == "data"
+    if nchw and images and (kernels.gather_bf16_data or not bf16_data):
         found["gather"] = anything
     if nchw and not images and geometry.dtype == "fp32":
         found["vector"] = plain
     return found
 
 
-def applies(geometry: Geometry, device: Device) -> bool:
+def applies(geometry: ConvolutionBatch, device: Device) -> bool:
     """Whether the chip has any family for such problems."""
-    return bool(ways(geometry, device))
+    return bool(families(geometry, device))
 
 
-def implicit_gemm(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def implicit_gemm(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     """The time of the fastest family; infinite where none applies."""
     timings = []
-    for way, mask in ways(geometry, chip.device).items():
-        timing = {"gather": _gather, "nhwc": _nhwc, "vector": _vector}[way](geometry, chip, known)
+    times = {"gather": _gather, "nhwc": _nhwc, "vector": _vector}
+    for family, mask in families(geometry, chip.device).items():
+        timing = times[family](geometry, chip, known)
         seconds = np.where(mask[:, 0], timing.seconds, np.inf)
         timings.append(Timing(seconds, timing.parts, timing.choice))
     return plus(fastest(timings), "launch", known["launch"])
 
 
-def _gather(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def _gather(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     rate = multiply_rate(chip, geometry.dtype) * known["gather_rate"]
-    if geometry.dtype == "bf16" and chip.device.target == "gfx90a":
-        rate = rate / 2
+    if geometry.dtype == "bf16":
+        rate = rate * library_kernels(chip.device.target).gather_bf16_rate
     work = replace(
         _work(geometry, rate, known),
         start=known["gather_start"],
@@ -96,7 +92,7 @@ def _gather(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     return tiled(work, _tiles(geometry), chip, known)
 
 
-def _nhwc(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def _nhwc(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     rate = multiply_rate(chip, geometry.dtype) * known["nhwc_rate"]
     work = replace(
         _work(geometry, rate, known),
@@ -112,7 +108,7 @@ def _nhwc(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     return plus(timing, "transpose", moving)
 
 
-def _vector(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def _vector(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     rate = vector_rate(geometry.dtype) * known["vector_rate"]
     work = replace(
         _work(geometry, rate, known),
@@ -124,10 +120,10 @@ def _vector(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     return tiled(work, _tiles(geometry), chip, known)
 
 
-def _work(geometry: Geometry, rate: float, known: Coefficients) -> Work:
+def _work(geometry: ConvolutionBatch, rate: float, known: Coefficients) -> TileWork:
     m, n, k, count = geometry.product()
     moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
-    return Work(
+    return TileWork(
         m,
         n,
         k,
@@ -140,8 +136,8 @@ def _work(geometry: Geometry, rate: float, known: Coefficients) -> Work:
     )
 
 
-def _tiles(geometry: Geometry) -> Tiles:
+def _tiles(geometry: ConvolutionBatch) -> Tiles:
     return _SPLIT if geometry.direction == "weights" else _WHOLE
 
 
-__all__ = ["applies", "implicit_gemm", "ways"]
+__all__ = ["applies", "families", "implicit_gemm"]

@@ -15,7 +15,8 @@ from wavecast.model.chip import Chip
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.convolution.algorithms import timings
-from wavecast.model.ops.convolution.geometry import BYTES, Geometry
+from wavecast.model.ops.convolution.geometry import BYTES, ConvolutionBatch
+from wavecast.model.ops.convolution.library import library_kernels
 from wavecast.model.ops.convolution.units import has_matrix
 from wavecast.model.prediction import Prediction, WhatIf
 
@@ -142,7 +143,7 @@ class Convolution(Op):
             raise MissingFact(f"no convolution library is calibrated for {device.id}")
         chip = Chip.of(device)
         known = coefficients.values("convolution", device)
-        found = timings(Geometry.of([self]), chip, known)
+        found = timings(ConvolutionBatch.of([self]), chip, known)
         times = {name: float(timing.seconds[0]) for name, timing in found.items()}
         if min(times.values(), default=inf) == inf:
             raise MissingFact(f"{device.id} has no known library kernel for {self}")
@@ -185,11 +186,9 @@ class Convolution(Op):
 
 def _notes(device: Device) -> tuple[str, ...]:
     """What makes predictions for a device less sure than others."""
-    if device.target == "gfx1030":
-        return (
-            "the board of gfx1030 ran most of its measurements at a low clock, the others about "
-            "four times faster: the calibration is to all of them",
-        )
+    note = library_kernels(device.target).note
+    if note:
+        return (note,)
     if not has_matrix(device):
         return ("matrix instructions of RDNA are left out of kernels but those of BLAS",)
     return ()

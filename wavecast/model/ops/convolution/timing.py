@@ -73,7 +73,7 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TileWork:
     """What a kernel does, for problems of shape (problems, 1).
 
     `batch` products of m x n x k. `rate` is FLOP per clock and CU a tile without edges reaches;
@@ -99,7 +99,7 @@ class Work:
     padded: bool = True
 
 
-def tiled(work: Work, tiles: Tiles, chip: Chip, known: Coefficients) -> Timing:
+def tiled(work: TileWork, tiles: Tiles, chip: Chip, known: Coefficients) -> Timing:
     """The time of the best tile of a kernel, without its launch."""
     depth = STEP_BYTES / work.element
     steps = work.k / (depth * tiles.split)
@@ -183,4 +183,4 @@ def plus(timing: Timing, name: str, seconds: Array | float) -> Timing:
     return Timing(timing.seconds + extra, parts, timing.choice)
 
 
-__all__ = ["Coefficients", "Tiles", "Timing", "Work", "fastest", "overlapped", "plus", "tiled"]
+__all__ = ["Coefficients", "TileWork", "Tiles", "Timing", "fastest", "overlapped", "plus", "tiled"]

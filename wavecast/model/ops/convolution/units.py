@@ -8,8 +8,8 @@ from wavecast.model.chip import LANES, Chip
 
 
 def has_matrix(device: Device) -> bool:
-    """Whether the chip has matrix instructions for fp32: those of CDNA."""
-    return device.generation.startswith("cdna")
+    """Whether libraries use matrix instructions on the chip: if it has them for fp32."""
+    return device.capabilities.matrix_fp32
 
 
 def multiply_rate(chip: Chip, dtype: str) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 
 from wavecast.arch import Device
 from wavecast.model.chip import Chip
-from wavecast.model.ops.convolution.geometry import Array, Geometry
+from wavecast.model.ops.convolution.geometry import Array, ConvolutionBatch
+from wavecast.model.ops.convolution.library import library_kernels
 from wavecast.model.ops.convolution.timing import Coefficients, Timing, fastest, plus
 from wavecast.model.ops.convolution.units import has_matrix, multiply_rate, vector_rate
 
@@ -22,18 +23,21 @@ _CHANNELS_OUT, _CHANNELS_IN = 16, 8
 """Channels a workgroup of the register kernels computes, and takes in at once."""
 
 
-def applies(geometry: Geometry, device: Device) -> bool:
+def applies(geometry: ConvolutionBatch, device: Device) -> bool:
     """NCHW images; fp32, and fp16 where the kernels of the dtype are made for the chip."""
     if geometry.layout != "nchw" or geometry.rank != 2 or device.vendor != "amd":
         return False
     if geometry.dtype == "fp32":
         return True
     if geometry.dtype == "fp16":
-        return geometry.direction == "forward" or device.target in ("gfx908", "gfx1030")
+        return (
+            geometry.direction == "forward"
+            or library_kernels(device.target).winograd_fp16_gradients
+        )
     return geometry.dtype == "bf16" and geometry.direction == "weights" and has_matrix(device)
 
 
-def winograd(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def winograd(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     """The time of the faster family; infinite where neither applies."""
     timings = []
     if geometry.dtype != "bf16":
@@ -43,7 +47,7 @@ def winograd(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     return fastest(timings)
 
 
-def _registers(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def _registers(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     products = np.min([_products(geometry, m, r) for m, r in _FORMS], axis=0)
     out, into = geometry.k, geometry.c
     if geometry.direction == "data":
@@ -62,7 +66,7 @@ def _registers(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
     return plus(Timing(seconds[:, 0], flat, {}), "launch", known["winograd_launch"])
 
 
-def _products(geometry: Geometry, m: int, r: int) -> Array:
+def _products(geometry: ConvolutionBatch, m: int, r: int) -> Array:
     """Products of one image, channel in and channel out.
 
     Steps split forward filters into phases of every second tap, data gradients into phases of
@@ -84,7 +88,7 @@ def _products(geometry: Geometry, m: int, r: int) -> Array:
     return total * (m + r - 1.0) ** 2
 
 
-def _passes(geometry: Geometry, chip: Chip, known: Coefficients) -> Timing:
+def _passes(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     """Transforms of both tensors to memory, products of every point of the transform, and back."""
     rate = multiply_rate(chip, geometry.dtype) * chip.units * chip.clock
     rate = rate * known["passes_rate"]

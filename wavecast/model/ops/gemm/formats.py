@@ -13,7 +13,7 @@ B (fp32, applied to every 128 of K by vector instructions); one per 1x32 (in the
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class GemmFormat:
     """`size` bytes per element, `scale` bytes of block scales per element, `multiplied` the dtype
     of the matrix products, `narrow_reads`: elements reach the registers by 12-byte LDS reads."""
 
@@ -23,9 +23,9 @@ class Format:
     narrow_reads: bool = False
 
 
-def _format(name: str, *, narrow_reads: bool = False) -> Format:
+def _format(name: str, *, narrow_reads: bool = False) -> GemmFormat:
     found = dtypes.lookup(name)
-    return Format(found.bytes, found.rate, found.scale_bytes, narrow_reads)
+    return GemmFormat(found.bytes, found.rate, found.scale_bytes, narrow_reads)
 
 
 FORMATS = {
@@ -52,14 +52,14 @@ def canonical(dtype: str) -> str:
     return _ALIASES.get(name, name)
 
 
-def activation(dtype: str) -> Format:
+def activation(dtype: str) -> GemmFormat:
     """A format of both operands, or of A. Raises UnknownName."""
     if dtype not in FORMATS:
         raise UnknownName("matrix data type", dtype, FORMATS)
     return FORMATS[dtype]
 
 
-def weight(dtype: str, of: str) -> Format:
+def weight(dtype: str, of: str) -> GemmFormat:
     """A format of B beside A in the format `of`. Raises UnknownName, UsageError if it is wider."""
     known = {**FORMATS, **WEIGHTS}
     if dtype not in known:
@@ -83,7 +83,7 @@ __all__ = [
     "FORMATS",
     "OUTPUTS",
     "SCALINGS",
-    "Format",
+    "GemmFormat",
     "activation",
     "canonical",
     "default_output",

@@ -15,7 +15,7 @@ from wavecast.model.chip import Chip
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.gemm import formats, libraries
-from wavecast.model.ops.gemm.tiles import Operands, Sizes, demand, stored_bytes
+from wavecast.model.ops.gemm.tiles import GemmSizes, OperandFormats, demand, stored_bytes
 from wavecast.model.ops.sizes import parse_sizes, taken, truth, whole
 from wavecast.model.prediction import Prediction
 from wavecast.model.solve import Bounds, solve
@@ -129,12 +129,12 @@ class Gemm(Op):
         )
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> GemmSizes:
         """What kernels see."""
-        return Sizes(self.groups or (self.m,), self.n, self.k, self.batch)
+        return GemmSizes(self.groups or (self.m,), self.n, self.k, self.batch)
 
     @property
-    def operands(self) -> Operands:
+    def operands(self) -> OperandFormats:
         """How elements are stored."""
         return operands(self)
 
@@ -216,19 +216,19 @@ def bounds(
     tiles: libraries.Candidates,
     chip: Chip,
     known: Mapping[str, float],
-    sizes: Sizes | None = None,
+    sizes: GemmSizes | None = None,
 ) -> Bounds:
     """The times of configurations; `sizes` stands for those of many problems of one kind."""
     asked = demand(sizes or problem.sizes, problem.operands, tiles, chip, known)
     return solve(asked, chip, known)
 
 
-def operands(problem: Gemm) -> Operands:
+def operands(problem: Gemm) -> OperandFormats:
     """How the elements of a problem are stored."""
     a = formats.activation(problem.dtype)
     b = formats.weight(problem.weight, problem.dtype) if problem.weight else a
     scaling = problem.scaling or formats.default_scaling(problem.dtype)
-    return Operands(
+    return OperandFormats(
         a=a,
         b=b,
         widened=problem.weight not in ("", problem.dtype),

@@ -16,8 +16,8 @@ import numpy as np
 
 from wavecast.errors import MissingFact
 from wavecast.model.chip import Chip
-from wavecast.model.demand import Amount, Demand
-from wavecast.model.ops.gemm.formats import Format
+from wavecast.model.demand import Amount, WorkgroupDemand
+from wavecast.model.ops.gemm.formats import GemmFormat
 from wavecast.model.ops.gemm.libraries import Candidates
 
 ACCUMULATOR = 4.0
@@ -33,7 +33,7 @@ NARROW_READ = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class GemmSizes:
     """One problem, or columns of many: rows of each group of A, `n`, `k`, products of a batch."""
 
     rows: tuple[Amount, ...]
@@ -43,11 +43,11 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class OperandFormats:
     """How elements are stored. `output` is bytes per element of the result."""
 
-    a: Format
-    b: Format
+    a: GemmFormat
+    b: GemmFormat
     output: float
     block_scaled: bool
     preshuffled: bool
@@ -58,8 +58,12 @@ class Operands:
 
 
 def demand(
-    sizes: Sizes, operands: Operands, tiles: Candidates, chip: Chip, known: Mapping[str, float]
-) -> Demand:
+    sizes: GemmSizes,
+    operands: OperandFormats,
+    tiles: Candidates,
+    chip: Chip,
+    known: Mapping[str, float],
+) -> WorkgroupDemand:
     """The demand of every configuration. Raises MissingFact for a dtype the chip lacks."""
     a, b = operands.a, operands.b
     rows, columns = tiles.rows, tiles.columns
@@ -84,7 +88,7 @@ def demand(
     resident = np.clip(np.floor(held), 1.0, known["resident"])
     m = sum(sizes.rows)
     per_k = m * stored_bytes(a) + len(sizes.rows) * sizes.n * stored_bytes(b)
-    return Demand(
+    return WorkgroupDemand(
         workgroups=outputs * splits,
         resident=resident,
         dtype=dtype,
@@ -104,7 +108,7 @@ def demand(
     )
 
 
-def stored_bytes(of: Format) -> float:
+def stored_bytes(of: GemmFormat) -> float:
     """Bytes per element with its block scales."""
     return of.size + of.scale
 
@@ -135,7 +139,11 @@ def _exposed(waves: int, known: Mapping[str, float]) -> float:
 
 
 def _vector(
-    operands: Operands, elements: Amount, columns: Amount, inner: Amount, known: Mapping[str, float]
+    operands: OperandFormats,
+    elements: Amount,
+    columns: Amount,
+    inner: Amount,
+    known: Mapping[str, float],
 ) -> Amount:
     """FLOPs of vector instructions: block scales on every 128 of K, narrow weights widened by two
     waves each."""
@@ -145,14 +153,14 @@ def _vector(
 
 
 def _refetched(
-    sizes: Sizes,
+    sizes: GemmSizes,
     workgroups: Amount,
     down: Amount,
     across: Amount,
     tiles: Candidates,
     chip: Chip,
-    a: Format,
-    b: Format,
+    a: GemmFormat,
+    b: GemmFormat,
 ) -> Amount:
     """Bytes the L2s fetch beyond the operands: workgroups that run at once on a die share rows and
     columns as if they formed a square."""
@@ -164,4 +172,4 @@ def _refetched(
     return np.maximum(fetched - once, 0.0)
 
 
-__all__ = ["Operands", "Sizes", "demand", "matrix_rate", "stored_bytes"]
+__all__ = ["GemmSizes", "OperandFormats", "demand", "matrix_rate", "stored_bytes"]

@@ -21,7 +21,7 @@ SCALINGS = ("none", "tensor", "token", "block", "mx")
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class MoeFormats:
     """A pair of formats. `activation` and `weight` are names of `WIDTHS`."""
 
     activation: str
@@ -88,4 +88,4 @@ class Format:
         return names if self.scaling in ("none", "mx") else f"{names} per {self.scaling}"
 
 
-__all__ = ["SCALINGS", "WIDTHS", "Format"]
+__all__ = ["SCALINGS", "WIDTHS", "MoeFormats"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from wavecast.arch import Device
+from wavecast.arch import Device, pattern_table
 from wavecast.errors import UnknownName, UsageError
 from wavecast.model import coefficients
 from wavecast.model.bounds import Work
@@ -15,10 +16,10 @@ from wavecast.model.chip import Chip
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.gemm.formats import canonical
-from wavecast.model.ops.moe.formats import Format
+from wavecast.model.ops.moe.formats import MoeFormats
 from wavecast.model.ops.moe.routing import active_experts
-from wavecast.model.ops.moe.stages import FAMILY, Machine
-from wavecast.model.ops.moe.ways import PARTS, Batch
+from wavecast.model.ops.moe.stages import FAMILY, MoeModel
+from wavecast.model.ops.moe.strategies import PARTS, TiledProblems
 from wavecast.model.ops.sizes import parse_sizes, taken, truth, whole
 from wavecast.model.prediction import Prediction
 
@@ -71,11 +72,11 @@ class FusedMoe(Op):
 
     @property
     def op_class(self) -> str:
-        """Layers and single kernels have errors of their own."""
+        """Layers and single kernels have separate errors."""
         return self.kind if self.part == "layer" else "moe kernel"
 
     @property
-    def form(self) -> Format:
+    def form(self) -> MoeFormats:
         """The number formats. Raises UnknownName or UsageError for pairs that do not exist."""
         return _form(self.dtype, self.weights or self.dtype, self.scaling)
 
@@ -109,21 +110,21 @@ class FusedMoe(Op):
 
     def predict(self, device: Device) -> Prediction:
         """The best time over tiles, or the time of the tile that is given."""
-        batch = Batch.of(self.part, [self.sizes], self.block_m, self.tile_n)
-        way = batch.best(_machine(device, self.form))
-        bounds = {name: part for name, part in way.parts.items() if part > 0}
+        batch = TiledProblems.of(self.part, [self.sizes], self.block_m, self.tile_n)
+        best = batch.best(_machine(device, self.form))
+        bounds = {name: part for name, part in best.parts.items() if part > 0}
         notes = []
-        if self.form.compute not in _MEASURED.get(device.generation, ()):
+        if self.form.compute not in _measured(device.generation):
             notes.append(f"{self.form} was not measured on {device.generation}")
         prediction = Prediction(
             device=device.id,
-            seconds=way.seconds,
-            low=way.seconds,
-            high=way.seconds,
+            seconds=best.seconds,
+            low=best.seconds,
+            high=best.seconds,
             limiter=max(bounds, key=lambda name: bounds[name]),
             fidelity="tile" if self.block_m or self.tile_n else "formula",
             bounds=bounds,
-            assumed=way.assumed,
+            assumed=best.assumed,
             not_modelled=NOT_MODELLED,
             notes=tuple(notes),
         )
@@ -144,21 +145,20 @@ class FusedMoe(Op):
         return self.tokens, self.model, self.inter, self.experts, self.topk, 1 + self.gated
 
 
-_MEASURED = {
-    "cdna3": ("bf16", "fp8", "int8"),
-    "cdna4": ("bf16", "fp8", "int8", "fp4"),
-    "rdna4": ("bf16", "fp8"),
-}
-"""Dtypes of matrix products by generation that `moe_tuned` has times of."""
+@cache
+def _measured(generation: str) -> tuple[str, ...]:
+    """Dtypes of matrix products that were measured on a generation."""
+    rows = pattern_table.read(Path(__file__).with_name("measured.toml"), ["dtypes"])
+    return pattern_table.value(rows["dtypes"], generation)
 
 
 @cache
-def _machine(device: Device, form: Format) -> Machine:
-    return Machine(Chip.of(device), form, coefficients.values(FAMILY, device))
+def _machine(device: Device, form: MoeFormats) -> MoeModel:
+    return MoeModel(Chip.of(device), form, coefficients.values(FAMILY, device))
 
 
 @cache
-def _form(dtype: str, weights: str, scaling: str) -> Format:
+def _form(dtype: str, weights: str, scaling: str) -> MoeFormats:
     """Formats by any of their names; fp8 with scales of 32 elements is mxfp8."""
     dtype, weights = canonical(dtype), canonical(weights)
     if not scaling:
@@ -166,7 +166,7 @@ def _form(dtype: str, weights: str, scaling: str) -> Format:
         scaling = "mx" if micro else "token" if dtype in ("fp8", "int8") else "none"
     if scaling == "mx" and dtype == "fp8":
         dtype, weights = "mxfp8", "mxfp8" if weights == "fp8" else weights
-    return Format(dtype, weights, scaling)
+    return MoeFormats(dtype, weights, scaling)
 
 
 def _text(name: str, text: str) -> str:

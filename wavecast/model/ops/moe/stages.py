@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.model.chip import Chip
-from wavecast.model.ops.moe.formats import Format
+from wavecast.model.ops.moe.formats import MoeFormats
 from wavecast.model.ops.moe.routing import active_experts, expected_blocks
 from wavecast.model.power import sustained_clock
 
@@ -40,7 +40,7 @@ SCALE_BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class MoeSizes:
     """Problems of one format on one chip: arrays of shape [n, 1, 1], `blocks` [n, heights, 1]."""
 
     tokens: Array
@@ -58,13 +58,13 @@ class Sizes:
         problems: Sequence[tuple[int, int, int, int, int, int]],
         heights: tuple[int, ...],
         widths: tuple[int, ...],
-    ) -> Sizes:
+    ) -> MoeSizes:
         """From (tokens, model, inter, experts, topk, gates); gates is 2 for a gated activation."""
         columns = np.array(problems, float).T[:, :, None, None]
         tokens, model, inter, _, topk, gates = columns
         blocks = [expected_blocks(p[0], p[3], p[4], heights) for p in problems]
         active = [active_experts(p[0], p[3], p[4]) for p in problems]
-        return Sizes(
+        return MoeSizes(
             tokens=tokens,
             rows=tokens * topk,
             model=model,
@@ -78,7 +78,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class StageTime:
     """Seconds of the kernels of a stage: in all, and what each resource needs."""
 
     seconds: Array
@@ -86,14 +86,14 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MoeModel:
     """A chip, the formats, and the coefficients of family `moe` for it."""
 
     chip: Chip
-    form: Format
+    form: MoeFormats
     known: Known
 
-    def gate_up(self, sizes: Sizes) -> Launch:
+    def gate_up(self, sizes: MoeSizes) -> StageTime:
         """Stage 1: rows [block_m, model] by [model, gates · inter], and the activation."""
         columns = sizes.gates * sizes.inter
         moved = (
@@ -108,7 +108,7 @@ class Machine:
             launch = 2 * launch + sizes.rows * sizes.inter * width / self._stream
         return _launch(parts, {"launch": launch}, self.known["overlap"])
 
-    def down(self, sizes: Sizes) -> Launch:
+    def down(self, sizes: MoeSizes) -> StageTime:
         """Stage 2: rows [block_m, inter] by [inter, model], summed over the experts of a token."""
         moved = (
             self._weights(sizes, sizes.inter * sizes.model)
@@ -120,7 +120,7 @@ class Machine:
         }
         return _launch(parts, self._combine(sizes, 1.0), self.known["overlap"])
 
-    def fused(self, sizes: Sizes) -> Launch:
+    def fused(self, sizes: MoeSizes) -> StageTime:
         """Both stages in one kernel: a workgroup owns `tile_n` of the inner columns."""
         passes = sizes.gates + 1
         moved = (
@@ -134,10 +134,10 @@ class Machine:
         slices = np.ceil(sizes.inter / sizes.widths)
         return _launch(parts, self._combine(sizes, slices), self.known["overlap"])
 
-    def _weights(self, sizes: Sizes, elements: Array) -> Array:
+    def _weights(self, sizes: MoeSizes, elements: Array) -> Array:
         return sizes.active * elements * self.form.weight_width
 
-    def _combine(self, sizes: Sizes, slices: Array | float) -> dict[str, Array]:
+    def _combine(self, sizes: MoeSizes, slices: Array | float) -> dict[str, Array]:
         """Adding `slices` times every row to its token, which is cleared before."""
         known = self.known
         rate = known["combine_rows"] * (known["scaled_rows"] if self.form.row_scaled else 1.0)
@@ -172,7 +172,7 @@ class Machine:
         return self.chip.vector_flops / 2 * self.chip.clock
 
     def _products(
-        self, sizes: Sizes, columns: Array, depth: Array, passes: Array | float = 1.0
+        self, sizes: MoeSizes, columns: Array, depth: Array, passes: Array | float = 1.0
     ) -> dict[str, Array]:
         """What the products of [block_m, depth] by [depth, columns] ask of the compute units.
 
@@ -202,11 +202,11 @@ class Machine:
         }
 
 
-def _launch(parts: Mapping[str, Array], serial: Mapping[str, Array], p: float) -> Launch:
+def _launch(parts: Mapping[str, Array], serial: Mapping[str, Array], p: float) -> StageTime:
     """Seconds of parts that overlap, and of others that do not."""
     busy = parts["matrix"] + parts["vector"]
     together = (parts["memory"] ** p + parts["chain"] ** p + busy**p) ** (1 / p)
-    return Launch(together + sum(serial.values()), {**parts, **serial})
+    return StageTime(together + sum(serial.values()), {**parts, **serial})
 
 
-__all__ = ["FAMILY", "Launch", "Machine", "Sizes"]
+__all__ = ["FAMILY", "MoeModel", "MoeSizes", "StageTime"]

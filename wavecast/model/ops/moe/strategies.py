@@ -1,4 +1,4 @@
-"""The ways a library has to do a part of the layer, and the fastest of them.
+"""The kernels a library can compute a part of the layer with, and the fastest of them.
 
 Two stages share one sorting of the rows, hence the height of blocks; each has its own width of
 tiles. A batch is problems of one part, format and chip, computed at once: arrays are [problem, …].
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.model.ops.moe.stages import Launch, Machine, Sizes
+from wavecast.model.ops.moe.stages import MoeModel, MoeSizes, StageTime
 
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +34,7 @@ SLICES = (128, 256, 512)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Strategy:
     """A configuration and its time: seconds in all and per resource."""
 
     seconds: float
@@ -43,12 +43,12 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TiledProblems:
     """Sizes of problems by tiles: of each stage's own kernel, and of the kernel of both."""
 
     part: str
-    stages: Sizes
-    fused: Sizes
+    stages: MoeSizes
+    fused: MoeSizes
 
     @staticmethod
     def of(
@@ -56,17 +56,17 @@ class Batch:
         problems: Sequence[tuple[int, int, int, int, int, int]],
         block_m: int = 0,
         tile_n: int = 0,
-    ) -> Batch:
-        """Problems as `Sizes.of` takes them; a tile of 0 stands for all there are."""
+    ) -> TiledProblems:
+        """Problems as `MoeSizes.of` takes them; a tile of 0 means all of the library."""
         heights = (block_m,) if block_m else BLOCKS
-        return Batch(
+        return TiledProblems(
             part,
-            Sizes.of(problems, heights, (tile_n,) if tile_n else TILES),
-            Sizes.of(problems, heights, (tile_n,) if tile_n else SLICES),
+            MoeSizes.of(problems, heights, (tile_n,) if tile_n else TILES),
+            MoeSizes.of(problems, heights, (tile_n,) if tile_n else SLICES),
         )
 
-    def seconds(self, machine: Machine) -> Array:
-        """The time of the fastest way of every problem."""
+    def seconds(self, machine: MoeModel) -> Array:
+        """The time of the fastest strategy for every problem."""
         times = []
         if self.part == "layer":
             first, second = (launch.seconds.min(axis=2) for launch in self._two(machine))
@@ -77,37 +77,37 @@ class Batch:
             times.append(machine.fused(self.fused).seconds.min(axis=(1, 2)))
         return np.minimum.reduce(times)
 
-    def best(self, machine: Machine) -> Way:
-        """The fastest way of the first problem."""
-        ways = []
+    def best(self, machine: MoeModel) -> Strategy:
+        """The fastest strategy for the first problem."""
+        found = []
         if self.part == "layer":
-            ways.append(_two_kernels(*self._two(machine), self.stages))
+            found.append(_two_kernels(*self._two(machine), self.stages))
         if self.part in ("gate-up", "down"):
-            ways.append(_one_kernel(self._one(machine), self.stages, {}))
+            found.append(_one_kernel(self._one(machine), self.stages, {}))
         if self._fuses(machine):
-            ways.append(_one_kernel(machine.fused(self.fused), self.fused, {"kernels": 1}))
-        return min(ways, key=lambda way: way.seconds)
+            found.append(_one_kernel(machine.fused(self.fused), self.fused, {"kernels": 1}))
+        return min(found, key=lambda strategy: strategy.seconds)
 
-    def _fuses(self, machine: Machine) -> bool:
+    def _fuses(self, machine: MoeModel) -> bool:
         return self.part == "one-kernel" or (self.part == "layer" and machine.form.fusible)
 
-    def _one(self, machine: Machine) -> Launch:
+    def _one(self, machine: MoeModel) -> StageTime:
         return machine.gate_up(self.stages) if self.part == "gate-up" else self._down(machine)
 
-    def _two(self, machine: Machine) -> tuple[Launch, Launch]:
+    def _two(self, machine: MoeModel) -> tuple[StageTime, StageTime]:
         return machine.gate_up(self.stages), self._down(machine)
 
-    def _down(self, machine: Machine) -> Launch:
+    def _down(self, machine: MoeModel) -> StageTime:
         found = machine.down(self.stages)
         if machine.form.scaled_in_groups or self.stages.widths.size == 1:
             return found
         missing = np.where(self.stages.widths > NARROW, np.inf, 0.0)
-        return Launch(found.seconds + missing, found.parts)
+        return StageTime(found.seconds + missing, found.parts)
 
 
-def _one_kernel(launch: Launch, sizes: Sizes, more: Mapping[str, object]) -> Way:
+def _one_kernel(launch: StageTime, sizes: MoeSizes, more: Mapping[str, object]) -> Strategy:
     row, column = divmod(int(np.argmin(launch.seconds[0])), sizes.widths.size)
-    return Way(
+    return Strategy(
         float(launch.seconds[0, row, column]),
         {
             **more,
@@ -118,7 +118,7 @@ def _one_kernel(launch: Launch, sizes: Sizes, more: Mapping[str, object]) -> Way
     )
 
 
-def _two_kernels(first: Launch, second: Launch, sizes: Sizes) -> Way:
+def _two_kernels(first: StageTime, second: StageTime, sizes: MoeSizes) -> Strategy:
     total = first.seconds[0].min(axis=1) + second.seconds[0].min(axis=1)
     row = int(np.argmin(total))
     columns = [int(np.argmin(launch.seconds[0, row])) for launch in (first, second)]
@@ -130,10 +130,10 @@ def _two_kernels(first: Launch, second: Launch, sizes: Sizes) -> Way:
         "block_m": int(sizes.heights.flat[row]),
         "tile_n": tuple(int(sizes.widths.flat[column]) for column in columns),
     }
-    return Way(float(total[row]), assumed, parts)
+    return Strategy(float(total[row]), assumed, parts)
 
 
-def _at(launch: Launch, row: int, column: int) -> dict[str, float]:
+def _at(launch: StageTime, row: int, column: int) -> dict[str, float]:
     """Seconds per resource of one tile; parts broadcast over the tiles they do not depend on."""
     return {
         name: float(part[0, row % part.shape[1], column % part.shape[2]])
@@ -141,4 +141,4 @@ def _at(launch: Launch, row: int, column: int) -> dict[str, float]:
     }
 
 
-__all__ = ["BLOCKS", "NARROW", "PARTS", "SLICES", "TILES", "Batch", "Way"]
+__all__ = ["BLOCKS", "NARROW", "PARTS", "SLICES", "TILES", "Strategy", "TiledProblems"]
