@@ -25,7 +25,7 @@ SETTINGS: list[Setting] = [
         "host_call",
         "channel_bandwidth",
         "channel_overlap",
-        "beside_gemm",
+        "concurrent_gemm",
     )
 ]
 

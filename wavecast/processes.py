@@ -4,7 +4,7 @@ A child
 - ends when its parent does, however the parent dies (Linux prctl(2), PR_SET_PDEATHSIG),
 - ends at once and silently on SIGINT and SIGTERM: handlers of the parent do not run in it.
 
-A child that runs a user's program leads a process group of its own (`own_group`): Ctrl-C in the
+A child that runs a user's program leads its own process group (`own_group`): Ctrl-C in the
 terminal does not reach it, SIGINT has Python's meaning, and `kill_group` also ends the processes
 that the program started.
 
@@ -89,7 +89,7 @@ def become_child(parent: int) -> None:
 
 
 def started(jobs: int) -> ProcessPoolExecutor:
-    """A pool of `jobs` processes that are started anew, not forked. Functions, arguments and
+    """A pool of `jobs` processes that are started, not forked. Functions, arguments and
     results are pickled."""
     context = get_context("spawn")
     return ProcessPoolExecutor(jobs, context, initializer=become_child, initargs=(os.getpid(),))

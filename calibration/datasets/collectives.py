@@ -41,7 +41,7 @@ def case(row: dict[str, Any]) -> Case:
                 int(row["bytes"]),
                 int(row["gpus"]),
                 channels=count,
-                beside="gemm" if "GEMM" in note else "",
+                concurrent="gemm" if "GEMM" in note else "",
                 timing=_timing(note),
             ),
             "",

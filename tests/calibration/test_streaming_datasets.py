@@ -176,7 +176,7 @@ def test_fused_norms():
         (
             "overlapped with torch GEMM 8192^3",
             "56",
-            Collective("all_reduce", 64, 8, channels=56, beside="gemm", timing="torch"),
+            Collective("all_reduce", 64, 8, channels=56, concurrent="gemm", timing="torch"),
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_operations_know_their_region_and_their_loop() -> None:
     assert [outer.name for outer in module.ancestors(dot)] == ["scf.for", "tt.func"]
     assert loop.results == ("%r",)
     assert loop.closing == "{tt.num_stages = 3 : i32}"
-    inside = [operation.name for operation in module.inside(loop)]
+    inside = [operation.name for operation in module.within(loop)]
     assert inside == [
         "tt.load", "amdg.buffer_load", "tt.dot", "scf.if", "scf.yield", "scf.yield", "scf.yield"
     ]  # fmt: skip

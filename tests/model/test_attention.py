@@ -216,7 +216,7 @@ def test_what_if_is_faster() -> None:
     }
     for change in prediction.what_if:
         assert change.seconds < prediction.seconds
-        assert change.gain == pytest.approx(1 - change.seconds / prediction.seconds)
+        assert change.time_saved == pytest.approx(1 - change.seconds / prediction.seconds)
 
 
 def test_scores_in_memory_cost_more_than_fused() -> None:

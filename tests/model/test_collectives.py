@@ -42,8 +42,8 @@ def test_few_channels_bound_the_bandwidth():
     assert seconds(channels=128) == pytest.approx(seconds(), rel=0.1)
 
 
-def test_products_beside_it_take_bandwidth():
-    assert seconds(beside="gemm") > 1.1 * seconds()
+def test_concurrent_products_take_bandwidth():
+    assert seconds(concurrent="gemm") > 1.1 * seconds()
 
 
 def test_calls_add_to_small_ones_only():

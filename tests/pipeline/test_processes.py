@@ -1,4 +1,4 @@
-"""Work spread over processes."""
+"""Parallel maps in processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import runs, until
-from wavecast.pipeline.processes import spread
+from wavecast.pipeline.processes import map_unordered
 
 
 def _square(number: int) -> int:
@@ -27,24 +27,24 @@ def _refuse(number: int) -> int:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_process_that_dies_takes_its_call_only(jobs: int) -> None:
-    found = dict(spread(_square, range(20), jobs))
+    found = dict(map_unordered(_square, range(20), jobs))
     assert found == {n: None if n == 7 else n * n for n in range(20)}
 
 
 def test_more_calls_than_a_process_takes() -> None:
-    assert len(list(spread(_square, range(100, 140), 1))) == 40
+    assert len(list(map_unordered(_square, range(100, 140), 1))) == 40
 
 
 def test_what_is_raised_is_raised() -> None:
     with pytest.raises(ValueError, match="no 3"):
-        list(spread(_refuse, [3], 1))
+        list(map_unordered(_refuse, [3], 1))
 
 
 _SPREADING = """
 from tests.pipeline.test_processes import _wait
-from wavecast.pipeline.processes import spread
+from wavecast.pipeline.processes import map_unordered
 if __name__ == "__main__":
-    list(spread(_wait, [FOLDER], 1))
+    list(map_unordered(_wait, [FOLDER], 1))
 """
 
 

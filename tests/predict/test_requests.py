@@ -42,11 +42,11 @@ def test_every_access_has_its_path_and_width(program) -> None:
     for one in program.instructions[3:]:
         if one.memory is not None:
             at = one.index
-            row = asked.path[at], asked.kind[at], asked.width[at], table.places[at]
+            row = asked.path[at], asked.kind[at], asked.width[at], table.slots[at]
             found[one.mnemonic] = tuple(int(value) for value in row)
     assert found == ASKED
     idle = [one.index for one in program.instructions if one.memory is None]
-    assert not table.places[idle].any()
+    assert not table.slots[idle].any()
 
 
 def test_lanes_of_lds_are_served_once_each(program) -> None:
@@ -60,6 +60,6 @@ def test_lanes_of_lds_are_served_once_each(program) -> None:
 def test_a_request_counts_the_instructions_before_it(program) -> None:
     table = RequestTable.of(program, arch.load("mi300x"), 64)
     assert table.lengths.sum() == len(program.instructions)
-    asking = np.repeat(np.arange(len(table.places)), table.places).tolist()
+    asking = np.repeat(np.arange(len(table.slots)), table.slots).tolist()
     clocks = table.clocks(np.zeros(1, np.int64), np.array(asking, np.int64))
     assert clocks.tolist() == asking

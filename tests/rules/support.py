@@ -15,7 +15,7 @@ from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
-from wavecast.rules import Finding, Subject
+from wavecast.rules import Finding, RuleInput
 
 LINE = SourceLocation("kernel.py", 7, 4)
 
@@ -30,7 +30,7 @@ def assembly_subject(
     threads: int = 256,
     dynamic_lds: int = 0,
     **registers: int,
-) -> Subject:
+) -> RuleInput:
     """A body of assembly on the device of its target; Triton stages make it a Triton kernel."""
     written = replace(
         code(target, threads, dynamic_lds),
@@ -57,14 +57,14 @@ def subject(
     parsed: Program | None,
     launch: Launch | None,
     device: str,
-) -> Subject:
+) -> RuleInput:
     """A subject with the roofline of its launch."""
     loaded = arch.load(device)
     roofline = model.roofline(model.work(launch, analysis), loaded)
-    return Subject(written, loaded, analysis, roofline, parsed, launch)
+    return RuleInput(written, loaded, analysis, roofline, parsed, launch)
 
 
-def with_memory(found: Subject, *instructions: MemoryInstruction) -> Subject:
+def with_memory(found: RuleInput, *instructions: MemoryInstruction) -> RuleInput:
     """The subject with these memory instructions instead of its own."""
     return replace(found, analysis=replace(found.analysis, memory=instructions))
 
@@ -89,7 +89,7 @@ def memory(index: int = 0, **changes: Any) -> MemoryInstruction:
     return MemoryInstruction(**{**values, **changes})
 
 
-def find(found: Subject, name: str) -> list[Finding]:
+def find(found: RuleInput, name: str) -> list[Finding]:
     """What one rule finds; a rule that fails fails the test."""
     findings = rules.check(found, only=[name])
     failed = [finding.evidence for finding in findings if "rule" in finding.message.split()[:2]]
@@ -97,7 +97,7 @@ def find(found: Subject, name: str) -> list[Finding]:
     return list(findings)
 
 
-def the_one(found: Subject, name: str) -> Finding:
+def the_one(found: RuleInput, name: str) -> Finding:
     """The only finding of a rule."""
     findings = find(found, name)
     assert len(findings) == 1, findings
@@ -107,7 +107,7 @@ def the_one(found: Subject, name: str) -> Finding:
 
 def captured(
     kernel: Any, *args: Any, device: str, grid: tuple[int, ...], **options: Any
-) -> Subject:
+) -> RuleInput:
     """A Triton kernel compiled for a device through a captured launch, with its analysis."""
     pytest.importorskip("torch")
     from wavecast.integrations.triton import capture_call
@@ -132,7 +132,7 @@ def matmul(
     shape: tuple[int, int, int] = (4096, 4096, 4096),
     tile: tuple[int, int, int] = (64, 64, 32),
     **options: Any,
-) -> Subject:
+) -> RuleInput:
     """A tiled matrix product of `shape` (M, N, K) in `dtype`; compiled once per set of options."""
     torch = pytest.importorskip("torch")
     from tests.rules import kernels

@@ -8,7 +8,7 @@ from typing import Any
 from tests.rules.support import LINE, assembly_subject, find, memory, the_one, with_memory
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.isa.instruction import SourceLocation
-from wavecast.rules import Subject
+from wavecast.rules import RuleInput
 
 TTIR = """
 #loc = loc("kernel.py":1:0)
@@ -36,7 +36,7 @@ def narrow(count: int = 4, **changes: Any) -> list[MemoryInstruction]:
     return [memory(index, **values) for index in range(count)]
 
 
-def kernel(**stages: str) -> Subject:
+def kernel(**stages: str) -> RuleInput:
     return assembly_subject("s_nop 0", stages=stages if stages else None)
 
 

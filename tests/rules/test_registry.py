@@ -12,7 +12,7 @@ import pytest
 from tests.rules.support import assembly_subject
 from wavecast import rules
 from wavecast.errors import UnknownName
-from wavecast.rules import Finding, Rule, Subject
+from wavecast.rules import Finding, Rule, RuleInput
 
 RULE_FILES = Path(rules.__file__).parent
 
@@ -50,7 +50,7 @@ def test_an_unknown_rule_is_an_error_with_the_nearest() -> None:
 
 
 def test_a_rule_that_fails_hides_no_other_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(subject: Subject) -> list[Finding]:
+    def fail(subject: RuleInput) -> list[Finding]:
         raise ZeroDivisionError("no lanes")
 
     module = import_module(rules.RULES["register-spills"])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.rules.support import captured, find, matmul, the_one
 from wavecast import rules
-from wavecast.rules import Subject
+from wavecast.rules import RuleInput
 
 pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
@@ -32,7 +32,7 @@ def line_of(text: str) -> int:
 
 
 @cache
-def elementwise(name: str, *numbers: int, device: str = "mi300x", **options: int) -> Subject:
+def elementwise(name: str, *numbers: int, device: str = "mi300x", **options: int) -> RuleInput:
     """A kernel of two fp32 matrices and some numbers."""
     from tests.rules import kernels
 

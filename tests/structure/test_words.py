@@ -27,7 +27,10 @@ def test_names(name: str, word: str) -> None:
     assert in_name(name) == (word,)
 
 
-@pytest.mark.parametrize("name", ["understanding", "always", "withheld", "placement", "restored"])
+@pytest.mark.parametrize(
+    "name",
+    ["understanding", "always", "withheld", "placement", "restored", "in_place", "conflict_ways"],
+)
 def test_names_that_only_contain_a_banned_word_are_fine(name: str) -> None:
     assert in_name(name) == ()
 

@@ -73,6 +73,9 @@ def _bounded(pattern: str) -> str:
     return rf"\b{pattern}\b" if pattern[-1].isalpha() else rf"\b{pattern}"
 
 
+TERMS = ("in_place", "conflict_ways")
+"""Terms of the field with a banned word: PyTorch's in-place operations, n-way bank conflicts."""
+
 _GROUPS = {f"w{number}": word for number, word in enumerate(BANNED)}
 _PROSE = re.compile(
     "|".join(
@@ -91,6 +94,8 @@ _FENCED = re.compile(r"```.*?```", re.DOTALL)
 @cache
 def in_name(identifier: str) -> tuple[str, ...]:
     """The banned words among the parts of an identifier."""
+    for term in TERMS:
+        identifier = identifier.replace(term, "")
     parts = [part.lower() for part in _PART.findall(identifier)]
     return tuple(
         word for word, pattern in _NAMES.items() for part in parts if pattern.fullmatch(part)

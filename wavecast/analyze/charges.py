@@ -46,7 +46,7 @@ class Charge:
     wave lets pass on purpose (no-ops), free for other waves. `latency` is issue to
     result in cycles, None where no source is known; `chained_latency` the same for a matrix
     instruction that accumulates onto the result. `bytes_global` and `bytes_lds` are per wave.
-    Units of one pipe (NVIDIA's FMA and ALU under `valu`) work beside each other.
+    Units of one pipe (NVIDIA's FMA and ALU under `valu`) work concurrently.
     """
 
     klass: str

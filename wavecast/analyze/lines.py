@@ -10,7 +10,7 @@ from wavecast.analyze.pipes import Residency, Tally
 from wavecast.analyze.result import LineCost
 from wavecast.isa.instruction import Instruction, SourceLocation
 
-Place = tuple[str, int]
+LineKey = tuple[str, int]
 
 
 def line_costs(
@@ -23,28 +23,28 @@ def line_costs(
     once, however often it runs; cycles are those of one SIMD with all resident waves. Instructions
     without a line are left out.
     """
-    body: dict[Place, Tally] = {}
-    inlined: dict[Place, Tally] = {}
+    body: dict[LineKey, Tally] = {}
+    inlined: dict[LineKey, Tally] = {}
     locations = {id(i.location): i.location for i in instructions}
     numbers = [id(i.location) for i in instructions]
     for (number, charge), count in Counter(zip(numbers, charges, strict=True)).items():
         location = locations[number]
         if location is None:
             continue
-        outer, own = _places(location)
+        outer, own = _line_keys(location)
         body.setdefault(outer, Tally()).count(charge, count)
         if own is not None:
             inlined.setdefault(own, Tally()).count(charge, count)
     return _costs(body, residency), _costs(inlined, residency)
 
 
-def _places(location: SourceLocation) -> tuple[Place, Place | None]:
+def _line_keys(location: SourceLocation) -> tuple[LineKey, LineKey | None]:
     outer = location.outermost
     own = None if location.inlined_at is None else (location.file, location.line)
     return (outer.file, outer.line), own
 
 
-def _costs(tallies: dict[Place, Tally], residency: Residency) -> tuple[LineCost, ...]:
+def _costs(tallies: dict[LineKey, Tally], residency: Residency) -> tuple[LineCost, ...]:
     found = []
     for (file, line), tally in sorted(tallies.items()):
         cycles = {pipe: value for pipe, value in tally.cycles(residency).items() if value}

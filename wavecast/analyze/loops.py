@@ -78,7 +78,7 @@ def own_blocks(program: Program, loop: Loop) -> list[int]:
 
 
 def _full_waits(program: Program, waits: Sequence[Wait]) -> list[int]:
-    """Waits for everything outstanding, by the innermost loop they stand in."""
+    """Waits for everything outstanding, by their innermost loop."""
     counts = [0] * len(program.loops)
     for wait in waits:
         if wait.full and wait.loop is not None:

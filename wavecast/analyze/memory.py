@@ -72,7 +72,7 @@ class _Measured:
         self._line_bytes = int(line) if isinstance(line, (int, float)) else None
         self._device = device
         self._lines: dict[object, tuple[int | None, int | None]] = {}
-        self._ways: dict[object, float | None] = {}
+        self._conflicts: dict[object, float | None] = {}
 
     def lines(self, access: TracedAccess) -> tuple[int | None, int | None]:
         """Lines touched and lines needed; None where addresses or the line are not known."""
@@ -91,9 +91,9 @@ class _Measured:
         if access.offsets is None:
             return None
         key = (kind, _shape(access))
-        if key not in self._ways:
-            self._ways[key] = access.conflict_ways(self._device)
-        return self._ways[key]
+        if key not in self._conflicts:
+            self._conflicts[key] = access.conflict_ways(self._device)
+        return self._conflicts[key]
 
 
 def _shape(access: TracedAccess) -> tuple[int, tuple[int | None, ...]]:
@@ -114,11 +114,11 @@ def _describe(
 ) -> MemoryInstruction:
     memory = instruction.decoded.memory
     assert memory is not None
-    lines = ideal = ways = None
+    lines = ideal = conflicts = None
     if access is not None and memory.space in _CACHED:
         lines, ideal = measured.lines(access)
     elif access is not None and memory.space is Space.LDS:
-        ways = measured.conflict_ways(access, memory.kind)
+        conflicts = measured.conflict_ways(access, memory.kind)
     return MemoryInstruction(
         index=instruction.index,
         mnemonic=instruction.mnemonic,
@@ -130,7 +130,7 @@ def _describe(
         stride=access.stride if access is not None else None,
         lines=lines,
         transactions_ideal=ideal,
-        conflict_ways=ways,
+        conflict_ways=conflicts,
         location=instruction.location,
         loop=loop,
     )

@@ -25,7 +25,7 @@ TENSOR_CORE_KINDS = {"mma_sync": "mma.sync", "wgmma": "wgmma", "tcgen05": "tcgen
 """Cost class of a matrix instruction -> the PTX family it belongs to."""
 
 _SPIN = frozenset({"branch", "wait", "other"})
-"""A loop of nothing else polls a barrier; it is no loop of the kernel's source."""
+"""A loop of nothing else polls a barrier; it is not a loop of the kernel's source."""
 _ALWAYS_LEFT_OUT = (
     "trip counts, address patterns and register dependencies of SASS",
     "uniform datapath and constant cache time: no rates are published",
@@ -179,7 +179,7 @@ def _code(program: Program, reachable: frozenset[int]) -> Iterator[tuple[Instruc
 
 
 def _waits(program: Program, reachable: frozenset[int]) -> tuple[Wait, ...]:
-    """Waits for asynchronous copies and matrix products, with the number each lets stand.
+    """Waits for asynchronous copies and matrix products, with the number that may be outstanding.
 
     Waits on a memory barrier (`mbarrier`) are for one phase, not a count.
     """

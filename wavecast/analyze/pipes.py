@@ -1,6 +1,6 @@
 """Cycles a stretch of code takes on every pipe of one SIMD with all its resident waves.
 
-Pipes work beside each other, so the largest figure is the least time the stretch can take; it is
+Pipes work concurrently, so the largest figure is the least time the stretch can take; it is
 reached when enough independent instructions are in flight. Per pipe:
 
 - `matrix`, `valu`, `trans`, `salu`, `smem`, `branch`: issue cycles of each instruction, times

@@ -139,8 +139,8 @@ def _prepared(
     script_arguments: tuple[str, ...],
     options: dict[str, Any],
 ) -> Measuring:
-    """What measures, its names and axes looked up: what is wrong with them is said before a store
-    is opened."""
+    """What measures, with its names and axes looked up. Raises for wrong ones before a store is
+    opened."""
     from wavecast.bench.measure.axes import parse, points
     from wavecast.bench.measure.environment import new_run
     from wavecast.bench.measure.session import offline_measure, session

@@ -18,8 +18,8 @@ _POINTER_KINDS = frozenset({"global_buffer", "dynamic_shared_pointer"})
 def load(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]:
     """One code object per kernel of `text`.
 
-    The target is the one the `.amdgcn_target` directive names; `target` supplies it where there
-    is no directive and must agree where there is one. Raises InputError (unknown, missing, or
+    The target is that of the `.amdgcn_target` directive; `target` supplies it for a text without
+    the directive, and must agree with one. Raises InputError (unknown, missing, or
     contradicting target; no kernel) and ParseError (malformed metadata).
     """
     where = str(file)

@@ -69,8 +69,8 @@ def fat_binary(image: elf.Elf) -> list[Member]:
 
 
 def _next_magic(data: bytes, start: int) -> int:
-    places = (data.find(MAGIC, start), data.find(MAGIC_COMPRESSED, start))
-    return min((place for place in places if place >= 0), default=-1)
+    offsets = (data.find(MAGIC, start), data.find(MAGIC_COMPRESSED, start))
+    return min((offset for offset in offsets if offset >= 0), default=-1)
 
 
 def _entries(data: bytes) -> Iterator[Member]:

@@ -41,14 +41,14 @@ def data_of(binary: bytes) -> Data | None:
         if symbol.section in moved
     }
     addresses = []
-    for place, target in _relocations(found):
-        index = _section(found, place)
+    for address, target in _relocations(found):
+        index = _section(found, address)
         if index not in moved:  # the table itself
             continue
         to = None if target is None else _section(found, target)
         if target is None or to not in moved:
             return None
-        addresses.append((moved[index] + place, moved[to] + target))
+        addresses.append((moved[index] + address, moved[to] + target))
     content += bytes(-len(content) % 8)
     words = {name: len(content) + 8 * number for number, name in enumerate(symbols)}
     addresses += [(words[name], symbols[name]) for name in symbols]
@@ -56,15 +56,15 @@ def data_of(binary: bytes) -> Data | None:
 
 
 def _relocations(found: elf.Elf) -> Iterator[tuple[int, int | None]]:
-    """(place, address to put there) of every relocation; None for an address not known here."""
+    """(address, value to store there) of every relocation; None for a value not known here."""
     for section in found.sections:
         if not section.name.startswith(".rela"):
             continue
-        for place, info, addend in _RELOCATION.iter_unpack(section.data):
+        for address, info, addend in _RELOCATION.iter_unpack(section.data):
             if info & 0xFFFFFFFF == _RELATIVE64:
-                yield place, addend
+                yield address, addend
             else:
-                yield place, None
+                yield address, None
 
 
 def _section(found: elf.Elf, address: int) -> int | None:

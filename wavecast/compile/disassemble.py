@@ -140,7 +140,7 @@ def _functions(
 
 
 def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterator[str]:
-    inside = {address for address, _, _ in body}
+    own = {address for address, _, _ in body}
     targets = {target for _, _, target in body if target is not None}
     yield f"\t.globl\t{name}"
     yield f"\t.type\t{name},@function"
@@ -155,7 +155,7 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
         if row is not None and row != previous:
             yield f"\t.loc\t{row[0]} {row[1]} {row[2]}"
         previous = row
-        if target is not None and target in inside:
+        if target is not None and target in own:
             text = _LAST_NUMBER.sub(f".L{target:x}", text)
         yield "\t" + text
     yield f".Lfunc_end_{name}:"

@@ -83,9 +83,9 @@ def _compile(
     tools = toolchain.find()
     shown = named or str(source)
     signed = toolchain.version(tools.compiler)
-    place = "" if named else str(source.absolute())
+    folder_key = "" if named else str(source.absolute())
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest())
-    entry = key("hip", _FORMAT, compiler, target, flags, place, text)
+    entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text)
     stages = _cached(cache, entry)
     if stages is None:
         hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")

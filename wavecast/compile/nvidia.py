@@ -91,8 +91,8 @@ def load_cubin(
 ) -> list[CodeObject]:
     """One code object per kernel of a cubin, with its SASS and resource usage.
 
-    Raises InputError for a damaged file or one of another architecture, MissingTool where there
-    is no disassembler.
+    Raises InputError for a damaged file or one of another architecture, MissingTool without a
+    disassembler.
     """
     return _cubin_objects(data, target, str(file), cache or DiskCache(), {}, {})
 
@@ -204,7 +204,7 @@ def _cubin_objects(
     found = []
     for name, body in _sass_sections(listing).items():
         if name not in infos:
-            continue  # a device function with a section of its own
+            continue  # a device function with a separate section
         options: dict[str, object] = {**_listed(body), **_usage(usage.get(name, ""))}
         if infos[name].barriers:
             options["barriers"] = infos[name].barriers
@@ -286,7 +286,7 @@ def _sass_sections(listing: str) -> dict[str, str]:
         ends = [match.start() for match in starts]
     found = {}
     for match in starts:
-        end = min((place for place in ends if place > match.start()), default=len(listing))
+        end = min((start for start in ends if start > match.start()), default=len(listing))
         found[match[1]] = listing[match.start() : end]
     return found
 

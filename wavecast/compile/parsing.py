@@ -14,8 +14,8 @@ from wavecast.isa.program import Kernel, KernelDescriptor
 
 
 def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
-    """The program and descriptor of an AMD code object; with `link` the program goes on with the
-    functions the kernel can reach, and has the data it names.
+    """The program and descriptor of an AMD code object; with `link` the program continues
+    with the functions the kernel can reach, and has the data it names.
 
     The descriptor comes from the assembly's directives, or from the ELF where the assembly is
     a disassembly. Raises InputError when neither has one.

@@ -1,4 +1,4 @@
-"""Which compiler turns HIP into AMDGCN here, and how it is called.
+"""The compiler from HIP to AMDGCN on this machine, and its command line.
 
 In order: `$WAVECAST_HIPCC`, ROCm's hipcc, the clang of the `ziglang` package, a clang in PATH. With
 any but ROCm's, wavecast's own headers replace HIP's (`compile/include`, docs/hip.md).

@@ -85,14 +85,14 @@ def slots(kernel: Any) -> tuple[Slot, ...]:
     """Every argument the kernel takes, with its offset in the kernel argument segment. Raises
     CompileError where the compiled kernel takes fewer arguments than its signature."""
     wanted = list(_expected(kernel.src, kernel.metadata))
-    places = _places(kernel)
-    if len(places) < len(wanted):
+    offered = _offsets(kernel)
+    if len(offered) < len(wanted):
         raise CompileError(
-            f"{kernel.name}: the compiled kernel takes {len(places)} arguments, "
+            f"{kernel.name}: the compiled kernel takes {len(offered)} arguments, "
             f"its signature needs {len(wanted)}"
         )
     found = []
-    for (path, part, kind), (offset, size) in zip(wanted, places, strict=False):
+    for (path, part, kind), (offset, size) in zip(wanted, offered, strict=False):
         expected = _bytes(kind) or size
         if expected != size:
             raise CompileError(
@@ -111,12 +111,12 @@ def _bytes(kind: str) -> int:
 
 def segment_bytes(kernel: Any) -> int:
     """Size of the kernel argument segment, scratch pointers included."""
-    return max((offset + size for offset, size in _places(kernel)), default=0)
+    return max((offset + size for offset, size in _offsets(kernel)), default=0)
 
 
 def scratch_offsets(kernel: Any) -> tuple[int, ...]:
-    """Where the pointers to global and to profile scratch lie, as far as the kernel takes them."""
-    return tuple(offset for offset, _ in _places(kernel)[len(slots(kernel)) :])
+    """Offsets of the pointers to global and to profile scratch, of those the kernel takes."""
+    return tuple(offset for offset, _ in _offsets(kernel)[len(slots(kernel)) :])
 
 
 def leaves(signature: Mapping[Any, Any]) -> Iterator[tuple[Path, str]]:
@@ -187,7 +187,7 @@ def _rounds_to_tf32() -> bool:
     return "round_f32_to_tf32" in fields
 
 
-def _places(kernel: Any) -> list[tuple[int, int]]:
+def _offsets(kernel: Any) -> list[tuple[int, int]]:
     if kernel.metadata.target.backend == "cuda":
         found = {info.name: info for info in cubin.kernels(elf.read(kernel.asm["cubin"]))}
         return list(found[kernel.name].parameters)

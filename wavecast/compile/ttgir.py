@@ -1,4 +1,4 @@
-"""Reads Triton's intermediate representation (TTIR, TTGIR), as far as rules and predictions need.
+"""Reads Triton's intermediate representation (TTIR, TTGIR) for rules and predictions.
 
 The printed form has one operation per line; regions open with `{` at the end of a line. Types and
 layouts are kept as printed, source locations are resolved through the `#loc` aliases.
@@ -89,7 +89,7 @@ class IrModule:
                 return ancestor
         return None
 
-    def inside(self, outer: Operation) -> Iterator[Operation]:
+    def within(self, outer: Operation) -> Iterator[Operation]:
         """Every operation within the regions of `outer`, at any depth."""
         return (
             operation

@@ -121,7 +121,7 @@ class BisectDocument(JsonObject, tag_field="schema", tag="wavecast.bisect/1"):
 
     kpi: Annotated[str, doc("name of the figure")]
     releases: Annotated[list[str], doc("oldest first")]
-    first_worse: Annotated[str, doc("empty when the newest release is no worse")]
+    first_worse: Annotated[str, doc("empty when the newest release is not worse")]
     last_good: str
     undecided: Annotated[
         list[str], doc("releases in between that could not be tried; any may be the first")

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from wavecast.documents.base import JsonObject, doc
 
 
-class SourcePlaceJson(JsonObject):
+class KernelLocationJson(JsonObject):
     """Where a kernel is written."""
 
     file: str
@@ -28,7 +28,9 @@ class JudgedFigureJson(JsonObject):
     after: float | None
     limit: Annotated[float | None, doc("the worst value that passes")]
     reason: str
-    place: Annotated[SourcePlaceJson, doc("where the kernel is written")]
+    location: Annotated[KernelLocationJson, doc("where the kernel is written")] = field(
+        name="place"
+    )
     breaks: Annotated[bool, doc("whether it breaks the gate")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from wavecast.documents.base import (
     Count,
@@ -315,13 +315,13 @@ class FindingJson(JsonObject):
     message: str
     evidence: Annotated[str, doc("the facts behind it")]
     advice: Annotated[str, doc("what to change")]
-    gain: Annotated[
+    time_saved: Annotated[
         Share | None,
         doc(
             "largest part of the predicted time that a fix saves, from simulating the launch "
             "without the finding"
         ),
-    ]
+    ] = field(name="gain")
     line: KernelLine
     location: LocationJson | None
     instruction: Annotated[Count | None, doc("index of the instruction in the program")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from wavecast.documents.base import JsonObject, NonNegative, doc
 
@@ -26,7 +26,7 @@ class WhatIfJson(JsonObject):
 
     change: str
     seconds: float
-    gain: Annotated[float, doc("1 - seconds / predicted seconds")]
+    time_saved: Annotated[float, doc("1 - seconds / predicted seconds")] = field(name="gain")
 
 
 class PredictionJson(JsonObject):

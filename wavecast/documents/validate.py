@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Share, doc
 
@@ -31,10 +31,10 @@ class ErrorJson(JsonObject):
     p90: NonNegative
     wmape: Annotated[NonNegative, doc("Σ |predicted − measured| / Σ measured")]
     bias: Annotated[float, doc("median of log(predicted / measured)")]
-    spread: Annotated[
+    log2_sigma: Annotated[
         NonNegative,
         doc("half the distance of the 16 % and 84 % quantiles of log2(predicted / measured)"),
-    ]
+    ] = field(name="spread")
 
 
 class ScoreJson(JsonObject):
@@ -48,10 +48,10 @@ class ScoreJson(JsonObject):
     p90: NonNegative
     wmape: Annotated[NonNegative, doc("Σ |predicted − measured| / Σ measured")]
     bias: Annotated[float, doc("median of log(predicted / measured)")]
-    spread: Annotated[
+    log2_sigma: Annotated[
         NonNegative,
         doc("half the distance of the 16 % and 84 % quantiles of log2(predicted / measured)"),
-    ]
+    ] = field(name="spread")
     coverage: Annotated[Share | None, doc("measured times within the interval")]
     baselines: dict[str, ErrorJson]
 

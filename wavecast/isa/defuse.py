@@ -42,7 +42,7 @@ class DefUse:
         self._at_entry: dict[tuple[int, int], frozenset[int]] = {}
 
     def block_of(self, index: int) -> int:
-        """The block an instruction stands in."""
+        """The block of an instruction."""
         return self._block_of[index]
 
     def definitions(self, index: int, bit: int) -> frozenset[int]:

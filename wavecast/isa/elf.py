@@ -205,9 +205,14 @@ def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
             whole = len(section.data) - len(section.data) % _SYMBOL.size
             for fields in _SYMBOL.iter_unpack(section.data[:whole]):
                 name, info, _, index, value, size = fields
-                inside = index if 0 < index < len(sections) else None
+                section_index = index if 0 < index < len(sections) else None
                 yield Symbol(
-                    _string(names, name), value, size, inside, index == _SHN_ABS, info & 0xF == 2
+                    _string(names, name),
+                    value,
+                    size,
+                    section_index,
+                    index == _SHN_ABS,
+                    info & 0xF == 2,
                 )
 
 

@@ -95,7 +95,7 @@ class Decoded:
 
 
 class Instruction:
-    """One instruction of a program: what it is (`decoded`), where it stands and comes from.
+    """One instruction of a program: what it is (`decoded`), its position and its source.
 
     Immutable by convention; a plain slotted class because a corpus holds hundreds of thousands.
     """

@@ -78,7 +78,7 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
 def descriptors_from_elf(data: bytes) -> dict[str, KernelDescriptor]:
     """Every kernel of an AMD code object, by symbol.
 
-    Raises InputError when the file is no AMDGPU ELF, is damaged, or has neither metadata nor a
+    Raises InputError when the file is not an AMDGPU ELF, is damaged, or has neither metadata nor a
     kernel descriptor.
     """
     image = elf.read(data)

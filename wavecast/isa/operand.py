@@ -71,7 +71,7 @@ _ALIASES = {
 
 
 class OperandError(ValueError):
-    """Text that is no operand. The parser adds where it stands."""
+    """Text that is not an operand. The parser adds its position."""
 
 
 @lru_cache(maxsize=65536)

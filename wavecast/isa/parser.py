@@ -46,10 +46,10 @@ def parse(
     """Parse the assembly of one code object.
 
     `target` is an AMD processor; `file` is named in errors. With `kernel` only that function is
-    decoded; with `link` too, its program goes on with the functions it can reach.
+    decoded; with `link` too, its program continues with the functions it can reach.
     `wave_lanes` overrides the wave size; by default each kernel's descriptor decides.
     Source locations in a file of `moved_files` have the path it maps to.
-    Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is no program.
+    Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is not a program.
     """
     isa_target(target)
     descriptors = descriptors_from_assembly(text, target)

@@ -27,8 +27,8 @@ class Loop:
 
     `depth` is 1 for an outermost loop; `parent` and `children` are indices into
     `Program.loops`. `latches` are the blocks that jump back to the header; `location` is the
-    source line of the loop: the one its own code (without inner loops) stands on most, hoisted to
-    the outermost call site.
+    source line of the loop: the commonest one of its code without inner loops, hoisted to the
+    outermost call site.
     """
 
     index: int

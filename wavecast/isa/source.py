@@ -9,7 +9,7 @@ from wavecast.isa.instruction import SourceLocation
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
-_PLACE = re.compile(r"([^\s@\[\]:][^@\[\]]*?|):(\d+)(?::(\d+))?")
+_POSITION = re.compile(r"([^\s@\[\]:][^@\[\]]*?|):(\d+)(?::(\d+))?")
 
 
 class SourceTable:
@@ -52,12 +52,12 @@ class SourceTable:
         inlined_at = None
         comment = line.partition(";")[2]
         if "@[" in comment:
-            for place in reversed(comment.split("@[")[1:]):
-                inlined_at = self._place(place, inlined_at)
+            for text in reversed(comment.split("@[")[1:]):
+                inlined_at = self._position(text, inlined_at)
         return SourceLocation(file, row, column, inlined_at)
 
-    def _place(self, text: str, inlined_at: SourceLocation | None) -> SourceLocation | None:
-        match = _PLACE.search(text.strip())
+    def _position(self, text: str, inlined_at: SourceLocation | None) -> SourceLocation | None:
+        match = _POSITION.search(text.strip())
         if match is None or match[2] == "0":
             return inlined_at
         name = match[1].strip()

@@ -47,7 +47,7 @@ def isa_target(processor: str) -> str:
     """The member of `TARGETS` whose instruction set `processor` uses.
 
     Feature suffixes (`gfx942:sramecc+:xnack-`) are dropped. Raises UsageError for a processor
-    that is not supported, UnknownName for what is no processor.
+    that is not supported, UnknownName for other names.
     """
     name = processor.split(":", 1)[0]
     name = _SAME_ISA.get(name, name)

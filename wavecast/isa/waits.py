@@ -39,7 +39,7 @@ def wait_counters(instruction: Instruction, target: str) -> dict[str, int]:
     """Counter name -> number of operations that may still be outstanding after the wait.
 
     Empty for waits that concern no memory counter (`s_waitcnt_depctr`, `s_wait_alu`), for a value
-    that a register holds, and for instructions that are no wait. Counter names are the target's
+    that a register holds, and for other instructions. Counter names are the target's
     own (`vmcnt`, `lgkmcnt`, `vscnt`; `loadcnt`, `dscnt` …).
     """
     opcode = instruction.opcode

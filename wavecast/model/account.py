@@ -21,26 +21,28 @@ from wavecast.model.simulation import LaunchTiming
 
 LEAST: Final = 1e-4
 """Shares below this part of the time are gathered under `other`."""
-SourcePlace = tuple[str, int, int]
-"""A source place: file name without folders, line, column."""
-NONE: Final[Mapping[SourcePlace, Sequence[str]]] = {}
+SourcePosition = tuple[str, int, int]
+"""A position in source code: file name without folders, line, column."""
+NONE: Final[Mapping[SourcePosition, Sequence[str]]] = {}
 NO_OPERATION: Final = "no operation"
 NO_LINE: Final = "no source line"
 LAUNCH: Final = "launch"
 
 
-def place_of(location: SourceLocation) -> SourcePlace:
-    """A location's own place, whoever inlined it."""
+def position_of(location: SourceLocation) -> SourcePosition:
+    """The position of a location itself, not of the call that inlined it."""
     return PurePath(location.file).name, location.line, location.column
 
 
 def account(
-    timing: LaunchTiming, program: Program, operations: Mapping[SourcePlace, Sequence[str]] = NONE
+    timing: LaunchTiming,
+    program: Program,
+    operations: Mapping[SourcePosition, Sequence[str]] = NONE,
 ) -> tuple[Share, ...]:
     """Shares of the kinds `line`, `stall` and `top-down`, each adding up to `timing.seconds`.
 
-    With the names of a higher IR's operations by source place also of the kind `ir`: what an
-    instruction takes is divided evenly among the operations of its place.
+    With `operations`, names of a higher IR's operations by source position, also shares of the kind
+    `ir`: the time of an instruction is divided evenly among the operations of its position.
     """
     work = timing.seconds - timing.launch
     return (
@@ -68,7 +70,7 @@ def _by_line(timing: LaunchTiming, program: Program) -> dict[str, float]:
 
 
 def _by_operation(
-    timing: LaunchTiming, program: Program, operations: Mapping[SourcePlace, Sequence[str]]
+    timing: LaunchTiming, program: Program, operations: Mapping[SourcePosition, Sequence[str]]
 ) -> dict[str, float]:
     spent = timing.unit.stalls.sum(axis=1)
     found: dict[str, float] = {}
@@ -82,14 +84,14 @@ def _by_operation(
 
 
 def _operations_of(
-    instruction: Instruction, at: Mapping[SourcePlace, Sequence[str]]
+    instruction: Instruction, at: Mapping[SourcePosition, Sequence[str]]
 ) -> Sequence[str]:
     """The operations of an instruction's place, or of the call it was inlined at: those that make
     such instructions, else those that make any."""
     location = instruction.location
     wanted = _MADE_BY.get(instruction_class(instruction.decoded), ())
     while location is not None:
-        names = at.get(place_of(location), ())
+        names = at.get(position_of(location), ())
         working = [name for name in names if not any(part in name for part in _NO_CODE)]
         made = [name for name in working if any(part in name for part in wanted)]
         if made or working or names:
@@ -159,4 +161,4 @@ def _top_down(timing: LaunchTiming, work: float) -> list[Share]:
     return sorted((s for s in shares if s.seconds > 0), key=lambda share: -share.seconds)
 
 
-__all__ = ["LAUNCH", "NONE", "NO_LINE", "SourcePlace", "account", "place_of"]
+__all__ = ["LAUNCH", "NONE", "NO_LINE", "SourcePosition", "account", "position_of"]

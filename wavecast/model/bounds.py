@@ -41,7 +41,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Where a launch stands under the roof.
+    """The least time of a launch, and its intensity against the roof.
 
     `intensity` is FLOP per byte; `ridge` the intensity where compute and memory roofs meet;
     `floor_seconds` uses datasheet peaks, `sustained_seconds` sustained ones, None where computing

@@ -31,9 +31,9 @@ def _covered(launch: Launch, views: list[Argument], asked: Mapping[str, float]) 
     for view in views:
         start = _address(launch, view)
         spans.append((start, start + view.bytes))
-        place = (start, view.shape, view.strides, view.dtype)
+        key = (start, view.shape, view.strides, view.dtype)
         own = min(element_bytes(view), asked.get(view.name, math.inf))
-        elements[place] = max(elements.get(place, 0.0), own)
+        elements[key] = max(elements.get(key, 0.0), own)
     return min(sum(elements.values()), float(_union(spans)))
 
 

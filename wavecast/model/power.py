@@ -1,8 +1,8 @@
 """The clock a chip sustains while its matrix pipes work.
 
-    P(f) = static + CUs · activity · energy · FLOP/clock · f · V(f)²  ≤  TDP,   V(f) = 1 + slope · f
+    P(f) = static + CUs · activity · energy · FLOP/clock · f · V(f)²  ≤  TDP,   V(f) = 1 + rise · f
 
-`energy` is that of one FLOP of a dtype at V = 1 (J), `slope` how fast the voltage rises with the
+`energy` is that of one FLOP of a dtype at V = 1 (J), `rise` the rise of the voltage per
 clock (1/Hz), `activity` the share of clocks in which the matrix pipes are busy. The clock is the
 highest that keeps the limit, at most the chip's peak clock. A chip whose power limit nobody
 published (`Chip.tdp` is None) runs at its peak clock.
@@ -55,9 +55,9 @@ def sustained_clock(chip: Chip, dtype: str, activity: Amount) -> Amount:
 @cache
 def _loads(device: Device, peak: float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """f·V(f)² over clocks up to the peak: the inverse is a look-up."""
-    slope = coefficients.coefficient("power", "voltage_slope").of(device)
+    rise = coefficients.coefficient("power", "voltage_slope").of(device)
     clocks = np.linspace(0.0, peak, 257)
-    return clocks * (1.0 + slope * clocks) ** 2, clocks
+    return clocks * (1.0 + rise * clocks) ** 2, clocks
 
 
 __all__ = ["sustained_clock"]

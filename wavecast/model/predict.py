@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wavecast.arch import Device
-from wavecast.model.account import NONE, SourcePlace, account
+from wavecast.model.account import NONE, SourcePosition, account
 from wavecast.model.intervals import bracketed
 from wavecast.model.notes import NOT_SIMULATED, text
 from wavecast.model.prediction import Prediction
@@ -23,7 +23,7 @@ def predict(
     device: Device,
     *,
     what_if: bool = False,
-    operations: Mapping[SourcePlace, Sequence[str]] = NONE,
+    operations: Mapping[SourcePosition, Sequence[str]] = NONE,
 ) -> Prediction:
     """The predicted time of a launch on a device, with its account.
 

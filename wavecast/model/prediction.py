@@ -28,11 +28,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The time with one thing changed, in words `change`; `gain` is 1 − seconds / predicted."""
+    """The time with one thing changed, in words `change`; `time_saved` is the fraction
+    1 − seconds / predicted."""
 
     change: str
     seconds: float
-    gain: float
+    time_saved: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ among n workgroups, each with equally many bytes, the L2 of a die passes on b / 
 bytes: workgroups go through their loops side by side. Where an iteration advances the addresses by
 a step, addresses that are whole steps apart meet as well, as long as the cache keeps the bytes in
 between. Within a workgroup, lines count once that several waves, or instructions side by side, ask
-for; and lines that a loop returns to (the taps of a convolution) as far as the L2 keeps what all
+for; so do lines that a loop returns to (the taps of a convolution), if the L2 keeps what all
 workgroups touch until then.
 """
 

@@ -37,7 +37,7 @@ COEFFICIENTS = (
     *("call", "tail", "exposed", "filled", "vector_clocks", "l2_rate"),
     *("store_rate", "hbm_share", "fabric", "combine_call", "combine_rate", "power"),
 )
-"""What `known` must hold; meanings stand in `coefficients/gemm.toml`."""
+"""Keys of `known`; `coefficients/gemm.toml` has their meanings."""
 
 
 @dataclass(frozen=True, slots=True)

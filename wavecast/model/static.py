@@ -54,7 +54,7 @@ def profile_of_code(
         launch, analysis, kernel, code, chip, placement, executions, mall_resident or {}
     )
     steps = expanded(blocks, firsts, lengths)
-    rows = accesses.rows[steps[code.places[steps] > 0]]
+    rows = accesses.rows[steps[code.slots[steps] > 0]]
     waves = placement.waves
     streams = Streams(
         waves=waves,
@@ -103,7 +103,7 @@ def _why(analysis: CodeAnalysis, program: Program, block: int) -> str:
 
 
 def _path(program: Program, analysis: CodeAnalysis, counts: Array) -> tuple[Array, Array]:
-    """Blocks in the order a wave meets them, and for how many executions each stands."""
+    """Blocks in the order a wave enters them, and the executions that each represents."""
     trips = {loop.index: loop.trip_count or 0.0 for loop in analysis.loops}
     headers = {loop.header: loop for loop in program.loops}
     path: list[int] = []

@@ -44,7 +44,7 @@ def lanes(chip: Chip) -> float:
 
 
 def resident(chip: Chip, threads: int) -> int:
-    """Workgroups of a size that run on a unit at once, as far as wave slots allow.
+    """Workgroups of a size that run on a unit at once, by its wave slots.
 
     Every kernel here is small enough in registers for eight waves per SIMD.
     """

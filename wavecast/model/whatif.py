@@ -38,9 +38,9 @@ class Changes:
         A resource made free never costs time: where the simulation without it is slower, its waves
         met in a worse order, and the change is left out.
         """
-        free = (entry for entry in self._entries(now, self._freed()) if entry.gain > 0)
+        free = (entry for entry in self._entries(now, self._freed()) if entry.time_saved > 0)
         entries = (*free, *self._entries(now, self._settings()))
-        return tuple(sorted(entries, key=lambda entry: -entry.gain))
+        return tuple(sorted(entries, key=lambda entry: -entry.time_saved))
 
     def _entries(self, now: LaunchTiming, changes: Iterable[Change]) -> Iterator[WhatIf]:
         for change, again in changes:
@@ -65,7 +65,7 @@ class Changes:
         """With contiguous lanes in memory instructions (bool[n]), and LDS accesses without bank
         conflicts."""
         streams, code = self.simulation.profile.streams, self.simulation.code
-        of_row = streams.steps[code.places[streams.steps] > 0]
+        of_row = streams.steps[code.slots[streams.steps] > 0]
         part, rows = chosen[of_row], streams.rows.copy()
         rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
         return self._simulated(streams=replace(streams, rows=rows))
@@ -127,7 +127,7 @@ class Changes:
     def _scaled(self, chosen: Array, factor: float) -> Streams:
         """The streams with the requests of some instructions (bool[n]) times a factor."""
         streams, code = self.simulation.profile.streams, self.simulation.code
-        of_row = streams.steps[code.places[streams.steps] > 0]
+        of_row = streams.steps[code.slots[streams.steps] > 0]
         rows = streams.rows.copy()
         rows[chosen[of_row]] *= np.float32(factor)
         return replace(streams, rows=rows)

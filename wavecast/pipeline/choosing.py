@@ -35,7 +35,7 @@ def best(explanations: Iterable[Explanation]) -> Chosen:
 
 
 def _calls(explanations: Iterable[Explanation]) -> list[list[Explanation]]:
-    """Configurations of one call stand together, each once, with the same arguments."""
+    """Explanations by call: configurations with the same arguments, each once."""
     groups: list[list[Explanation]] = []
     for explanation in explanations:
         last = groups[-1] if groups else []

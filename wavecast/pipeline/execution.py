@@ -155,7 +155,7 @@ def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[s
 
 
 def _segment(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
-    """The argument segment of values that say where they stand, and the arrays among them."""
+    """The argument segment of values named by their offset, and the arrays among them."""
     data, memory = bytearray(), []
     for name, value in values.items():
         try:
@@ -230,10 +230,10 @@ def _compared(actual: np.ndarray, expected: np.ndarray, planned: Planned) -> Com
         distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
     different = np.flatnonzero(~close)
     first = np.unravel_index(int(different[0]) if len(different) else 0, actual.shape)
-    place = tuple(int(index) for index in first) if actual.size else ()
-    sample = (float(actual[place]), float(expected[place])) if actual.size else (0.0, 0.0)
+    index = tuple(int(position) for position in first) if actual.size else ()
+    sample = (float(actual[index]), float(expected[index])) if actual.size else (0.0, 0.0)
     largest = float(np.nanmax(distance)) if np.isfinite(distance).any() else 0.0
-    return Comparison(len(different), largest, place, *sample, planned.rtol, planned.atol)
+    return Comparison(len(different), largest, index, *sample, planned.rtol, planned.atol)
 
 
 __all__ = ["ArrayResult", "Comparison", "Execution", "RunOptions", "execute_code"]

@@ -15,7 +15,7 @@ from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.model.chip import Chip
 from wavecast.model.sequence import CallSequence
-from wavecast.pipeline.processes import spread
+from wavecast.pipeline.processes import map_unordered
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch
 
@@ -87,7 +87,7 @@ def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
         yield from map(surveyed, calls)
         return
     given = [(name, dict(sizes), device) for name, sizes, device in calls]
-    for (name, sizes, device), found in spread(surveyed, given, jobs):
+    for (name, sizes, device), found in map_unordered(surveyed, given, jobs):
         yield found or Surveyed(name, sizes, device, failure="its process died")
 
 

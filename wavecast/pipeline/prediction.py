@@ -12,7 +12,7 @@ from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.program import Kernel
-from wavecast.model.account import SourcePlace, place_of
+from wavecast.model.account import SourcePosition, position_of
 from wavecast.model.notes import Note
 from wavecast.model.predict import predict
 from wavecast.model.prediction import Prediction
@@ -65,14 +65,14 @@ def predict_launch(
     return Predicted(found, profile)
 
 
-def _operations(code: CodeObject) -> dict[SourcePlace, list[str]]:
+def _operations(code: CodeObject) -> dict[SourcePosition, list[str]]:
     """The operations of Triton's GPU IR by source place, where the code has it."""
     text = code.stages.get("ttgir")
-    found: dict[SourcePlace, list[str]] = {}
+    found: dict[SourcePosition, list[str]] = {}
     for operation in ttgir.parse(text).operations if isinstance(text, str) else ():
         if operation.location is not None:
             name = f"{operation.line}: {operation.name}"
-            found.setdefault(place_of(operation.location), []).append(name)
+            found.setdefault(position_of(operation.location), []).append(name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Work spread over processes of their own: compilers may take one down, and leave much behind."""
+"""Parallel maps in processes that may die: compilers can crash a process, and leak memory in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PER_PROCESS: Final = 16
 then (CPython issue 115634)."""
 
 
-def spread(
+def map_unordered(
     function: Callable[[Call], Result], calls: Iterable[Call], jobs: int
 ) -> Iterator[tuple[Call, Result | None]]:
     """`function` of every call in `jobs` processes, as they end; None for a call whose process
@@ -50,4 +50,4 @@ def _batch(
             jobs, waiting = 1, unfinished
 
 
-__all__ = ["spread"]
+__all__ = ["map_unordered"]

@@ -73,7 +73,7 @@ def explain_launches(
     progress: Progress = _silent,
     profile_of: ProfileOf = _not_sampled,
 ) -> tuple[tuple[Explanation, ...], tuple[Failure, ...]]:
-    """Explain launches, each on the selected devices of its own target.
+    """Explain launches, each on the selected devices of its target.
 
     Launches with a profile of an executed sample are predicted from it. AMD launches go first so
     that an NVIDIA launch of the same kernel can take over their FLOPs.
@@ -161,7 +161,7 @@ def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:
 
 
 def _bare_launch(code: CodeObject, options: ExplainOptions) -> Launch:
-    """A launch of code whose caller is not known: only grid and block, as far as given."""
+    """A launch of code whose caller is not known: only grid and block, if given."""
     block = options.block or (code.workgroup_size, 1, 1)
     size = block[0] * block[1] * block[2]
     if size:

@@ -65,7 +65,7 @@ SPEEDUPS: Final[Mapping[str, Change]] = {
 def with_speedups(
     findings: Sequence[Finding], profile: LaunchProfile, device: Device, prediction: Prediction
 ) -> tuple[Finding, ...]:
-    """The findings with the speedups that simulations give them (`Finding.gain`).
+    """The findings with the speedups that simulations give them (`Finding.time_saved`).
 
     `prediction` is that of the profile on the device. Raises as `Simulation.of`.
     """
@@ -78,7 +78,7 @@ def with_speedups(
             continue
         chosen = _chosen(finding, profile.program)
         speedup = 1 - change(changes, chosen).seconds / prediction.seconds
-        found.append(replace(finding, gain=speedup if speedup >= LEAST else 0.0))
+        found.append(replace(finding, time_saved=speedup if speedup >= LEAST else 0.0))
     return tuple(found)
 
 

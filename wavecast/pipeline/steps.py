@@ -16,7 +16,7 @@ from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.replication import replication
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.speedups import with_speedups
-from wavecast.rules.finding import Subject
+from wavecast.rules.finding import RuleInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ def explain_launch(
     )
     roofline = model.roofline(work, device)
     stated = launch if all(launch.grid) else None
-    subject = Subject(code, device, analysis, roofline, kernel.program if kernel else None, stated)
+    subject = RuleInput(
+        code, device, analysis, roofline, kernel.program if kernel else None, stated
+    )
     findings = rules.check(subject, disabled=given.disabled_rules)
     found = predict_launch(
         launch,

@@ -84,9 +84,9 @@ def _scale(taken: Sample) -> np.ndarray:
 
 
 def _moved(taken: Sample, scale: np.ndarray, chip: Chip, polluting: float | None) -> np.ndarray:
-    """What requests ask of the caches (f64[m, COLUMNS]) after an equal launch. The L2 keeps of it
-    what its die touched, as far as that fits with the `polluting` bytes touched since; None: the
-    caches are empty."""
+    """What requests ask of the caches (f64[m, COLUMNS]) after an equal launch. The L2 keeps
+    what its die touched if that fits with the `polluting` bytes touched since. None: the caches
+    are empty."""
     accesses, placement = taken.accesses, taken.placement
     first = np.searchsorted(accesses.stream, np.arange(len(taken.streams) + 1))
     clock = np.concatenate(
@@ -167,8 +167,8 @@ def _evenly(taken: Sample, fetched: np.ndarray) -> np.ndarray:
     for them: the same request of the same wave, the n-th of its instruction, of every workgroup.
 
     The replay lets workgroups reach a line in the order of their numbers, so the first ones, which
-    are simulated, would fetch for all. Where recordings of most ended before, those that go on
-    fetch for them as much as they did while all were there.
+    are simulated, would fetch for all. If most recordings have ended, each of the others fetches as
+    much for them as before.
     """
     accesses = taken.accesses
     order = np.lexsort((accesses.instruction, accesses.stream))
@@ -203,7 +203,7 @@ def _chosen(share: np.ndarray) -> np.ndarray:
 
 
 def _streams(taken: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
-    """The workgroups of the first compute unit, as far as they were executed, for the simulator."""
+    """The executed workgroups of the first compute unit, for the simulator."""
     executed = set(taken.numbers.tolist())
     own = [number for number in taken.placement.first_round_of_unit() if number in executed]
     instructions = taken.accesses.instruction

@@ -32,10 +32,10 @@ _KINDS: Final = {
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestTable:
     """What a program's instructions ask of memory (`asked`), how many requests each makes
-    (`places`, i64), and where blocks start and how long they are (`starts`, `lengths`, i64)."""
+    (`slots`, i64), and where blocks start and how long they are (`starts`, `lengths`, i64)."""
 
     asked: MemoryTable
-    places: np.ndarray
+    slots: np.ndarray
     starts: np.ndarray
     lengths: np.ndarray
 
@@ -44,16 +44,16 @@ class RequestTable:
         """The table of a program; `device` says how LDS serves lanes."""
         number = len(program.instructions)
         kinds, served = np.zeros((3, number), np.int32), dict[Phases, int]()
-        places, row = np.zeros(number, np.int64), np.zeros(number, np.int32)
+        slots, row = np.zeros(number, np.int64), np.zeros(number, np.int32)
         kinds[2] = 1
         banks = lds_banks(device.target)
         for instruction in program.instructions:
             memory, index = instruction.memory, instruction.index
             if memory is None:
                 continue
-            places[index] = instruction.opcode.memory_form.offsets
+            slots[index] = instruction.opcode.memory_form.offsets
             kind = _KINDS.get(memory.kind, path.LOAD)
-            width = max(1, memory.bytes // int(places[index]))
+            width = max(1, memory.bytes // int(slots[index]))
             kinds[:, index] = _PATHS.get(memory.space, path.VECTOR), kind, width
             if memory.space is Space.LDS:
                 found = phases(program.target, width, kind == path.STORE, wave_lanes, banks)
@@ -64,13 +64,13 @@ class RequestTable:
         )
         starts = np.array([block.start for block in program.blocks])
         stops = np.array([block.stop for block in program.blocks])
-        return RequestTable(asked, places, starts, stops - starts)
+        return RequestTable(asked, slots, starts, stops - starts)
 
     def clocks(self, blocks: np.ndarray, instructions: np.ndarray) -> np.ndarray:
         """How many instructions a wave that went through `blocks` executed before each request of
         `instructions`, f64."""
         found = positions(
-            blocks.astype(np.int64), self.starts, self.lengths, self.places, instructions
+            blocks.astype(np.int64), self.starts, self.lengths, self.slots, instructions
         )
         return found.astype(float)
 

@@ -27,15 +27,15 @@ from wavecast.predict.isolation import isolated
 from wavecast.predict.requests import RequestTable
 
 MOST: Final = 50_000_000
-"""Instructions a wave of the first workgroup may execute: some seconds. More is no kernel at work,
-but a loop whose end depends on data that nobody made."""
+"""Instructions a wave of the first workgroup may execute: some seconds. More means a loop whose
+end depends on data that the sample does not have."""
 INSTRUCTIONS: Final = 1_500_000
 """Wave-instructions executed of whole workgroups after the first: about a tenth of a second."""
 ENTRIES: Final = 300_000
 """Blocks and accesses recorded of all waves of a sample; of workgroups that execute very many
 instructions up to twice as many, half of what one executes."""
 WAVE_ENTRIES: Final = 8192
-"""Most blocks and accesses recorded of a wave; what follows is taken to go on alike."""
+"""Most blocks and accesses recorded of a wave; the rest is assumed to repeat them."""
 LEAST_ENTRIES: Final = 768
 """Blocks and accesses of a wave that are worth recording."""
 GLANCE: Final = 96

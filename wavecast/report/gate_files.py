@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
 from wavecast.documents import base
-from wavecast.documents.gate import GateDocument, JudgedFigureJson, SourcePlaceJson
+from wavecast.documents.gate import GateDocument, JudgedFigureJson, KernelLocationJson
 from wavecast.report import sarif
 from wavecast.report.gate import headline, line
 
@@ -33,7 +33,7 @@ def document(verdict: GateVerdict) -> dict[str, Any]:
             headline=headline(verdict),
             judged=[
                 JudgedFigureJson.of(
-                    one, place=SourcePlaceJson.of(one.location), breaks=verdict.breaks(one)
+                    one, location=KernelLocationJson.of(one.location), breaks=verdict.breaks(one)
                 )
                 for one in verdict.judged
                 if one.status is not Status.SAME

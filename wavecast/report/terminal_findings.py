@@ -46,8 +46,8 @@ def _finding(explanation: Explanation, finding: Finding, *, brief: bool) -> Text
     if location is not None:
         text.append(f" {words.where(location)}")
     text.append(f": {safe(finding.message)}")
-    if finding.gain is not None:
-        text.append(f" (up to {finding.gain:.0%} of the time)", style="bold")
+    if finding.time_saved is not None:
+        text.append(f" (up to {finding.time_saved:.0%} of the time)", style="bold")
     if not brief:
         if location is not None:
             outer = location.outermost

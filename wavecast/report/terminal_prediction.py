@@ -42,7 +42,7 @@ def sections(
             yield Text(f"  {_TITLES[kind]}", style="dim")
             most = len(parts) if full else _MOST[kind]
             yield Padding(_shares(found, code, parts[:most], width), (0, 0, 0, 2))
-    changes = [change for change in found.what_if if full or change.gain > 0]
+    changes = [change for change in found.what_if if full or change.time_saved > 0]
     if changes:
         yield Text("")
         yield Text("  what if", style="dim")
@@ -99,9 +99,9 @@ def _changes(changes: list[WhatIf]) -> Table:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for change in changes:
-        style = "green" if change.gain > 0 else "red"
+        style = "green" if change.time_saved > 0 else "red"
         table.add_row(
-            Text(f"{-change.gain:+.1%}", style=style),
+            Text(f"{-change.time_saved:+.1%}", style=style),
             units.seconds(change.seconds),
             safe(change.change),
         )

@@ -72,9 +72,7 @@ def _figure(row: FigureScore) -> FigureScoreJson:
 
 
 def _error(error: ErrorScore) -> dict[str, Any]:
-    found = asdict(error)
-    found["spread"] = found.pop("log2_sigma")
-    return found
+    return asdict(error)
 
 
 def _case(outcome: ScoredProblem) -> CaseJson:

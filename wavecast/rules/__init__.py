@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from wavecast.errors import UnknownName
-from wavecast.rules.finding import Finding, Rule, Severity, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput, Severity
 
 RULES: Final = MappingProxyType(
     {
@@ -60,7 +60,7 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def check(
-    subject: Subject, only: Collection[str] | None = None, disabled: Collection[str] = ()
+    subject: RuleInput, only: Collection[str] | None = None, disabled: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """The findings of the rules, the most severe first, then by source line.
 
@@ -77,7 +77,7 @@ def check(
     return tuple(sorted(found, key=_order))
 
 
-def _run(entry: Rule, subject: Subject) -> list[Finding]:
+def _run(entry: Rule, subject: RuleInput) -> list[Finding]:
     try:
         return list(entry.check(subject))
     except Exception as error:
@@ -98,4 +98,4 @@ def _order(finding: Finding) -> tuple[int, str, int, str]:
     return _RANK[finding.severity], file, line, finding.rule
 
 
-__all__ = ["RULES", "Finding", "Rule", "Severity", "Subject", "all_rules", "check", "rule"]
+__all__ = ["RULES", "Finding", "Rule", "RuleInput", "Severity", "all_rules", "check", "rule"]

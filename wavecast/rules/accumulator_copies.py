@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loops, loop_instructions
 from wavecast.rules.wording import at_line, lines
 
@@ -17,7 +17,7 @@ SHARE = 0.05
 """Least share of the loop's instructions."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return

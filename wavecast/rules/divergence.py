@@ -8,7 +8,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, MemoryKind
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.registers import EXEC
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, loop_analysis
 from wavecast.rules.wording import at_line, count, lines
 
@@ -20,7 +20,7 @@ BRANCHES = 4
 _MOVES = frozenset({MemoryKind.LOAD, MemoryKind.STORE, MemoryKind.LOAD_TO_LDS})
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return
@@ -59,7 +59,7 @@ def _guards_memory(program: Program, branch: Instruction) -> bool:
 
 
 def _finding(
-    subject: Subject, loop: Loop, branches: list[Instruction], guarding: list[Instruction]
+    subject: RuleInput, loop: Loop, branches: list[Instruction], guarding: list[Instruction]
 ) -> Finding:
     analysis = loop_analysis(subject, loop)
     total = sum(analysis.instructions.values()) if analysis is not None else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.compile.ttgir import Operation, tensors
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_slice import TritonSlices, uses
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, listed
@@ -15,7 +15,7 @@ NAME = "division-in-loop"
 _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
     if found is None or sliced is None:
         return

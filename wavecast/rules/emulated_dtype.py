@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.dtypes import Spelling, lookup
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.rates import peak_flops
 from wavecast.rules.triton_stages import Dot, dots, element_name, matrix_elements, module
 
@@ -14,7 +14,7 @@ NAME = "emulated-dtype"
 _SCALED = {"e2m1": "mxfp4", "e4m3": "mxfp8 (e4m3)", "e5m2": "mxfp8 (e5m2)"}
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     lowered = {dot.location: dot for dot in dots(module(subject, "ttgir"))}
     seen = set()
     for dot in dots(module(subject, "ttir")):
@@ -59,12 +59,12 @@ def _type_of(dot: Dot) -> str:
     return " x ".join(names)
 
 
-def _rates(subject: Subject, used: str) -> str:
+def _rates(subject: RuleInput, used: str) -> str:
     rate = peak_flops(subject.device, used)
     return f" ({rate / 1e12:,.0f} TFLOP/s at most)" if rate is not None else ""
 
 
-def _advice(subject: Subject, dot: Dot) -> str:
+def _advice(subject: RuleInput, dot: Dot) -> str:
     target = subject.code.target
     if dot.operation.name == "tt.dot_scaled":
         return (

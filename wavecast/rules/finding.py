@@ -27,13 +27,13 @@ class Finding:
     advice: str
     location: SourceLocation | None = None
     instruction: int | None = None
-    gain: float | None = None
+    time_saved: float | None = None
     """The largest fraction of the predicted time that a fix can save, from a simulation of the
     launch without the problem. None without a simulation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RuleInput:
     """The input of a rule. `program` is None for NVIDIA targets, `launch` without a launch."""
 
     code: CodeObject
@@ -59,4 +59,4 @@ class Rule:
     severity: Severity
     title: str
     explanation: str
-    check: Callable[[Subject], Iterable[Finding]]
+    check: Callable[[RuleInput], Iterable[Finding]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.rates import peak_flops
 from wavecast.rules.triton_stages import dots, matrix_elements, module
 
@@ -14,7 +14,7 @@ LEAST_SPEEDUP = 2.0
 """The alternative's peak rate must be at least this factor higher."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     alternative = _alternative(subject)
     if alternative is None:
         return
@@ -37,7 +37,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _alternative(subject: Subject) -> tuple[str, float, str] | None:
+def _alternative(subject: RuleInput) -> tuple[str, float, str] | None:
     """Advice, the speedup over fp32, and the rates it follows from."""
     if not subject.code.is_amd:
         return None

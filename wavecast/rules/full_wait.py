@@ -12,7 +12,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Role, Space
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.waits import wait_counters
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loops, loop_analysis
 from wavecast.rules.rates import bytes_per_clock, placement
 from wavecast.rules.triton_pipeline import dot_loops
@@ -40,7 +40,7 @@ class _Exposure:
     cycles: float
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return
@@ -55,7 +55,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
             yield _finding(subject, loop, analysis, exposure, hidden)
 
 
-def _is_slow(subject: Subject, loop: LoopAnalysis, hidden: float) -> bool:
+def _is_slow(subject: RuleInput, loop: LoopAnalysis, hidden: float) -> bool:
     """Whether waves wait for memory although memory is not busy.
 
     Tiles of a matrix product are shared by workgroups and come from L2, mostly. A loop without
@@ -111,7 +111,7 @@ def _waits_for_all_loads(instruction: Instruction, target: str) -> bool:
     return any(value == 0 for name, value in counters.items() if name in _LOAD_COUNTERS)
 
 
-def _others(subject: Subject, loop: LoopAnalysis) -> float:
+def _others(subject: RuleInput, loop: LoopAnalysis) -> float:
     """Cycles the other waves of a SIMD can fill while one waits: their share of an iteration.
 
     With a barrier in the loop, the waves of a workgroup wait together; only those of other
@@ -134,7 +134,7 @@ def _latency(device: Device, name: str) -> tuple[float, str]:
 
 
 def _finding(
-    subject: Subject, loop: Loop, analysis: LoopAnalysis, exposure: _Exposure, hidden: float
+    subject: RuleInput, loop: Loop, analysis: LoopAnalysis, exposure: _Exposure, hidden: float
 ) -> Finding:
     matrix = analysis.matrix_density > 0
     level = "L2" if matrix else "memory"
@@ -153,7 +153,7 @@ def _finding(
     )
 
 
-def _advice(subject: Subject, matrix: bool) -> str:
+def _advice(subject: RuleInput, matrix: bool) -> str:
     if subject.code.origin != "triton":
         return (
             "Load the next iteration's data into a second set of registers (or LDS buffer) before "
@@ -168,7 +168,7 @@ def _advice(subject: Subject, matrix: bool) -> str:
     )
 
 
-def _pipeline_advice(subject: Subject) -> str:
+def _pipeline_advice(subject: RuleInput) -> str:
     """For a loop with a dot: pipeline it, or help the compiler keep the loads early."""
     stages, found = subject.code.options.get("num_stages"), module(subject, "ttgir")
     loops = dot_loops(found) if found is not None else []

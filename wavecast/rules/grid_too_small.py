@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.rates import placement
 
 NAME = "grid-too-small"
@@ -14,7 +14,7 @@ ENOUGH = 0.75
 """Workgroups per unit from which on the rule stays silent."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     limits = placement(subject)
     if subject.launch is None or limits.units is None:
         return

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from wavecast.analyze.sync import hazards
 from wavecast.errors import MissingFact
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.violations import findings
 
 NAME = "hazard"
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return

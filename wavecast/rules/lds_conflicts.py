@@ -8,7 +8,7 @@ from wavecast.analyze.result import MemoryInstruction
 from wavecast.analyze.values.banks import phases
 from wavecast.isa.opcode import Opcode
 from wavecast.rules.accesses import group
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loops, pipe_share
 
 NAME = "lds-bank-conflicts"
@@ -27,7 +27,7 @@ BINDING = 0.5
 """LDS cycles as a share of the busiest pipe's, from which on the rule speaks, and warns."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
     for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
         share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
@@ -51,14 +51,14 @@ def _check(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _conflicts(subject: Subject, item: MemoryInstruction) -> bool:
+def _conflicts(subject: RuleInput, item: MemoryInstruction) -> bool:
     if item.space != "lds" or item.conflict_ways is None or item.loop is None:
         return False
     least = DERIVED_SLOWDOWN if _status(subject, item) == "derived" else KNOWN_SLOWDOWN
     return item.conflict_ways >= least
 
 
-def _status(subject: Subject, item: MemoryInstruction) -> str:
+def _status(subject: RuleInput, item: MemoryInstruction) -> str:
     """Status of the groups of lanes that are served together: a key of `_WORDS`.
 
     Known are those of plain reads and writes, which every target of a family has; not those of
@@ -78,7 +78,7 @@ def _is_plain(opcode: Opcode) -> bool:
     return len(opcode.mnemonics) > 1 and not two_addresses
 
 
-def _advice(subject: Subject) -> str:
+def _advice(subject: RuleInput) -> str:
     if subject.code.origin == "triton":
         return (
             "Change what decides the shared layout: a BLOCK_K whose row fills all banks (128 bytes "

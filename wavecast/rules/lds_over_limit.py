@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.rates import placement
 from wavecast.rules.wording import size
 
 NAME = "lds-over-limit"
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     limits = placement(subject)
     used, most = subject.analysis.lds_bytes, limits.lds_max_per_workgroup
     if used <= most:

@@ -6,7 +6,7 @@ from wavecast.analyze.result import LoopAnalysis, MemoryInstruction
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Loop, Program
-from wavecast.rules.finding import Subject
+from wavecast.rules.finding import RuleInput
 
 GLOBAL_SPACES = frozenset({"global", "buffer", "flat"})
 """Spaces of `MemoryInstruction` that are device memory reached through the vector cache."""
@@ -25,7 +25,7 @@ def loop_instructions(program: Program, loop: Loop) -> list[Instruction]:
     ]
 
 
-def hot_loops(subject: Subject) -> tuple[Loop, ...]:
+def hot_loops(subject: RuleInput) -> tuple[Loop, ...]:
     """Innermost loops that compute or move data, in the order of the program.
 
     Loops that only spin on an atomic, or hold nothing but scalar code, are left out: their
@@ -42,7 +42,7 @@ def hot_loops(subject: Subject) -> tuple[Loop, ...]:
     )
 
 
-def _is_skipped(subject: Subject, loop: Loop) -> bool:
+def _is_skipped(subject: RuleInput, loop: Loop) -> bool:
     analysis = loop_analysis(subject, loop)
     return analysis is not None and analysis.trip_count == 0
 
@@ -59,7 +59,7 @@ def _works(program: Program, loop: Loop) -> bool:
     return vector >= WORKING_VECTOR
 
 
-def loop_analysis(subject: Subject, loop: Loop) -> LoopAnalysis | None:
+def loop_analysis(subject: RuleInput, loop: Loop) -> LoopAnalysis | None:
     """What the analysis says about a loop of the program."""
     for found in subject.analysis.loops:
         if found.index == loop.index:
@@ -67,7 +67,7 @@ def loop_analysis(subject: Subject, loop: Loop) -> LoopAnalysis | None:
     return None
 
 
-def pipe_share(subject: Subject, loop: Loop, pipe: str) -> float:
+def pipe_share(subject: RuleInput, loop: Loop, pipe: str) -> float:
     """Cycles a pipe needs in a loop as a share of those of its busiest pipe, 0 when unknown."""
     analysis = loop_analysis(subject, loop)
     if analysis is None or not any(analysis.cycles.values()):
@@ -75,7 +75,7 @@ def pipe_share(subject: Subject, loop: Loop, pipe: str) -> float:
     return analysis.cycles.get(pipe, 0.0) / max(analysis.cycles.values())
 
 
-def hot_loop_analyses(subject: Subject) -> tuple[LoopAnalysis, ...]:
+def hot_loop_analyses(subject: RuleInput) -> tuple[LoopAnalysis, ...]:
     """The analyses of the hot loops; without a program, of every loop."""
     if subject.program is None:
         return subject.analysis.loops
@@ -83,7 +83,7 @@ def hot_loop_analyses(subject: Subject) -> tuple[LoopAnalysis, ...]:
     return tuple(analysis for analysis in found if analysis is not None)
 
 
-def matters(subject: Subject, instruction: MemoryInstruction) -> bool:
+def matters(subject: RuleInput, instruction: MemoryInstruction) -> bool:
     """Whether an access is part of the kernel's steady state: in a loop, or there is no loop."""
     if instruction.loop is not None:
         return True

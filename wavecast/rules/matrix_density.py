@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import LoopAnalysis
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses
 from wavecast.rules.wording import at_line, listed
 
@@ -35,7 +35,7 @@ _ADVICE = {
 }
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     for loop in hot_loop_analyses(subject):
         matrix = loop.cycles.get("matrix", 0.0)
         binding = loop.cycles.get(loop.limiter, 0.0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.sync import missing_waits
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.violations import findings
 
 NAME = "missing-wait"
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
     if program is None:
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.compile.ttgir import IrModule, Operation
 from wavecast.rules.accesses import AccessGroup, group
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import GLOBAL_SPACES, matters
 from wavecast.rules.triton_slice import FunctionArgument, access
 from wavecast.rules.triton_stages import module, module_slices
@@ -28,7 +28,7 @@ REPEATS = 4
 """Narrow instructions of one source line from which on the rule speaks."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, _is_narrow):
         if found.count < REPEATS or not matters(subject, found.first):
             continue
@@ -41,7 +41,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
         yield _finding(subject, found)
 
 
-def _share(subject: Subject, found: AccessGroup) -> float:
+def _share(subject: RuleInput, found: AccessGroup) -> float:
     """Bytes of the group as a share of all global traffic of its loop (or outside of loops)."""
     total = sum(
         item.bytes_per_lane
@@ -80,13 +80,13 @@ def _fills_lines(item: MemoryInstruction) -> bool:
     return item.lines <= ROWS * item.transactions_ideal
 
 
-def _is_synthetic(subject: Subject, found: AccessGroup) -> bool:
+def _is_synthetic(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether the source has no such access here: the loads of an atomic's retry loop, say."""
-    parsed, place = module(subject, "ttir"), found.location
-    return parsed is not None and place is not None and not _candidates(parsed, found)
+    parsed, location = module(subject, "ttir"), found.location
+    return parsed is not None and location is not None and not _candidates(parsed, found)
 
 
-def _is_gather(subject: Subject, found: AccessGroup) -> bool:
+def _is_gather(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether the address comes from another load."""
     operation, sliced = _operation(subject, found), module_slices(subject, "ttir")
     if operation is None or sliced is None:
@@ -97,17 +97,17 @@ def _is_gather(subject: Subject, found: AccessGroup) -> bool:
 
 def _candidates(parsed: IrModule, found: AccessGroup) -> list[Operation]:
     """The loads or stores of TTIR on the line of a group."""
-    place = found.location
+    location = found.location
     return [
         operation
         for operation in parsed.named(f"tt.{found.first.kind}")
-        if place is not None
+        if location is not None
         and operation.location is not None
-        and (operation.location.file, operation.location.line) == (place.file, place.line)
+        and (operation.location.file, operation.location.line) == (location.file, location.line)
     ]
 
 
-def _finding(subject: Subject, found: AccessGroup) -> Finding:
+def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     verb = found.first.kind
     what = f" of {found.first.argument}" if found.first.argument else ""
     reason, advice = _cause(subject, found)
@@ -123,7 +123,7 @@ def _finding(subject: Subject, found: AccessGroup) -> Finding:
     )
 
 
-def _cause(subject: Subject, found: AccessGroup) -> tuple[str, str]:
+def _cause(subject: RuleInput, found: AccessGroup) -> tuple[str, str]:
     """What keeps the compiler from widening (appended to the evidence), and what to change."""
     operation = _operation(subject, found)
     sliced = module_slices(subject, "ttir")
@@ -150,7 +150,7 @@ def _cause(subject: Subject, found: AccessGroup) -> tuple[str, str]:
     return reason, _divisibility_advice(suspects, role)
 
 
-def _operation(subject: Subject, found: AccessGroup) -> Operation | None:
+def _operation(subject: RuleInput, found: AccessGroup) -> Operation | None:
     """The TTIR operation on the group's line (and of its argument) that the instructions are of."""
     parsed, sliced = module(subject, "ttir"), module_slices(subject, "ttir")
     if parsed is None or sliced is None:
@@ -163,7 +163,7 @@ def _operation(subject: Subject, found: AccessGroup) -> Operation | None:
     return candidates[0] if len(candidates) == 1 else None
 
 
-def _values(subject: Subject, arguments: list[FunctionArgument]) -> str:
+def _values(subject: RuleInput, arguments: list[FunctionArgument]) -> str:
     """Names, with their values where the launch knows them: `K = 1000`."""
     scalars = subject.launch.scalars if subject.launch is not None else {}
     return listed(

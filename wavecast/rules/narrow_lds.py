@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.rules.accesses import AccessGroup, group
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, pipe_share
 from wavecast.rules.triton_stages import module
 from wavecast.rules.wording import count
@@ -28,7 +28,7 @@ BINDING = 0.75
 _LAYOUT_CHANGES = ("ttg.convert_layout", "ttg.local_alloc")
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
     for found in group(subject.analysis.memory, _is_narrow):
         share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
@@ -60,14 +60,14 @@ def _is_narrow(item: MemoryInstruction) -> bool:
     )
 
 
-def _is_computed(subject: Subject, found: AccessGroup) -> bool:
+def _is_computed(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether the line takes a computed tile through LDS: it changes a layout and loads nothing."""
     return _has(subject, "ttgir", found, *_LAYOUT_CHANGES) and not _has(
         subject, "ttir", found, "tt.load"
     )
 
 
-def _has(subject: Subject, stage: str, found: AccessGroup, *names: str) -> bool:
+def _has(subject: RuleInput, stage: str, found: AccessGroup, *names: str) -> bool:
     """Whether a stage has one of these operations on the group's line."""
     parsed, location = module(subject, stage), found.location
     if parsed is None or location is None:
@@ -79,7 +79,7 @@ def _has(subject: Subject, stage: str, found: AccessGroup, *names: str) -> bool:
     )
 
 
-def _loaded_narrow(subject: Subject, found: AccessGroup) -> bool:
+def _loaded_narrow(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether the stored pieces were loaded as such: then the load is what to change."""
     return any(
         item.space in GLOBAL_SPACES
@@ -90,7 +90,7 @@ def _loaded_narrow(subject: Subject, found: AccessGroup) -> bool:
     )
 
 
-def _advice(subject: Subject, found: AccessGroup) -> str:
+def _advice(subject: RuleInput, found: AccessGroup) -> str:
     if subject.code.origin != "triton":
         return (
             "Lay the tile out so that what a lane needs for one matrix instruction is contiguous "

@@ -8,7 +8,7 @@ from wavecast.compile.ttgir import IrModule, Operation, tensors
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.table import rows
 from wavecast.isa.targets import isa_target
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_slice import FunctionArgument, TritonSlices, access
 from wavecast.rules.triton_stages import module, module_slices
 from wavecast.rules.wording import count, lines, size
@@ -22,7 +22,7 @@ _ACCESSES = ("tt.load", "tt.store")
 _ASYNC_COPY = "ttg.async_copy_global_to_local"
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
     if not subject.code.is_amd or found is None or sliced is None:
         return
@@ -58,7 +58,7 @@ def _saves_work(found: IrModule, operation: Operation) -> bool:
 
 
 def _finding(
-    subject: Subject,
+    subject: RuleInput,
     found: IrModule,
     sliced: TritonSlices,
     argument: FunctionArgument,
@@ -80,7 +80,10 @@ def _finding(
 
 
 def _reason(
-    subject: Subject, sliced: TritonSlices, argument: FunctionArgument, operations: list[Operation]
+    subject: RuleInput,
+    sliced: TritonSlices,
+    argument: FunctionArgument,
+    operations: list[Operation],
 ) -> tuple[str, str]:
     if not argument.has("tt.pointer_range"):
         return _unspecialised(subject, argument)
@@ -100,13 +103,13 @@ def _reason(
     )
 
 
-def _unspecialised(subject: Subject, argument: FunctionArgument) -> tuple[str, str]:
+def _unspecialised(subject: RuleInput, argument: FunctionArgument) -> tuple[str, str]:
     launch = subject.launch
     given = [a for a in launch.arguments if a.name == argument.name] if launch is not None else []
     if given and given[0].bytes > POINTER_RANGE:
         return f"it spans {size(given[0].bytes)}, more than the 2 GiB a 32-bit offset reaches", (
-            f"Split {argument.name} into parts below 2 GiB (per batch or head, as tensors of their "
-            "own), or accept plain global loads."
+            f"Split {argument.name} into parts below 2 GiB (per batch or head, as separate "
+            "tensors), or accept plain global loads."
         )
     return "the launch gave it no tt.pointer_range=32", (
         f"Pass {argument.name} as a torch tensor whose storage is below 2 GiB through "

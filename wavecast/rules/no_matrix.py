@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_stages import (
     Dot,
     dots,
@@ -26,7 +26,7 @@ _TABLE_NAMES = {
 """MLIR element type -> input types of matrix instructions that take it."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     written = {dot.location: dot for dot in dots(module(subject, "ttir"))}
     seen = set()
     for dot in dots(module(subject, "ttgir")):
@@ -50,7 +50,7 @@ def _layout_name(dot: Dot) -> str:
     return dot.layout.partition("<")[0].removeprefix("#ttg.")
 
 
-def _reason(subject: Subject, dot: Dot) -> tuple[str, str]:
+def _reason(subject: RuleInput, dot: Dot) -> tuple[str, str]:
     """Why, and what to change."""
     target = subject.code.target
     m, n, k = dot.result.shape[-2], dot.result.shape[-1], dot.depth

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from wavecast.compile.ttgir import IrModule, Operation, tensors
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_pipeline import LOADS, DotLoop, dot_loops
 from wavecast.rules.triton_slice import TritonSlices, access
 from wavecast.rules.triton_stages import module, module_slices
@@ -20,7 +20,7 @@ PIPELINED_BITS = 32
 """Triton's AMD pipeliner leaves out loads narrower than this per lane."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     stages = subject.code.options.get("num_stages")
     found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
     if not isinstance(stages, int) or stages < 2 or found is None or sliced is None:
@@ -58,7 +58,7 @@ def _reason(found: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[
             f"{PIPELINED_BITS}",
             f"Let the loads widen: {hint}.",
         )
-    inner = {id(operation) for operation in found.inside(loop)}
+    inner = {id(operation) for operation in found.within(loop)}
     for load in loads:
         chain = sliced.operations(access(load).address)
         if any(id(item) in inner and item.name in LOADS and item is not load for item in chain):

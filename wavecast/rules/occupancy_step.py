@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from wavecast.analyze.result import NextStep
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses
 from wavecast.rules.rates import placement
 from wavecast.rules.wording import listed, size
@@ -20,7 +20,7 @@ LEAST_INCREASE = 1.25
 """The step must give at least this factor more waves: 4 to 5, but not 5 to 6."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     occupancy = subject.analysis.occupancy
     step = occupancy.next
     if step is None or not occupancy.fits or _is_full(subject):
@@ -53,14 +53,14 @@ def _share(step: NextStep) -> str:
     )
 
 
-def _is_full(subject: Subject) -> bool:
+def _is_full(subject: RuleInput) -> bool:
     """Whether the compiler already ran out of registers; asking for fewer would spill more."""
     registers = subject.analysis.registers
     most = placement(subject).vgpr_addressable
     return registers.spilled_vgpr > 0 or (registers.vgpr >= most and not registers.agpr)
 
 
-def _saturated(subject: Subject) -> bool:
+def _saturated(subject: RuleInput) -> bool:
     """Whether the waves that fit already keep a pipe of every hot loop busy all the time.
 
     The cycles of a pipe are those of all resident waves; when they exceed what one wave needs from
@@ -72,7 +72,7 @@ def _saturated(subject: Subject) -> bool:
     )
 
 
-def _starved(subject: Subject) -> bool:
+def _starved(subject: RuleInput) -> bool:
     """Whether the launch has too few workgroups to fill the present workgroup slots."""
     if subject.launch is None:
         return False
@@ -87,7 +87,7 @@ def _amount(step: NextStep) -> str:
     return f"{step.delta} {step.resource.upper()}{'' if step.delta == 1 else 's'}"
 
 
-def _advice(subject: Subject, step: NextStep) -> str:
+def _advice(subject: RuleInput, step: NextStep) -> str:
     triton = subject.code.origin == "triton"
     if step.resource == "lds":
         return (

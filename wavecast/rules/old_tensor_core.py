@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_stages import Dot, dots, element_name, module
 
 NAME = "old-tensor-core-path"
@@ -20,7 +20,7 @@ SMALLEST_M = 64
 _VERSION = re.compile(r"versionMajor = (\d+)")
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     version = subject.device.capabilities.mma_version
     instruction = _ASYNCHRONOUS.get(version)
     if instruction is None:
@@ -43,11 +43,11 @@ def _check(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _kinds(subject: Subject) -> list[tuple[str, int]]:
+def _kinds(subject: RuleInput) -> list[tuple[str, int]]:
     return sorted(subject.analysis.matrix_kinds.items(), key=lambda item: -item[1])[:3]
 
 
-def _reason(subject: Subject, dot: Dot, instruction: str) -> tuple[str, str]:
+def _reason(subject: RuleInput, dot: Dot, instruction: str) -> tuple[str, str]:
     warps = subject.code.options.get("num_warps")
     m, n = dot.result.shape[-2], dot.result.shape[-1]
     if isinstance(warps, int) and warps < 4:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.rates import placement
 from wavecast.rules.wording import count
 
@@ -15,7 +15,7 @@ EFFICIENT = 0.8
 """Share of the occupied rounds that must hold work for the rule to stay silent."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     limits, occupancy = placement(subject), subject.analysis.occupancy
     if subject.launch is None or limits.units is None or not occupancy.workgroups:
         return

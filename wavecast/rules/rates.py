@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wavecast.arch import Device, OccupancyLimits, Quantity
-from wavecast.rules.finding import Subject
+from wavecast.rules.finding import RuleInput
 
 
 def peak_flops(device: Device, dtype: str) -> float | None:
@@ -19,7 +19,7 @@ def bytes_per_clock(device: Device) -> float | None:
     return bandwidth / clock / device.compute_units
 
 
-def placement(subject: Subject) -> OccupancyLimits:
+def placement(subject: RuleInput) -> OccupancyLimits:
     """Limits of the unit a workgroup runs on, in the mode the kernel was compiled for."""
     return subject.device.limits(cu_mode=subject.analysis.occupancy.unit == "CU")
 

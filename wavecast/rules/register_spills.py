@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.isa.instruction import OperandClass
 from wavecast.isa.opcode import OperandKind
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loops, loop_instructions
 from wavecast.rules.rates import placement
 from wavecast.rules.wording import at_line, count, lines, listed
@@ -18,7 +18,7 @@ LANE_MOVES = 4
 """Moves between SGPRs and VGPR lanes per iteration from which on SGPR spills are worth a note."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     registers = subject.analysis.registers
     scratch = [item for item in subject.analysis.memory if _is_scratch(subject, item)]
     if not scratch and (subject.program is not None or not registers.spilled_vgpr):
@@ -40,7 +40,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _is_scratch(subject: Subject, item: MemoryInstruction) -> bool:
+def _is_scratch(subject: RuleInput, item: MemoryInstruction) -> bool:
     """Whether an access is to private memory.
 
     gfx90a reaches it through a buffer descriptor and no address of the lane's own: `off`, which
@@ -56,7 +56,7 @@ def _is_scratch(subject: Subject, item: MemoryInstruction) -> bool:
     return subject.analysis.registers.scratch_bytes > 0 and not own_address
 
 
-def _scalar_spills(subject: Subject) -> Iterator[Finding]:
+def _scalar_spills(subject: RuleInput) -> Iterator[Finding]:
     """SGPRs spill to lanes of a VGPR; that costs instructions, no memory."""
     spilled = subject.analysis.registers.spilled_sgpr
     if not spilled or subject.program is None:
@@ -79,7 +79,7 @@ def _scalar_spills(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _message(subject: Subject, in_loop: list[MemoryInstruction]) -> str:
+def _message(subject: RuleInput, in_loop: list[MemoryInstruction]) -> str:
     registers = subject.analysis.registers
     if registers.spilled:
         kinds = []
@@ -96,7 +96,7 @@ def _message(subject: Subject, in_loop: list[MemoryInstruction]) -> str:
 
 
 def _evidence(
-    subject: Subject, scratch: list[MemoryInstruction], in_loop: list[MemoryInstruction]
+    subject: RuleInput, scratch: list[MemoryInstruction], in_loop: list[MemoryInstruction]
 ) -> str:
     registers = subject.analysis.registers
     facts = [f"{registers.scratch_bytes:,} bytes of scratch per lane"]
@@ -114,7 +114,7 @@ def _evidence(
     return "; ".join(facts)
 
 
-def _advice(subject: Subject) -> str:
+def _advice(subject: RuleInput) -> str:
     options = subject.code.options
     waves, cap = options.get("waves_per_eu"), options.get("maxnreg")
     if isinstance(waves, int) and _caps_registers(subject, waves):
@@ -144,14 +144,14 @@ def _advice(subject: Subject) -> str:
     )
 
 
-def _caps_registers(subject: Subject, waves: int) -> bool:
+def _caps_registers(subject: RuleInput, waves: int) -> bool:
     """Whether room for this many waves per SIMD leaves a wave fewer registers than it can use."""
     limits = placement(subject)
     most = limits.vgpr_total if limits.unified_agpr else limits.vgpr_addressable
     return waves > 1 and limits.vgpr_total // waves < most
 
 
-def _workgroup_fills_file(subject: Subject) -> bool:
+def _workgroup_fills_file(subject: RuleInput) -> bool:
     """Whether a wave has every register that the other waves of its workgroup leave free."""
     limits = placement(subject)
     together = -(-subject.analysis.occupancy.waves_per_workgroup // limits.simds)

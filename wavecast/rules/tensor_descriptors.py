@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from wavecast.isa.instruction import SourceLocation
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_stages import module
 from wavecast.rules.wording import count, listed
 
@@ -18,7 +18,7 @@ _HARDWARE = ("descriptor", "tma", "tdm", "tensormap")
 """Parts of operation names that show a descriptor survived lowering."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     lowered = module(subject, "ttgir")
     if lowered is None or any(
         word in operation.name for operation in lowered.operations for word in _HARDWARE
@@ -43,7 +43,7 @@ def _check(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _made_in_kernel(subject: Subject) -> list[SourceLocation]:
+def _made_in_kernel(subject: RuleInput) -> list[SourceLocation]:
     """Where the kernel's own source makes descriptors; empty when the source is not known."""
     try:
         tree = ast.parse(textwrap.dedent(subject.code.source_text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses
 from wavecast.rules.wording import at_line, count
 
@@ -14,7 +14,7 @@ SHARE = 0.5
 """Share of the binding pipe's cycles that transcendental instructions must take."""
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     if not subject.code.is_amd:
         return
     each = subject.device.cost("trans").issue_cycles

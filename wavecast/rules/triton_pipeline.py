@@ -26,7 +26,7 @@ def dot_loops(found: IrModule) -> list[DotLoop]:
     """The loops whose own body (inner loops apart) holds a dot, in order."""
     result = []
     for loop in found.named("scf.for"):
-        body = [operation for operation in found.inside(loop) if found.loop_of(operation) is loop]
+        body = [operation for operation in found.within(loop) if found.loop_of(operation) is loop]
         if not any(operation.name in DOTS for operation in body):
             continue
         loads = tuple(

@@ -16,7 +16,7 @@ from wavecast.dtypes import Spelling, is_dtype, lookup
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.table import rows
 from wavecast.isa.targets import isa_target
-from wavecast.rules.finding import Subject
+from wavecast.rules.finding import RuleInput
 from wavecast.rules.triton_slice import TritonSlices, slices
 
 MATRIX_LAYOUTS = ("#ttg.amd_mfma", "#ttg.amd_wmma", "#ttg.nvidia_mma", "#ttng.tensor_memory")
@@ -50,19 +50,19 @@ class Dot:
         return self.layout.startswith(MATRIX_LAYOUTS)
 
 
-def stage(subject: Subject, name: str) -> str:
+def stage(subject: RuleInput, name: str) -> str:
     """The text of a compiler stage, "" when there is none."""
     text = subject.code.stages.get(name, "")
     return text if isinstance(text, str) else ""
 
 
-def module(subject: Subject, name: str) -> IrModule | None:
+def module(subject: RuleInput, name: str) -> IrModule | None:
     """A Triton stage (`ttir`, `ttgir`) parsed, None when the kernel has none."""
     text = stage(subject, name)
     return parse(text, tuple(subject.code.moved_files.items())) if text else None
 
 
-def module_slices(subject: Subject, name: str) -> TritonSlices | None:
+def module_slices(subject: RuleInput, name: str) -> TritonSlices | None:
     """The backward slices of a Triton stage, None when the kernel has none."""
     text = stage(subject, name)
     return slices(text, tuple(subject.code.moved_files.items())) if text else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.rules.accesses import AccessGroup, group
-from wavecast.rules.finding import Finding, Rule, Subject
+from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import GLOBAL_SPACES, matters
 
 NAME = "uncoalesced-global"
@@ -17,7 +17,7 @@ EXCESS = 4
 _PLURALS = {"load": "loads", "store": "stores", "load_to_lds": "loads to LDS"}
 
 
-def _check(subject: Subject) -> Iterator[Finding]:
+def _check(subject: RuleInput) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, _is_scattered):
         if matters(subject, found.first) and not _share_lines(found):
             yield _finding(subject, found)
@@ -43,7 +43,7 @@ def _share_lines(found: AccessGroup) -> bool:
     return all(stride is not None and abs(stride) <= found.bytes_per_lane for stride in strides)
 
 
-def _finding(subject: Subject, found: AccessGroup) -> Finding:
+def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     worst = max(found.instructions, key=_excess)
     what = f" of {worst.argument}" if worst.argument else ""
     gather = worst.pattern == "irregular"
@@ -68,7 +68,7 @@ def _excess(item: MemoryInstruction) -> float:
     return (item.lines or 0) / (item.transactions_ideal or 1)
 
 
-def _advice(subject: Subject, gather: bool) -> str:
+def _advice(subject: RuleInput, gather: bool) -> str:
     if gather:
         return (
             "Let a lane take at least a cache line's worth per gathered row, or sort or pack the "

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from wavecast.analyze.sync import Violation
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.program import Program
-from wavecast.rules.finding import Finding, Subject
+from wavecast.rules.finding import Finding, RuleInput
 from wavecast.rules.wording import count
 
 _MOST = 10
 
 
 def findings(
-    subject: Subject, program: Program, rule: str, violations: Sequence[Violation], advice: str
+    subject: RuleInput, program: Program, rule: str, violations: Sequence[Violation], advice: str
 ) -> Iterator[Finding]:
     """One finding per instruction that is not waited for, at its first early use; at most ten.
 
@@ -44,7 +44,7 @@ def findings(
             return
 
 
-def _location(subject: Subject, instruction: Instruction) -> SourceLocation | None:
+def _location(subject: RuleInput, instruction: Instruction) -> SourceLocation | None:
     if instruction.location is None and subject.code.origin == "assembly" and subject.code.source:
         return SourceLocation(subject.code.source, instruction.line)
     return instruction.location

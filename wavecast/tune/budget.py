@@ -12,7 +12,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """The most configurations or seconds per autotuned call and target; None is no limit."""
+    """The most configurations or seconds per autotuned call and target; None: unlimited."""
 
     configurations: int | None = None
     seconds: float | None = None

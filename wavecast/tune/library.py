@@ -23,7 +23,7 @@ from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.tables import TunedEntry
 from wavecast.pipeline.library import launched
-from wavecast.pipeline.processes import spread
+from wavecast.pipeline.processes import map_unordered
 
 CANDIDATES = 8
 """Compiled configurations per kernel and problem."""
@@ -64,7 +64,7 @@ def tune(
     A crash of the compiler fails only its own call.
     """
     given = [(name, dict(sizes), device, candidates) for name, sizes, device in calls]
-    for (name, sizes, device, _), found in spread(_tune, given, jobs):
+    for (name, sizes, device, _), found in map_unordered(_tune, given, jobs):
         yield found or TunedCall(name, sizes, device, failure="its process died")
 
 

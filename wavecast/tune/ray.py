@@ -33,7 +33,7 @@ Answer = tuple[
 ]
 
 
-def spread(
+def distribute(
     address: str,
     script: TuneScript,
     selection: Selection,
@@ -127,4 +127,4 @@ def _ray() -> Any:
     return ray
 
 
-__all__ = ["spread"]
+__all__ = ["distribute"]

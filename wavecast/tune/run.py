@@ -85,9 +85,9 @@ def _tuned(
 ) -> TuneResult:
     journal = Path(settings.journal)
     if ray:
-        from wavecast.tune.ray import spread
+        from wavecast.tune.ray import distribute
 
-        failures, notes = spread(ray, script, selection, settings, progress)
+        failures, notes = distribute(ray, script, selection, settings, progress)
     else:
         failures, notes = capture(script, selection, settings, _reporting(journal, progress))
     table = TuningTable.of(records.read(journal))

@@ -39,7 +39,7 @@ def test_what_a_cut_recording_lacks_is_its_own(turns) -> None:
     code = compiled(BODY)
     of_launch = np.array([3.0, 3.0 * turns, 3.0])
     recorded = [[wave(turns, complete=True)], *[[wave(20, complete=False)]] * 2]
-    found = executed(streams(code, recorded, of_launch), len(code.places))
+    found = executed(streams(code, recorded, of_launch), len(code.slots))
     add = code.program.blocks[LOOP].start
     last = code.program.blocks[END].start
     assert found[:, add] == pytest.approx([turns] * 3, rel=1e-5)
@@ -50,4 +50,4 @@ def test_where_none_is_cut_all_stand_for_the_average() -> None:
     code = compiled(BODY)
     found = streams(code, [[wave(20, complete=True)]] * 2, np.array([2.0, 100.0, 2.0]))
     add = code.program.blocks[LOOP].start
-    assert executed(found, len(code.places))[:, add] == pytest.approx([50, 50])
+    assert executed(found, len(code.slots))[:, add] == pytest.approx([50, 50])

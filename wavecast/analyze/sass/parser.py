@@ -60,14 +60,14 @@ def parse(
         hint = f"it holds {', '.join(names[:8])}" if names else "it holds no code section"
         raise InputError(f"no SASS for kernel {kernel!r}", hint=hint)
     reader = _Reader(moved_files or {})
-    inside = False
+    in_kernel = False
     for number, line in enumerate(text.splitlines(), 1):
         section = _SECTION.match(line)
         if section is not None:
-            inside = kernel in (section[1], section[2])
+            in_kernel = kernel in (section[1], section[2])
         elif _OTHER_SECTION.match(line):
-            inside = False
-        elif inside:
+            in_kernel = False
+        elif in_kernel:
             reader.line(line, number)
     if not reader.instructions:
         raise InputError(f"the SASS of kernel {kernel!r} holds no instructions")

@@ -137,7 +137,7 @@ def bytes_per_lane(mnemonic: str, cost_class: str) -> int:
 
 _OPERANDS = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8", "S4", "U4", "E2M3", "E3M2", "E2M1")
 _ELEMENTS = {name: dtype_of(name) for name in _OPERANDS} | {"B1": "b1"}
-"""Modifiers that name the type of A and B. `B1`, single bits, is no dtype."""
+"""Modifiers that name the type of A and B. `B1`, single bits, has no dtype."""
 _DEFAULT_ELEMENT = {"H": "fp16", "D": "fp64", "I": "int8", "Q": "fp8", "B": "b1", "O": "fp4"}
 _PACKED_SHAPES = {
     "884": (8, 8, 4),

@@ -59,9 +59,9 @@ def _at_entry(program: Program) -> dict[int, Constants]:
         changed = False
         for number in program.reverse_postorder:
             block = program.blocks[number]
-            ways = [leaving[p] for p in block.predecessors if p in leaving]
-            known = dict(ways[0].items()) if ways and number != 0 else {}
-            for other in ways[1:]:
+            incoming = [leaving[p] for p in block.predecessors if p in leaving]
+            known = dict(incoming[0].items()) if incoming and number != 0 else {}
+            for other in incoming[1:]:
                 known = {r: v for r, v in known.items() if other.get(r) == v}
             entry[number] = known
             after = dict(known)

@@ -28,13 +28,13 @@ def outstanding_at(program: Program) -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     for block in program.blocks:
         entry = flow.entries[block.index]
-        inside = [index for index in range(block.start, block.stop) if index in barriers]
-        if entry is None or not inside:
+        own = [index for index in range(block.start, block.stop) if index in barriers]
+        if entry is None or not own:
             continue
         state = OutstandingState(entry)
         steps = flow.steps[block.index]
         taken = 0
-        for barrier in inside:
+        for barrier in own:
             while taken < len(steps) and steps[taken].index < barrier:
                 flow.apply(state, steps[taken])
                 taken += 1

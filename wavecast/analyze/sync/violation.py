@@ -10,9 +10,9 @@ class Violation:
     """An instruction that may run too early.
 
     `instruction` uses `registers` although `cause` may not have written them, or not be done
-    reading them; both are indices into the program. `remedy` is the instruction that must stand in
+    reading them; both are indices into the program. `remedy` is the instruction required in
     between, `counter` what it waits on (`vmcnt`, `dscnt` … or, for hazards, `wait states`, `VALU
-    instructions`, `va_vdst` …) and `value` the largest value the wait may let stand, or the number
+    instructions`, `va_vdst` …) and `value` the largest value the wait may have, or the number
     of wait states still missing. `statement` says in one line what is wrong.
     """
 

@@ -65,7 +65,7 @@ class _Walk:
         self.state = OutstandingState(entry)
         self.settled: dict[int, int] = {}
         """Operation -> registers of it already reported in this block."""
-        self.written = self.held = 0
+        self.written = self.read_late = 0
 
     def violations(self) -> Iterator[Violation]:
         """What the block uses too early."""
@@ -75,7 +75,7 @@ class _Walk:
         self._watch()
         for index in range(self.block.start, self.block.stop):
             decoded = instructions[index].decoded
-            if decoded.reads & self.written or decoded.writes & (self.written | self.held):
+            if decoded.reads & self.written or decoded.writes & (self.written | self.read_late):
                 yield from self._report(instructions[index])
             if step is not None and step.index == index:
                 self._take(step)
@@ -86,19 +86,19 @@ class _Walk:
         for _, event in step.issues:
             self.settled.pop(step.index, None)
             self.written |= event.writes
-            self.held |= event.holds
+            self.read_late |= event.holds
         if step.waits:
             self._watch()
 
     def _watch(self) -> None:
         """Collect the registers outstanding operations write, and those they hold."""
-        written = held = 0
+        written = read_late = 0
         for scores, effects in zip(self.state.scores, self.flow.effects, strict=True):
             for operation in scores:
                 event = effects[operation]
                 written |= event.writes
-                held |= event.holds
-        self.written, self.held = written, held
+                read_late |= event.holds
+        self.written, self.read_late = written, read_late
 
     def _report(self, instruction: Instruction) -> Iterator[Violation]:
         clashes = [clash for clash in self._clashes(instruction.decoded) if clash.registers]
@@ -124,7 +124,7 @@ class _Walk:
                     continue  # issue waits while a counter is full, so the oldest has completed
                 read = reads & event.writes & open_
                 written = overwrites & event.writes & open_ & ~read
-                held = decoded.writes & event.holds & open_
+                read_late = decoded.writes & event.holds & open_
                 if read or written:
                     writer = self.flow.program.instructions[operation].decoded
                     touched = _whole(decoded, writer, read | written)
@@ -133,11 +133,11 @@ class _Walk:
                     yield _Clash(queue, operation, read, distance, "reads")
                 if written:
                     yield _Clash(queue, operation, written, distance, "overwrites")
-                if held:
-                    yield _Clash(queue, operation, held, distance, "overwrites")
+                if read_late:
+                    yield _Clash(queue, operation, read_late, distance, "overwrites")
 
     def _needed(self, clash: _Clash) -> int:
-        """The largest value a wait on the counter may let stand."""
+        """The largest value a wait on the counter may have."""
         if clash.queue.unordered:
             return 0
         return min(clash.distance, self.flow.limits[clash.queue.counter] - 1)

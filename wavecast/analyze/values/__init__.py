@@ -7,7 +7,7 @@ instructions (`access`). Which argument an address comes from needs no launch (`
     semantics of rows  ->  domain (values of a wave)  ->  execute, memory_step (one instruction)
     slices (which instructions matter)  ->  walk (one wave)  ->  Values
 
-What is not known is said: counts are None with a reason, patterns `unknown`.
+Unknown counts are None with a reason, unknown patterns `unknown`.
 """
 
 from wavecast.analyze.values.access import AddressPattern

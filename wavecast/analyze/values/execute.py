@@ -50,7 +50,7 @@ Step = Callable[[RegisterState, int], None]
 
 @lru_cache(maxsize=1 << 14)
 def compile_step(decoded: Decoded, lanes: int) -> Step:
-    """The effect of one instruction that is no memory access on the state of a wave.
+    """The effect of one instruction, not a memory access, on the state of a wave.
 
     The step takes the registers and the instruction's index, which becomes the origin of values
     it makes unknown.
@@ -81,7 +81,7 @@ def compile_step(decoded: Decoded, lanes: int) -> Step:
 def _single(
     function: Function, readers: list[Reader], writers: list[Writer], changes_exec: bool
 ) -> Step:
-    """The effect of an instruction that is no pair; the commonest kind has one of its own."""
+    """The effect of an instruction that is not a pair; `_binary` is for the commonest kind."""
     if len(readers) == 2 and len(writers) == 1 and not changes_exec:
         return _binary(function, readers[0], readers[1], writers[0])
 

@@ -40,12 +40,12 @@ _USER_SGPRS = (
 class UserRegisters:
     """Where the user SGPRs of a kernel lie, by bit position.
 
-    `places` maps a name of the descriptor (`kernarg_segment_ptr`) to its first register and count;
-    `preloaded` lists the dwords of the argument segment that are loaded, and where. `end` is the
-    first register after them.
+    `registers` maps a name of the descriptor (`kernarg_segment_ptr`) to its first register and
+    count; `preloaded` lists the dwords of the argument segment that are loaded, and where. `end` is
+    the first register after them.
     """
 
-    places: dict[str, tuple[int, int]]
+    registers: dict[str, tuple[int, int]]
     preloaded: tuple[tuple[int, int], ...]
     end: int
 
@@ -53,17 +53,17 @@ class UserRegisters:
 def user_registers(descriptor: KernelDescriptor) -> UserRegisters:
     """The user SGPRs the descriptor asks for."""
     directives = descriptor.directives
-    places: dict[str, tuple[int, int]] = {}
+    registers: dict[str, tuple[int, int]] = {}
     position = SGPR_BASE
     for name, count in _USER_SGPRS:
         if directives.get(f"user_sgpr_{name}"):
-            places[name] = position, count
+            registers[name] = position, count
             position += count
     first = directives.get("user_sgpr_kernarg_preload_offset", 0)
     length = directives.get("user_sgpr_kernarg_preload_length", 0)
     preloaded = tuple((first + index, position + index) for index in range(length))
     end = max(position + length, SGPR_BASE + directives.get("user_sgpr_count", 0))
-    return UserRegisters(places, preloaded, end)
+    return UserRegisters(registers, preloaded, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Inputs:
         """Bit position -> value of every register the hardware sets up."""
         found: dict[int, Value] = {}
         user = user_registers(self.descriptor)
-        for name, (first, count) in user.places.items():
+        for name, (first, count) in user.registers.items():
             for index, value in enumerate(self._user_values(name, count)):
                 found[first + index] = value
         for dword, position in user.preloaded:

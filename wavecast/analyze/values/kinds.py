@@ -1,4 +1,4 @@
-"""Kinds of values of a wave: what one register holds in every lane, as far as it is known.
+"""Kinds of values of a wave: what is known of one register in every lane.
 
 | value | meaning |
 |---|---|

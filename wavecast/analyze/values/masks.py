@@ -87,8 +87,8 @@ class _Masks:
 
     def _through(self, block: int, known: int, partial: bytearray | None) -> int:
         """The registers that hold all ones after a block, from those that do before it."""
-        place = self.program.blocks[block]
-        here = place.start
+        span = self.program.blocks[block]
+        here = span.start
         for index, writes, decoded in self.steps[block]:
             if partial is not None and known & self.exec_bits != self.exec_bits:
                 partial[here : index + 1] = b"\1" * (index + 1 - here)
@@ -99,7 +99,7 @@ class _Masks:
             else:
                 known &= ~writes
         if partial is not None and known & self.exec_bits != self.exec_bits:
-            partial[here : place.stop] = b"\1" * (place.stop - here)
+            partial[here : span.stop] = b"\1" * (span.stop - here)
         return known
 
 

@@ -65,9 +65,9 @@ class Paths:
     def ends(self, block: int) -> bool:
         """The wave ends here, having done nothing else: an early return."""
         if block not in self._ends:
-            place = self._program.blocks[block]
-            instructions = self._program.instructions[place.start : place.stop]
-            self._ends[block] = not place.successors and not any(
+            span = self._program.blocks[block]
+            instructions = self._program.instructions[span.start : span.stop]
+            self._ends[block] = not span.successors and not any(
                 i.decoded.memory is not None or i.opcode.matrix is not None for i in instructions
             )
         return self._ends[block]

@@ -65,10 +65,10 @@ class Plans:
         everything = self._everything.get(block)
         if everything is not None:
             return [planned for planned in everything if decides[planned[1]]]
-        place = self._program.blocks[block]
+        span = self._program.blocks[block]
         return [
             (self._step_of(position), position, self._decides(position))
-            for position in range(place.start, place.stop)
+            for position in range(span.start, span.stop)
             if decides[position] or (addresses and traced[position])
         ]
 

@@ -35,7 +35,7 @@ class Pointers:
             self._at[dword] = 1 << len(self.names)
 
     def dword(self, index: int) -> int:
-        """The root of one dword of the argument segment, 0 for one that is no pointer."""
+        """The root of one dword of the argument segment, 0 if it is not part of a pointer."""
         return self._at.get(index, 0)
 
     def of(self, roots: int) -> tuple[str, ...]:

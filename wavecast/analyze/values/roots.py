@@ -104,7 +104,7 @@ class _Roots:
 
     def _entry(self, descriptor: KernelDescriptor) -> State:
         user = user_registers(descriptor)
-        segment, count = user.places.get("kernarg_segment_ptr", (0, 0))
+        segment, count = user.registers.get("kernarg_segment_ptr", (0, 0))
         state = [0] * (1 + len(self.pointers.names))
         state[0] = ((1 << count) - 1) << segment
         for dword, position in user.preloaded:
@@ -172,8 +172,8 @@ class _Roots:
 
         def step(state: State) -> None:
             from_segment = _roots_in(state, base) == SEGMENT
-            for number, held in enumerate(state):
-                state[number] = held & ~writes
+            for number, carriers in enumerate(state):
+                state[number] = carriers & ~writes
             if from_segment:
                 for number, bit in roots:
                     state[number] |= bit
@@ -188,7 +188,7 @@ class _Roots:
         """The registers of a scalar parked in, or fetched from, a constant lane of a vector
         register.
 
-        Every such lane counts as a register of its own. None for any other instruction.
+        Every such lane counts as a separate register. None for any other instruction.
         """
         if decoded.opcode.cost_class != "valu_lane" or not decoded.operands:
             return None
@@ -197,8 +197,8 @@ class _Roots:
         scalars = [o for o in decoded.operands if o.bits and o.kind is not OperandClass.VGPR]
         if lane is None or len(vectors) != 1 or len(scalars) > 1:
             return None
-        place = vectors[0].bits, lane
-        parked = 1 << self.parked.setdefault(place, self.first_parked + len(self.parked))
+        parked_lane = vectors[0].bits, lane
+        parked = 1 << self.parked.setdefault(parked_lane, self.first_parked + len(self.parked))
         scalar = scalars[0].bits if scalars else 0
         return (parked, scalar) if decoded.operands[0] is not vectors[0] else (scalar, parked)
 
@@ -214,17 +214,17 @@ def _is_access(decoded: Decoded) -> bool:
 def _roots_in(state: State, registers: int) -> int:
     """The set of roots that some of these registers have."""
     found = 0
-    for number, held in enumerate(state):
-        if held & registers:
+    for number, carriers in enumerate(state):
+        if carriers & registers:
             found |= 1 << number
     return found
 
 
 def _forget(writes: int) -> Step:
     def step(state: State) -> None:
-        for number, held in enumerate(state):
-            if held & writes:
-                state[number] = held & ~writes
+        for number, carriers in enumerate(state):
+            if carriers & writes:
+                state[number] = carriers & ~writes
 
     return step
 
@@ -238,12 +238,12 @@ def _pass_on(flows: list[_Flow]) -> Step:
         touched |= reads | writes
 
     def step(state: State) -> None:
-        for number, held in enumerate(state):
-            if not held & touched:
+        for number, carriers in enumerate(state):
+            if not carriers & touched:
                 continue
-            left = held & ~overwritten
+            left = carriers & ~overwritten
             for (reads, writes), segment_reads in zip(flows, plain, strict=True):
-                if held & (reads if number else segment_reads):
+                if carriers & (reads if number else segment_reads):
                     left |= writes
             state[number] = left
 
@@ -257,8 +257,8 @@ def _move(slots: ScratchDwords) -> Step:
     ones = (1 << slots.count) - 1
 
     def step(state: State) -> None:
-        for number, held in enumerate(state):
-            state[number] = held & ~(ones << target) | (held >> source & ones) << target
+        for number, carriers in enumerate(state):
+            state[number] = carriers & ~(ones << target) | (carriers >> source & ones) << target
 
     return step
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from wavecast.analyze.values.domain import WaveOps
 from wavecast.analyze.values.kinds import Value
 
-_PLACES = {
+_FIELDS = {
     "BYTE_0": (0, 8),
     "BYTE_1": (8, 8),
     "BYTE_2": (16, 8),
@@ -24,7 +24,7 @@ MODIFIERS = frozenset({"src0_sel", "src1_sel", "dst_sel", "dst_unused"})
 
 def select_source(ops: WaveOps, value: Value, selector: str, signed: bool) -> Value:
     """The part of a register a source selector names, extended to 32 bits."""
-    first, count = _PLACES[selector]
+    first, count = _FIELDS[selector]
     if count == 32:
         return value
     up = ops.shl(value, 32 - first - count, 32)
@@ -33,7 +33,7 @@ def select_source(ops: WaveOps, value: Value, selector: str, signed: bool) -> Va
 
 def merge_destination(ops: WaveOps, old: Value, value: Value, selector: str, unused: str) -> Value:
     """A result put where a destination selector says; `unused` says what the other bits become."""
-    first, count = _PLACES[selector]
+    first, count = _FIELDS[selector]
     if count == 32:
         return value
     if unused == "UNUSED_SEXT":

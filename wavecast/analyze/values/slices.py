@@ -23,7 +23,7 @@ ADDRESS_KINDS = (
     OperandKind.OFFSET,
 )
 _SHARED = ~(VGPRS | AGPRS | -1 << SLOT_BASE)
-"""Registers that are no inactive lane's own: all but vector registers and scratch dwords."""
+"""Registers that all lanes share: all but vector registers and scratch dwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Slices:
 def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = True) -> Slices:
     """Both slices of one kernel.
 
-    Without `follow_exec` branches on EXEC are no decisions, and decisions take all lanes as active:
-    a smaller slice, for kernels whose masks take too long to follow.
+    Without `follow_exec` branches on EXEC do not count as decisions, and decisions assume that all
+    lanes are active: a smaller slice, for kernels whose masks take too long to follow.
     """
     spills: dict[int, ScratchDwords] = {}
     by_text: dict[int, ScratchDwords | None] = {}

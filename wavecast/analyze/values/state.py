@@ -17,10 +17,10 @@ _SWITCHED_OFF = "lanes that may not have been active"
 class RegisterState:
     """The registers of one wave, by their bit position (`wavecast.isa.registers`).
 
-    Positions above those of all registers hold scratch dwords (`scratch`). `partial` has the vector
-    registers whose value holds only in some lanes, because they were written under an EXEC that was
-    not known, or over lanes that were not: what they held before, and that EXEC. When EXEC comes to
-    include other lanes, their value is not known any more.
+    Positions above those of all registers are scratch dwords (`scratch`). `partial` has the vector
+    registers whose value is valid only in some lanes, because they were written under an unknown
+    EXEC, or over unknown lanes: their previous value, and that EXEC. When EXEC includes other
+    lanes, their value becomes unknown.
     """
 
     __slots__ = ("ops", "partial", "values")

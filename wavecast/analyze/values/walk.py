@@ -97,7 +97,7 @@ class Walk:
         try:
             self._region(start, None)
         except (OverBudget, RecursionError):
-            # loops nested hundreds deep are no code a compiler writes
+            # compilers do not write loops nested hundreds deep
             self.outcome.cut_short = True
             for loop in self.program.loops:
                 self.outcome.unknown_loops.setdefault(loop.index, CUT_SHORT)

@@ -16,7 +16,7 @@ from wavecast.bench.gate.scripts import EnvironmentOf
 from wavecast.bench.measure.environment import emulated_environment, now
 from wavecast.bench.records import BenchRun, Environment
 from wavecast.bench.store.sqlite import open_store
-from wavecast.pipeline.processes import spread
+from wavecast.pipeline.processes import map_unordered
 
 Progress = Callable[[str], None]
 
@@ -99,7 +99,7 @@ def _measured(
     progress(f"0/{len(single)}")
     while batches:
         alone: list[GuardBatch] = []
-        for part, taken in spread(measured, batches, jobs):
+        for part, taken in map_unordered(measured, batches, jobs):
             if taken is None and len(part.guards) > 1:  # one of them took the process down
                 alone += [replace(part, guards=(guard,)) for guard in part.guards]
                 continue

@@ -3,7 +3,7 @@
     semantics.of(opcode) -> Semantics | None
     semantics.of(opcode).evaluate(ops, *inputs) -> outputs
 
-`inputs` are the values of the operands the row reads (labels are no values), in printed order, then
+`inputs` are the values of the operands the row reads (labels have none), in printed order, then
 of its implicit reads; `outputs` those of the operands it writes, in printed order, then of its
 implicit writes. EXEC is among them for scalar rows only: vector rows describe one lane. Widths:
 

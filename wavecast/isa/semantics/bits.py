@@ -111,8 +111,8 @@ def replicate_bits(o: Ops[V], a: V) -> tuple[V]:
     wide = o.zero_extend(a, 32, 64)
     for step, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F),
                        (2, 0x3333333333333333), (1, 0x5555555555555555)):  # fmt: skip
-        spread = o.or_(wide, o.shl(wide, o.const(step, 64), 64), 64)
-        wide = o.and_(spread, o.const(kept, 64), 64)
+        doubled = o.or_(wide, o.shl(wide, o.const(step, 64), 64), 64)
+        wide = o.and_(doubled, o.const(kept, 64), 64)
     return (o.or_(wide, o.shl(wide, o.const(1, 64), 64), 64),)
 
 

@@ -54,17 +54,17 @@ def classify(f: Float) -> Function:
         magnitude = f.absolute(o, a)
         infinity = f.const(o, f.fmt.exponent_mask)
         normal = f.const(o, 1 << f.fmt.fraction)
-        # the place among positive classes: 6 zero, 7 denormal, 8 normal, 9 infinity
-        place = o.const(8, 32)
-        place = o.select(o.less_unsigned(magnitude, normal, bits), o.const(7, 32), place, 32)
-        place = o.select(o.eq(magnitude, o.zero(bits), bits), o.const(6, 32), place, 32)
-        place = o.select(o.eq(magnitude, infinity, bits), o.const(9, 32), place, 32)
+        # the index among positive classes: 6 zero, 7 denormal, 8 normal, 9 infinity
+        index = o.const(8, 32)
+        index = o.select(o.less_unsigned(magnitude, normal, bits), o.const(7, 32), index, 32)
+        index = o.select(o.eq(magnitude, o.zero(bits), bits), o.const(6, 32), index, 32)
+        index = o.select(o.eq(magnitude, infinity, bits), o.const(9, 32), index, 32)
         negative = o.not_(o.eq(magnitude, a, bits), 1)
-        place = o.select(negative, o.sub(o.const(11, 32), place, 32), place, 32)
+        index = o.select(negative, o.sub(o.const(11, 32), index, 32), index, 32)
         quiet = o.nonzero(o.and_(a, f.const(o, f.fmt.quiet), bits), bits)
         nan = o.zero_extend(quiet, 1, 32)
-        place = o.select(f.is_nan(o, a), nan, place, 32)
-        return (o.truncate(o.lshr(classes, place, 32), 32, 1),)
+        index = o.select(f.is_nan(o, a), nan, index, 32)
+        return (o.truncate(o.lshr(classes, index, 32), 32, 1),)
 
     return evaluate
 

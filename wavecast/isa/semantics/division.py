@@ -107,11 +107,11 @@ def exponent(f: Float) -> Function:
 
 def _normalised(o: Ops[V], f: Float, a: V) -> tuple[V, V]:
     """The value with denormals multiplied into the normal range, and by which power of two."""
-    places = f.fmt.fraction + 1
+    shifted = f.fmt.fraction + 1
     low = f.const(o, 1 << f.fmt.fraction)
     denormal = o.less_unsigned(f.absolute(o, a), low, f.bits)
-    grown = _scaled(o, f, a, o.const(places, 32))
-    shift = o.select(denormal, o.const(places, 32), o.zero(32), 32)
+    grown = _scaled(o, f, a, o.const(shifted, 32))
+    shift = o.select(denormal, o.const(shifted, 32), o.zero(32), 32)
     return o.select(denormal, grown, a, f.bits), shift
 
 
@@ -184,7 +184,7 @@ def _scaled_single(o: Ops[V], operands: list[V], power: V) -> V:
 
 
 def _scaled_fma_double(o: Ops[V], operands: list[V], power: V) -> V:
-    """(a * b + c) * power, rounded once as long as a * b is small beside c, as in a division.
+    """(a * b + c) * power, rounded once as long as a * b is small compared to c, as in a division.
 
     Where the product is denormal, the sum is rounded to odd first: its error is what is left of
     a * b after the change of c, which subtracts exactly.

@@ -147,8 +147,8 @@ def mixed_integers_clamped(width: int) -> Function:
 
 def _mixed(o: Ops[V], a: V, b: V, width: int, neg_lo: V) -> tuple[list[V], list[V]]:
     found = []
-    for place, value in enumerate((a, b)):
-        signed = o.truncate(bits_of(o, neg_lo, place), 32, 1)
+    for entry, value in enumerate((a, b)):
+        signed = o.truncate(bits_of(o, neg_lo, entry), 32, 1)
         pairs = zip(
             _integers(o, value, width, True), _integers(o, value, width, False), strict=True
         )
@@ -192,10 +192,10 @@ def _mixed_sum(
 ) -> V:
     low, high, neg, absolute = modifiers
     values = []
-    for place, value in enumerate(operands):
+    for entry, value in enumerate(operands):
 
-        def flag(flags: V, place: int = place) -> V:
-            return o.truncate(bits_of(o, flags, place), 32, 1)
+        def flag(flags: V, entry: int = entry) -> V:
+            return o.truncate(bits_of(o, flags, entry), 32, 1)
 
         half = o.select(flag(low), o.high_half(value), o.low_half(value), 32)
         chosen = o.select(flag(high), widen(o, half, small), value, 32)

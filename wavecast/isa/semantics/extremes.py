@@ -1,4 +1,4 @@
-"""Minimum, maximum and median of floating-point values, in the ways generations differ.
+"""Minimum, maximum and median of floating-point values, by generation.
 
 `minimum_number` prefers a number to a NaN; `minimum` gives NaN if an operand is one. Both order -0
 below +0. Sources: the guides named in `floats`; the gfx12 guide describes IEEE 754-2019, the older

@@ -46,7 +46,7 @@ class FloatFormat:
     def nan(self) -> int:
         """The NaN an invalid operation gives.
 
-        AMD's guides give 0xffc00000 for the square root, logarithm or quotient that is no number.
+        AMD's guides give 0xffc00000 for the square root, logarithm or quotient that is none.
         """
         if self.specials is SpecialValues.FNUZ:
             return self.sign

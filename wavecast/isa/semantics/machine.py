@@ -34,7 +34,7 @@ class FloatMode:
 
     `ieee` (MODE.IEEE, up to gfx11): minimum and maximum of a signalling NaN and a number are that
     NaN, quieted; without it, the number. gfx12 has no such bit: see `quiets_signalling`.
-    `dx10_clamp`: the `clamp` modifier turns NaN into 0; the executor of `clamp` reads it, as gfx12
+    `dx10_clamp`: the `clamp` modifier replaces NaN by 0; the executor of `clamp` reads it, as gfx12
     always does.
     `fp16_overflow` (MODE.FP16_OVFL): results too large for f16, fp8 and bf8 become the largest
     number of the format instead of infinity or NaN.

@@ -1,7 +1,7 @@
 """Vector and scalar ALU rows without semantics, each with the reason. The list is complete.
 
-Executors give a meaning of their own to rows that read or write more than operands: registers with
-computed numbers, state of the wave, jumps.
+Executors implement rows that read or write more than operands: registers with computed numbers,
+state of the wave, jumps.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Semantics call the methods of an `Ops` and never look at a value: what a value is belongs to the
 evaluator. `IntegerOps` evaluates one value at a time, `LaneOps` one numpy array of lanes; a
-compiler would return instructions of its own intermediate language from the same methods.
+compiler would return instructions of its intermediate language from the same methods.
 
 Every value has a width in bits that the semantics know and pass along: 1 for conditions, 16, 32 or
 64. Integers are unsigned bit patterns; signedness belongs to the operation. Floating-point values

@@ -84,8 +84,8 @@ def _whole(element: Function, bits: int) -> Function:
 def move_pair(o: Ops[V], a: V, b: V, op_sel: V) -> tuple[V]:
     """One dword of each operand, chosen by entries 0 and 1 of `op_sel`."""
     chosen = []
-    for place, value in enumerate((a, b)):
-        upper = o.truncate(bits_of(o, op_sel, place), 32, 1)
+    for entry, value in enumerate((a, b)):
+        upper = o.truncate(bits_of(o, op_sel, entry), 32, 1)
         moved = o.select(upper, o.lshr(value, o.const(32, 64), 64), value, 64)
         chosen.append(o.truncate(moved, 64, 32))
     return (o.join(chosen[0], chosen[1]),)

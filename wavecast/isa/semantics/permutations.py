@@ -34,10 +34,10 @@ def within_rows(across: bool) -> Function:
     of `op_sel` are fi and bound_ctrl."""
 
     def evaluate(o: Ops[V], old: V, a: V, low: V, high: V, op_sel: V) -> tuple[V]:
-        place = o.low_bits(o.lane(), 4, 32)
-        upper = o.truncate(o.lshr(place, o.const(3, 32), 32), 32, 1)
+        column = o.low_bits(o.lane(), 4, 32)
+        upper = o.truncate(o.lshr(column, o.const(3, 32), 32), 32, 1)
         word = o.select(upper, high, low, 32)
-        shift = o.shl(o.low_bits(place, 3, 32), o.const(2, 32), 32)
+        shift = o.shl(o.low_bits(column, 3, 32), o.const(2, 32), 32)
         nibble = o.low_bits(o.lshr(word, shift, 32), 4, 32)
         lane = o.or_(_row(o, across), nibble, 32)
         flags = bits_of(o, op_sel, 0), bits_of(o, op_sel, 1)

@@ -150,17 +150,17 @@ def scaled_pair_down(small: str, large: FloatFormat) -> Function:
     bits = format_of(small).bits
     half_entry = 3 if large is F32 else 2
 
-    def place(o: Ops[V], old: V, values: list[V], scale: V, op_sel: V) -> tuple[V]:
+    def inserted(o: Ops[V], old: V, values: list[V], scale: V, op_sel: V) -> tuple[V]:
         factor = _scale(o, scale, inverse=True)
         (pair,) = packed(o, [_down(o, item, large, factor, small) for item in values], bits)
         position = bits_of(o, op_sel, half_entry) if bits == 8 else bits_of(o, op_sel, 2, 2)
         return (with_part(o, old, pair, 2 * bits, position),)
 
     def singles(o: Ops[V], old: V, a: V, b: V, scale: V, op_sel: V) -> tuple[V]:
-        return place(o, old, [a, b], scale, op_sel)
+        return inserted(o, old, [a, b], scale, op_sel)
 
     def halves(o: Ops[V], old: V, pair: V, scale: V, op_sel: V) -> tuple[V]:
-        return place(o, old, elements(o, [pair], 16, 2), scale, op_sel)
+        return inserted(o, old, elements(o, [pair], 16, 2), scale, op_sel)
 
     return singles if large is F32 else halves
 

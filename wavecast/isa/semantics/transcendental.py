@@ -61,7 +61,7 @@ def _limited(o: Ops[V], x: V, limit: float) -> V:
 
 
 def exponential(o: Ops[V], x: V) -> V:
-    """2^x; beyond 2^+-300 as far as F32 is concerned."""
+    """2^x; beyond 2^+-300 any value that F32 rounds to zero or infinity."""
     x = _limited(o, x, 300.0)
     whole = o.f_round(x, F64, "even")
     part = o.f_add(x, o.f_negate(whole, F64), F64)
@@ -90,10 +90,10 @@ def logarithm(o: Ops[V], x: V) -> V:
 
 
 def _revolution(o: Ops[V], x: V) -> tuple[V, V, V]:
-    """Sine and cosine of the rest after quarter turns, and the number of those (0 to 3)."""
-    turn = o.f_add(x, o.f_negate(o.f_round(x, F64, "even"), F64), F64)
-    quarters = o.f_round(o.f_mul(turn, _number(o, 4.0), F64), F64, "even")
-    rest = o.f_add(turn, o.f_mul(quarters, _number(o, -0.25), F64), F64)
+    """Sine and cosine of the remainder after quarter revolutions, and their number (0 to 3)."""
+    fraction = o.f_add(x, o.f_negate(o.f_round(x, F64, "even"), F64), F64)
+    quarters = o.f_round(o.f_mul(fraction, _number(o, 4.0), F64), F64, "even")
+    rest = o.f_add(fraction, o.f_mul(quarters, _number(o, -0.25), F64), F64)
     square = o.f_mul(rest, rest, F64)
     sine = o.f_mul(rest, _polynomial(o, square, _SINE), F64)
     cosine = _polynomial(o, square, _COSINE)

@@ -265,8 +265,8 @@ def count_below(low: bool) -> Function:
         position = o.low_bits(lane, 5, 32)
         upper = o.nonzero(o.lshr(lane, o.const(5, 32), 32), 32)
         below = o.bit_mask(position, 32)
-        inside, outside = (o.ones(32), below) if low else (below, o.zero(32))
-        wanted = o.select(upper, inside, outside, 32)
+        upper_lanes, lower_lanes = (o.ones(32), below) if low else (below, o.zero(32))
+        wanted = o.select(upper, upper_lanes, lower_lanes, 32)
         return (o.add(o.popcount(o.and_(mask, wanted, 32), 32), base, 32),)
 
     return evaluate

@@ -1,4 +1,4 @@
-"""The opcode table: one row per instruction, in the `.tbl` files beside this one.
+"""The opcode table: one row per instruction, in the `.tbl` files of this folder.
 
 A row has six columns separated by `|`; `#` starts a comment, `@form` lines set the form of the rows
 that follow:
@@ -27,7 +27,7 @@ that follow:
 A row is named by the newest spelling. Where one mnemonic has rows of different shape (a buffer load
 with and without `lds`, v_cmpx with and without a destination), all but one carry a suffix.
 
-Matrix rows stand in `matrix.csv`, one per instruction and target.
+Matrix rows are in `matrix.csv`, one per instruction and target.
 """
 
 from __future__ import annotations

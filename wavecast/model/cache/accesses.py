@@ -49,7 +49,7 @@ class ArrayMap:
 
     @staticmethod
     def of(ranges: Sequence[tuple[int, int]], page: int = 4096) -> ArrayMap:
-        """Arrays one after the other in the order given, each at a page of its own."""
+        """Arrays one after the other in the order given, each in separate pages."""
         given = list(dict.fromkeys(ranges))
         size = np.array([high - low for low, high in given], np.int64)
         pages = 1 + np.concatenate([[0], np.cumsum(size // page + 2)]).astype(np.int64)
@@ -153,9 +153,9 @@ def _reduced(  # pragma: no cover
         while not (mask >> np.uint64(lane)) & np.uint64(1):
             lane += 1
         address = np.int64(records[at, 2 + lane])
-        place = np.searchsorted(first, address, side="right") - 1
-        if place >= 0 and address < end[place]:
-            array[at] = place
+        index = np.searchsorted(first, address, side="right") - 1
+        if index >= 0 and address < end[index]:
+            array[at] = index
         count = 0
         for lane in range(records.shape[1] - 2):
             if not (mask >> np.uint64(lane)) & np.uint64(1):

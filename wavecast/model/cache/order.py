@@ -11,11 +11,11 @@ Array = np.ndarray[Any, Any]
 
 
 @numba.njit(cache=True)
-def positions(blocks, starts, lengths, places, instructions):  # pragma: no cover
+def positions(blocks, starts, lengths, slots, instructions):  # pragma: no cover
     """How many instructions a wave issued before each of its requests, i64[m].
 
     It went through `blocks`, which start at instructions `starts` and have `lengths`; an
-    instruction makes up to `places` requests (fewer when all lanes are off); `instructions` are
+    instruction makes up to `slots` requests (fewer when all lanes are off); `instructions` are
     those of the requests, in order.
     """
     found = np.zeros(len(instructions), np.int64)
@@ -25,7 +25,7 @@ def positions(blocks, starts, lengths, places, instructions):  # pragma: no cove
         first = starts[block]
         for step in range(first, first + lengths[block]):
             taken = 0
-            while taken < places[step] and at < len(instructions) and instructions[at] == step:
+            while taken < slots[step] and at < len(instructions) and instructions[at] == step:
                 found[at] = issued
                 at += 1
                 taken += 1

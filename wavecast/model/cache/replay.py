@@ -162,39 +162,39 @@ def _replay(  # pragma: no cover
                     continue
                 before = line
                 found[at, TAGS] += 1
-                place = _set(line, shape[1], shape[2])
+                row = _set(line, shape[1], shape[2])
                 if on_scalar:
                     own = unit[at] // scalar_units
-                    tags, used = scalar_tags[own, place], scalar_used[own, place]
+                    tags, used = scalar_tags[own, row], scalar_used[own, row]
                 else:
                     own = unit[at]
-                    tags, used = vector_tags[own, place], vector_used[own, place]
+                    tags, used = vector_tags[own, row], vector_used[own, row]
                 if _look_up(tags, used, line, moment, shape[3])[1]:
                     continue
                 found[at, L2] += 1 << shape[0]
                 wide = (line << shape[0]) >> l2[0]
-                place = _set(wide, l2[1], l2[2])
-                way, hit = _look_up(l2_tags[0, place], l2_used[0, place], wide, moment, l2[3])
+                row = _set(wide, l2[1], l2[2])
+                way, hit = _look_up(l2_tags[0, row], l2_used[0, row], wide, moment, l2[3])
                 if not hit:
-                    dirty[0, place, way] = 0
+                    dirty[0, row, way] = 0
                     found[at, MISSED] += 1 << l2[0]
             continue
-        before, place, way = np.int64(-1), 0, 0
+        before, row, way = np.int64(-1), 0, 0
         for number in range(start[at], start[at + 1]):
             found[at, L2] += SECTOR
             wide = np.int64(sectors[number]) >> (l2[0] - SECTOR_BITS)
             if wide != before:
                 before = wide
                 found[at, TAGS] += 1
-                place = _set(wide, l2[1], l2[2])
-                way, hit = _look_up(l2_tags[0, place], l2_used[0, place], wide, moment, l2[3])
+                row = _set(wide, l2[1], l2[2])
+                way, hit = _look_up(l2_tags[0, row], l2_used[0, row], wide, moment, l2[3])
                 if not hit:
-                    dirty[0, place, way] = 0
+                    dirty[0, row, way] = 0
                     if kind[at] == ATOMIC:
                         found[at, MISSED] += 1 << l2[0]
             bit = 1 << (np.int64(sectors[number]) & within)
-            if not dirty[0, place, way] & bit:
-                dirty[0, place, way] |= bit
+            if not dirty[0, row, way] & bit:
+                dirty[0, row, way] |= bit
                 found[at, WRITTEN] += SECTOR
 
 

@@ -2,8 +2,8 @@
 
 Misses of the L2 go to the memory-side cache. For each array, the distinct bytes a launch touches
 are at most the array, and at most what the sample missed, scaled to the launch. They miss unless an
-earlier launch left them there (`mall_resident`). What dies miss beyond them was fetched by another
-die, or earlier, and hits as far as the array fits.
+earlier launch left them there (`mall_resident`). Other misses are for bytes that another die, or
+the same die, fetched before: they hit if the array fits.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Code:
     table each (`reads`, `accumulators`, `writes`: i32[n, 2]) with the first row of every
     instruction in `*_start`. `counters` (i8[n, 2]) are the wait counters an instruction counts in,
     -1 for none; `waits` (i8[n, COUNTERS]) what may be outstanding after it, -1 for any number.
-    `places` is how many requests a memory instruction makes, 0 for others; `lds_bytes` what a wave
+    `slots` is how many requests a memory instruction makes, 0 for others; `lds_bytes` what a wave
     moves through the LDS port. `contiguous` (f32[n, 6]) is the request of an execution whose lanes
     follow one another in memory (columns as in `streams`). `size` is the instruction's bytes.
     """
@@ -96,7 +96,7 @@ class Code:
     writes_start: Array
     counters: Array
     waits: Array
-    places: Array
+    slots: Array
     lds_bytes: Array
     contiguous: Array
     priority: Array
@@ -151,7 +151,7 @@ def _code(key: _Identity, device: Device, lanes: int) -> Code:
         **operands,
         counters=np.full((number, 2), -1, np.int8),
         waits=np.full((number, COUNTERS), -1, np.int8),
-        places=np.zeros(number, np.int8),
+        slots=np.zeros(number, np.int8),
         lds_bytes=np.zeros(number, np.float32),
         contiguous=np.zeros((number, 6), np.float32),
         priority=np.zeros(number, np.int8),
@@ -177,7 +177,7 @@ def _fill(code: Code, instruction: Instruction, charge: Charge, device: Device, 
     if memory is not None:
         code.kind[at] = _KINDS[memory.kind]
         shuffles = memory.kind is MemoryKind.PERMUTE
-        code.places[at] = 0 if shuffles else row.memory_form.offsets
+        code.slots[at] = 0 if shuffles else row.memory_form.offsets
         code.lds_bytes[at] = 4.0 * lanes if shuffles else charge.bytes_lds
         moved = charge.bytes_global
         if code.category[at] == CATEGORIES.index("lds"):
@@ -239,9 +239,9 @@ def _operands(
     for table in tables.values():
         for low, high in table:
             used[low:high] = 1
-    place = np.concatenate([[0], np.cumsum(used)]).astype(np.int32)
+    index = np.concatenate([[0], np.cumsum(used)]).astype(np.int32)
     for name, table in tables.items():
-        found[name] = place[np.array(table, np.int32).reshape(-1, 2)]
+        found[name] = index[np.array(table, np.int32).reshape(-1, 2)]
         found[f"{name}_start"] = np.array(starts[name], np.int32)
     return found
 

@@ -24,7 +24,7 @@ WORTH: Final = 1500
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Over a sequence of blocks: which are kept (bool[n]) and for how many each stands (f64[n])."""
+    """Which blocks of a sequence are kept (bool[n]) and how many each represents (f64[n])."""
 
     kept: Array
     weights: Array
@@ -48,7 +48,7 @@ def fold(blocks: Array, lengths: Array) -> Folded:
 
 
 def _cut(sequence: Array, lengths: Array) -> tuple[Array, Array] | None:
-    """Which places to keep and the factor of each; None where nothing repeats enough."""
+    """Which positions to keep and the factor of each; None where nothing repeats enough."""
     number = len(sequence)
     kept = np.ones(number, bool)
     factor = np.ones(number)

@@ -11,10 +11,10 @@ A wave's next instruction is ready when
 
 Memory is a chain of servers: tag lookups, then this unit's share of L2, memory-side cache and
 memory, each in the order of requests; a request is done when the last of its bytes is, plus the
-latency of the level it came from. What a wave waits for is charged, clock by clock, to the
-instruction it stands at and to a cause (`CAUSES`).
+latency of the level it came from. Waiting of a wave is charged, clock by clock, to its
+next instruction and to a cause (`CAUSES`).
 
-A step of a wave stands for `weight` executions: loops are cut to some iterations (`fold`). Charges,
+A step of a wave represents `weight` executions: loops are cut to some iterations (`fold`). Charges,
 counts and busy clocks are weighted; times are those of the shortened waves.
 
 All that is compiled is in this file, for the compiler's cache of `simulate` follows no other.
@@ -271,7 +271,7 @@ def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no 
     """When the LDS has served an instruction and why then: passes of its banks, and the port two
     SIMDs share."""
     work = it.lds_bytes / machine.lds_bytes
-    if it.places > 0:
+    if it.slots > 0:
         work = float(rows[wave.row, r.PASSES])
         wave.row += 1
     work *= machine.lds_rate
@@ -289,7 +289,7 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
     """When memory has served an instruction and why then: the scalar cache, or addresses and tags
     of the vector L1, and what they pass on. Nobody waits for the caches a store passes, but for the
     slowest of them to take it."""
-    row, asks = wave.row, it.places > 0
+    row, asks = wave.row, it.slots > 0
     wave.row += asks
     if it.pipe == c.SMEM:
         unit.scalar = queue = max(unit.scalar, now) + machine.scalar
@@ -383,7 +383,7 @@ def _meet(wave, group, over):  # pragma: no cover
 
 @numba.njit(cache=True, inline="always")
 def _release(waves, group, first, number, moment):  # pragma: no cover
-    """All waves left have arrived at a barrier and go on."""
+    """All waves left have arrived at a barrier and continue."""
     group.arrived = 0
     for w in range(first, first + number):
         if waves[w].level & _WAITS:

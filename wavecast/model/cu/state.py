@@ -21,7 +21,7 @@ RING: Final = 64
 _SPANS: Final = ("reads", "accumulators", "writes")
 _INSTRUCTION: Final = np.dtype(
     [
-        *((name, "i4") for name in ("pipe", "category", "kind", "places", "priority", "size")),
+        *((name, "i4") for name in ("pipe", "category", "kind", "slots", "priority", "size")),
         *((name, "f4") for name in ("issue", "latency", "chained", "idle", "lds_bytes")),
         *((name, "i4", (2,)) for name in (*_SPANS, "counters")),
         ("waits", "i4", (COUNTERS,)),

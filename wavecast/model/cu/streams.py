@@ -71,13 +71,13 @@ def streams(
     for workgroup in workgroups:
         for wave in workgroup:
             own = expanded(wave.blocks, firsts, lengths)
-            asked = _rows(own, code.places, wave.instructions, wave.requests)
+            asked = _rows(own, code.slots, wave.instructions, wave.requests)
             shorter = fold(wave.blocks, lengths)
             kept = np.repeat(shorter.kept, lengths[wave.blocks])
             weight = np.repeat(shorter.weights, lengths[wave.blocks]).astype(np.float32)
             steps.append(own[kept])
             weights.append(weight[kept])
-            rows.append(_shortened(own, code.places, kept, weight, asked))
+            rows.append(_shortened(own, code.slots, kept, weight, asked))
             if rest.carried_by(wave):
                 more = np.repeat(rest.factor(wave.blocks), lengths[wave.blocks])
                 weights[-1] *= more[kept]
@@ -85,7 +85,7 @@ def streams(
                 share = np.repeat(rest.share, lengths[rest.missing])
                 steps[-1] = np.concatenate([steps[-1], late])
                 weights[-1] = np.concatenate([weights[-1], share.astype(np.float32)])
-                rows[-1] = np.concatenate([rows[-1], code.contiguous[late[code.places[late] > 0]]])
+                rows[-1] = np.concatenate([rows[-1], code.contiguous[late[code.slots[late] > 0]]])
     return Streams(
         waves=len(workgroups[0]),
         steps=np.concatenate(steps).astype(np.int32),
@@ -153,14 +153,14 @@ def expanded(blocks: Array, firsts: Array, lengths: Array) -> Array:
     return np.repeat(firsts[blocks], counts) + within
 
 
-def _shortened(steps: Array, places: Array, kept: Array, weight: Array, rows: Array) -> Array:
+def _shortened(steps: Array, slots: Array, kept: Array, weight: Array, rows: Array) -> Array:
     """The rows of the steps kept, scaled so that with their weights every instruction asks for as
     much as it did in full."""
-    memory = places[steps] > 0
+    memory = slots[steps] > 0
     of_row, row_kept = steps[memory], kept[memory]
     if row_kept.all():
         return rows
-    number = len(places)
+    number = len(slots)
     found = rows[row_kept].copy()
     for column in range(rows.shape[1]):
         full = np.bincount(of_row, rows[:, column], number)
@@ -175,20 +175,20 @@ def _starts(parts: list[Array]) -> Array:
 
 
 @numba.njit(cache=True)
-def _rows(steps, places, instructions, requests):  # pragma: no cover
+def _rows(steps, slots, instructions, requests):  # pragma: no cover
     """One row per executed memory instruction: the sum of its requests (none where all lanes were
     off and nothing was recorded)."""
     count = 0
     for step in steps:
-        if places[step] > 0:
+        if slots[step] > 0:
             count += 1
     rows = np.zeros((count, requests.shape[1]), np.float32)
     row, at = 0, 0
     for step in steps:
-        if places[step] == 0:
+        if slots[step] == 0:
             continue
         taken = 0
-        while taken < places[step] and at < len(instructions) and instructions[at] == step:
+        while taken < slots[step] and at < len(instructions) and instructions[at] == step:
             for column in range(requests.shape[1]):
                 rows[row, column] += requests[at, column]
             taken += 1

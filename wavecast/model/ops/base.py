@@ -21,7 +21,7 @@ class Op(ABC):
 
     @property
     def op_class(self) -> str:
-        """What errors are counted by: the kind, or a part of it that has errors of its own."""
+        """The class that errors are counted by: the kind, or a part of it."""
         return self.kind
 
     @classmethod

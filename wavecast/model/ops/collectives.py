@@ -47,7 +47,7 @@ TIMINGS: Final = {
     "launch": "launched one after another",
     "torch": "a call of torch.distributed between events, host in step",
 }
-OPTIONS: Final = ("function", "gpus", "channels", "beside", "timing")
+OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +55,30 @@ class Collective(Op):
     """`function` of `bytes` on each of `gpus` GPUs of a node.
 
     `bytes` is the size nccl-tests prints: of the buffer that is reduced, of the whole of what is
-    gathered or scattered. `channels` is the number of workgroups that copy (0: enough). `beside` is
-    "gemm" while matrix products keep the memory and the compute units busy.
+    gathered or scattered. `channels` is the number of workgroups that copy (0: enough).
+    `concurrent` is "gemm" while matrix products keep the memory and the compute units busy.
     """
 
     kind: ClassVar[str] = "collective"
     shape_help: ClassVar[str] = (
         "BYTES; function=all_reduce|all_gather|…, gpus, channels (workgroups that copy), "
-        "beside=gemm, timing=kernel|launch|torch"
+        "concurrent=gemm, timing=kernel|launch|torch"
     )
 
     function: str
     bytes: int
     gpus: int
     channels: int = 0
-    beside: str = ""
+    concurrent: str = ""
     timing: str = "kernel"
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
             raise UnknownName("collective", self.function, FUNCTIONS)
         if self.timing not in TIMINGS:
-            raise UnknownName("way of timing", self.timing, TIMINGS)
-        if self.beside not in ("", "gemm"):
-            raise UnknownName("what runs beside a collective", self.beside, ("gemm",))
+            raise UnknownName("timing", self.timing, TIMINGS)
+        if self.concurrent not in ("", "gemm"):
+            raise UnknownName("work concurrent with a collective", self.concurrent, ("gemm",))
         if self.gpus < 2 or self.bytes < 1 or self.channels < 0:
             raise UsageError("a collective needs two GPUs or more and a byte or more")
 
@@ -90,7 +90,7 @@ class Collective(Op):
             parse_sizes(shape, 1)[0],
             parse_sizes(given["gpus"], 1)[0],
             whole(cls.kind, "channels", given.get("channels", "0")),
-            given.get("beside", ""),
+            given.get("concurrent", ""),
             given.get("timing", "kernel"),
         )
 
@@ -106,8 +106,8 @@ class Collective(Op):
     def predict(self, device: Device) -> Prediction:
         known = coefficients.values(FAMILY, device)
         links = _links(device, self.gpus, known["link_fraction"])
-        if self.beside:
-            links *= known["beside_gemm"]
+        if self.concurrent:
+            links *= known["concurrent_gemm"]
         rates = [links]
         if self.channels:
             rates.append(self.channels * known["channel_bandwidth"])

@@ -154,9 +154,9 @@ class Elementwise(Op):
 
     @property
     def casts(self) -> bool:
-        """Whether elements are converted between types the kernel is told at run time. Copies
-        between floating-point types of 32 and 16 bits have kernels of their own, masks are no
-        operands."""
+        """Whether elements are converted between types that the kernel takes as arguments. Copies
+        between floating-point types of 32 and 16 bits have specialised kernels; masks do not count
+        as operands."""
         types = {dtype for _, dtype in self.operands}
         if self.function == "copy":
             types.add(self.result[1])
@@ -172,8 +172,8 @@ class Elementwise(Op):
         result = self.result[0]
         shapes = [(1,) * (len(result) - len(shape)) + shape for shape, _ in self.operands]
         patterns = [
-            tuple(shape[place] == 1 for shape in shapes)
-            for place, size in enumerate(result)
+            tuple(shape[dim] == 1 for shape in shapes)
+            for dim, size in enumerate(result)
             if size > 1
         ]
         return 1 + sum(a != b for a, b in itertools.pairwise(patterns))
@@ -239,7 +239,7 @@ def _bytes(tensor: Operand) -> float:
 
 def _trimmed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without sizes of one in front: they do not broadcast."""
-    start = next((place for place, size in enumerate(shape) if size != 1), len(shape))
+    start = next((dim for dim, size in enumerate(shape) if size != 1), len(shape))
     return shape[start:]
 
 

@@ -11,7 +11,7 @@ What runs, by what PyTorch and AITER launch:
   the same workgroups pass over the channel twice (Normalization.cuh).
 
 `residual` adds a tensor first and writes the sum, `dropout` draws a mask first, in the same kernel
-if `fused`, else each as an element-wise kernel of its own.
+if `fused`, else each as a separate element-wise kernel.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Norm(Op):
         )
 
     def _before(self, chip: Chip) -> list[Parts]:
-        """Dropout and addition as kernels of their own."""
+        """Dropout and addition as separate kernels."""
         if self.fused:
             return []
         masked = self.size + self.rows * self.columns * element_bytes("bool")

@@ -100,7 +100,7 @@ def predicted(
             limiter=limiter,
             fidelity="formula",
             bounds=bounds,
-            assumed={**assumed, "operands": "touched just before, in caches as far as they fit"},
+            assumed={**assumed, "operands": "touched just before; caches have what fits"},
             not_modelled=not_modelled,
             notes=notes,
         ),

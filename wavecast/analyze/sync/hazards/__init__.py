@@ -26,10 +26,10 @@ def hazards(program: Program) -> tuple[Violation, ...]:
     found = list(cdna.check(code) if "wait_states" in known else rdna.check(code))
     if "valu_read_sgpr" in known:
         found += scalar_reads.check(code)
-    return tuple(sorted(found, key=_place))
+    return tuple(sorted(found, key=_position))
 
 
-def _place(violation: Violation) -> int:
+def _position(violation: Violation) -> int:
     return violation.instruction
 
 

@@ -168,8 +168,8 @@ class _Checker:
         self.start = self.reach = 0
 
     def _limit(self, flags: int) -> int:
-        """How many wait states back an instruction may depend on one that is no matrix
-        instruction."""
+        """How many wait states back an instruction may depend on one that is not a
+        matrix instruction."""
         limits = [rule.states for rule in self.rules if flags & rule.user & ~rule.not_user]
         if flags & VALU:
             limits.append(_STORE_STATES)
@@ -178,7 +178,7 @@ class _Checker:
         return max(limits, default=0)
 
     def enter(self, block: Block) -> None:
-        """Go on with this block."""
+        """Continue with this block."""
         self.start = block.start
         self.reach = self.code.passed[block.start] + self.entering[block.index]
 

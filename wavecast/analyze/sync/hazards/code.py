@@ -94,7 +94,7 @@ class HazardCode:
         return Exposure([pair[0] for pair in pairs]), Exposure([pair[1] for pair in pairs])
 
     def block_of(self, index: int) -> int:
-        """The block an instruction stands in."""
+        """The block of an instruction."""
         return bisect_right(self.starts, index) - 1
 
     def decoded(self, index: int) -> Decoded:
@@ -135,7 +135,7 @@ class HazardCode:
         exposed: Exposure,
         hits: dict[int, int],
     ) -> list[tuple[int, int]]:
-        """Go on from the start of a block, `between` wait states away, through those before it."""
+        """Continue from the start of a block, `between` wait states away, to its predecessors."""
         blocks = self.program.blocks
         shortest: dict[int, int] = {}
         pending = [(p, between) for p in blocks[self.block_of(start)].predecessors]
@@ -220,7 +220,7 @@ class HazardCode:
     def unordered(
         self, index: int, cause: int, registers: int, counter: str, remedy: str, why: str
     ) -> Violation:
-        """`index` depends on `cause` and no `remedy` stands in between."""
+        """`index` depends on `cause` and there is no `remedy` in between."""
         names = tuple(register_names(registers))
         on = f" on {listed(names)}" if names else ""
         return Violation(

@@ -62,10 +62,10 @@ def accumulator(decoded: Decoded) -> int:
 
 def multiplicands(decoded: Decoded) -> int:
     """The registers of A, B, and an index or scales."""
-    in_place = decoded.roles[0].access is OperandAccess.READ_WRITE
+    accumulates = decoded.roles[0].access is OperandAccess.READ_WRITE
     bits = 0
     for position, operand in enumerate(decoded.operands[1:], 1):
-        if position != 3 or in_place:
+        if position != 3 or accumulates:
             bits |= operand.bits
     return bits
 

@@ -107,7 +107,7 @@ def _transcendental_use(code: HazardCode, index: int) -> Iterator[Violation]:
         registers = code.traits[cause].writes & sources
         yield code.unordered(
             index, cause, registers, "va_vdst", "s_waitcnt_depctr depctr_va_vdst(0)",
-            "the transcendental unit works beside the vector one",
+            "the transcendental unit works concurrently with the vector one",
         )  # fmt: skip
 
 

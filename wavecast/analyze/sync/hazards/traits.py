@@ -213,7 +213,7 @@ def _states(decoded: Decoded) -> int:
 
 
 def alu_wait(decoded: Decoded, field: str) -> int | None:
-    """What `s_wait_alu` (`s_waitcnt_depctr`) lets stand of a counter, None where it does not wait.
+    """The value of a counter after `s_wait_alu` (`s_waitcnt_depctr`), None if it does not wait.
 
     Fields of the immediate: LLVM AMDGPUBaseInfo.h, DepCtr: va_vdst bits 15-12, va_sdst 11-9,
     vm_vsrc 4-2, va_vcc 1, sa_sdst 0.

@@ -1,7 +1,7 @@
 """The libraries whose attention is modelled: which kernels each has, and their tiles.
 
-What a kernel costs beyond its tiles stands in `coefficients/attention.toml` under the kernel's
-name: `vector_<kernel>_<direction>`.
+`coefficients/attention.toml` has the cost of a kernel beyond its tiles as
+`vector_<kernel>_<direction>`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ASM_BACKWARD = 192
 """Heads they have: elements of keys and of values forward, where dtypes are these too; backward
 any up to so many (AITER's `hsa/gfx942/fmha_v3_fwd`, `get_padded_hdim` of its backward pass)."""
 HIPKITTENS = Tile("hipkittens", 256, 64, 256)
-"""HipKittens: 8 waves of 32 rows, two per SIMD that take turns at the matrix pipe."""
+"""HipKittens: 8 waves of 32 rows, two per SIMD that alternate on the matrix pipe."""
 CK_FORWARD = (
     Tile("ck", 16, 16, 16, lockstep=True, resident=2),
     Tile("ck", 32, 32, 32, lockstep=True),
@@ -90,8 +90,8 @@ def library(name: str) -> Library:
 def tile(name: str, sizes: AttentionSizes, *, backward: bool) -> Tile | None:
     """The tile kernel a library runs for these sizes; None where it has none.
 
-    AITER takes CK's kernel where it has no assembly of its own, and backward with fewer heads of
-    keys than of queries.
+    AITER uses CK's kernel where it has no assembly kernel, and in the backward pass with fewer
+    heads of keys than of queries.
     """
     if sizes.latent:
         return None

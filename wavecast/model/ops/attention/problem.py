@@ -256,7 +256,7 @@ def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatI
 
 def _notes(device: Device) -> tuple[str, ...]:
     if device.vendor == "nvidia":
-        return ("what kernels cost beside products and exponentials is known of AMD chips alone",)
+        return ("costs other than products and exponentials are known for AMD chips only",)
     return ()
 
 

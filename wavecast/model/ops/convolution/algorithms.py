@@ -1,4 +1,4 @@
-"""The ways libraries convolve, by name; the fastest that applies is the one they use."""
+"""The convolution algorithms of libraries, by name; they use the fastest that applies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wavecast.model.ops.convolution.timing import Coefficients, Timing
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One way: whether a chip has it for a kind of problem, and its time (infinite where not)."""
+    """Whether a chip has it for a kind of problem, and its time (infinite if not)."""
 
     applies: Callable[[ConvolutionBatch, Device], bool]
     time: Callable[[ConvolutionBatch, Chip, Coefficients], Timing]

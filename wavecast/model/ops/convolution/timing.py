@@ -156,7 +156,7 @@ def overlapped(*parts: Array) -> Array:
 
 
 def fastest(timings: list[Timing]) -> Timing:
-    """The faster of several ways to do the same, problem by problem."""
+    """The fastest of the alternatives, problem by problem."""
     if len(timings) == 1:
         return timings[0]
     best = np.argmin([timing.seconds for timing in timings], axis=0)

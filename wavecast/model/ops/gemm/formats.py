@@ -43,11 +43,11 @@ OUTPUTS = {
 }
 
 _ALIASES = {"tf32": "xf32", "bf8fp8": "fp8", "fp8bf8": "fp8", "fp4": "mxfp4", "fp6": "mxfp6"}
-"""Names with a meaning of their own here: libraries multiply fp4 and fp6 only with block scales."""
+"""Names that mean another format: libraries multiply fp4 and fp6 only with block scales."""
 
 
 def canonical(dtype: str) -> str:
-    """The name of a format here; a name that is no dtype in lower case."""
+    """The name of a format; a name of another kind in lower case."""
     name = dtypes.lookup(dtype).short if dtypes.is_dtype(dtype) else dtype.lower()
     return _ALIASES.get(name, name)
 
@@ -60,7 +60,7 @@ def activation(dtype: str) -> GemmFormat:
 
 
 def weight(dtype: str, of: str) -> GemmFormat:
-    """A format of B beside A in the format `of`. Raises UnknownName, UsageError if it is wider."""
+    """The format of B if A has the format `of`. Raises UnknownName, UsageError if it is wider."""
     known = {**FORMATS, **WEIGHTS}
     if dtype not in known:
         raise UnknownName("weight data type", dtype, known)

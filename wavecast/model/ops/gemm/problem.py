@@ -40,7 +40,7 @@ class Gemm(Op):
     `weight` is the format of B where it is narrower than A's ("": the same), `out` that of the
     result ("": the usual one), `scaling` one of `formats.SCALINGS` ("": the usual one), `layout`
     one of `libraries.LAYOUTS`. `groups` are the rows of the groups of a grouped product, each with
-    a B of its own; `m` is then their sum.
+    its own B; `m` is then their sum.
 
     `library` names the library ("": the best), `tile` rows, columns and bytes of K per step of the
     kernel, `splits` the parts of K (0: one), `waves` those of a workgroup (0: not known). `units`

@@ -82,10 +82,10 @@ def demand(
     if not operands.preshuffled:
         through_lds = through_lds + columns * b.size * (1 + down_waves)
     elements = rows * columns
-    held = np.minimum(
+    fitting = np.minimum(
         chip.lds_bytes / (BUFFERS * staged * depth), REGISTERS / (elements * ACCUMULATOR)
     )
-    resident = np.clip(np.floor(held), 1.0, known["resident"])
+    resident = np.clip(np.floor(fitting), 1.0, known["resident"])
     m = sum(sizes.rows)
     per_k = m * stored_bytes(a) + len(sizes.rows) * sizes.n * stored_bytes(b)
     return WorkgroupDemand(

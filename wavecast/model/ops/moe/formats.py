@@ -68,7 +68,7 @@ class MoeFormats:
 
     @property
     def scaled_in_groups(self) -> bool:
-        """Whether groups of elements along K have scales of their own."""
+        """Whether each group of elements along K has its own scale."""
         return self.scaling in ("block", "mx")
 
     @property
