@@ -148,7 +148,7 @@ def _op(name: str, row: dict[str, Any]) -> tuple[str, Op | None, str]:
         return _fused(str(row["library"]), batch * length, width, dtype)
     if name.startswith(("aten::", "aiter::")):
         return _profiled(name, shape, dtype, str(row["kernel"]))
-    return "elementwise", None, f"{name} is no operation the model knows"
+    return "elementwise", None, f"{name} is not an operation of the model"
 
 
 def _call(name: str, shape: tuple[int, ...], dtype: str) -> tuple[str, Op, str]:
@@ -234,7 +234,7 @@ def _elementwise(name: str, tensors: list[Operand], *, indexed: bool) -> tuple[O
     elif short == "where" and len(tensors) >= 2:
         function, operands = "where", tensors[:3]
     else:
-        return None, f"{name} of {len(tensors)} tensors is no operation the model knows"
+        return None, f"{name} of {len(tensors)} tensors is not an operation of the model"
     shape = _broadcast([sizes for sizes, _ in operands])
     if shape is None:
         return None, "the shapes do not broadcast"
@@ -246,7 +246,7 @@ def _elementwise(name: str, tensors: list[Operand], *, indexed: bool) -> tuple[O
 def _list_op(name: str, shapes: Any) -> tuple[Op | None, str]:
     """Concatenation: every input is copied to its place. Types are not recorded, bf16 is taken."""
     if name != "cat":
-        return None, f"{name} of lists is no operation the model knows"
+        return None, f"{name} of lists is not an operation of the model"
     inputs = [tuple(shape) for shape in shapes[0]]
     total = sum(math.prod(shape) for shape in inputs)
     flat = ((total,), "bf16")

@@ -61,9 +61,9 @@ def _expected(device: str, text: str) -> tuple[str, float | None, str]:
     try:
         cost_class = _decoder(found.target).decode(text).opcode.cost_class
     except DecodeError:
-        return "issue", None, "the row is no instruction"
+        return "issue", None, "the row is not an instruction"
     if cost_class in _WAITING:
-        return "issue", None, "what waits has no cost of its own"
+        return "issue", None, "instructions that wait have no separate cost"
     if cost_class == "matrix":
         return "issue", None, "a matrix instruction occupies its pipe longer than its wave"
     return f"issue {cost_class}", found.cost(cost_class).issue_cycles, ""

@@ -122,7 +122,7 @@ def _device(target: str, name: str) -> tuple[str, str]:
     plain = re.sub(r"^(AMD Instinct|NVIDIA) ", "", re.split(r" [(@]", name)[0])
     given = next((text for text in (name, plain) if _known(text)), "")
     if target.startswith("sm_") and not given:
-        return "", f"{plain} is no known device"
+        return "", f"{plain} is not a known device"
     units = 80 if "80 CU" in name else None
     device, doubt = device_of(target, units, given)
     return device, "" if device else doubt

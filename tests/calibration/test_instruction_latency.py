@@ -24,7 +24,7 @@ def test_rows_of_a_trace() -> None:
     cases = importer(frame.columns).cases(frame)
     figures = [case for case in cases if isinstance(case, MeasuredFigure)]
     label, add, wait, never, exp = figures
-    assert (label.expected, label.reason) == (None, "the row is no instruction")
+    assert (label.expected, label.reason) == (None, "the row is not an instruction")
     assert (add.kind, add.measured, add.expected, add.device) == ("issue valu", 4.5, 4, "mi300x")
     assert (wait.expected, never.expected) == (None, None)
     assert (exp.kind, exp.measured, exp.expected) == ("issue trans", 10.0, 8)

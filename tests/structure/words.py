@@ -46,7 +46,7 @@ BANNED: dict[str, Banned] = {
         "turns?",
         r"(?<!in )turns?\b(?! (?:on|off|out|into|around|it|them|a|an|the)\b)",
     ),
-    "held": Banned("live, resident, cached, stored", "held", r"held"),
+    "held": Banned("live, resident, cached, stored", "held", r"held(?!-out)"),
     "beside": Banned("next to, and, in addition to", "beside", r"beside"),
     "slope": Banned("grad", "slopes?", r"slopes?"),
     "rest": Banned("one_minus_beta1, remainder, tail", "rest[12]"),

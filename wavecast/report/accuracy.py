@@ -132,7 +132,7 @@ def _coverage(validation: Validation) -> Iterator[str]:
             for row in validation.coverage
         )
         yield _table(
-            ["op", "problems", "now", "held-back problems", "held-back groups", "width"], rows
+            ["op", "problems", "now", "held-out problems", "held-out groups", "width"], rows
         )
 
 
@@ -149,7 +149,7 @@ def _figures(validation: Validation) -> Iterator[str]:
         )
         head = ["figure", "device", "unit", "compared", "median", "p90", "bias"]
         yield _table(head, rows, texts=3)
-        yield f"\n{missing:,} measured figures have nothing beside them."
+        yield f"\n{missing:,} measured figures have no counterpart."
 
 
 def _files(validation: Validation) -> str:

@@ -66,8 +66,8 @@ def table(records: Sequence[BenchRecord]) -> Table:
     for record in records:
         key = f"  {record.subject.part}" if record.subject.part else record.subject.key
         cells = [figure(name, record.figures.get(name)) for name in names]
-        place = record.environment.device or record.environment.board or record.environment.target
-        found.add_row(key, place, *cells, _share(record))
+        gpu = record.environment.device or record.environment.board or record.environment.target
+        found.add_row(key, gpu, *cells, _share(record))
     return found
 
 

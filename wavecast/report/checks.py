@@ -28,7 +28,7 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def ordered(reports: Sequence[Report]) -> list[Report]:
-    """Errors first, then by kernel and place."""
+    """Errors first, then by kernel and location."""
     return sorted(reports, key=lambda r: (_ORDER[r.severity], r.kernel, r.target, r.instruction))
 
 
@@ -41,13 +41,15 @@ def render(reports: Sequence[Report], console: Console) -> None:
         text = Text.assemble(
             (report.severity, style), f"[{report.kind.rule}] ", (safe(_sentence(report)), "bold")
         )
-        text.append(f"\n  at {_place(report.location)} in {safe(report.kernel)} ({report.target})")
+        text.append(
+            f"\n  at {_location(report.location)} in {safe(report.kernel)} ({report.target})"
+        )
         text.append(safe(_who(report)), style="dim")
         _quote(text, report.location)
         if report.other_text:
             text.append(f"\n  {_relation(report)}: {safe(report.other_text)}")
             if report.other_location is not None:
-                text.append(f" at {_place(report.other_location)}")
+                text.append(f" at {_location(report.other_location)}")
                 _quote(text, report.other_location)
         text.append(f"\n  {report.explanation}\n", style="dim")
         console.print(text, soft_wrap=True)
@@ -119,23 +121,23 @@ def _result(report: Report, kinds: Sequence[Kind]) -> dict[str, Any]:
         "message": {"text": f"{report.target}: {_sentence(report)}{_who(report)}"},
         "locations": [
             {
-                **_sarif_place(report.location),
+                **_sarif_location(report.location),
                 "logicalLocations": [{"name": report.kernel, "kind": "function"}],
             }
         ],
     }
     if report.other_location is not None:
         result["relatedLocations"] = [
-            {**_sarif_place(report.other_location), "message": {"text": report.other_text}}
+            {**_sarif_location(report.other_location), "message": {"text": report.other_text}}
         ]
     return result
 
 
-def _sarif_place(location: SourceLocation | None) -> dict[str, Any]:
+def _sarif_location(location: SourceLocation | None) -> dict[str, Any]:
     if location is None:
         return {}
     outer = location.outermost
-    return sarif.place(outer.file, outer.line, outer.column)
+    return sarif.physical_location(outer.file, outer.line, outer.column)
 
 
 def github(reports: Sequence[Report]) -> str:
@@ -197,7 +199,7 @@ def spans(numbers: Sequence[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
 
 
-def _place(location: SourceLocation | None) -> str:
+def _location(location: SourceLocation | None) -> str:
     if location is None:
         return "an unknown line"
     outer = location.outermost

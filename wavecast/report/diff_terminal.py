@@ -84,7 +84,7 @@ def _where(kernel: KernelDiff, console: Console) -> None:
         if kernel.listed:
             console.print("  no part of the code changed, but for numbers of registers")
         return
-    where = f"{words.place(region)}  " if region.text else words.place(region)
+    where = f"{words.position(region)}  " if region.text else words.position(region)
     console.print(f"  responsible: [bold]{where}[/]{escape(region.text)}", highlight=False)
     spent = region.spent
     if spent.changed:
@@ -99,7 +99,7 @@ def _where(kernel: KernelDiff, console: Console) -> None:
     for line in lines:
         amount = words.signed(line.spent.difference, basis)
         console.print(
-            f"    {amount:<9} {escape(words.line_place(line))}  {escape(line.text)}",
+            f"    {amount:<9} {escape(words.line_position(line))}  {escape(line.text)}",
             highlight=False,
             overflow="ellipsis",
             no_wrap=True,

@@ -135,7 +135,7 @@ def moved(kernel: KernelDiff, region: DiffRegion) -> str:
     return f"{both}: {signed(spent.difference, basis)} of {signed(total, basis)}"
 
 
-def place(region: DiffRegion) -> str:
+def position(region: DiffRegion) -> str:
     """`loop at line 58`, `loop at line 58 → 61`, `code outside of loops`."""
     if not region.loop:
         return "code outside of loops"
@@ -147,7 +147,7 @@ def place(region: DiffRegion) -> str:
     return f"loop at line {before}" if before == after else f"loop at line {before} → {after}"
 
 
-def line_place(line: DiffLine) -> str:
+def line_position(line: DiffLine) -> str:
     """`matmul.py:60`, with both numbers where they differ, `–` on a side without the line."""
     if not line.file:
         return "no source line"
@@ -222,7 +222,7 @@ def hunks(rows: Sequence[DiffRow], context: int) -> list[DiffRow | int]:
 def conclusion(found: Found) -> str:
     """The answer of a search in a sentence."""
     if not found.first_worse:
-        return f"{found.kpi.name} is no worse with Triton {found.last_good}"
+        return f"{found.kpi.name} is not worse with Triton {found.last_good}"
     if found.undecided:
         maybe = ", ".join(found.undecided)
         return (
@@ -242,12 +242,12 @@ __all__ = [
     "figure_text",
     "finding_text",
     "hunks",
-    "line_place",
+    "line_position",
     "moved",
     "moved_lines",
     "number_rows",
     "pipe_words",
-    "place",
+    "position",
     "row_words",
     "same_words",
     "shows",

@@ -57,7 +57,7 @@ def kernel_entry(explanation: Explanation, label: str) -> KernelJson:
         registers=RegistersJson.of(analysis.registers),
         occupancy=_occupancy(analysis.occupancy),
         matrix=_matrix(analysis),
-        loops=[LoopJson.of(loop, **_place(loop.location)) for loop in analysis.loops],
+        loops=[LoopJson.of(loop, **_location(loop.location)) for loop in analysis.loops],
         memory=[
             MemoryInstructionJson.of(access, line=summary.line_of(access.location))
             for access in analysis.memory
@@ -69,14 +69,14 @@ def kernel_entry(explanation: Explanation, label: str) -> KernelJson:
         prediction=prediction.entry(explanation.predicted.prediction),
         prediction_why_not=explanation.predicted.why_not,
         findings=[
-            FindingJson.of(finding, **_place(finding.location))
+            FindingJson.of(finding, **_location(finding.location))
             for finding in summary.sorted_findings(explanation.findings)
         ],
         extra=plain(analysis.extra),
     )
 
 
-def _place(location: SourceLocation | None) -> dict[str, int | LocationJson | None]:
+def _location(location: SourceLocation | None) -> dict[str, int | LocationJson | None]:
     """The fields `line` and `location`."""
     return {"line": summary.line_of(location), "location": locations.location(location)}
 

@@ -65,10 +65,10 @@ def _verdict(comparison: Comparison, size: int) -> str:
     limit = f"rtol {comparison.rtol:g}, atol {comparison.atol:g}"
     if not comparison.different:
         return f"as expected: largest difference {_number(comparison.largest)} ({limit})"
-    place = ", ".join(map(str, comparison.first))
+    first = ", ".join(map(str, comparison.first))
     return (
         f"not as expected: {comparison.different:,} of {size:,} elements differ, by up to "
-        f"{_number(comparison.largest)} ({limit}); first [{place}]: "
+        f"{_number(comparison.largest)} ({limit}); first [{first}]: "
         f"{_number(comparison.actual)}, expected {_number(comparison.expected)}"
     )
 

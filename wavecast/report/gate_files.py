@@ -14,7 +14,7 @@ from wavecast.report import sarif
 from wavecast.report.gate import headline, line
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no place for (section 2.2 of its recommendation)."""
+"""Characters that XML 1.0 forbids (section 2.2 of its recommendation)."""
 _MEANINGS: Final = {
     Status.WRONG: "The result is wrong, or the figures cannot be true.",
     Status.FAILED: "The kernel could not be measured.",
@@ -130,7 +130,10 @@ def _rule(one: Judged) -> str:
 
 def _location(one: Judged) -> dict[str, Any]:
     logical = {"name": one.subject, "kind": "function"}
-    return {**sarif.place(one.location.file, one.location.line, 0), "logicalLocations": [logical]}
+    return {
+        **sarif.physical_location(one.location.file, one.location.line, 0),
+        "logicalLocations": [logical],
+    }
 
 
 def _clean(text: str) -> str:

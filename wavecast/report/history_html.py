@@ -21,7 +21,7 @@ def render(found: History) -> str:
         .get_template("history.html.j2")
         .render(
             found=found,
-            series=sorted(found.series, key=_place),
+            series=sorted(found.series, key=_order),
             version=__version__,
             words=history,
             plot=history_plot.plot,
@@ -33,7 +33,7 @@ def render(found: History) -> str:
     )
 
 
-def _place(series: Series) -> tuple[bool, bool]:
+def _order(series: Series) -> tuple[bool, bool]:
     """What became worse last, then what changed, then the rest."""
     return not (series.changes and series.changes[-1].worse), not series.changes
 

@@ -38,7 +38,7 @@ def plot(series: Series) -> Markup:
 
 
 def _range(points: Sequence[Point]) -> tuple[float, float]:
-    """What the axis shows: all medians, and spreads as far as they do not flatten these."""
+    """What the axis shows: all medians, and spreads that do not flatten these."""
     values = [point.value for point in points]
     low, high = min(values), max(values)
     reach = max(high - low, 0.02 * abs(high), 1e-12 if high else 1.0)

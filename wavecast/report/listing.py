@@ -66,7 +66,7 @@ class Listing:
 def build(explanations: Sequence[Explanation]) -> Listing:
     """The listing of one launch, given its explanations on every device."""
     programs = [program_of(explanation) for explanation in explanations]
-    files = _files(explanations[0], programs, _places(explanations, programs))
+    files = _files(explanations[0], programs, _code_lines(explanations, programs))
     index = {(line.file, line.line): line.index for file in files for line in file.lines}
     own = explanations[0].code.source
     lookup = _Lookup(index, own)
@@ -124,20 +124,20 @@ def _locations(program: Program) -> Iterator[SourceLocation]:
             location = location.inlined_at
 
 
-def _places(
+def _code_lines(
     explanations: Sequence[Explanation], programs: Sequence[Program | None]
 ) -> set[tuple[str, int]]:
     """Every file and line with code of the launch."""
     own = explanations[0].code.source
-    places = set()
+    lines = set()
     for explanation, program in zip(explanations, programs, strict=True):
         found = [(cost.file, cost.line) for cost in explanation.analysis.lines]
         if program is not None:
             found += [(location.file, location.line) for location in _locations(program)]
-        places.update(
+        lines.update(
             (own if source.same_file(file, own) else file, line) for file, line in found if line > 0
         )
-    return places
+    return lines
 
 
 def _body(programs: Sequence[Program | None]) -> Counter[str]:
@@ -151,7 +151,7 @@ def _body(programs: Sequence[Program | None]) -> Counter[str]:
 
 
 def _files(
-    explanation: Explanation, programs: Sequence[Program | None], places: set[tuple[str, int]]
+    explanation: Explanation, programs: Sequence[Program | None], lines: set[tuple[str, int]]
 ) -> tuple[SourceFile, ...]:
     """The kernel's file first, whole where its text is known, then the lines of others.
 
@@ -161,15 +161,15 @@ def _files(
     code = explanation.code
     main = code.source
     kept = source.kernel_lines(code)
-    if code.origin in ("assembly", "elf") and not any(file == main for file, _ in places):
+    if code.origin in ("assembly", "elf") and not any(file == main for file, _ in lines):
         kept = {}
         body = _body(programs)
         main = max(sorted(body), key=body.__getitem__) if body else ""
-    names = [main, *sorted({file for file, _ in places} - {main})]
+    names = [main, *sorted({file for file, _ in lines} - {main})]
     files, number = [], 0
     for name in names:
         own = name == main
-        shown = {line for file, line in places if file == name}
+        shown = {line for file, line in lines if file == name}
         if own:
             shown |= set(kept) or set(_span(shown))
         rows = []

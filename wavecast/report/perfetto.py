@@ -2,7 +2,7 @@
 
 Format: "Trace Event Format" of the Chromium project; complete events (`ph` X), one process per
 workgroup, one thread per wave. The axis counts instructions a wave executed and is not time: one
-microsecond on it is one instruction. Waves that meet at a barrier go on together.
+microsecond on it is one instruction. Waves that meet at a barrier continue together.
 """
 
 from __future__ import annotations
@@ -91,19 +91,19 @@ def _workgroup(
 
 
 def _slices(trace: Trace, stream: Stream, stops: list[list[int]]) -> Iterator[_Slice]:
-    """A wave's way; blocks without barriers that follow themselves are one slice."""
+    """The path of a wave; repetitions of a block without barriers are one slice."""
     for block, same in groupby(stream.blocks.tolist()):
         times = sum(1 for _ in same)
-        place = trace.program.blocks[block]
+        span = trace.program.blocks[block]
         if not stops[block]:
-            yield _Slice(block, times, times * (place.stop - place.start), barrier=False)
+            yield _Slice(block, times, times * (span.stop - span.start), barrier=False)
             continue
         for _ in range(times):
-            start = place.start
+            start = span.start
             for stop in stops[block]:
                 yield _Slice(block, 1, stop + 1 - start, barrier=True)
                 start = stop + 1
-            yield _Slice(block, 1, place.stop - start, barrier=False)
+            yield _Slice(block, 1, span.stop - start, barrier=False)
 
 
 def _barriers(trace: Trace, block: int) -> list[int]:

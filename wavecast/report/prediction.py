@@ -34,22 +34,22 @@ def shares(prediction: Prediction, kind: str) -> list[Share]:
     return sorted(found, key=lambda share: -share.seconds)
 
 
-def place(share: Share) -> tuple[str, int] | None:
-    """File and line of a share of a source line; None for one that is none."""
+def source_line(share: Share) -> tuple[str, int] | None:
+    """File and line of a share of a source line; None for other shares."""
     file, _, line = share.name.rpartition(":")
     return (file, int(line)) if share.kind == "line" and file and line.isdigit() else None
 
 
 def text(share: Share, code: CodeObject) -> str:
     """The source text of a line's share, "" where it cannot be had."""
-    found = place(share)
+    found = source_line(share)
     return "" if found is None else source.line_text(code, *found).strip()
 
 
 def short(share: Share) -> str:
     """A line's share as `line 61`, others by their name."""
-    found = place(share)
+    found = source_line(share)
     return share.name if found is None else f"line {found[1]}"
 
 
-__all__ = ["KINDS", "entry", "place", "shares", "short", "text"]
+__all__ = ["KINDS", "entry", "shares", "short", "source_line", "text"]

@@ -114,7 +114,9 @@ def _result(
         },
     }
     if location is not None and location.inlined_at is not None:
-        result["relatedLocations"] = [place(location.file, location.line, location.column)]
+        result["relatedLocations"] = [
+            physical_location(location.file, location.line, location.column)
+        ]
     return result
 
 
@@ -122,15 +124,15 @@ def _location(explanation: Explanation, location: SourceLocation | None) -> dict
     """Where a finding is shown: its line in the kernel's body, or the kernel's first line."""
     code = explanation.code
     if location is None:
-        where = place(code.source, code.source_line, 0)
+        where = physical_location(code.source, code.source_line, 0)
     else:
         outer = location.outermost
-        where = place(outer.file, outer.line, outer.column)
+        where = physical_location(outer.file, outer.line, outer.column)
     kernel = {"name": code.kernel, "kind": "function"}
     return {**where, "logicalLocations": [kernel]}
 
 
-def place(file: str, line: int, column: int) -> dict[str, Any]:
+def physical_location(file: str, line: int, column: int) -> dict[str, Any]:
     """A location; without a file it is the kernel alone, without a line the whole file."""
     if not file:
         return {}

@@ -87,10 +87,10 @@ def _shares(
 
 
 def _name(share: Share, code: CodeObject | None) -> str:
-    place = shown.place(share)
-    if place is None or code is None:
+    location = shown.source_line(share)
+    if location is None or code is None:
         return share.name
-    return f"{place[1]:>4} {shown.text(share, code)}"
+    return f"{location[1]:>4} {shown.text(share, code)}"
 
 
 def _changes(changes: list[WhatIf]) -> Table:

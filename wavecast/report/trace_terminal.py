@@ -53,7 +53,7 @@ def _totals(trace: Trace) -> str:
 
 
 def line_bytes(target: str) -> int:
-    """Bytes of a vector cache line, as far as transactions are counted by."""
+    """Bytes of a vector cache line, the unit of transactions."""
     known = resolve(target).device.get("l1v_line")
     return int(known) if isinstance(known, (int, float)) else _ASSUMED_LINE
 
@@ -72,12 +72,14 @@ def _table(trace: Trace) -> Table:
 def _cells(trace: Trace, line: traces.TracedLine, size: int) -> Iterable[Text | str]:
     lanes = f"{line.lanes / line.vector:.1f}" if line.vector else units.UNKNOWN
     divergent = line.vector and line.lanes < line.vector * trace.lanes
-    per_request, ways = line.lines_per_request(size), line.conflict_ways()
+    per_request, conflicts = line.lines_per_request(size), line.conflict_ways()
     text = source.file_line(line.file, line.line).strip()
     yield units.percent(line.executions, trace.instructions)
     yield Text(lanes, style="yellow" if divergent else "")
     yield units.count(per_request)
-    yield Text(units.count(ways), style="yellow" if ways is not None and ways > 1 else "")
+    yield Text(
+        units.count(conflicts), style="yellow" if conflicts is not None and conflicts > 1 else ""
+    )
     text = safe(f"{line.line:>4}  {text}" if line.line else "no source line")
     yield Text(text, no_wrap=True, overflow="ellipsis")
 

@@ -46,8 +46,8 @@ def scatter(outcomes: Sequence[ScoredProblem]) -> Markup:
     )
     colour = colours(outcomes)
     for outcome in _sample(outcomes):
-        x = frame.x(_place(outcome.measured, low, high))
-        y = frame.y(_place(outcome.prediction.seconds, low, high))
+        x = frame.x(_position(outcome.measured, low, high))
+        y = frame.y(_position(outcome.prediction.seconds, low, high))
         body.append(
             Markup('<circle class="t{}" cx="{}" cy="{}" r="2"><title>{}</title></circle>').format(
                 colour[outcome.case.device], n(x), n(y), _title(outcome)
@@ -63,7 +63,7 @@ def errors(outcomes: Sequence[ScoredProblem]) -> Markup:
     body = [_decade_grid(frame, low, high, both=False), _ratio_grid(frame)]
     colour = colours(outcomes)
     for outcome in _sample(outcomes):
-        x = frame.x(_place(outcome.measured, low, high))
+        x = frame.x(_position(outcome.measured, low, high))
         body.append(
             Markup('<circle class="t{}" cx="{}" cy="{}" r="2"><title>{}</title></circle>').format(
                 colour[outcome.case.device],
@@ -86,12 +86,12 @@ def coverage(outcomes: Sequence[ScoredProblem]) -> Markup:
         groups[outcome.case.device].append(outcome.covered)
     for _, name in SIZES:
         groups[name] = [o.covered for o in outcomes if size_class(o.measured) == name]
-    shown = {name: inside for name, inside in groups.items() if len(inside) >= _LEAST}
+    shown = {name: covered for name, covered in groups.items() if len(covered) >= _LEAST}
     frame = PlotFrame(360, max(110, 26 * len(shown) + 40), 92, 50, 10, 30)
     step = frame.inner_height / max(1, len(shown))
     body = [_share_grid(frame)]
-    for index, (name, inside) in enumerate(shown.items()):
-        part, y = sum(inside) / len(inside), frame.top + index * step + 3
+    for index, (name, covered) in enumerate(shown.items()):
+        part, y = sum(covered) / len(covered), frame.top + index * step + 3
         good = "near" if abs(part - COVERAGE) <= 0.05 else "far"
         body.append(
             Markup(
@@ -103,7 +103,7 @@ def coverage(outcomes: Sequence[ScoredProblem]) -> Markup:
                 left=n(frame.left - 6), middle=n(y + step / 2), name=name, good=good,
                 x=n(frame.left), y=n(y), width=n(part * frame.inner_width),
                 height=n(max(4, step - 6)),
-                part=share(part), count=f"{len(inside):,}", end=n(frame.x(part) + 5),
+                part=share(part), count=f"{len(covered):,}", end=n(frame.x(part) + 5),
             )
         )  # fmt: skip
     goal = n(frame.x(COVERAGE))
@@ -138,7 +138,7 @@ def _quantile_lines(
         middle = 10 ** ((index + 0.5) / _BINS_PER_DECADE)
         for quantile, points in lines.items():
             ratio = ratios[min(len(ratios) - 1, int(quantile * len(ratios)))]
-            points.append((frame.x(_place(middle, low, high)), _ratio_y(frame, ratio)))
+            points.append((frame.x(_position(middle, low, high)), _ratio_y(frame, ratio)))
     return {quantile: points for quantile, points in lines.items() if len(points) > 1}
 
 
@@ -184,7 +184,7 @@ def _decades(times: Sequence[float]) -> tuple[int, int]:
     return low, max(high, low + 1)
 
 
-def _place(seconds: float, low: int, high: int) -> float:
+def _position(seconds: float, low: int, high: int) -> float:
     return (math.log10(seconds) - low) / (high - low)
 
 

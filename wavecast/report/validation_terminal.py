@@ -152,8 +152,8 @@ def _coverage(validation: Validation) -> Iterator[RenderableType]:
     if not validation.coverage:
         return
     table = plain_table(
-        ("op", False), ("problems", True), ("now", True), ("held-back problems", True),
-        ("held-back groups", True), ("groups", True), ("high / low", True),
+        ("op", False), ("problems", True), ("now", True), ("held-out problems", True),
+        ("held-out groups", True), ("groups", True), ("high / low", True),
     )  # fmt: skip
     for row in validation.coverage:
         table.add_row(
@@ -165,7 +165,7 @@ def _coverage(validation: Validation) -> Iterator[RenderableType]:
             units.count(row.groups),
             factor(row.width),
         )
-    yield heading("Intervals", "share of measured times inside; 80 % is meant")
+    yield heading("Intervals", "share of measured times in the interval; the target is 80 %")
     yield Padding(table, (0, 0, 0, 2))
 
 
@@ -187,9 +187,9 @@ def _figures(validation: Validation) -> Iterator[RenderableType]:
             share(error.p90),
             log_percent(error.bias),
         )
-    yield heading("Figures", "of the tables beside measured ones")
+    yield heading("Figures", "of the tables, compared with measured ones")
     yield Padding(table, (0, 0, 0, 2))
-    yield Text(f"  {missing:,} measured figures have nothing beside them", style="dim")
+    yield Text(f"  {missing:,} measured figures have no counterpart", style="dim")
 
 
 def _worst(validation: Validation) -> Iterator[RenderableType]:

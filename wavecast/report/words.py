@@ -165,8 +165,8 @@ def _occupancy(explanation: Explanation) -> str:
     binding = names_of(occupancy.limiter)
     detail = [used[binding[0]]] if binding and binding[0] in used else []
     detail += [step] if (step := next_step(explanation)) else []
-    inside = f" ({'; '.join(detail)})" if detail else ""
-    return f"{waves}, limited by {words.resource(occupancy.limiter)}{inside}"
+    note = f" ({'; '.join(detail)})" if detail else ""
+    return f"{waves}, limited by {words.resource(occupancy.limiter)}{note}"
 
 
 def next_step(explanation: Explanation) -> str:

@@ -91,9 +91,11 @@ def test_cold_inputs_rotate_over_more_than_the_caches(fake: FakeGpu) -> None:
         here(),
         Stopwatch(),
     )
-    turns = prepared.seconds.__closure__
-    assert turns is not None
-    (found,) = [cell.cell_contents for cell in turns if isinstance(cell.cell_contents, gpu.Turns)]
+    closure = prepared.seconds.__closure__
+    assert closure is not None
+    (found,) = [
+        cell.cell_contents for cell in closure if isinstance(cell.cell_contents, gpu.RoundRobin)
+    ]
     assert len(found.calls) * (40 << 20) > 2 * gpu.cache_bytes(here())
     found.calls = [lambda n=n: seen.append(n) for n in range(len(found.calls))]
     for _ in range(2 * len(found.calls)):

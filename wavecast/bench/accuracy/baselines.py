@@ -75,17 +75,17 @@ def _coordinates(value: Any) -> tuple[Hashable, list[float]]:
     sizes: list[float] = []
     for field in fields(value):
         part = getattr(value, field.name)
-        _place(part, kind, sizes)
+        _add_coordinate(part, kind, sizes)
     return tuple(kind), sizes
 
 
-def _place(part: Any, kind: list[Hashable], sizes: list[float]) -> None:
+def _add_coordinate(part: Any, kind: list[Hashable], sizes: list[float]) -> None:
     if isinstance(part, (int, float)) and not isinstance(part, bool):
         sizes.append(math.log1p(max(part, 0)))
     elif isinstance(part, tuple):
         kind.append(len(part))
         for item in part:
-            _place(item, kind, sizes)
+            _add_coordinate(item, kind, sizes)
     elif is_dataclass(part) and not isinstance(part, type):
         inner, more = _coordinates(part)
         kind.append(inner)

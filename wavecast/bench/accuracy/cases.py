@@ -75,7 +75,7 @@ def device_of(target: str, cu_count: float | str | None = None, name: str = "") 
     Without a count the default device is returned. The id is "" where no device matches, and the
     second string is the reason.
 
-    Raises ValueError for a `cu_count` that is no number.
+    Raises ValueError for a `cu_count` that is not a number.
     """
     units = None if cu_count is None else float(cu_count)
     known = units is not None and units == units and units > 0

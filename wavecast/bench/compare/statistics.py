@@ -3,9 +3,9 @@
 Times are compared as logarithms. A run is summarised by its median m, whose standard error s comes
 from a bootstrap over blocks as long as samples stay correlated, and is at least that of a
 first-order autoregressive process of their correlation. Runs scatter beyond that (another
-clock, another placement in memory): the variance τ² between runs is what their medians show beyond
-their s² (DerSimonian and Laird 1986), pooled over both sides; where there are too few runs to see
-it, and to no less than it, stands an assumed one. A side of k runs then has
+clock, another placement in memory): the variance τ² between runs is that of their medians beyond
+their s² (DerSimonian and Laird 1986), pooled over both sides; it is at least an assumed variance,
+which also serves if there are too few runs. A side of k runs then has
 
     mean m̄ of its m,   variance (τ² + mean s²) / k
 
@@ -31,7 +31,7 @@ RUN_SCATTER: Final = 0.004
 """Assumed standard deviation of a kernel's time from run to run, relative (0.4 %): what is taken
 where fewer than three runs a side say nothing."""
 FEWEST_SAMPLES: Final = 5
-"""Samples below which a run has no error of its own."""
+"""Samples below which the error of a run is not estimated."""
 _RESAMPLED: Final = 400
 _MODES: Final = 0.02
 """Relative distance from which two clusters of samples count as two states of the machine."""
@@ -69,7 +69,7 @@ class Difference:
 def summarised(samples: Sequence[float], seed: int = 0) -> Summary:
     """The summary of one run's samples (seconds, in the order they were taken).
 
-    Raises ValueError without samples, or with some that are no positive numbers.
+    Raises ValueError without samples, or with some that are not positive.
     """
     times = np.asarray(samples, float)
     if not len(times) or not bool(np.all(np.isfinite(times) & (times > 0))):

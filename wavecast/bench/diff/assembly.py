@@ -1,9 +1,9 @@
-"""Two pieces of machine code side by side, so that renumbered registers are no change.
+"""Two pieces of machine code side by side; renumbered registers do not count as changes.
 
 Instructions are matched (`difflib`) by their shape: mnemonic, modifiers and operands with their
-kinds and widths, but no register numbers or labels. Two that match are the same when what they read
-comes from instructions that stand side by side, too, or is there at the start under names that map
-one to one.
+kinds and widths, but no register numbers or labels. Two that match are the same if their inputs
+come from instructions that are aligned, too, or from registers at the start whose names map one to
+one.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _steps(
     shapes: Sequence[int],
     others: Sequence[int],
 ) -> Iterator[AlignedStep]:
-    """Instructions of one shape, which count as the same for now; among what is left between them,
-    those of one mnemonic stand in each other's place."""
+    """Instructions of one shape, which count as the same for now; among the others between them,
+    those of one mnemonic replace each other."""
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, shapes, others, autojunk=False).get_opcodes():
         if tag == "equal":
             yield from (AlignedStep("same", i1 + n, j1 + n) for n in range(i2 - i1))

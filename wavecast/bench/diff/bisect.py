@@ -36,9 +36,9 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to. `first_worse` is "" when the newest release is no worse than the
-    oldest; `undecided` are releases between `last_good` and `first_worse` that could not be asked:
-    any of them may be the first. `probes` are in the order they were asked."""
+    """What a search came to. `first_worse` is "" when the newest release is not worse than
+    the oldest; `undecided` are releases between `last_good` and `first_worse` that could not be
+    asked: any of them may be the first. `probes` are in the order they were asked."""
 
     kpi: Kpi
     releases: tuple[str, ...]

@@ -51,10 +51,10 @@ def captured(
     options: ExplainOptions,
     *,
     python: Path | None = None,
-    front: Sequence[str] = (),
+    import_path: Sequence[str] = (),
 ) -> Captured:
-    """The launches of a script, run by `python` (default: this one) with the folders `front` ahead
-    of other packages. `files` are the overlays of the selection's devices.
+    """The launches of a script, run by `python` (default: this one) with the folders `import_path`
+    ahead of other packages. `files` are the overlays of the selection's devices.
 
     Raises what `capture_script` raises, CaptureError when the process ends early.
     """
@@ -79,17 +79,20 @@ def captured(
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr if options.show_output else subprocess.DEVNULL,
             stderr=None if options.show_output else subprocess.PIPE,
-            env=_environment(front),
+            env=_environment(import_path),
             check=False,
         )
         return _read(folder, done)
 
 
-def _environment(front: Sequence[str]) -> Mapping[str, str]:
-    if not front:
+def _environment(import_path: Sequence[str]) -> Mapping[str, str]:
+    if not import_path:
         return os.environ
     given = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([*front, *([given] if given else [])])}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*import_path, *([given] if given else [])]),
+    }
 
 
 def _read(folder: Path, done: subprocess.CompletedProcess[bytes]) -> Captured:
@@ -117,7 +120,7 @@ def _read(folder: Path, done: subprocess.CompletedProcess[bytes]) -> Captured:
 
 
 def _error(kind: str, message: str, hint: str) -> WavecastError:
-    """The error as it was raised there, as far as its kind takes a message and a hint."""
+    """The error raised there, or a WavecastError if its class takes other arguments."""
     plain = {"InputError", "MissingTool", "CompileError", "CaptureError", "NothingAnalysed"}
     made = getattr(errors, kind) if kind in plain else WavecastError
     return made(message, hint=hint)

@@ -33,7 +33,7 @@ class Checkout:
         short = self.commit[:10]
         return short if self.commit.startswith(self.revision) else f"{self.revision} ({short})"
 
-    def front(self) -> list[str]:
+    def import_path(self) -> list[str]:
         """The folders of packages of the user's checkout, as they are in this one. Not the one
         wavecast itself runs from."""
         own = Path(__file__).resolve().parents[3]
@@ -43,9 +43,9 @@ class Checkout:
             if not entry or folder == own or not folder.is_relative_to(self.top):
                 continue
             if _has_code(folder):
-                place = self.root / folder.relative_to(self.top)
-                if place.is_dir():
-                    found.append(str(place))
+                own_folder = self.root / folder.relative_to(self.top)
+                if own_folder.is_dir():
+                    found.append(str(own_folder))
         return list(dict.fromkeys(found))
 
     def check_sources(self, files: Iterable[str]) -> None:
@@ -61,21 +61,21 @@ class Checkout:
             )
 
     def _outside(self, file: str) -> bool:
-        place = Path(file)
-        if not place.is_absolute():
+        source = Path(file)
+        if not source.is_absolute():
             return False
-        place = place.resolve()
-        return place.is_relative_to(self.top) and not place.is_relative_to(self.root)
+        source = source.resolve()
+        return source.is_relative_to(self.top) and not source.is_relative_to(self.root)
 
 
 @contextmanager
 def checked_out(path: Path, revision: str) -> Iterator[Checkout]:
-    """`path` at `revision` in a worktree of its own, gone at the end.
+    """`path` at `revision` in a temporary worktree.
 
     Raises InputError for a file outside of Git, an unknown revision, or a file not in it.
     """
-    place = path.resolve()
-    folder = next(parent for parent in place.parents if parent.is_dir())
+    file = path.resolve()
+    folder = next(parent for parent in file.parents if parent.is_dir())
     found = _git(folder, "rev-parse", "--show-toplevel")
     if found.returncode:
         raise InputError(f"{path} is not in a Git checkout")
@@ -91,9 +91,9 @@ def checked_out(path: Path, revision: str) -> Iterator[Checkout]:
         added = _git(top, "worktree", "add", "--detach", "--force", str(root), commit)
         if added.returncode:
             raise InputError(f"cannot check out {revision}: {added.stderr.strip()}")
-        there = root / place.relative_to(top)
+        there = root / file.relative_to(top)
         if not there.is_file():
-            raise InputError(f"{place.relative_to(top)} is not in {revision}")
+            raise InputError(f"{file.relative_to(top)} is not in {revision}")
         yield Checkout(revision, commit, root, there, top)
     finally:
         _git(top, "worktree", "remove", "--force", "--force", str(root))

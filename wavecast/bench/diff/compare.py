@@ -79,7 +79,7 @@ def _in_order(before: list[Explanation], after: list[Explanation]) -> list[Pair]
 
 
 def _call(one: Explanation) -> tuple:
-    """What a launch was called with; memory is numbered anew in every run."""
+    """What a launch was called with; memory is numbered again in every run."""
     launch = one.launch
     if launch is None:
         return ()

@@ -1,4 +1,4 @@
-"""Other releases of Triton, each in an environment of its own.
+"""Other releases of Triton, each in a separate environment.
 
 An environment is a virtual one of this Python with one release of Triton in it and, behind that,
 the packages of the environment wavecast runs in: PyTorch and the rest are those here. It lies in
@@ -35,7 +35,7 @@ _CHECK_SECONDS: Final = 300.0
 
 
 def ordered(release: str) -> tuple[int, ...]:
-    """What releases are ordered by. Raises UsageError for what is no release number."""
+    """The sort key of a release. Raises UsageError for text that is not a release number."""
     if not _RELEASE.fullmatch(release):
         raise UsageError(f"{release!r} is not a release of Triton", hint="like 3.8.0")
     numbers = [int(number) for number in re.findall(r"\d+", release)]
@@ -95,7 +95,8 @@ def installed() -> str:
 def python_with(release: str) -> Path:
     """The interpreter that imports this release of Triton; the environment is made when missing.
 
-    Raises UsageError for what is no release, InputError when it cannot be installed or imported.
+    Raises UsageError for text that is not a release, InputError when the release cannot be
+    installed or imported.
     """
     ordered(release)
     if release == installed():
@@ -118,11 +119,11 @@ def _folder(release: str) -> Path:
 
 def _parents() -> list[str]:
     """Folders of packages of this environment, in order of precedence."""
-    places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    places += site.getsitepackages()
+    folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    folders += site.getsitepackages()
     if site.ENABLE_USER_SITE:
-        places.append(site.getusersitepackages())
-    return [place for place in dict.fromkeys(places) if os.path.isdir(place)]
+        folders.append(site.getusersitepackages())
+    return [folder for folder in dict.fromkeys(folders) if os.path.isdir(folder)]
 
 
 @contextmanager
@@ -141,7 +142,7 @@ def _lock(folder: Path) -> Iterator[int]:
 
 
 def _make(folder: Path, python: Path, release: str, lock: int) -> None:
-    """Make the environment anew; what an earlier attempt left behind goes."""
+    """Make the environment; an earlier attempt is removed."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     made = _run(command, _INSTALL_SECONDS, (lock,))
@@ -151,13 +152,13 @@ def _make(folder: Path, python: Path, release: str, lock: int) -> None:
     added = _pip(
         *("--python", str(python), "install", "--no-deps", "--only-binary=:all:"),
         *("--no-compile", f"triton=={release}"),
-        held=(lock,),
+        open_files=(lock,),
     )
     if added.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise InputError(f"pip cannot install Triton {release}: {_error_line(added.stderr)}")
     packages = next((folder / "lib").glob("python*/site-packages"))
-    lines = [f"import site; site.addsitedir({place!r})\n" for place in _parents()]
+    lines = [f"import site; site.addsitedir({parent!r})\n" for parent in _parents()]
     (packages / _PATHS).write_text("".join(lines))
     _check(folder, python, release)
     (folder / _FINISHED).write_text(f"triton {release}\n")
@@ -176,16 +177,16 @@ def _check(folder: Path, python: Path, release: str) -> None:
         raise InputError(f"an environment for Triton {release} imports {found}")
 
 
-def _pip(*arguments: str, held: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
+def _pip(*arguments: str, open_files: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
     quiet = ("--disable-pip-version-check", "--no-input", "--no-color")
-    done = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS, held)
+    done = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS, open_files)
     if done.returncode and "No module named pip" in done.stderr:
         raise MissingTool("pip is not installed", hint="python -m ensurepip")
     return done
 
 
 def _run(
-    command: Sequence[str], seconds: float, held: tuple[int, ...] = ()
+    command: Sequence[str], seconds: float, open_files: tuple[int, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
@@ -196,7 +197,7 @@ def _run(
             errors="replace",
             timeout=seconds,
             check=False,
-            pass_fds=held,
+            pass_fds=open_files,
         )
     except subprocess.TimeoutExpired:
         raise InputError(f"{' '.join(command[:4])} did not finish in {seconds:.0f} s") from None

@@ -15,7 +15,7 @@ LinePair = tuple[str, int, int]
 class LineMatcher:
     """Says of a location of either version which line of both it is.
 
-    Lines of the kernel's own file are matched by text, as far as the compiler kept it; lines of
+    Lines of the kernel's own file are matched by text if the compiler kept it; lines of
     other files by number. `roots` are the folders the two versions lie in.
     """
 

@@ -12,9 +12,9 @@ from wavecast.rules.finding import Finding
 
 Basis = Literal["seconds", "cycles"]
 """What parts of a kernel are weighed by: predicted seconds of the launch, or, where there is no
-prediction on both sides, clock cycles of its own pipe, one wave executing each instruction once.
-Where the instructions are not at hand (NVIDIA), a loop is weighed by the cycles of an iteration on
-the pipe that takes longest."""
+prediction on both sides, clock cycles of the pipe it uses, one wave executing each instruction
+once. Without instructions (NVIDIA), a loop is weighed by the cycles of an iteration on the
+slowest pipe."""
 
 
 RowChange = Literal["same", "operands", "changed", "gone", "new"]

@@ -50,10 +50,12 @@ def of_commit(path: Path, revision: str, asked: Asked, progress: Progress) -> Si
     """
     progress(f"checking out {revision}")
     with checked_out(path, revision) as tree:
-        front = tree.front()
-        if path.suffix == ".py" and front:
+        import_path = tree.import_path()
+        if path.suffix == ".py" and import_path:
             progress(f"running {path.name} at {revision}")
-            found = captured(tree.path, asked.selection, asked.files, asked.options, front=front)
+            found = captured(
+                tree.path, asked.selection, asked.files, asked.options, import_path=import_path
+            )
             report = _explained(tree.path, found, asked, progress)
         else:
             report = explain_path(tree.path, asked.selection, asked.options, progress)
@@ -62,9 +64,9 @@ def of_commit(path: Path, revision: str, asked: Asked, progress: Progress) -> Si
 
 
 def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Side:
-    """A script under a release of Triton, in an environment of its own.
+    """A script under a release of Triton, in a separate environment.
 
-    Raises UsageError for what is no script, InputError when the release cannot be had.
+    Raises UsageError for a file that is not a script, InputError when the release cannot be had.
     """
     if path.suffix != ".py":
         raise UsageError(f"{path} is not a script: a release of Triton changes nothing about it")
@@ -103,10 +105,10 @@ def _sources(report: ExplainReport) -> set[str]:
         if i.location is not None
     }
     for location in locations.values():
-        place = location
-        while place is not None:
-            files.add(place.file)
-            place = place.inlined_at
+        call_site = location
+        while call_site is not None:
+            files.add(call_site.file)
+            call_site = call_site.inlined_at
     return files
 
 

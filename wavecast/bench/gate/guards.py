@@ -10,7 +10,7 @@ from wavecast.bench.gate.thresholds import Thresholds
 from wavecast.bench.records import Scalar
 
 GuardKind = Literal["operator", "callable", "kernel"]
-"""As `records.Subject.kind`: the kernels of a script are subjects of their own."""
+"""As `records.Subject.kind`: each kernel of a script is a subject."""
 
 
 @dataclass(frozen=True, slots=True)

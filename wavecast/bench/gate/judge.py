@@ -165,7 +165,7 @@ def _why(
     """One line: what the figure is, by how much it changed, and what else is known of why."""
     parts = [kpi.meaning]
     if limit is not None and not passes(kpi, value, limit):
-        parts.append("beyond the limit of its own")
+        parts.append("beyond its limit")
     elif old:
         parts.append(f"{value / old - 1:+.1%}")
     compiler = f"Triton {record.environment.triton}"
@@ -179,7 +179,7 @@ def _why(
 
 
 def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
-    """Why an entry of the baseline has no measurement, as far as one can tell."""
+    """The likely reason why an entry of the baseline has no measurement."""
     old = baseline.entries[key]
     here = [one for one in new if one.key[1] == key[1]]
     same_code = [one for one in here if old.code and one.entry.code == old.code]

@@ -1,4 +1,4 @@
-"""The kernels a script launches, each launch a subject of its own."""
+"""The kernels a script launches, each launch a subject."""
 
 from __future__ import annotations
 

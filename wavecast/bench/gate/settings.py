@@ -69,7 +69,7 @@ class GateSettings:
 def read(start: Path) -> GateSettings:
     """The settings of the project around a folder: of the nearest pyproject.toml.
 
-    Raises InputError where there is none or it is no TOML, UsageError for a table that is missing
+    Raises InputError if there is none or it is not TOML, UsageError for a table that is missing
     or wrong, UnknownName for a key or name there is not.
     """
     for folder in (start, *start.parents):

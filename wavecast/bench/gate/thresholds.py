@@ -1,4 +1,4 @@
-"""How much worse a figure may become: by so much, by a share, or up to a limit of its own."""
+"""How much worse a figure may become: by an amount, by a share, or up to a limit."""
 
 from __future__ import annotations
 

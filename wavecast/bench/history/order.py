@@ -15,8 +15,8 @@ _SECONDS: Final = 60
 
 def ordered(runs: Sequence[BenchRun], folder: Path) -> tuple[list[BenchRun], int]:
     """(runs in the order in which the checkout around `folder` has their commits, parents first and
-    clean before changed; how many of them have commits it does not have). Those stand where they
-    were measured: after all that were measured before them."""
+    clean before changed; how many of them have commits it does not have). Those are ordered by
+    time: after all that were measured before them."""
     positions = _positions(sorted({run.commit for run in runs if run.commit}), folder)
     by_time = sorted(runs, key=lambda run: run.started)
     known = [run for run in by_time if run.commit in positions]

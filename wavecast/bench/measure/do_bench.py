@@ -80,9 +80,9 @@ def do_bench(
 def _quantile(samples: Sequence[float], share: float) -> float:
     """Between the two samples it falls among, in proportion."""
     ordered = sorted(samples)
-    place = share * (len(ordered) - 1)
-    low, high = math.floor(place), math.ceil(place)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    rank = share * (len(ordered) - 1)
+    low, high = math.floor(rank), math.ceil(rank)
+    return ordered[low] + (rank - low) * (ordered[high] - ordered[low])
 
 
 __all__ = ["do_bench"]

@@ -48,11 +48,11 @@ def checkout(folder: Path | None = None) -> tuple[str, bool]:
     stated = os.environ.get("WAVECAST_COMMIT")
     if stated:
         return stated, False
-    place = str(folder or Path.cwd())
-    commit = _git(place, "rev-parse", "HEAD")
+    where = str(folder or Path.cwd())
+    commit = _git(where, "rev-parse", "HEAD")
     if not commit:
         return "", False
-    return commit, bool(_git(place, "status", "--porcelain", "--untracked-files=no"))
+    return commit, bool(_git(where, "status", "--porcelain", "--untracked-files=no"))
 
 
 def new_run(label: str = "", command: str = "") -> BenchRun:

@@ -1,8 +1,8 @@
-"""Measuring on the local GPU: device times of calls that take turns, checked before they count.
+"""Measuring on the local GPU: device times of interleaved calls, checked before they count.
 
-Cold caches: every call has inputs of its own, so many sets of them that their bytes exceed twice
-L2 and the memory-side cache; where one set is so small that it takes too many, a write of that size
-goes before each call instead. Times come from events around a call, or from replaying a graph of
+Cold caches: calls cycle through sets of inputs whose bytes together exceed twice L2 and the
+memory-side cache; if one set is so small that there would be too many, a write of that size
+precedes each call instead. Times come from events around a call, or from replaying a graph of
 the calls.
 """
 
@@ -67,19 +67,19 @@ class Prepared:
     notes: list[str] = field(default_factory=list)
 
 
-class Turns:
-    """Calls with inputs of their own, one after the other. Results stay until their turn comes
-    again, so that no call writes what the one before has left in a cache."""
+class RoundRobin:
+    """Calls, each with its own inputs, one after the other. A result stays until its call runs
+    again, so that no call writes memory that the previous one left in a cache."""
 
     def __init__(self, calls: Sequence[Callable[[], Any]]) -> None:
         self.calls = list(calls)
-        self._held: list[Any] = [None] * len(self.calls)
-        self._turn = 0
+        self._results: list[Any] = [None] * len(self.calls)
+        self._next = 0
 
     def __call__(self) -> None:
-        number = self._turn % len(self.calls)
-        self._turn += 1
-        self._held[number] = self.calls[number]()
+        number = self._next % len(self.calls)
+        self._next += 1
+        self._results[number] = self.calls[number]()
 
 
 def cache_bytes(here: LocalGpuState) -> int:
@@ -118,13 +118,13 @@ def prepare(
         if flushed:
             flush = timing.Flush(least)
             one.notes.append(f"caches are flushed before each call by a write of {least >> 20} MiB")
-    turns = Turns(calls)
+    cycle = RoundRobin(calls)
     for _ in calls:  # what does not fit in memory is known before anything is timed
-        turns()
+        cycle()
     timing.synchronise()
-    one.seconds = lambda: stopwatch.seconds(turns, flush)
+    one.seconds = lambda: stopwatch.seconds(cycle, flush)
     if settings.timing == "graph":
-        found = _graphed(turns, stopwatch, flush)
+        found = _graphed(cycle, stopwatch, flush)
         if isinstance(found, str):
             one.notes.append(f"timed by events: {found}")
         else:
@@ -140,7 +140,7 @@ def measure(
     here: LocalGpuState,
     progress: Progress = lambda *_: None,
 ) -> tuple[list[BenchRecord], bool]:
-    """The records of subjects that take turns, and whether Ctrl-C ended it. Those that were not
+    """The records of interleaved subjects, and whether Ctrl-C ended it. Those that were not
     called yet by then have none."""
     watch = SensorWatch(here.sensors)
 
@@ -201,17 +201,17 @@ def _sets(size: int, taken: int, least: int, free: int) -> tuple[int, bool]:
 
 
 def _graphed(
-    turns: Turns, stopwatch: timing.Stopwatch, flush: timing.Call | None
+    cycle: RoundRobin, stopwatch: timing.Stopwatch, flush: timing.Call | None
 ) -> tuple[timing.Call, int] | str:
     """(what replays so many calls, how many), or why there is no graph. With a flush before it
     a graph holds one call."""
     if flush is not None:
-        calls = turns.calls[:1]
+        calls = cycle.calls[:1]
     else:
-        once = min(stopwatch.seconds(turns) for _ in range(3))
+        once = min(stopwatch.seconds(cycle) for _ in range(3))
         wanted = ceil(_GRAPH_SECONDS / once) if once > 0 else _GRAPH_CALLS
-        rounds = max(1, ceil(min(wanted, _GRAPH_CALLS) / len(turns.calls)))
-        calls = turns.calls * rounds
+        rounds = max(1, ceil(min(wanted, _GRAPH_CALLS) / len(cycle.calls)))
+        calls = cycle.calls * rounds
     try:
         return timing.Graph(calls), len(calls)
     except timing.NotCaptured as error:
@@ -284,7 +284,7 @@ __all__ = [
     "MOST_SETS",
     "GpuSettings",
     "Prepared",
-    "Turns",
+    "RoundRobin",
     "cache_bytes",
     "measure",
     "prepare",

@@ -1,4 +1,4 @@
-"""One invocation that measures on the local GPU: subjects in groups that take turns."""
+"""One invocation that measures on the local GPU: subjects in groups, interleaved."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wavecast.errors import StoreError
 from wavecast.integrations.gpu import timing
 
 GROUP: Final = 8
-"""Subjects that take turns. More would lie so far apart that each finds the GPU as the others left
-it."""
+"""Subjects that are interleaved. With more, the samples of one would be so far apart that each
+finds the GPU as the others left it."""
 
 _LEAST_FREE: Final = 0.3
 """Of the memory: with less, a group is as large as it gets."""
@@ -36,10 +36,10 @@ def gpu_session(
     sampling: Sampling = lambda *_: None,
 ) -> SessionResult:
     """Measure everything on this machine's GPU. Subjects are prepared until there are `GROUP` or
-    the memory is full, take turns, and are in the store before the next group. A subject that
-    fails is told in the outcome, and the others go on. Ctrl-C keeps what has samples."""
+    the memory is full, are interleaved, and are in the store before the next group. A subject
+    that fails is in the outcome, and the others continue. Ctrl-C keeps what has samples."""
     outcome = SessionResult(run)
-    place = here.environment.device or here.environment.board
+    gpu_name = here.environment.device or here.environment.board
     stopwatch = timing.Stopwatch()
     least = _LEAST_FREE * here.local.memory_bytes
     pending = deque(workloads)
@@ -48,14 +48,14 @@ def gpu_session(
             group: list[gpu.Prepared] = []
             while pending and len(group) < GROUP and (not group or timing.free() > least):
                 workload = pending[0]
-                progress(f"{workload.subject.key} on {place}")
+                progress(f"{workload.subject.key} on {gpu_name}")
                 try:
                     group.append(gpu.prepare(workload, settings, here, stopwatch))
                 except Exception as error:  # of any library: CUDA, the compiler, the user's code
                     timing.release()
                     if timing.out_of_memory(error) and group:
                         break  # it is the first of the next group
-                    outcome.failed.append(_failed(workload, place, error))
+                    outcome.failed.append(_failed(workload, gpu_name, error))
                 pending.popleft()
             found, interrupted = _measured(group, settings, here, outcome, sampling)
             for record in found:
@@ -84,8 +84,8 @@ def _measured(
         raise
     except Exception as error:
         if len(group) == 1:
-            place = here.environment.device or here.environment.board
-            outcome.failed.append(_failed(group[0].workload, place, error))
+            gpu_name = here.environment.device or here.environment.board
+            outcome.failed.append(_failed(group[0].workload, gpu_name, error))
             return [], False
     records: list[BenchRecord] = []
     for one in group:
@@ -96,9 +96,9 @@ def _measured(
     return records, False
 
 
-def _failed(workload: Workload, place: str, error: Exception) -> Failed:
+def _failed(workload: Workload, gpu_name: str, error: Exception) -> Failed:
     text = " ".join(str(error).split()) or "no message"
-    return Failed(workload.subject.key, place, text[:400])
+    return Failed(workload.subject.key, gpu_name, text[:400])
 
 
 __all__ = ["GROUP", "gpu_session"]

@@ -1,7 +1,7 @@
 """How many samples to take, in which order.
 
 Something is called until its times have settled, then until the interval of its median is narrow
-enough or the budget is spent. Several subjects take turns, forwards and backwards (A B B A …), so
+enough or the budget is spent. Several subjects alternate, forwards and backwards (A B B A …), so
 that a chip that warms up or throttles does so for all of them.
 """
 

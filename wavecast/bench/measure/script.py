@@ -49,7 +49,7 @@ def script_session(
     here: LocalGpuState | None = None,
 ) -> SessionResult:
     """Measure the kernels of scripts on `devices`, or with `here` on the local GPU. A script or
-    kernel that fails is told in the outcome, and the others go on."""
+    kernel that fails is in the outcome, and the others continue."""
     outcome = SessionResult(run)
     with keeping(outcome, store) as keep:
         for script in scripts:
@@ -64,8 +64,8 @@ def script_session(
             except StoreError:
                 raise
             except WavecastError as error:
-                places = ", ".join(device.id for device in devices) or "local GPU"
-                outcome.failed.append(Failed(str(script.path), places, str(error)))
+                names = ", ".join(device.id for device in devices) or "local GPU"
+                outcome.failed.append(Failed(str(script.path), names, str(error)))
     return outcome
 
 

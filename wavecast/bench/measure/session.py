@@ -58,7 +58,7 @@ def session(
     progress: Progress = lambda _: None,
 ) -> SessionResult:
     """Measure everything; each record is in the store before the next is taken. A subject that
-    fails is told in the outcome, and the others go on."""
+    fails is in the outcome, and the others continue."""
     outcome = SessionResult(run)
     with keeping(outcome, store) as keep:
         for workload in workloads:

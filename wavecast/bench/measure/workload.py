@@ -22,13 +22,13 @@ class Workload(ABC):
 
     @abstractmethod
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
-        """A call with inputs of its own on `device`. Without `values` nothing reads them: they may
+        """A call with its own inputs on `device`. Without `values` nothing reads them: they may
         be only allocated."""
 
     @abstractmethod
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
         """(largest error as a multiple of the tolerance, None where there is no reference; what is
-        wrong), run on the local GPU with inputs of its own and outputs full of NaN before. Raises
+        wrong), run on the local GPU with its own inputs and outputs full of NaN before. Raises
         what the call raises."""
 
     @abstractmethod

@@ -103,7 +103,7 @@ def _write_parquet(path: Path, found: Iterator[Row]) -> int:
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(found, _BATCH)):
             columns = [
-                arrow.array([_held(row[name], kind) for row in batch], type=types[kind])
+                arrow.array([_cell(row[name], kind) for row in batch], type=types[kind])
                 for name, kind in COLUMNS.items()
             ]
             writer.write_table(arrow.table(columns, schema=schema))
@@ -111,7 +111,7 @@ def _write_parquet(path: Path, found: Iterator[Row]) -> int:
     return counted
 
 
-def _held(value: Any, kind: Kind) -> Any:
+def _cell(value: Any, kind: Kind) -> Any:
     """A cell as Parquet holds it."""
     if value is None:
         return None

@@ -45,7 +45,7 @@ _PARTS: Final = {
     "": Figure,
 }
 _WHOLE: Final = frozenset({"subject", "environment", "conditions", "figures"})
-"""Fields of a record that have columns of their own."""
+"""Fields of a record that have separate columns."""
 
 
 def _columns() -> dict[str, Kind]:

@@ -1,6 +1,6 @@
 """The store: one SQLite file in WAL mode.
 
-Every record is a transaction of its own that is synced to disk before `add` returns, so that a
+Every record is one transaction that is synced to disk before `add` returns, so that a
 process or machine that ends in the middle of one loses that one only. Many processes may write at
 once; each waits for the lock. Triggers refuse to change or remove rows. A file of a newer schema is
 refused, not guessed at.
@@ -49,7 +49,7 @@ _APPEND_ONLY: Final = "\n".join(
 def open_store(path: str | Path, *, create: bool = True, wait: float = WAIT_SECONDS) -> Store:
     """Open a store, or make one where there is none and `create` says so.
 
-    Raises StoreError for a missing file, one that is no store, is damaged, or of a newer version.
+    Raises StoreError for a missing or damaged file, one that is not a store, or of a newer version.
     """
     path = Path(path)
     if not path.exists():

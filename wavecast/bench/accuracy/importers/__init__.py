@@ -34,7 +34,7 @@ BUILT_IN: Final[dict[str, str]] = {
 def registered() -> tuple[Importer, ...]:
     """All importers, those of the package first.
 
-    Raises InputError for a plug-in that cannot be imported or is no importer.
+    Raises InputError for a plug-in that cannot be imported or is not an importer.
     """
     return tuple(importer(name) for name in plugins.names(GROUP, BUILT_IN))
 

@@ -47,7 +47,7 @@ class ConvMiopen(Importer):
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per problem and device, in the order of their first rows; one more for every
-        row whose time is no positive number."""
+        row without a positive time."""
         import pandas as pd
 
         frame = frame.reset_index(drop=True)

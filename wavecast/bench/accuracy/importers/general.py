@@ -86,7 +86,7 @@ def _case(row: Mapping[str, Any]) -> Case:
 
 
 def _seconds(row: Mapping[str, Any]) -> float:
-    """The measured time; NaN where it is no number."""
+    """The measured time; NaN if it is missing or not a number."""
     try:
         return float(row["seconds"]) if "seconds" in row else float(row["time_us"]) * 1e-6
     except (KeyError, TypeError, ValueError):

@@ -84,8 +84,8 @@ class ImportedFile:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a CSV file: its first line that is no message of a tool (`==PROF== …`)
-        nor a comment; of other files, anything."""
+        """The columns of a CSV file: its first line that is neither a message of a tool
+        (`==PROF== …`) nor a comment; of other files, anything."""
         head = self.content[:_HEAD].decode("utf-8-sig", errors="replace")
         try:
             return tuple(next(csv.reader(_lines(head)), ()))

@@ -65,7 +65,7 @@ def imported(
     """One run of all timings of the tool `name`. Its id follows from the file and what was given,
     so that a file that is imported twice is known again.
 
-    Raises InputError where there is no time, or one that is no positive number.
+    Raises InputError without times, or with one that is not positive.
     """
     if not timings:
         left_out = f" ({'; '.join(about.notes)})" if about.notes else ""
