@@ -5,8 +5,9 @@
 
 DATA is the folder of the published measurements. Of every op on every device `SAMPLE` problems of a
 file are predicted, chosen by the digest of what was measured and so always the same. A median worse
-than the table's by more than `TOLERANCE` of itself is a failure, and so is another number of
-predictions: both change the table only through `--write`. `python -m calibration.validate` scores
+than the table's by more than `TOLERANCE` of itself is a failure, and so are a share of choices
+named right (the algorithm of a convolution) that is lower by more than that, and another number of
+predictions: all change the table only through `--write`. `python -m calibration.validate` scores
 all problems.
 """
 
@@ -21,7 +22,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,12 +31,14 @@ from wavecast.bench.accuracy import importers, predicting, scores
 from wavecast.bench.accuracy.cases import MeasuredFigure
 from wavecast.bench.accuracy.validate import MeasuredProblem, load
 from wavecast.errors import InputError
+from wavecast.model.prediction import Prediction
 
 TABLE: Final = Path(__file__).with_name("accuracy.json")
 SAMPLE: Final = 300
 """Problems of one op on one device, of one file."""
 TOLERANCE: Final = 0.05
-"""Share of itself by which a median error may exceed the table's."""
+"""Share of itself by which a median error may exceed the table's, or a share of choices named right
+may be below it."""
 ROUNDING: Final = 1e-5
 """Absolute difference of medians that the table does not resolve."""
 
@@ -45,7 +48,8 @@ class AccuracyRow:
     """Errors of `n` predictions, or of `n` figures of the tables in `unit`, on one device.
 
     `median` and `p90` are quantiles of |predicted / measured - 1|, `bias` is the median of
-    log(predicted / measured); NaN is never written: n is at least 1.
+    log(predicted / measured); NaN is never written: n is at least 1. `named` is the share of
+    problems with a known measured best (`Case.chosen`) whose prediction names it, None without any.
     """
 
     op: str
@@ -55,6 +59,7 @@ class AccuracyRow:
     median: float
     p90: float
     bias: float
+    named: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +84,23 @@ def errors(path: Path) -> AccuracyFile:
 
 def _row(op: str, device: str, problems: Sequence[MeasuredProblem]) -> Iterator[AccuracyRow]:
     answers = predicting.predict([(one.op, one.case.device) for one in problems], jobs=1)
-    pairs = [
-        (answer.prediction.seconds, problem.measured)
+    found = [
+        (problem, answer.prediction)
         for problem, answer in zip(problems, answers, strict=True)
         if answer.prediction is not None
     ]
-    if pairs:
-        yield _scored(op, device, "s", pairs)
+    if found:
+        pairs = [(prediction.seconds, problem.measured) for problem, prediction in found]
+        yield replace(_scored(op, device, "s", pairs), named=_named(found))
+
+
+def _named(found: Iterable[tuple[MeasuredProblem, Prediction]]) -> float | None:
+    right = [
+        all(str(prediction.assumed.get(name)) == best for name, best in problem.case.chosen.items())
+        for problem, prediction in found
+        if problem.case.chosen
+    ]
+    return round(sum(right) / len(right), 5) if right else None
 
 
 def _figures(figures: Iterable[MeasuredFigure]) -> Iterator[AccuracyRow]:
@@ -130,8 +145,12 @@ def differences(before: AccuracyFile, now: AccuracyFile) -> list[str]:
         if old is None or new is None or old.n != new.n:
             counts = [0 if row is None else row.n for row in (old, new)]
             lines.append(f"{name}: {counts[1]} predictions, {counts[0]} in the table")
-        elif new.median > old.median * (1 + TOLERANCE) + ROUNDING:
+            continue
+        if new.median > old.median * (1 + TOLERANCE) + ROUNDING:
             lines.append(f"{name}: median error {new.median:.2%}, {old.median:.2%} in the table")
+        named = new.named or 0.0
+        if old.named is not None and named < old.named * (1 - TOLERANCE) - ROUNDING:
+            lines.append(f"{name}: {named:.1%} of choices named, {old.named:.1%} in the table")
     return lines
 
 
@@ -144,11 +163,17 @@ def read(path: Path = TABLE) -> dict[str, AccuracyFile]:
     }
 
 
+def _cells(row: AccuracyRow) -> list[object]:
+    """The columns of a row; `named` only where there is one."""
+    cells = list(asdict(row).values())
+    return cells if row.named is not None else cells[:-1]
+
+
 def document(files: Mapping[str, AccuracyFile]) -> str:
     """The table as JSON, one row a line."""
     parts = []
     for name, file in sorted(files.items()):
-        rows = ",\n".join(f"    {json.dumps(list(asdict(row).values()))}" for row in file.rows)
+        rows = ",\n".join(f"    {json.dumps(_cells(row))}" for row in file.rows)
         parts.append(f' {json.dumps(name)}: {{"sha256": "{file.digest}",\n   "rows": [\n{rows}]}}')
     columns = json.dumps(list(AccuracyRow.__dataclass_fields__))
     about = json.dumps("Written by `python -m calibration.accuracy DATA --write`: do not edit.")

@@ -105,6 +105,38 @@ def test_more_than_five_percent_of_the_median_fails() -> None:
     ]
 
 
+def test_fewer_choices_named_right_fail() -> None:
+    row = accuracy.AccuracyRow("conv", "mi100", "s", 100, 0.02, 0.1, 0.0, named=0.8)
+    before = accuracy.AccuracyFile("digest", (row,))
+
+    def now(named: float | None) -> list[str]:
+        return accuracy.differences(before, replace(before, rows=(replace(row, named=named),)))
+
+    assert now(0.77) == now(0.9) == []
+    assert now(0.75) == ["conv mi100: 75.0% of choices named, 80.0% in the table"]
+    assert now(None) == ["conv mi100: 0.0% of choices named, 80.0% in the table"]
+
+
+def test_the_table_has_the_share_of_algorithms_named_right() -> None:
+    rows = accuracy.read()["conv_miopen.parquet"].rows
+    assert {row.device for row in rows if row.named is not None} >= {"mi100", "mi250x_gcd"}
+
+
+def test_a_choice_is_named_if_the_prediction_assumes_it(tmp_path: Path) -> None:
+    """The fastest solver of a problem is that of the predicted algorithm, or of another."""
+    problem = "gfx908,120,mi100,F,fp16,NCHW,32,64,1,56,56,64,1,3,3,1x1,1x1,1x1,1"
+    columns = (
+        "arch,cu_count,device,direction,dtype,layout,N,C,D,H,W,K,Z,R,S,pad,stride,dilation,groups"
+    )
+    path = tmp_path / "solvers.csv"
+    shares = []
+    for algorithm in ("ImplicitGEMM", "GEMM", "Winograd", "Direct"):
+        path.write_text(f"{columns},solver,algo,time_us\n{problem},Solver,{algorithm},80.0\n")
+        (row,) = accuracy.errors(path).rows
+        shares.append(row.named)
+    assert sorted(shares) == [0.0, 0.0, 0.0, 1.0]
+
+
 def test_the_table_reads_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
     path.write_text(accuracy.document(accuracy.read()))

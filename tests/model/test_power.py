@@ -39,7 +39,7 @@ def test_the_clock_falls_with_activity_and_never_exceeds_the_peak():
 def test_power_at_the_clock_found_is_the_limit():
     chip = Chip.of(arch.load("mi300x"))
     clock = float(sustained_clock(chip, "bf16", 0.9))
-    slope = chip.coefficient("power", "voltage_slope")
+    slope = chip.coefficient("power", "voltage_rise")
     energy = chip.coefficient("power", "energy_bf16")
     dynamic = 304 * 2048 * 0.9 * energy * clock * (1 + slope * clock) ** 2
     static = chip.coefficient("power", "static_fraction") * 750

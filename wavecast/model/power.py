@@ -55,7 +55,7 @@ def sustained_clock(chip: Chip, dtype: str, activity: Amount) -> Amount:
 @cache
 def _loads(device: Device, peak: float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """f·V(f)² over clocks up to the peak: the inverse is a look-up."""
-    rise = coefficients.coefficient("power", "voltage_slope").of(device)
+    rise = coefficients.coefficient("power", "voltage_rise").of(device)
     clocks = np.linspace(0.0, peak, 257)
     return clocks * (1.0 + rise * clocks) ** 2, clocks
 
