@@ -89,13 +89,13 @@ class HipProgram(Op):
         """The profile of an executed sample of a step's launch."""
         return self._function(step, device).executed(
             step.grid, step.block, *step.values, device=device.id,
-            dynamic_lds=step.dynamic_lds, beside=step.beside,
+            dynamic_lds=step.dynamic_lds, polluting_bytes=step.polluting_bytes,
         )  # fmt: skip
 
     def _kernel(self, step: hip_suite.Kernel, device: Device) -> Prediction:
         return self._function(step, device).predict(
             step.grid, step.block, *step.values, device=device.id,
-            dynamic_lds=step.dynamic_lds, beside=step.beside,
+            dynamic_lds=step.dynamic_lds, polluting_bytes=step.polluting_bytes,
         )  # fmt: skip
 
     def _function(self, step: hip_suite.Kernel, device: Device) -> Function:

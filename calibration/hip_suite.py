@@ -36,7 +36,7 @@ class Kernel:
     values: Sequence[Any]
     dynamic_lds: int = 0
     count: float = 1
-    beside: float = 0.0
+    polluting_bytes: float = 0.0
     """Bytes other launches of the program touch before an equal one runs again."""
 
 
@@ -54,7 +54,7 @@ def steps(program: str, size: str) -> list[Step]:
     found = list(PROGRAMS[program][1](*asked))
     kernels = [step for step in found if isinstance(step, Kernel)]
     return [
-        replace(step, beside=_bytes(k for k in kernels if k is not step))
+        replace(step, polluting_bytes=_bytes(k for k in kernels if k is not step))
         if isinstance(step, Kernel)
         else step
         for step in found

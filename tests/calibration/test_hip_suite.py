@@ -67,9 +67,9 @@ def test_a_search_ends_with_a_level_that_finds_nothing() -> None:
 
 def test_launches_know_what_others_touch() -> None:
     (one,) = kernels("vectoradd")
-    assert one.beside == 0
+    assert one.polluting_bytes == 0
     first, second = kernels("bicg")
-    assert first.beside == second.beside == 48 * 48 * 4 + 2 * 48 * 4
+    assert first.polluting_bytes == second.polluting_bytes == 48 * 48 * 4 + 2 * 48 * 4
 
 
 def test_unknown_programs_and_sizes_are_refused() -> None:

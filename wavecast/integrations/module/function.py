@@ -109,12 +109,12 @@ class Function:
         dynamic_lds: int = 0,
         memory: Sequence[Any] = (),
         warm: bool = True,
-        beside: float = 0.0,
+        polluting_bytes: float = 0.0,
     ) -> Prediction:
         """The time a launch with these arguments takes on a device (default: the one the module was
         loaded for), from an executed sample of its workgroups. Arrays stay as they are.
 
-        Caches are taken to be as an equal launch left them, with `beside` bytes touched by others
+        Caches are taken to be as an equal launch left them, with `polluting_bytes` bytes touched by others
         since; with `warm=False` nothing is in them.
 
         Arguments are those of a call. Raises what a call raises, UnknownName for an unknown device,
@@ -124,7 +124,7 @@ class Function:
         from wavecast.model.predict import predict
 
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return predict(self._profile(asked, warm, beside), asked[-1])
+        return predict(self._profile(asked, warm, polluting_bytes), asked[-1])
 
     def executed(
         self,
@@ -135,19 +135,22 @@ class Function:
         dynamic_lds: int = 0,
         memory: Sequence[Any] = (),
         warm: bool = True,
-        beside: float = 0.0,
+        polluting_bytes: float = 0.0,
     ) -> LaunchProfile:
         """The profile of an executed sample of a launch, for `wavecast.model.predict.predict`.
         Arguments and errors are those of `predict`."""
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return self._profile(asked, warm, beside)
+        return self._profile(asked, warm, polluting_bytes)
 
     def _profile(
-        self, asked: tuple[Launch, Sequence[tuple[int, int]], Device], warm: bool, beside: float
+        self,
+        asked: tuple[Launch, Sequence[tuple[int, int]], Device],
+        warm: bool,
+        polluting_bytes: float,
     ) -> LaunchProfile:
         from wavecast.predict.executed import profile_of_sample
 
-        return profile_of_sample(*asked, warm=warm, polluting_bytes=beside)
+        return profile_of_sample(*asked, warm=warm, polluting_bytes=polluting_bytes)
 
     def _for(
         self,
