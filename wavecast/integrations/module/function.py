@@ -114,8 +114,8 @@ class Function:
         """The time a launch with these arguments takes on a device (default: the one the module was
         loaded for), from an executed sample of its workgroups. Arrays stay as they are.
 
-        Caches are taken to be as an equal launch left them, with `polluting_bytes` bytes touched by others
-        since; with `warm=False` nothing is in them.
+        Caches are assumed to be as an equal launch left them, with `polluting_bytes` touched by
+        other launches since; with `warm=False` they are empty.
 
         Arguments are those of a call. Raises what a call raises, UnknownName for an unknown device,
         UsageError for one that does not run this code, MissingFact where the device lacks a number
