@@ -71,7 +71,7 @@ def processor() -> Processor:
     if asked:
         if asked not in _LEVELS or not triple.startswith("x86_64"):
             raise UsageError(
-                f"{VARIABLE}={asked} is no level of this processor",
+                f"{VARIABLE}={asked} is not a level of this processor",
                 hint="known: " + ", ".join(_LEVELS),
             )
         return Processor(triple, asked, "", _LEVELS[asked])

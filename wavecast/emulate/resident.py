@@ -25,10 +25,10 @@ from wavecast.emulate.processor import load_object, processor
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 
-NONE_LEFT, UNDER_WAY, BROKEN = 0, 1, 2
+NONE_LEFT, ACTIVE, BROKEN = 0, 1, 2
 """What the native loop returns."""
 SLICE: Final = 1 << 16
-"""Instructions a wave executes before the others of its workgroup get their turn."""
+"""Instructions a wave executes before the others of its workgroup run."""
 SHORT_SLICE: Final = 1 << 10
 """The same in a workgroup that only waits."""
 QUANTUM: Final = 1 << 20
@@ -129,7 +129,7 @@ class Resident:
 
     def run(self) -> int:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
-        UNDER_WAY (a workgroup may be unfinished, see `active`) or BROKEN."""
+        ACTIVE (a workgroup may be unfinished, see `active`) or BROKEN."""
         self.job[_QUANTUM] = QUANTUM
         started = time.perf_counter()
         result = self._work(self.grid.native.address, self._address)
@@ -202,7 +202,7 @@ class Resident:
                 f"{int(self.used[wave])} instructions of the wave are executed"
             )
         elif status == state.BAD_JUMP:
-            what = f"{instruction.decoded.text!r} jumps to an address that is no function"
+            what = f"{instruction.decoded.text!r} jumps to an address that is not a function"
         elif status == state.BAD_BARRIER:
             what = f"{instruction.decoded.text!r} waits for a barrier the wave has not signalled"
         elif status == state.BAD_REGISTER:
@@ -224,8 +224,8 @@ class Resident:
 
 
 def _where(instruction: Any) -> str:
-    place = f" at {instruction.location}" if instruction.location else ""
-    return f"{instruction.decoded.text!r}{place}"
+    location = f" at {instruction.location}" if instruction.location else ""
+    return f"{instruction.decoded.text!r}{location}"
 
 
 def _waves(numbers: list[int]) -> str:
@@ -260,4 +260,4 @@ def _compiled_scheduler() -> bytes:
     return processor().machine(2).emit_object(module)
 
 
-__all__ = ["BROKEN", "NONE_LEFT", "UNDER_WAY", "LaunchGrid", "Resident"]
+__all__ = ["ACTIVE", "BROKEN", "NONE_LEFT", "LaunchGrid", "Resident"]

@@ -195,7 +195,7 @@ def write(
     lanes: int = 64,
 ) -> None:
     """Put raw elements at (row, k, block) of the operand that starts at register `first`."""
-    register, bit, lane = layout.place(row, k, b)
+    register, bit, lane = layout.position(row, k, b)
     register, bit, lane, raw = np.broadcast_arrays(register + first, bit, lane + column, raw)
     width = min(layout.width, 64)
     mask = np.uint64((1 << width) - 1) << bit.astype(np.uint64)
@@ -212,7 +212,7 @@ def write(
 def read(registers: np.ndarray, first: int, layout: Placement, shape: Any) -> np.ndarray:
     """Raw bits of D, `[block][row][column]`; 16-bit elements need masking by the caller."""
     block, row, column = np.ogrid[: shape.blocks, : shape.m, : shape.n]
-    register, bit, lane = layout.place(row, 0, block)
+    register, bit, lane = layout.position(row, 0, block)
     register, bit, lane = np.broadcast_arrays(register + first, bit, lane + column)
     found = registers[register, lane].astype(np.uint64) >> bit.astype(np.uint64)
     if layout.width == 64:

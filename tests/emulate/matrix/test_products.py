@@ -67,7 +67,7 @@ class Case:
         if source.blocks:
             found = found[list(source.blocks)]
         if source.groups:
-            lane = layout.place(row, k, block)[2]
+            lane = layout.position(row, k, block)[2]
             lane = np.broadcast_to(lane, found.shape)
             wanted = np.array(source.groups)[lane // 16] * 16 + lane % 16
             by_place = {
@@ -98,7 +98,7 @@ class Case:
         block, row, column = np.ogrid[: shape.blocks, : shape.m, : shape.n]
         raw = encode(found, spec.c.type)
         if spec.half is not None and spec.c.type in NARROW:
-            register, _, lane = layout.place(row, 0, block)
+            register, _, lane = layout.position(row, 0, block)
             places = np.broadcast_arrays(register + first, lane + column)
             kept = self.registers[tuple(places)] & np.uint32(0xFFFF0000 >> (16 * spec.half))
             raw = kept.astype(np.uint64) | raw << np.uint64(16 * spec.half)

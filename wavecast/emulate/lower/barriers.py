@@ -45,7 +45,7 @@ def _signal(emitter: WaveEmitter) -> None:
 
 
 def _check_signalled(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """Stop where this wave waits without a signal of its own; the next wait needs another."""
+    """Stop where this wave waits without having signalled; the next wait needs another signal."""
     builder = emitter.builder
     word = element(builder, emitter.state, state.SIGNALLED_OWN, I32)
     missing = builder.icmp_unsigned("==", load(builder, word, I32), I32(0))
@@ -57,14 +57,14 @@ def _check_signalled(emitter: WaveEmitter, instruction: Instruction) -> None:
 def _tell(emitter: WaveEmitter) -> None:
     """SCC: whether no wave of the workgroup has signalled since the last barrier."""
     builder = emitter.builder
-    group, turn, place = (
+    group, phase, signalled = (
         element(builder, emitter.context, word, I64)
         for word in (state.WORKGROUP, state.TURN, state.SIGNALLED)
     )
     high = builder.shl(builder.add(load(builder, group, I64, 8), I64(1)), I64(32))
-    now = builder.add(high, load(builder, turn, I64, 8))
-    first = builder.icmp_unsigned("!=", load(builder, place, I64, 8), now)
-    builder.store(now, place)
+    now = builder.add(high, load(builder, phase, I64, 8))
+    first = builder.icmp_unsigned("!=", load(builder, signalled, I64, 8), now)
+    builder.store(now, signalled)
     emitter.set_special("scc", first)
 
 

@@ -87,8 +87,8 @@ def _is_swizzled(emitter: WaveEmitter, found: Descriptor) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Swizzle:
-    """`on` (i1); binary logarithms (i64) of indices that are interleaved and of the bytes of an
-    element of which each has its turn. Off, one index is interleaved, which is linear."""
+    """`on` (i1); binary logarithms (i64) of the number of interleaved indices and of the bytes of
+    an interleaved element. Off, one index is interleaved, which is linear."""
 
     on: Any
     indices: Any
@@ -153,7 +153,7 @@ def indexed(
         whole = builder.add(offset, splat(builder, amount, lanes))
         wrapped = builder.and_(whole, constant(0xFFFFFFFF, 64, lanes))
         offset, amount = builder.select(swizzle.on, wrapped, whole), I64(0)
-    total = _place(emitter, found, swizzle, index, offset)
+    total = _record_offset(emitter, found, swizzle, index, offset)
     small = builder.icmp_unsigned("<", total, constant(_FAR, 64, lanes))
     good = builder.and_(builder.or_(good, splat(builder, bytewise, lanes)), small)
     room = builder.select(good, builder.trunc(total, kind), constant(_FAR, 32, lanes))
@@ -161,7 +161,7 @@ def indexed(
     return emitter.spare, builder.select(bytewise, found.records, I64(_FAR)), amount
 
 
-def _place(
+def _record_offset(
     emitter: WaveEmitter, found: Descriptor, swizzle: _Swizzle, index: Any, offset: Any
 ) -> Any:
     """Bytes from the base to an offset in the record of an index, a vector of i64."""

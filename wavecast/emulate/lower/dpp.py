@@ -21,12 +21,12 @@ def source_lanes(modifiers: dict[str, str], lanes: int) -> list[int]:
     """For every lane the lane its source comes from; INVALID where there is none."""
     found = []
     for lane in range(lanes):
-        row, place = lane & ~15, lane & 15
-        found.append(_source(modifiers, lane, row, place, lanes))
+        row, column = lane & ~15, lane & 15
+        found.append(_source(modifiers, lane, row, column, lanes))
     return found
 
 
-def _source(modifiers: dict[str, str], lane: int, row: int, place: int, lanes: int) -> int:
+def _source(modifiers: dict[str, str], lane: int, row: int, column: int, lanes: int) -> int:
     if "quad_perm" in modifiers:
         picks = [int(part) for part in modifiers["quad_perm"].strip("[]").split(",")]
         return (lane & ~3) + picks[lane & 3]
@@ -34,23 +34,23 @@ def _source(modifiers: dict[str, str], lane: int, row: int, place: int, lanes: i
         picks = [int(part) for part in modifiers["dpp8"].strip("[]").split(",")]
         return (lane & ~7) + picks[lane & 7]
     if "row_shl" in modifiers:
-        other = place + int(modifiers["row_shl"])
+        other = column + int(modifiers["row_shl"])
         return row + other if other < 16 else INVALID
     if "row_shr" in modifiers:
-        other = place - int(modifiers["row_shr"])
+        other = column - int(modifiers["row_shr"])
         return row + other if other >= 0 else INVALID
     if "row_ror" in modifiers:
-        return row + (place - int(modifiers["row_ror"])) % 16
+        return row + (column - int(modifiers["row_ror"])) % 16
     if "row_mirror" in modifiers:
-        return row + 15 - place
+        return row + 15 - column
     if "row_half_mirror" in modifiers:
-        return row + (place & 8) + 7 - (place & 7)
+        return row + (column & 8) + 7 - (column & 7)
     if "row_share" in modifiers:
         return row + int(modifiers["row_share"])
     if "row_newbcast" in modifiers:
         return row + int(modifiers["row_newbcast"])
     if "row_xmask" in modifiers:
-        return row + (place ^ int(modifiers["row_xmask"]))
+        return row + (column ^ int(modifiers["row_xmask"]))
     if "row_bcast" in modifiers:
         step = int(modifiers["row_bcast"]) + 1
         return (lane // step) * step - 1 if lane >= step else INVALID

@@ -147,7 +147,7 @@ class WaveEmitter(Emitter):
         )
         self.index_mode = 0
         self.resume_points: list[Any] = []
-        """Blocks where waves that stopped go on; number n is the n-th, from 1."""
+        """Blocks where waves that stopped continue; number n is the n-th, from 1."""
         self.status: Any = None
         self.resume_point: Any = None
 
@@ -172,7 +172,7 @@ class WaveEmitter(Emitter):
         builder.branch(self.exit)
 
     def resume_at(self, block: Any) -> None:
-        """Make a wave that stops here go on at an LLVM block."""
+        """Make a wave that stops here continue at an LLVM block."""
         self.resume_points.append(block)
         self.builder.store(I32(len(self.resume_points)), self.resume_point)
 

@@ -106,8 +106,8 @@ def _cut(out: Outlined, bits: int) -> None:
     wide = ir.IntType(32 * dwords)
     with out.counted(out.lanes) as lane:
         first = builder.and_(lane, I64(-_BLOCK & (1 << 64) - 1))
-        place = builder.mul(builder.and_(lane, I64(_BLOCK - 1)), I64(bits))
-        amount = builder.zext(place, wide) if wide.width > 64 else place
+        shift = builder.mul(builder.and_(lane, I64(_BLOCK - 1)), I64(bits))
+        amount = builder.zext(shift, wide) if wide.width > 64 else shift
         total: Any = wide(0)
         for row in range(_BLOCK):
             source, value = builder.add(first, I64(row)), wide(0)

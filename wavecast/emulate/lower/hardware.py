@@ -21,7 +21,7 @@ from wavecast.isa.registers import SPECIAL_REGISTERS
 
 FLAGS: Final = frozenset({OpcodeFlag.GETREG, OpcodeFlag.CLOCK})
 """Flags of the rows lowered here."""
-_PLACE = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
+_LOCATION = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
 _CLOCKS = {"SHADER_CYCLES": 0, "SHADER_CYCLES_LO": 0, "SHADER_CYCLES_HI": 32}
 
 
@@ -52,7 +52,7 @@ def _register(emitter: WaveEmitter, name: str) -> Any:
         if position in emitter.scalars:
             return emitter.scalar(position)
         return I32(mode.word_of(emitter.machine))
-    if name in _PLACE:
+    if name in _LOCATION:
         return I32(0)
     if name in _CLOCKS:
         return builder.trunc(builder.lshr(cycles(emitter), I64(_CLOCKS[name])), I32)

@@ -265,10 +265,10 @@ class KernelLowering:
 def _pause_blocks(program: Program) -> frozenset[int]:
     """Blocks that together lie on every cycle: targets of edges that go back in reverse postorder,
     which are the loop headers where all loops have one entry."""
-    place = {block: number for number, block in enumerate(program.reverse_postorder)}
+    order = {block: number for number, block in enumerate(program.reverse_postorder)}
     return frozenset(
         successor
         for block in program.reverse_postorder
         for successor in program.blocks[block].successors
-        if place[successor] <= place[block]
+        if order[successor] <= order[block]
     )

@@ -68,30 +68,30 @@ def _offsets(decoded: Decoded, size: int) -> list[int]:
     return [unit * instruction_offset(decoded, f"offset{index}") for index in range(2)]
 
 
-def _places(
+def _targets(
     emitter: WaveEmitter, decoded: Decoded, size: int, *, overwrites: int
 ) -> list[AccessTarget]:
-    """The places, safe from what the first of two accesses writes."""
+    """The targets; what the first of two accesses writes does not change the second."""
     offsets = _offsets(decoded, size)
-    places = [local_place(emitter, decoded, offset) for offset in offsets]
-    if len(places) == 2 and overwrites & decoded.operands[1].bits:
-        saved = copied_rows(emitter, places[0].address, 1)
-        places = [AccessTarget("local", saved, offset=place.offset) for place in places]
-    return places
+    targets = [local_place(emitter, decoded, offset) for offset in offsets]
+    if len(targets) == 2 and overwrites & decoded.operands[1].bits:
+        saved = copied_rows(emitter, targets[0].address, 1)
+        targets = [AccessTarget("local", saved, offset=target.offset) for target in targets]
+    return targets
 
 
 def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    places = decoded.opcode.memory_form.offsets
-    size = memory.bytes // places
+    count = decoded.opcode.memory_form.offsets
+    size = memory.bytes // count
     operands = [operand for operand, _ in data_operands(decoded)]
     access = MemoryAccess(
         memory.kind.value, "local", emitter.layout.lanes, size, shape_letters(decoded)
     )
     load_ = memory.kind is MemoryKind.LOAD
     overwrites = operands[0].bits if load_ else 0
-    for index, place in enumerate(_places(emitter, decoded, size, overwrites=overwrites)):
+    for index, place in enumerate(_targets(emitter, decoded, size, overwrites=overwrites)):
         if load_:
             rows = data_rows(emitter, operands[0], index * size // 4)
         else:
@@ -124,7 +124,7 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     )
     rows = [data_rows(emitter, operand) for operand, _ in data]
     overwrites = returned.bits if returned is not None else 0
-    places = _places(emitter, decoded, size, overwrites=overwrites)
+    places = _targets(emitter, decoded, size, overwrites=overwrites)
     if form.offsets == 2 and overwrites & data[1][0].bits:
         rows[1] = copied_rows(emitter, rows[1], size // 4)
     for index, place in enumerate(places):
@@ -149,12 +149,12 @@ def _count(emitter: WaveEmitter, instruction: Instruction) -> None:
     base, limit = (context_word(builder, emitter.context, word) for word in words)
     start = builder.zext(builder.and_(emitter.special("m0", 32), I32(0xFFFF)), I64)
     place = builder.add(start, I64(instruction_offset(decoded)))
-    inside = builder.icmp_unsigned("<=", builder.add(place, I64(4)), limit)
+    in_bounds = builder.icmp_unsigned("<=", builder.add(place, I64(4)), limit)
     lanes = emitter.layout.lanes
     with builder.goto_entry_block():
         old = builder.alloca(I32)
     builder.store(I32(0), old)
-    with builder.if_then(inside):
+    with builder.if_then(in_bounds):
         pointer = builder.inttoptr(builder.add(base, place), PTR)
         value = load(builder, pointer, I32, 1)
         builder.store(value, old)

@@ -85,7 +85,7 @@ class MatrixGroup:
 
     def before(self, decoded: Decoded) -> None:
         """Ahead of an instruction of another kind: execute what it must not see undone."""
-        self._make_way(decoded.reads | decoded.writes, decoded.writes)
+        self._flush_for(decoded.reads | decoded.writes, decoded.writes)
         self._forget(decoded.writes)
 
     def flush(self) -> None:
@@ -98,7 +98,7 @@ class MatrixGroup:
             builder.call(chain.function, [*rows, self._room, links, I64(len(chain.links))])
 
     def close(self) -> None:
-        """Execute what waits and forget the operands: control flow goes on elsewhere."""
+        """Execute what waits and forget the operands: control flow continues elsewhere."""
         self.flush()
         self._arrays, self._used = {}, 0
 
@@ -108,9 +108,9 @@ class MatrixGroup:
         in_place = c is not None and c.bits == d.bits
         key = function.chain_key(spec)
         if in_place and self._waiting(key, d) is not None:
-            self._make_way(self._factors(decoded, spec), 0)
+            self._flush_for(self._factors(decoded, spec), 0)
         else:
-            self._make_way(decoded.reads | decoded.writes, decoded.writes)
+            self._flush_for(decoded.reads | decoded.writes, decoded.writes)
         link = self._read(decoded, spec)
         chain = self._waiting(key, d) if in_place else None
         if chain is None:
@@ -138,7 +138,7 @@ class MatrixGroup:
                 found |= decoded.operands[_POSITIONS[name]].bits
         return found
 
-    def _make_way(self, touched: int, written: int) -> None:
+    def _flush_for(self, touched: int, written: int) -> None:
         if touched & self._written or written & self._kept:
             self.flush()
 

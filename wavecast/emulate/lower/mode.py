@@ -1,10 +1,10 @@
 """The MODE register: rounding and denormals as the program sets them, saturation as it runs.
 
 Denormals, IEEE and DX10_CLAMP decide what code an instruction becomes, so their bits must be known
-where it stands: `entries` follows them through the program. MODE.FP16_OVFL (bit 23 on every target)
-is a value, because kernels switch it around conversions to small formats. Only rounding to nearest
-even is executed. Source: AMD instruction set architecture guides, "MODE register", "S_SETREG_B32",
-"S_DENORM_MODE", "S_ROUND_MODE".
+at that instruction: `entries` follows them through the program. MODE.FP16_OVFL (bit 23 on every
+target) is a value, because kernels switch it around conversions to small formats. Only rounding to
+nearest even is executed. Source: AMD instruction set architecture guides, "MODE register",
+"S_SETREG_B32", "S_DENORM_MODE", "S_ROUND_MODE".
 """
 
 from __future__ import annotations

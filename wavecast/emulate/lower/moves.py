@@ -96,17 +96,17 @@ def _gather(out: Outlined, quick: Span) -> None:
         _load_pieces(out, start, [places[at : at + each] for at in range(0, _RUN, each)])
 
 
-def _prefetch(out: Outlined, places: list[Any]) -> None:
+def _prefetch(out: Outlined, pointers: list[Any]) -> None:
     """Ask for the lines after those that a run of consecutive lanes fills: kernels walk through
-    matrices row by row, and the host does not see a pattern in what is loaded by one instruction
-    of its own code for all of theirs."""
+    matrices row by row, and the host does not see a pattern in loads of one host instruction
+    for all of theirs."""
     if out.access.mode in ("local", "private"):
         return
     builder, name = out.builder, "llvm.prefetch.p0"
     kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
     function = out.module.globals.get(name) or ir.Function(out.module, kind, name)
-    for place in places[:: _LINE // out.access.bytes]:
-        ahead = element(builder, place, _LINE, I8)
+    for pointer in pointers[:: _LINE // out.access.bytes]:
+        ahead = element(builder, pointer, _LINE, I8)
         builder.call(function, [ahead, I32(0), I32(2), I32(1)])  # to read, second level, data
 
 
@@ -270,8 +270,8 @@ def build_to_lds(out: Outlined) -> None:
 
     def put(lane: Any, value: Any) -> None:
         place = builder.add(offset, builder.mul(lane, step))
-        inside = builder.icmp_unsigned("<=", builder.add(place, size), limit)
-        with builder.if_then(inside, likely=True):
+        in_bounds = builder.icmp_unsigned("<=", builder.add(place, size), limit)
+        with builder.if_then(in_bounds, likely=True):
             pointer = builder.inttoptr(builder.add(base, place), PTR)
             builder.store(value, pointer, align=1)
 

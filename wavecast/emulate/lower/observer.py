@@ -32,7 +32,7 @@ class Observer:
         """Ahead of every instruction, in program order."""
 
     def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        """Behind every instruction that goes on to the next."""
+        """After every instruction that continues with the next."""
 
     def access(
         self,

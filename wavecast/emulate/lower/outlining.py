@@ -3,8 +3,8 @@
     void f(ptr state, …)
 
 The shape of an instruction is its row, encoding and modifiers, and the kinds of its operands, not
-which registers they are. There is one further argument per operand that is no fixed part of the
-shape: the word of the wave's state its first register lies at (i32), or the value of a constant.
+which registers they are. There is one further argument per operand that the shape does not
+fix: the word of the wave's state its first register lies at (i32), or the value of a constant.
 A kernel made of calls is translated in a fraction of the time, and runs slower: values go through
 memory from instruction to instruction.
 """
@@ -157,7 +157,7 @@ def _value(decoded: Decoded, operand: Operand, role: OperandRole, source: int, b
 
 
 class ShapeEmitter(Emitter):
-    """The function of a shape: every operand has registers of its own."""
+    """The function of a shape: every operand has its own registers."""
 
     def __init__(
         self, given: KernelInput, machine: FloatMode, function: ir.Function, decoded: Decoded
@@ -212,8 +212,8 @@ class ShapeEmitter(Emitter):
     def _scalar(self, operand: Operand, start: Any, count: int) -> Operand:
         own, self._next_scalar = self._next_scalar, self._next_scalar + count
         for index in range(count):
-            place = element(self.builder, start, index, I32)
-            self.scalars[SGPR_BASE + own + index] = place
+            pointer = element(self.builder, start, index, I32)
+            self.scalars[SGPR_BASE + own + index] = pointer
         return replace(
             operand, kind=OperandClass.SGPR, text=f"s{own}", first=own, count=count,
             bits=span(SGPR_BASE, own, count), value=None,

@@ -29,7 +29,7 @@ FLAGS: Final = _MOVES | _INDEX | {OpcodeFlag.INDEX_VALUE}
 
 
 def concerns(emitter: WaveEmitter, decoded: Decoded) -> bool:
-    """Whether an instruction names registers relatively, or does so where it stands."""
+    """Whether an instruction names registers relatively, or does so by index mode."""
     opcode = decoded.opcode
     return bool(opcode.flags & FLAGS or (emitter.index_mode and opcode.is_vector))
 
@@ -83,10 +83,10 @@ def _move(
         value = splat(builder, scalar_operand(emitter, origin, decoded.roles[1], 32), lanes)
     else:
         raise Unsupported("a relative move from no vector register")
-    place = _row(emitter, instruction, to, target)
+    register = _row(emitter, instruction, to, target)
     active = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
-    old = builder.load(place, align=4, typ=kind)
-    builder.store(builder.select(active, value, old), place, align=4)
+    old = builder.load(register, align=4, typ=kind)
+    builder.store(builder.select(active, value, old), register, align=4)
 
 
 def _row(
@@ -133,13 +133,13 @@ def _scalar_move(
         emitter.set_scalar_bits(_first(to), value)
         return
     offset = _offset(emitter, target)
-    places = _reachable(emitter, _first(to), to.count)
+    reachable = _reachable(emitter, _first(to), to.count)
     found: Any = I1(0)
-    for distance, place in places:
+    for distance, register in reachable:
         here = builder.icmp_unsigned("==", offset, I32(distance))
         found = builder.or_(found, here)
-        old = emitter.scalar_bits(place, to.count)
-        emitter.set_scalar_bits(place, builder.select(here, value, old))
+        old = emitter.scalar_bits(register, to.count)
+        emitter.set_scalar_bits(register, builder.select(here, value, old))
     _require(emitter, instruction, found)
 
 
@@ -147,10 +147,10 @@ def _selected(emitter: WaveEmitter, instruction: Instruction, origin: Operand, o
     builder = emitter.builder
     value: Any = ir.Constant(ir.IntType(32 * origin.count), 0)
     found: Any = I1(0)
-    for distance, place in _reachable(emitter, _first(origin), origin.count):
+    for distance, register in _reachable(emitter, _first(origin), origin.count):
         here = builder.icmp_unsigned("==", offset, I32(distance))
         found = builder.or_(found, here)
-        value = builder.select(here, emitter.scalar_bits(place, origin.count), value)
+        value = builder.select(here, emitter.scalar_bits(register, origin.count), value)
     _require(emitter, instruction, found)
     return value
 
@@ -159,9 +159,9 @@ def _reachable(emitter: WaveEmitter, first: int, count: int) -> list[tuple[int, 
     """Distances, and scalar registers the program names at them, from a register on."""
     assert SGPR_BASE <= first < TTMP_BASE
     return [
-        (place - first, place)
-        for place in range(first, TTMP_BASE, count)
-        if all(place + part in emitter.scalars for part in range(count))
+        (register - first, register)
+        for register in range(first, TTMP_BASE, count)
+        if all(register + part in emitter.scalars for part in range(count))
     ]
 
 

@@ -1,8 +1,9 @@
 """A straight run of lane-wise instructions as one loop over strips of lanes.
 
 Scalar operands are taken when an instruction joins the run, so scalar code between the
-instructions may go on. Within a strip values are forwarded from writer to reader; rows are stored
-once at the end, under EXEC. Lane masks written in the run are gathered bit by bit over the strips.
+instructions may continue. Within a strip values are forwarded from writer to reader; rows are
+stored once at the end, under EXEC. Lane masks written in the run are gathered bit by bit over the
+strips.
 """
 
 from __future__ import annotations

@@ -129,12 +129,12 @@ def _buffer(
     if unit == 4:
         inset = builder.and_(inset, I64(~3 & _ALL_ONES))
     for index in range(max(1, memory.bytes // 4)):
-        place = builder.add(inset, I64(4 * index))
+        start = builder.add(inset, I64(4 * index))
         register = _first(data) + index
         emitter.set_scalar_bits(register, I32(0))
-        end = builder.add(place, I64(unit))
+        end = builder.add(start, I64(unit))
         with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
-            address = builder.add(found.base, place)
+            address = builder.add(found.base, start)
             emitter.listener.scalar_access(instruction, address, unit)
             _check(emitter, instruction, address, I64(unit))
             pointer = builder.inttoptr(address, PTR)

@@ -32,10 +32,10 @@ class Span:
         """The address of a lane, as a pointer."""
         builder = self.out.builder
         offset = load(builder, element(builder, self.out.address, lane, I32), I32)
-        place = builder.add(self.base, builder.zext(offset, I64))
+        address = builder.add(self.base, builder.zext(offset, I64))
         if self.step is not None:
-            place = builder.add(place, builder.mul(lane, self.step))
-        return builder.inttoptr(place, PTR)
+            address = builder.add(address, builder.mul(lane, self.step))
+        return builder.inttoptr(address, PTR)
 
 
 def span(out: Outlined) -> Span:

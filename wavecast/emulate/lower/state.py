@@ -51,7 +51,7 @@ FAULT_ADDRESS: Final = 9
 WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest
 WAVE: Final = 11  # number of the wave within it
 TURN: Final = 12  # barriers the workgroup has passed
-SIGNALLED: Final = 13  # workgroup + 1 and turn of the last signal that asked to be told
+SIGNALLED: Final = 13  # workgroup + 1 and TURN of the last signal with a result
 MODE: Final = 16  # first word that belongs to the mode of execution
 CONTEXT_WORDS: Final = 64
 
@@ -75,7 +75,7 @@ class WaveLayout:
             return position - VGPR_BASE
         if AGPR_BASE <= position < AGPR_BASE + AGPR_COUNT:
             return self.vgpr_rows + position - AGPR_BASE
-        raise ValueError(f"register bit {position} is no vector register")
+        raise ValueError(f"register bit {position} is not a vector register")
 
 
 def scalar_word(position: int) -> int:

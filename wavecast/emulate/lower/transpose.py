@@ -48,8 +48,8 @@ def to_rows(builder: ir.IRBuilder, pieces: Sequence[Any], count: int) -> list[An
         wanted = range(first, min(first + 2, count))
         picks = [lane * count + row for row in wanted for lane in range(2 * lanes)]
         low, high = (shuffled(builder, pieces[at], pieces[at + 1], picks) for at in (0, 2))
-        for place in range(len(wanted)):
-            part = range(place * 2 * lanes, (place + 1) * 2 * lanes)
+        for half in range(len(wanted)):
+            part = range(half * 2 * lanes, (half + 1) * 2 * lanes)
             rows.append(
                 shuffled(builder, low, high, [*part, *(low.type.count + pick for pick in part)])
             )

@@ -66,7 +66,7 @@ class WholeOps(LlvmOps):
         return self.shuffle(self.builder.select(active, a, self.zero(32)), lane)
 
     def shuffle(self, a: Any, lane: Any) -> Any:
-        """Through memory, in a function of its own: one load per lane."""
+        """Through memory, in a separate function: one load per lane."""
         builder, lanes = self.builder, self.lanes
         function = _shuffle_function(self.emitter.module, lanes)
         data, where = self._room(a), self.emitter.indices

@@ -1,4 +1,4 @@
-"""LLVM IR that turns raw element bits into f32, f64 or i32 vectors, and results back.
+"""LLVM IR that converts raw element bits to f32, f64 or i32 vectors, and results back.
 
 Every conversion to a wider type is exact. Rounding to a narrower type is to nearest, ties to even.
 """

@@ -40,7 +40,7 @@ def matrix_function(
     (unless C is a constant) or a sparse index, then scale_a and scale_b of scaled instructions.
     Each points to the first 32-bit register row `[row][lanes] u32` of its operand, aligned to
     4 bytes; the operand's further registers follow. D may be the same registers as any source,
-    and where the operands of `decoded` make D overlap C elsewhere, results are held back. EXEC is
+    and where the operands of `decoded` make D overlap C elsewhere, results are buffered. EXEC is
     not consulted. Raises UnsupportedMatrix.
     """
     spec = matrix_spec(decoded, target, lanes)

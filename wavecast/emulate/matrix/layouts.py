@@ -48,7 +48,7 @@ class Placement:
     block: tuple[Weight, ...] = ()
     first_bit: int = 0
 
-    def place(self, row: Any, depth: Any = 0, block: Any = 0) -> tuple[Any, Any, Any]:
+    def position(self, row: Any, depth: Any = 0, block: Any = 0) -> tuple[Any, Any, Any]:
         """(register, lowest bit within it, lane); plain integers or numpy arrays."""
         element, lane = self.element(row, depth, block)
         bit = element * self.width + self.first_bit
@@ -87,7 +87,7 @@ _SPLIT_ROWS: Final = ("short_runs", "long_runs")
 
 def _log2(value: int) -> int:
     if value <= 0 or value & (value - 1):
-        raise ValueError(f"{value} is no power of two")
+        raise ValueError(f"{value} is not a power of two")
     return value.bit_length() - 1
 
 

@@ -45,9 +45,9 @@ def accumulating_loop(
 ) -> list[list[Any]]:
     """`sums` after `body(i, sums)` for i = 0, step … below `count`, an i64 value of at least 1."""
     before = builder.block
-    inside, after = (builder.append_basic_block(name) for name in ("sum", "summed"))
-    builder.branch(inside)
-    builder.position_at_end(inside)
+    loop, after = (builder.append_basic_block(name) for name in ("sum", "summed"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
     counter = builder.phi(I64)
     counter.add_incoming(I64(0), before)
     carried = [[builder.phi(value.type) for value in row] for row in sums]
@@ -58,7 +58,7 @@ def accumulating_loop(
         for phi, start, end in zip(phis, first, last, strict=True):
             phi.add_incoming(start, before)
             phi.add_incoming(end, builder.block)
-    close_loop(builder, builder.icmp_unsigned("<", following, count), inside, after)
+    close_loop(builder, builder.icmp_unsigned("<", following, count), loop, after)
     return found
 
 
@@ -68,7 +68,7 @@ def close_loop(
     """Branch back while `more`.
 
     The optimizer keeps the loop unless it is `short`: bodies are written as long as they should be,
-    and unrolling costs more time than it gains.
+    and unrolling costs more time than it saves.
     """
     branch = builder.cbranch(more, body, after)
     builder.position_at_end(after)

@@ -221,8 +221,8 @@ class SourceConverter:
         return row + job.rows * (depth // SCALE_RUN)
 
     def _scale(self, job: SourceJob, base: Any, lane: int) -> Any:
-        place = self.builder.add(base, I64(lane))
-        address = element(self.builder, job.scale, place, I32)
+        index = self.builder.add(base, I64(lane))
+        address = element(self.builder, job.scale, index, I32)
         raw = load(self.builder, address, ir.VectorType(I32, self.width))
         if job.source.scale_byte:
             amount = constant(8 * job.source.scale_byte, 32, self.width)

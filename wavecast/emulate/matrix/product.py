@@ -93,7 +93,7 @@ class Product:
         shape = self.spec.shape
         tile = self.tile
         columns = tile.vectors * self.width
-        places = [
+        origins = [
             (block, row, column)
             for block in range(shape.blocks)
             for row in range(0, shape.m, tile.rows)
@@ -104,14 +104,14 @@ class Product:
         b_depth = shape.k if self.spec.shape.sparse else depth
         results = self.results
         tables = [
-            [(read[block] * depth) * shape.m + row for block, row, _ in places],
-            [block * b_depth * shape.n + column for block, _, column in places],
-            [results.word(results.c_layout, row, block) + column for block, row, column in places],
-            [results.word(results.d_layout, row, block) + column for block, row, column in places],
+            [(read[block] * depth) * shape.m + row for block, row, _ in origins],
+            [block * b_depth * shape.n + column for block, _, column in origins],
+            [results.word(results.c_layout, row, block) + column for block, row, column in origins],
+            [results.word(results.d_layout, row, block) + column for block, row, column in origins],
         ]
         module = self.builder.module
         globals_ = [constant_table(module, "tiles", values) for values in tables]
-        with counted_loop(self.builder, len(places)) as index:
+        with counted_loop(self.builder, len(origins)) as index:
             bases = [table_entry(self.builder, entry, index) for entry in globals_]
             self._tile(*bases)
 
@@ -148,8 +148,8 @@ class Product:
 
         return accumulating_loop(self.builder, factors.count, 1, sums, link)
 
-    def _array(self, links: Links, place: Any) -> Any:
-        offset = load(self.builder, element(self.builder, links.offsets, place, I32), I32)
+    def _array(self, links: Links, index: Any) -> Any:
+        offset = load(self.builder, element(self.builder, links.offsets, index, I32), I32)
         return element(self.builder, links.room, self.builder.zext(offset, I64), I8)
 
     def _run(

@@ -56,7 +56,7 @@ class Results:
 
     def word(self, layout: Placement, row: int, block: int = 0) -> int:
         """The word of (row, column 0) relative to the first register row."""
-        register, _, lane = layout.place(row, 0, block)
+        register, _, lane = layout.position(row, 0, block)
         return register * self.spec.lanes + lane
 
     def load(self, base: Any, row: int, column: int) -> Any:
@@ -86,13 +86,13 @@ class Results:
         return self.decoder.to_float(raw, kind)
 
     def _load_words(self, pointer: Any, base: Any, offset: int) -> Any:
-        place = self.builder.add(base, I64(offset))
-        address = element(self.builder, pointer, place, I32)
+        index = self.builder.add(base, I64(offset))
+        address = element(self.builder, pointer, index, I32)
         return load(self.builder, address, ir.VectorType(I32, self.width))
 
     def _store_words(self, value: Any, base: Any, offset: int) -> None:
-        place = self.builder.add(base, I64(offset))
-        self.builder.store(value, element(self.builder, self.d, place, I32), align=4)
+        index = self.builder.add(base, I64(offset))
+        self.builder.store(value, element(self.builder, self.d, index, I32), align=4)
 
     def _read(self, base: Any, row: int, column: int) -> Any:
         offset = self.word(self.c_layout, row) + column
@@ -113,7 +113,7 @@ class Results:
         """Where a 16-bit element starts in its register."""
         if self.spec.half is not None:
             return 16 * self.spec.half
-        return layout.place(row)[1]
+        return layout.position(row)[1]
 
     def store(self, base: Any, rows: list[Any], column: int) -> None:
         """Write the rows of a tile, in order from its first, from `column` on."""

@@ -141,7 +141,7 @@ class MatrixSpec:
         """32-bit registers of D."""
         layout = self.result_layout(self.d_type)
         shape = self.shape
-        register, _, _ = layout.place(shape.m - 1, 0, shape.blocks - 1)
+        register, _, _ = layout.position(shape.m - 1, 0, shape.blocks - 1)
         return register + max(1, layout.width // 32)
 
     @property
@@ -161,7 +161,7 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     """The spec of a decoded matrix instruction; raises UnsupportedMatrix with the reason."""
     shape = decoded.opcode.matrix
     if shape is None:
-        raise UnsupportedMatrix(decoded, "is no matrix instruction")
+        raise UnsupportedMatrix(decoded, "is not a matrix instruction")
     target = isa_target(target)
     unknown = sorted(set(decoded.modifiers) - _modifiers(shape, target))
     if unknown:

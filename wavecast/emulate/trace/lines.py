@@ -83,7 +83,7 @@ def _count(out: Outlined, addresses: Any, live: Any) -> None:
         extreme(out, layout.MOST_STRIDE, "smax", most)
     with builder.if_then(falls, likely=False):
         line.sort()
-    # scratch is interleaved: every dword of a lane lies in a row of its own
+    # scratch is interleaved: every dword of a lane is in another row
     rows = out.access.dwords if out.access.mode == "private" else 1
     for word, bytes_ in zip(
         (layout.BLOCKS_32, layout.BLOCKS_64, layout.BLOCKS_128), layout.SIZES, strict=True
@@ -97,7 +97,7 @@ def _count(out: Outlined, addresses: Any, live: Any) -> None:
 class _Line:
     """Addresses of the active lanes, one after another from index `_STEP` on.
 
-    Before them stands the first once more, after them the last up to a whole number of steps.
+    The first is repeated before them, the last after them up to a whole number of steps.
     """
 
     def __init__(self, out: Outlined, count: Any) -> None:
@@ -199,16 +199,14 @@ class _Line:
         with self._each_step() as start:
             value, before = self._pair(start)
             number = builder.add(splat(builder, start, _STEP), numbers)
-            inside = builder.icmp_unsigned("<", number, splat(builder, self.count, _STEP))
-            inside = builder.and_(
-                inside, builder.icmp_unsigned("!=", number, constant(0, 64, _STEP))
-            )
+            mask = builder.icmp_unsigned("<", number, splat(builder, self.count, _STEP))
+            mask = builder.and_(mask, builder.icmp_unsigned("!=", number, constant(0, 64, _STEP)))
             stride = builder.sub(value, before)
             for slot, name, rest in (
                 (least, "smin", layout.NO_STRIDE),
                 (most, "smax", ~layout.NO_STRIDE),
             ):
-                seen = builder.select(inside, stride, constant(rest, 64, _STEP))
+                seen = builder.select(mask, stride, constant(rest, 64, _STEP))
                 kept = out.intrinsic(f"llvm.{name}.v8i64", _WIDE, out.get(slot, _WIDE), seen)
                 builder.store(kept, slot)
         low = out.intrinsic("llvm.vector.reduce.smin.v8i64", I64, out.get(least, _WIDE))
@@ -219,7 +217,7 @@ class _Line:
         """Insertion sort: addresses of lanes are nearly in order, or few."""
         out, builder = self.out, self.out.builder
         at = out.room(I64, I64(1))
-        test, body, slide, move, place, done = (
+        test, body, slide, move, insert, done = (
             out.function.append_basic_block(name)
             for name in ("sort", "pick", "slide", "move", "place", "sorted")
         )
@@ -238,12 +236,12 @@ class _Line:
         other = load(builder, element(builder, self.first, below, I64), I64, 8)
         bigger = builder.icmp_unsigned(">", other, value)
         more = builder.and_(builder.icmp_unsigned("!=", hole, I64(0)), bigger)
-        builder.cbranch(more, move, place)
+        builder.cbranch(more, move, insert)
         builder.position_at_end(move)
         builder.store(other, element(builder, self.first, hole, I64), align=8)
         hole.add_incoming(below, move)
         builder.branch(slide)
-        builder.position_at_end(place)
+        builder.position_at_end(insert)
         builder.store(value, element(builder, self.first, hole, I64), align=8)
         builder.store(builder.add(index, I64(1)), at)
         builder.branch(test)

@@ -78,7 +78,7 @@ class Logs:
         for chunks in self._blocks:
             entries = np.concatenate(chunks) if chunks else np.zeros(0, np.uint32)
             marks = np.flatnonzero(entries & layout.STREAM_BIT)
-            # what stands before the first mark is nothing: every log begins with one
+            # nothing is before the first mark: every log begins with one
             for part in np.split(entries, marks)[1:]:
                 stream = int(part[0]) & ~layout.STREAM_BIT
                 found.setdefault(stream, []).append(part[1:])

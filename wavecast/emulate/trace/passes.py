@@ -1,6 +1,6 @@
-"""Outlined counts of one LDS access: the turns its banks need.
+"""Outlined counts of one LDS access: the passes its banks need.
 
-Which lanes are served together, over how many banks, and what a turn is: `analyze.values.banks`.
+`analyze.values.banks` defines passes, and the groups of lanes and banks they serve.
 Groups whose lanes are all active and ask for different banks are recognised together; others are
 counted bank by bank.
 """
@@ -144,9 +144,9 @@ class _Banks:
 
 
 def _busiest(out: Outlined, banks: int) -> ir.Function:
-    """`i64 busiest(ptr offsets, ptr lanes, i64 count, i64 live)`: turns of one group.
+    """`i64 busiest(ptr offsets, ptr lanes, i64 count, i64 live)`: passes of one group.
 
-    A bank needs one turn per different dword asked of it; for atomics, which each bank does one at
+    A bank needs one pass per different dword asked of it; for atomics, which each bank does one at
     a time, one per lane.
     """
     kind = ir.FunctionType(I64, [PTR, PTR, I64, I64])
@@ -180,7 +180,7 @@ def _busiest(out: Outlined, banks: int) -> ir.Function:
 def _ask(
     builder: ir.IRBuilder, out: Outlined, slot: Any, queue: Any, dword: Any, most: Any
 ) -> None:
-    """Queue a dword at a bank unless it stands there already."""
+    """Queue a dword at a bank unless it is there already."""
     waiting = load(builder, slot, I32)
     length = builder.zext(waiting, I64)
     new: Any = I1(1)
@@ -188,9 +188,9 @@ def _ask(
         with builder.goto_entry_block():
             known = builder.alloca(I1)
         builder.store(I1(0), known)
-        with _loop(builder, I64(0), length) as place:
+        with _loop(builder, I64(0), length) as index:
             same = builder.icmp_unsigned(
-                "==", load(builder, element(builder, queue, place, I32), I32), dword
+                "==", load(builder, element(builder, queue, index, I32), I32), dword
             )
             builder.store(builder.or_(load(builder, known, I1, 1), same), known)
         new = builder.not_(load(builder, known, I1, 1))

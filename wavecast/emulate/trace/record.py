@@ -51,9 +51,9 @@ def _room(out: Outlined) -> Any:
     full = builder.icmp_unsigned(">=", _word(out, layout.ACCESS_FILL), I64(layout.ACCESS_ROOM))
     with builder.if_then(full, likely=False):
         flush(builder, out.context, layout.ACCESS_LOG)
-    place = builder.mul(_word(out, layout.ACCESS_FILL), I64(layout.record_words(out.lanes)))
+    offset = builder.mul(_word(out, layout.ACCESS_FILL), I64(layout.record_words(out.lanes)))
     log = context_word(builder, out.context, layout.ACCESS_LOG, PTR)
-    return element(builder, log, place, I64)
+    return element(builder, log, offset, I64)
 
 
 def flush(builder: ir.IRBuilder, context: Any, log: int) -> None:

@@ -25,9 +25,9 @@ class MemoryCounts:
     request has. `least_stride` and `most_stride` are bytes from one active lane to the next; None
     where no request had two. For scratch, addresses are those of the lane-interleaved layout.
 
-    For LDS: `passes` are the turns its banks need and `groups` those they would need without
+    For LDS: `passes` are the passes its banks need and `groups` those they would need without
     conflicts (`analyze.values.banks`), `conflicted` the requests that need more, `worst` the most
-    turns of one group.
+    passes of one group.
     """
 
     index: int
@@ -58,7 +58,7 @@ class MemoryCounts:
 
     @property
     def conflict_ways(self) -> float | None:
-        """LDS turns over turns without conflicts; 1 means none. None without LDS requests."""
+        """LDS passes over passes without conflicts; 1 means none. None without LDS requests."""
         return self.passes / self.groups if self.groups else None
 
     def plus(self, other: MemoryCounts) -> MemoryCounts:

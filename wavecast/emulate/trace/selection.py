@@ -32,12 +32,12 @@ def _number(grid: Grid, workgroup: Workgroup) -> int:
         if not 1 <= len(workgroup) <= 3:
             raise UsageError(f"a workgroup has one to three coordinates, not {workgroup}")
         x, y, z = (*workgroup, 0, 0)[:3]
-        inside = 0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]
+        valid = 0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]
         number = x + grid[0] * (y + grid[1] * z)
     else:
         number = workgroup
-        inside = 0 <= number < grid[0] * grid[1] * grid[2]
-    if not inside:
+        valid = 0 <= number < grid[0] * grid[1] * grid[2]
+    if not valid:
         raise UsageError(f"workgroup {workgroup} is not in the grid {grid}")
     return number
 
