@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.counters import NUMBER_BITS, STREAMS, WAVES, visible
+from wavecast.emulate.check.counters import NUMBER_BITS, STORE, WAVES, visible
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -49,7 +49,7 @@ _AUTHOR = sum(field.mask << field.first for field in (NUMBER, STREAM, WAVE, ATOM
 _READERS = ir.VectorType(I32, 4)
 """Masks of waves, one per byte of the dword."""
 assert WAVES == 32
-assert STREAM.mask + 1 >= STREAMS
+assert STREAM.mask >= STORE
 
 
 def build(out: Outlined) -> None:
@@ -98,9 +98,7 @@ class Dwords:
         self.bit = builder.shl(I32(1), builder.trunc(watched.wave, I32))
         self.races = Findings(out, Kind.LDS_RACE)
         self.empty = Findings(out, Kind.UNINITIALISED_LDS)
-        # number and stream of this access are packed by the observer
-        self.stream = builder.and_(watched.number, I64(3))
-        self.number = builder.lshr(watched.number, I64(2))
+        self.stream, self.number = watched.stream, watched.number
         self.reader = self._reader()
 
     def quick(self, inset: Any, first: Any) -> Any:
