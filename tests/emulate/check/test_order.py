@@ -56,9 +56,10 @@ def test_flat_atomics_order_workgroups_with_a_release_and_an_acquire(target: str
         found = checked(target, body + "".join(parts), data, count, groups=2)
         return [report.kind for report in found]
 
-    store = "global_store_dword v1, v2, s[8:9]\n"
+    load = "global_load_dword v3, v1, s[8:9]\ns_waitcnt vmcnt(0)\n"
+    store = f"{load}v_add_u32_e32 v3, v3, v2\nglobal_store_dword v1, v3, s[8:9]\n"
     assert kinds(atomic, acquire, store, release, atomic) == []
-    race = [Kind.WORKGROUP_RACE]
+    race = [Kind.WORKGROUP_RACE] * 2
     assert kinds(atomic, store, release, atomic) == race
     assert kinds(atomic, acquire, store, atomic) == race
     assert kinds(atomic, acquire, store) == race

@@ -101,10 +101,11 @@ def _kind(instruction: Instruction) -> MemoryKind:
 
 def _returns(instruction: Instruction) -> bool:
     """Whether an access brings a value from memory to vector registers."""
-    kind = _kind(instruction)
-    if kind is MemoryKind.ATOMIC:
+    memory = instruction.memory
+    assert memory is not None
+    if memory.kind is MemoryKind.ATOMIC:
         return bool(instruction.writes)
-    return kind is MemoryKind.LOAD
+    return memory.kind is MemoryKind.LOAD and memory.space is not Space.SCALAR
 
 
 def _atomicity(instruction: Instruction, target: str) -> Atomicity:

@@ -8,7 +8,8 @@ what it has loaded atomically, once it has waited for the load, by invalidating 
 barrier joins what the waves of a workgroup know.
 
 Native code calls `event` at atomic accesses and cache control, and `query` where what it keeps of a
-clock does not settle an order (`order.py`). Records are compared with columns of a wave's row.
+clock does not settle an order (`order.py`). Records are compared with columns of a wave's row. A
+wave that polls one dword makes an event only where its releases have changed.
 """
 
 from __future__ import annotations
@@ -41,14 +42,18 @@ from wavecast.emulate.check.records import MemoryRecord
 from wavecast.emulate.lower import state
 from wavecast.isa.targets import isa_target
 
-COLUMNS: Final = 5
-LOADED, STORED, WRITTEN, ATOMIC_LOADS, ATOMIC_STORES = range(COLUMNS)
-"""Columns of a row: loads done; stores done; stores visible to the agent; atomic operations that
-released, by stream."""
+COLUMNS: Final = 3
+LOADED, STORED, WRITTEN = range(COLUMNS)
+"""Columns of a row: loads and atomic operations that return done; stores and other atomic
+operations done; stores visible to the agent."""
 ROWS_OF: Final = 0  # words of a workgroup: by wave, the group + 1 whose rows follow
 ROWS: Final = WAVES  # by wave, a pointer to rows of one group, one row per wave
 ACQUIRED: Final = 2 * WAVES  # by wave, the value of OBSERVED at its last acquire
-OBSERVED: Final = 3 * WAVES  # observations of the workgroup so far
+KEY: Final = 3 * WAVES  # by wave, a pointer to the version of the dword it accessed last
+KEY_VERSION: Final = 4 * WAVES  # by wave, what that was then
+KEY_READ: Final = 5 * WAVES  # by wave, the number of a later load of it that made no event
+CLEAN: Final = 6 * WAVES  # by wave, turn + 1 of its last release if nothing came after it
+OBSERVED: Final = 7 * WAVES  # observations of the workgroup so far
 CLOCK_WORDS: Final = OBSERVED + 1
 ORDERS: Final = "o"
 """Trait of accesses in programs that can order workgroups."""
@@ -59,8 +64,9 @@ _EVENT = ctypes.CFUNCTYPE(
     None, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64
 )
 _QUERY = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64
-)
+    ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+    ctypes.c_uint64,
+)  # fmt: skip
 _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 _EVERYTHING: Final = _NUMBERS
 _VISIBLE: Final = WAVES * STREAMS
@@ -75,7 +81,7 @@ def column(record: MemoryRecord, *, stored: bool) -> int:
         return LOADED
     if record.atomicity in (Atomicity.PLAIN, Atomicity.WORKGROUP, Atomicity.UNMARKED):
         return WRITTEN
-    return ATOMIC_STORES if record.stream == STORE else ATOMIC_LOADS
+    return STORED if record.stream == STORE else LOADED
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ class Release:
     group: int
     wave: int
     instruction: int
+    number: int
     clock: Clock
     rows: np.ndarray
     issued: np.ndarray
@@ -155,7 +162,13 @@ class _Group:
     """By wave: the turn of its last write-back that is done, and the stores it covers."""
     shared_written: np.ndarray | None = None
     observed: dict[int, int] = field(default_factory=dict)
-    """Address -> instruction that observed it last, for explanations."""
+    """Address -> instruction that observed it last."""
+    before: set[int] = field(default_factory=set)
+    """Addresses observed before the last barrier."""
+    acquired: set[int] = field(default_factory=set)
+    """Addresses behind whose observation a wave has acquired."""
+    key: dict[int, int] = field(default_factory=dict)
+    """Address of `KEY`, by wave."""
     kept: dict[int, np.ndarray] = field(default_factory=dict)
     """Rows native code points to, by wave."""
 
@@ -211,10 +224,11 @@ class Clocks:
         except BaseException as error:  # nobody to raise it to
             self.error = self.error or error
 
-    def _query(self, context: int, who: int, number: int, access: int) -> int:
+    def _query(self, context: int, who: int, number: int, access: int, address: int) -> int:
         try:
             with self._lock:
-                return self._judge(self._thread(context), MemoryRecord.of(who, number), access)
+                record = MemoryRecord.of(who, number)
+                return self._judge(self._thread(context), record, access, address)
         except BaseException as error:
             self.error = self.error or error
             return 0
@@ -230,6 +244,7 @@ class Clocks:
 
     def _take(self, thread: _Thread, what: int, addresses: int, lanes: int, number: int) -> None:
         event, instruction = what & 0xFF, what >> 8
+        self._poll(thread)
         self._sweep(thread)
         if event == ACQUIRE:
             self._acquire(thread)
@@ -239,11 +254,40 @@ class Clocks:
             table = (ctypes.c_uint64 * 64).from_address(addresses)
             dwords = {table[lane] & ~3 for lane in range(64) if lanes >> lane & 1}
             if event in (RELEASE, UPDATE):
-                release = self._release(thread, instruction)
+                release = self._release(thread, instruction, number)
                 for address in dwords:
                     self._store(address, release, update=event == UPDATE)
+                if event == UPDATE:
+                    wave, turn = thread.context[state.WAVE], thread.context[state.TURN]
+                    thread.words[CLEAN + int(wave)] = turn + np.uint64(1)
+                thread.words[KEY + int(thread.context[state.WAVE])] = 0
             if event == OBSERVE:
                 self._observe(thread, dwords, instruction, number)
+                self._keep(thread, dwords)
+
+    def _keep(self, thread: _Thread, dwords: set[int]) -> None:
+        """Let the wave at hand poll a dword."""
+        wave = int(thread.context[state.WAVE])
+        thread.words[KEY + wave] = thread.words[KEY_READ + wave] = 0
+        if len(dwords) != 1:
+            return
+        (address,) = dwords
+        slot = self._slot(address)
+        if slot is not None:
+            versions, index = slot
+            thread.words[KEY + wave] = versions.ctypes.data + 4 * index
+            thread.words[KEY_VERSION + wave] = int(versions[index])
+            thread.group.key[wave] = address
+
+    def _poll(self, thread: _Thread) -> None:
+        """Take account of loads of the key that made no event."""
+        wave = int(thread.context[state.WAVE])
+        number = int(thread.words[KEY_READ + wave])
+        if number and int(thread.words[KEY + wave]):
+            address = thread.group.key[wave]
+            pending = thread.group.pending.setdefault(wave, {})
+            pending[address] = int(thread.context[state.TURN]), number
+            self._keep(thread, {address})
 
     def _sweep(self, thread: _Thread) -> None:
         """A barrier has been passed: what the waves knew before it, all know."""
@@ -256,6 +300,7 @@ class Clocks:
             for address, (when, _) in list(pending.items()):
                 if when < turn:
                     group.seen = join(group.seen, self._released(address))
+                    group.before.add(address)
                     del pending[address]
         for entry in list(group.write_backs):
             if self._done(thread, entry.wave, entry.turn == turn) >= entry.number:
@@ -307,10 +352,15 @@ class Clocks:
 
     def _acquire(self, thread: _Thread) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
-        clock = join(self._known(thread), self._observable(thread))
+        known = self._known(thread)
+        clock = join(known, self._observable(thread))
+        if clock is not known:
+            thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.TURN]), clock
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
         pending = group.pending.get(wave, {})
+        group.acquired |= group.before
+        group.acquired |= {address for address, (_, number) in pending.items() if number <= done}
         outstanding = any(number > done for _, number in pending.values())
         others = any(found for author, found in group.pending.items() if author != wave)
         settled = not outstanding and not others
@@ -337,7 +387,7 @@ class Clocks:
         covered[wave] = issued
         thread.group.write_backs.append(_WriteBack(turn, wave, issued, covered))
 
-    def _release(self, thread: _Thread, instruction: int) -> Release:
+    def _release(self, thread: _Thread, instruction: int, number: int) -> Release:
         """What the wave at hand releases: its own accesses that are done, and those of others that
         a barrier has ordered before."""
         group, wave = thread.group, int(thread.context[state.WAVE])
@@ -353,19 +403,18 @@ class Clocks:
             if other == wave:
                 loads = int(thread.progress[DONE + at + LOAD])
                 stores = int(thread.progress[DONE + at + store])
-                atomics = issued[other]
             else:
                 loads = self._visible(thread, other, LOAD + ORDERED)
                 stores = self._visible(thread, other, store + ORDERED)
-                atomics = loads, stores
-            rows[other] = loads, stores, stores, *atomics
+            rows[other] = loads, stores, stores
         if self.writes_back:
             covered = np.zeros(self.waves, np.uint32)
             for found in (group.shared_written, group.written.get(wave, (0, None))[1]):
                 if found is not None:
                     covered = np.maximum(covered, found)
             rows[:, WRITTEN] = np.minimum(covered, rows[:, STORED])
-        return Release(group.number, wave, instruction, self._known(thread), rows, issued)
+        known = self._known(thread)
+        return Release(group.number, wave, instruction, number, known, rows, issued)
 
     def _store(self, address: int, release: Release, *, update: bool) -> None:
         found = self._slot(address)
@@ -392,9 +441,10 @@ class Clocks:
 
     # Queries
 
-    def _judge(self, thread: _Thread, record: MemoryRecord, access: int) -> int:
+    def _judge(self, thread: _Thread, record: MemoryRecord, access: int, address: int) -> int:
         stored, loads = bool(access & 1), bool(access >> 1 & 1)
         mine, instruction = Atomicity(access >> 2 & 7), access >> 8
+        self._poll(thread)
         self._sweep(thread)
         known = self._known(thread)
         if record.group is None:
@@ -410,10 +460,24 @@ class Clocks:
         coherent = mine in ATOMIC if loads else record.atomicity in ATOMIC
         if coherent and _reaches(self._observable(thread), record, stored):
             return 0
+        if self._synchronised(thread.group, record, address & ~3, coherent=coherent):
+            return 0
         key = instruction, record.instruction
         if key not in self.unordered:
             self.unordered[key] = self._explain(thread, record, stored)
         return 1
+
+    def _synchronised(
+        self, group: _Group, record: MemoryRecord, address: int, *, coherent: bool
+    ) -> bool:
+        """Whether a record is of the store that released, or one before, at the same address."""
+        known = group.observed if coherent else group.acquired
+        if record.atomicity not in ATOMIC or record.group is None or address not in known:
+            return False
+        release = self._locations[address].last.get(record.group)
+        return (
+            release is not None and release.wave == record.wave and release.number >= record.number
+        )
 
     def _explain(self, thread: _Thread, record: MemoryRecord, stored: bool) -> Unordered:
         """Why a record of another workgroup is not ordered: by the releases of that workgroup that
@@ -450,9 +514,11 @@ def _lack(release: Release, record: MemoryRecord, stored: bool) -> Lack:
 __all__ = [
     "ACQUIRE",
     "ACQUIRED",
-    "ATOMIC_LOADS",
-    "ATOMIC_STORES",
+    "CLEAN",
     "COLUMNS",
+    "KEY",
+    "KEY_READ",
+    "KEY_VERSION",
     "LOADED",
     "OBSERVE",
     "OBSERVED",

@@ -24,6 +24,9 @@ _RACES = {
     Kind.SAME_VALUE: "workgroup",
 }
 
+_LARGEST_LDS = 1 << 20
+"""Bytes: below it an address is an offset in LDS."""
+
 
 def reports(
     kernel: Kernel,
@@ -88,7 +91,7 @@ def _message(
         return f"{what} {_where(launch, kind, ranges, record.address)}"
     if kind is Kind.LANE_RACE:
         where = _where(launch, kind, ranges, record.address)
-        return f"stores another value than lane {record.detail} does {where}"
+        return f"stores another value than lane {record.detail} of the wave {where}"
     if kind is Kind.UNINITIALISED_LDS:
         return f"reads LDS byte {record.address:#x}, which no wave has written"
     if kind is Kind.UNINITIALISED_GLOBAL:
@@ -123,7 +126,7 @@ def _who(launch: Launch, kind: Kind, number: int) -> str:
 
 
 def _where(launch: Launch, kind: Kind, ranges: Sequence[tuple[int, int]], address: int) -> str:
-    if kind is Kind.LDS_RACE:
+    if kind is Kind.LDS_RACE or (kind is Kind.LANE_RACE and address < _LARGEST_LDS):
         return f"at LDS byte {address:#x}"
     for first, end in ranges:
         if first <= address < end:

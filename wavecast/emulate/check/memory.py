@@ -90,6 +90,31 @@ class MemoryChecks(Observer):
             ],
         )  # fmt: skip
 
+    def scalar_access(
+        self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
+    ) -> None:
+        """A load of scalar memory, as lanes of one dword each."""
+        memory = instruction.memory
+        if memory is None or memory.kind is not MemoryKind.LOAD:
+            return
+        builder, lanes = emitter.builder, emitter.layout.lanes
+        traits = str(int(self.found.atomicity[instruction.index]))
+        traits += clocks.ORDERS if self.found.ordered else ""
+        access = MemoryAccess("shadow", shadow_global.SCALAR, lanes, min(size, 4), f"load.{traits}")
+        # it has no number in a stream of vector memory: that of the last vector load does
+        issued = self.counters.issued(emitter, LOAD)
+        number = builder.select(builder.icmp_unsigned("==", issued, I64(0)), I64(1), issued)
+        nothing = builder.inttoptr(I64(0), PTR)
+        active = ir.IntType(lanes)((1 << max(1, size // 4)) - 1)
+        builder.call(
+            _function(emitter.module, access),
+            [
+                emitter.context, nothing, builder.inttoptr(I64(instruction.index), PTR),
+                builder.inttoptr(packed(builder, LOAD, I64(0), number), PTR), nothing, address,
+                I64(0), I64(0), active,
+            ],
+        )  # fmt: skip
+
     def _traits(self, instruction: Instruction, mode: str, action: str) -> str:
         """What the shadow function depends on besides the access (`shadow_global.py`)."""
         compares = COMPARES if mode in ("local", "flat") and self._compares else ""
@@ -125,8 +150,27 @@ class MemoryChecks(Observer):
             at = builder.add(self.counters.wave, I64(clocks.ACQUIRED))
             acquired = load(builder, element(builder, words, at, I64), I64, 8)
             observed = load(builder, element(builder, words, clocks.OBSERVED, I64), I64, 8)
-            with builder.if_then(builder.icmp_unsigned("!=", acquired, observed)):
+            unseen = builder.icmp_unsigned("!=", acquired, observed)
+            with builder.if_then(builder.or_(unseen, self._polled_anew(emitter, words))):
                 self._tell(emitter, instruction, clocks.ACQUIRE)
+
+    def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
+        """Whether the dword that this wave polls has new releases (i1)."""
+        builder = emitter.builder
+
+        def word(first: int) -> Any:
+            at = builder.add(self.counters.wave, I64(first))
+            return load(builder, element(builder, words, at, I64), I64, 8)
+
+        number, key = word(clocks.KEY_READ), word(clocks.KEY)
+        # without a key any valid address does
+        reads = builder.and_(
+            builder.icmp_unsigned("!=", number, I64(0)), builder.icmp_unsigned("!=", key, I64(0))
+        )
+        slot = builder.select(reads, key, builder.ptrtoint(words, I64))
+        version = builder.zext(load(builder, builder.inttoptr(slot, PTR), I32), I64)
+        changed = builder.icmp_unsigned("!=", version, word(clocks.KEY_VERSION))
+        return builder.and_(reads, changed)
 
     def _tell(self, emitter: WaveEmitter, instruction: Instruction, event: int) -> None:
         builder = emitter.builder
@@ -159,7 +203,7 @@ class MemoryChecks(Observer):
             builder.store(emitter.exec_mask(), self._exec, align=8)
             if self.found.ordered:
                 words = context_word(builder, emitter.context, log.CLOCKS, PTR)
-                for first_word in (clocks.ROWS_OF, clocks.ACQUIRED):
+                for first_word in (clocks.ROWS_OF, clocks.ACQUIRED, clocks.KEY, clocks.KEY_READ):
                     at = builder.add(self.counters.wave, I64(first_word))
                     builder.store(I64(0), element(builder, words, at, I64), align=8)
             first = builder.icmp_unsigned("==", self.counters.wave, I64(0))

@@ -18,8 +18,9 @@ from wavecast.emulate.check.records import ATOMICITY, GROUP, NUMBER, STREAM, WAV
 from wavecast.emulate.check.shadow import Watched
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 
-QUERY = ir.FunctionType(I64, [PTR, I64, I64, I64])
-"""`i64 query(ptr context, i64 who, i64 number, i64 access)`: 0 if the record is ordered."""
+QUERY = ir.FunctionType(I64, [PTR, I64, I64, I64, I64])
+"""`i64 query(ptr context, i64 who, i64 number, i64 access, i64 address)`: 0 if the record of the
+address is ordered."""
 EVENT = ir.FunctionType(ir.VoidType(), [PTR, I64, PTR, I64, I64])
 """`void event(ptr context, i64 what, ptr addresses, i64 lanes, i64 number)`."""
 
@@ -71,7 +72,9 @@ def barrier_orders(watched: Watched, who: Any, number: Any) -> Any:
     return visible(builder, progress, watched.turn, author, stream, number)
 
 
-def acquired(watched: Watched, who: Any, number: Any, mine: Any, *, stored: bool) -> Any:
+def acquired(
+    watched: Watched, who: Any, number: Any, mine: Any, address: Any, *, stored: bool
+) -> Any:
     """Whether this wave has acquired what a record tells of (i1); `stored`: it is one of a store.
     `mine` is the atomicity of the access at hand (i64)."""
     if clocks.ORDERS not in watched.traits:
@@ -104,7 +107,7 @@ def acquired(watched: Watched, who: Any, number: Any, mine: Any, *, stored: bool
             builder.shl(watched.instruction, I64(8)), I64(int(stored) | int(watched.loads) << 1)
         )
         access = builder.or_(access, builder.shl(mine, I64(2)))
-        answer = builder.call(query, [out.context, who, number, access])
+        answer = builder.call(query, [out.context, who, number, access, address])
         builder.store(builder.icmp_unsigned("==", answer, I64(0)), found)
     return out.get(found, I1)
 
@@ -119,7 +122,7 @@ def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
         builder.icmp_unsigned("==", atomicity, I64(Atomicity.UNMARKED)),
     )
     counted = builder.icmp_unsigned("==", STREAM.of(builder, who), I64(STORE))
-    atomic = builder.select(counted, I64(clocks.ATOMIC_STORES), I64(clocks.ATOMIC_LOADS))
+    atomic = builder.select(counted, I64(clocks.STORED), I64(clocks.LOADED))
     return builder.select(plain, I64(clocks.WRITTEN), atomic)
 
 

@@ -17,7 +17,8 @@ from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.values import I1, I32, I64, context_word, load
+from wavecast.emulate.lower.addresses import Resolved
+from wavecast.emulate.lower.values import I1, I32, I64, context_word, element, load
 
 COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
@@ -158,6 +159,31 @@ class Watched:
         return total
 
 
+def lane_conflict(
+    watched: Watched, found: Resolved, again: Any, lane: Any, index: int, address: Any
+) -> tuple[Any, Any]:
+    """Whether (i1), where `again`, an earlier lane of this store has another value for the same
+    address, and which lane (i64). `index` is the dword of the access at `address`."""
+    out, builder = watched.out, watched.out.builder
+    with builder.goto_entry_block():
+        differs, partner = builder.alloca(I1), builder.alloca(I64)
+    builder.store(I1(0), differs)
+    builder.store(I64(0), partner)
+    with builder.if_then(again, likely=False):
+        number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
+        lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
+        value = watched.stored(lane, index)
+        first = builder.sub(address, I64(4 * index))
+        with out.each_lane(builder.and_(found.live, lower)) as other:
+            theirs = load(builder, element(builder, found.addresses, other, I64), I64, 8)
+            unlike = builder.icmp_unsigned("!=", watched.stored(other, index), value)
+            same = builder.icmp_unsigned("==", theirs, first)
+            with builder.if_then(builder.and_(same, unlike), likely=False):
+                builder.store(I1(1), differs)
+                builder.store(other, partner)
+    return out.get(differs, I1), out.get(partner, I64)
+
+
 __all__ = [
     "COMPARES",
     "READ_AFTER_WRITE",
@@ -166,6 +192,7 @@ __all__ = [
     "Findings",
     "ShadowField",
     "Watched",
+    "lane_conflict",
     "packed",
     "together",
 ]

@@ -41,6 +41,7 @@ from wavecast.emulate.check.shadow import (
     WRITE_AFTER_WRITE,
     Findings,
     Watched,
+    lane_conflict,
     together,
 )
 from wavecast.emulate.check.shadow_lds import Dwords
@@ -49,6 +50,9 @@ from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, range_of, resolve
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
 
+SCALAR = "scalar"
+"""Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
+but records."""
 COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
 _ONES = (1 << 64) - 1
 
@@ -56,7 +60,7 @@ _ONES = (1 << 64) - 1
 def build(out: Outlined) -> None:
     """Check an access of global memory and record it."""
     watched = Watched(out)
-    found = resolve(out)
+    found = _scalar(out) if out.access.mode == SCALAR else resolve(out)
     builder = out.builder
     dwords = _Dwords(watched, found)
     into_lds = Dwords(watched, stores=True) if watched.kind == "tolds" else None
@@ -67,7 +71,7 @@ def build(out: Outlined) -> None:
             dwords.touch(lane, address)
         if flat is not None:
             _touch_lds(watched, flat, lane, address)
-    dwords.synchronise(found)
+    dwords.synchronise()
     dwords.log()
     if flat is not None:
         flat.log()
@@ -86,6 +90,16 @@ def build(out: Outlined) -> None:
                     into_lds.touch(lane, builder.add(first, I64(index)), I64(0xF), I1(1))
         into_lds.log()
     builder.ret(I32(0))
+
+
+def _scalar(out: Outlined) -> Resolved:
+    """The dwords from `base` on, one per lane."""
+    builder = out.builder
+    addresses = out.array(I64)
+    with out.each_lane(out.exec) as lane:
+        address = builder.add(out.base, builder.shl(lane, I64(2)))
+        builder.store(address, element(builder, addresses, lane, I64), align=8)
+    return Resolved(addresses, out.exec, out.mask(0), I1(1))
 
 
 def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
@@ -107,6 +121,7 @@ class _Dwords:
     def __init__(self, watched: Watched, found: Resolved) -> None:
         self.watched, self.out, self.lanes = watched, watched.out, found
         out, builder = self.out, self.out.builder
+        self.seasons = watched.loads and out.access.mode != SCALAR
         self.me = builder.add(watched.workgroup, I64(1))
         self.wave = builder.add(watched.wave, I64(1))
         self.between = Findings(out, Kind.WORKGROUP_RACE)
@@ -182,7 +197,7 @@ class _Dwords:
         release = builder.and_(waited, self._tracked())
         return builder.select(release, I64(Atomicity.RELEASING), stated)
 
-    def synchronise(self, found: Resolved) -> None:
+    def synchronise(self) -> None:
         """Tell the clocks of an access that may release or observe."""
         watched, out, builder = self.watched, self.out, self.out.builder
         events = []
@@ -191,21 +206,63 @@ class _Dwords:
         if OBSERVES in watched.traits:
             events.append(clocks.OBSERVE)
         if not events:
+            if clocks.ORDERS in watched.traits:
+                builder.store(I64(0), self._word(clocks.CLEAN), align=8)
             return
         wanted = self._tracked()
         if watched.plain_store:
             marked = builder.icmp_unsigned("!=", self.atomicity, I64(Atomicity.UNMARKED))
             wanted = builder.and_(wanted, marked)
+            builder.store(I64(0), self._word(clocks.CLEAN), align=8)
         with builder.if_then(wanted, likely=False):
-            slot = element(builder, out.context, log.ORDER_EVENT, I64)
-            function = load(builder, slot, ir.PointerType(order.EVENT), 8)
-            lanes = found.live if out.lanes == 64 else builder.zext(found.live, I64)
-            for event in events:
-                what = builder.or_(builder.shl(watched.instruction, I64(8)), I64(event))
-                builder.call(
-                    function,
-                    [out.context, what, found.addresses, lanes, watched.memory_number],
-                )
+            known = self._polled() if OBSERVES in watched.traits else I1(0)
+            with builder.if_then(builder.not_(known)):
+                slot = element(builder, out.context, log.ORDER_EVENT, I64)
+                function = load(builder, slot, ir.PointerType(order.EVENT), 8)
+                live, addresses = self.lanes.live, self.lanes.addresses
+                lanes = live if out.lanes == 64 else builder.zext(live, I64)
+                for event in events:
+                    what = builder.or_(builder.shl(watched.instruction, I64(8)), I64(event))
+                    arguments = [out.context, what, addresses, lanes, watched.memory_number]
+                    builder.call(function, arguments)
+
+    def _word(self, first: int) -> Any:
+        """The slot of this wave among words of the workgroup's clocks."""
+        builder = self.out.builder
+        words = self.watched.word(log.CLOCKS, PTR)
+        return element(builder, words, builder.add(self.watched.wave, I64(first)), I64)
+
+    def _polled(self) -> Any:
+        """Whether all lanes access the dword of this wave's last event, nothing has been released
+        to it since and, for an atomic operation, nothing has to be released (i1)."""
+        watched, out, builder = self.watched, self.out, self.out.builder
+        lane = out.lowest(self.lanes.live)
+        first = load(builder, element(builder, self.lanes.addresses, lane, I64), I64, 8)
+        with builder.goto_entry_block():
+            same, found = builder.alloca(I1), builder.alloca(I1)
+        builder.store(I1(1), same)
+        builder.store(I1(0), found)
+        with out.each_lane(self.lanes.live) as lane:
+            other = load(builder, element(builder, self.lanes.addresses, lane, I64), I64, 8)
+            alike = builder.icmp_unsigned("==", other, first)
+            builder.store(builder.and_(out.get(same, I1), alike), same)
+        inset = builder.sub(first, out.get(self.start, I64))
+        dword = builder.and_(inset, I64(~3 & _ONES))
+        slot = builder.add(out.get(self.arrays[RELEASES], I64), dword)
+        key = load(builder, self._word(clocks.KEY), I64, 8)
+        good = builder.and_(out.get(same, I1), builder.icmp_unsigned("==", slot, key))
+        if watched.atomic:
+            clean = load(builder, self._word(clocks.CLEAN), I64, 8)
+            now = builder.add(watched.turn, I64(1))
+            good = builder.and_(good, builder.icmp_unsigned("==", clean, now))
+        with builder.if_then(good):
+            version = load(builder, builder.inttoptr(slot, PTR), I32)
+            before = load(builder, self._word(clocks.KEY_VERSION), I64, 8)
+            unchanged = builder.icmp_unsigned("==", builder.zext(version, I64), before)
+            builder.store(unchanged, found)
+            with builder.if_then(unchanged):
+                builder.store(watched.memory_number, self._word(clocks.KEY_READ), align=8)
+        return out.get(found, I1)
 
     def quick(self, address: Any) -> Any:
         """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded) and
@@ -230,7 +287,7 @@ class _Dwords:
             with records:
                 self._quick_inside(address, builder.lshr(inset, I64(2)), stop)
             with nothing:
-                good = self._seasoned(address, stop) if self.watched.loads else I1(1)
+                good = self._seasoned(address, stop) if self.seasons else I1(1)
                 builder.store(good, self.done)
         return out.get(self.done, I1)
 
@@ -245,9 +302,9 @@ class _Dwords:
         written, read = (builder.load(slots[n], align=8, typ=kind) for n in (WRITES, READS))
         touched = builder.or_(written, read) if self.watched.stores else written
         good = builder.icmp_unsigned("==", self._any(touched), I64(0))
-        if self.watched.loads:
+        if self.seasons:
             good = builder.and_(good, self._seasoned(address, stop))
-        elif clocks.ORDERS in self.watched.traits:
+        elif self.watched.stores and clocks.ORDERS in self.watched.traits:
             good = builder.and_(good, builder.not_(self._tracked()))
         number = splat(builder, NUMBER.at(builder, self.watched.memory_number), count)
         with builder.if_then(good, likely=True):
@@ -309,7 +366,8 @@ class _Dwords:
             far = builder.icmp_unsigned(">", index, I64(63))
             bit = builder.and_(builder.lshr(self.allowed, builder.and_(index, I64(63))), I64(1))
             denied = builder.icmp_unsigned("==", bit, I64(0))
-            self.beyond.when(builder.and_(denied, builder.not_(far)), lane, address)
+            if out.access.mode != SCALAR:
+                self.beyond.when(builder.and_(denied, builder.not_(far)), lane, address)
             start = load(builder, self._bound(index, 0), I64, 8)
             stop = load(builder, self._bound(index, 1), I64, 8)
             arrays = [load(builder, self._array(index, n), PTR, 8) for n in range(RELEASES + 1)]
@@ -324,7 +382,7 @@ class _Dwords:
                     with builder.if_then(watched):
                         dword = builder.add(first, I64(number))
                         self._dword(lane, number, place, arrays, dword, bytes_)
-                    if self.watched.loads:
+                    if self.seasons:
                         self._compare(lane, place, stop)
 
     def _compare(self, lane: Any, place: Any, stop: Any) -> None:
@@ -390,7 +448,7 @@ class _Dwords:
 
     def _lanes(self, lane: Any, index: int, place: Any, who: Any, number: Any, bytes_: Any) -> None:
         """An earlier lane of this instruction has stored another value to the same address."""
-        watched, out, builder = self.watched, self.out, self.out.builder
+        watched, builder = self.watched, self.out.builder
         if not watched.plain_store:
             return
         own = self._who(I64(0))
@@ -402,16 +460,8 @@ class _Dwords:
             ),
             builder.icmp_unsigned("!=", builder.and_(BYTES.of(builder, who), bytes_), I64(0)),
         )
-        with builder.if_then(again, likely=False):
-            bit = builder.shl(out.mask(1), _fit(builder, lane, out.mask))
-            lower = builder.sub(bit, out.mask(1))
-            value = watched.stored(lane, index)
-            address = builder.sub(place, I64(4 * index))
-            with out.each_lane(builder.and_(self.lanes.live, lower)) as other:
-                theirs = load(builder, element(builder, self.lanes.addresses, other, I64), I64, 8)
-                differs = builder.icmp_unsigned("!=", watched.stored(other, index), value)
-                same = builder.icmp_unsigned("==", theirs, address)
-                self.lane_race.when(builder.and_(same, differs), lane, place, None, other)
+        conflict, other = lane_conflict(watched, self.lanes, again, lane, index, place)
+        self.lane_race.when(conflict, lane, place, None, other)
 
     def _who(self, bytes_: Any) -> Any:
         """The first word of a record of this access."""
@@ -463,7 +513,12 @@ class _Dwords:
                     with builder.if_then(able):
                         race = builder.not_(
                             order.acquired(
-                                self.watched, who, number, mine, stored=order_ != WRITE_AFTER_READ
+                                self.watched,
+                                who,
+                                number,
+                                mine,
+                                place,
+                                stored=order_ != WRITE_AFTER_READ,
                             )
                         )
                         several = builder.icmp_unsigned("==", group, I64(MANY))
@@ -530,9 +585,4 @@ class _Dwords:
             findings.log(self.watched.instruction)
 
 
-def _fit(builder: ir.IRBuilder, value: Any, kind: Any) -> Any:
-    """An i64 as an integer of another width."""
-    return value if kind.width == 64 else builder.trunc(value, kind)
-
-
-__all__ = ["COUNTED_AS_STORE", "OBSERVES", "RELEASES_TRAIT", "ZERO", "build"]
+__all__ = ["COUNTED_AS_STORE", "OBSERVES", "RELEASES_TRAIT", "SCALAR", "ZERO", "build"]
