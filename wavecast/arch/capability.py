@@ -55,6 +55,9 @@ class Capabilities:
     vgpr_msb: bool
     hwreg_numbers: tuple[str, ...]
     wait_counters: str
+    cache_policy: str
+    agent_acquire: str
+    agent_write_back: str
     load_to_lds_m0_bits: int
     lds_transpose_lanes: int
     lane_exchange_span: int

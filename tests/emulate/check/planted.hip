@@ -5,7 +5,7 @@ extern "C" __global__ void rotate(float* out, const float* in) {
     __shared__ float tile[256];
     tile[threadIdx.x] = in[threadIdx.x];
     __syncthreads();
-    out[threadIdx.x] = tile[(threadIdx.x + 64) % 256];
+    out[blockIdx.x * 256 + threadIdx.x] = tile[(threadIdx.x + 64) % 256];
 }
 
 extern "C" __global__ void rotate_without_barrier(float* out, const float* in) {
@@ -78,6 +78,7 @@ extern "C" __global__ void handed_over(float* out, float* data, unsigned* flag) 
     if (blockIdx.x == 0) {
         data[threadIdx.x] = 3.0f;
         __threadfence();
+        __syncthreads();
         if (threadIdx.x == 0) atomicAdd(flag, 1u);
     } else {
         while (atomicAdd(flag, 0u) == 0u) {}

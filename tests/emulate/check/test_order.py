@@ -31,19 +31,39 @@ def test_only_device_scope_orders_workgroups(target: str, scope: str, orders: bo
     assert [report.kind for report in found] == ([] if orders else [Kind.WORKGROUP_RACE])
 
 
+_FLAT_ATOMIC = {
+    "gfx90a": "flat_atomic_add v6, v[4:5], v0 glc\ns_waitcnt vmcnt(0) lgkmcnt(0)\n",
+    "gfx942": "flat_atomic_add v6, v[4:5], v0 sc0\ns_waitcnt vmcnt(0) lgkmcnt(0)\n",
+}
+_ACQUIRE = {"gfx90a": "buffer_wbinvl1_vol\n", "gfx942": "buffer_inv sc1\n"}
+_RELEASE = {
+    "gfx90a": "s_waitcnt vmcnt(0)\n",
+    "gfx942": "buffer_wbl2 sc1\ns_waitcnt vmcnt(0)\n",
+}
+
+
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
-def test_flat_atomics_order_workgroups(target: str) -> None:
-    """Also where the program makes flat addresses of LDS."""
-    body = (
-        f"{_NUMBER}s_mov_b64 s[20:21], src_shared_base\n"
-        "v_mov_b32_e32 v4, s10\nv_mov_b32_e32 v5, s11\n{}"
-        "global_store_dword v1, v2, s[8:9]\n"
-    )
-    data, count = np.full(64, 9, np.uint32), np.zeros(1, np.uint32)
-    assert not checked(target, body.format("flat_atomic_add v[4:5], v2\n"), data, count, groups=2)
-    assert count == 64
-    found = checked(target, body.format(""), np.full(64, 9, np.uint32), count, groups=2)
-    assert of_kind(found, Kind.WORKGROUP_RACE)
+def test_flat_atomics_order_workgroups_with_a_release_and_an_acquire(target: str) -> None:
+    """Also where the program makes flat addresses of LDS. An atomic alone orders nothing."""
+    atomic, acquire, release = _FLAT_ATOMIC[target], _ACQUIRE[target], _RELEASE[target]
+
+    def kinds(*parts: str) -> list[Kind]:
+        body = (
+            f"{_NUMBER}s_mov_b64 s[20:21], src_shared_base\n"
+            "v_mov_b32_e32 v4, s10\nv_mov_b32_e32 v5, s11\n"
+        )
+        data, count = np.full(64, 9, np.uint32), np.zeros(1, np.uint32)
+        found = checked(target, body + "".join(parts), data, count, groups=2)
+        return [report.kind for report in found]
+
+    load = "global_load_dword v3, v1, s[8:9]\ns_waitcnt vmcnt(0)\n"
+    store = f"{load}v_add_u32_e32 v3, v3, v2\nglobal_store_dword v1, v3, s[8:9]\n"
+    assert kinds(atomic, acquire, store, release, atomic) == []
+    race = [Kind.WORKGROUP_RACE] * 2
+    assert kinds(atomic, store, release, atomic) == race
+    assert kinds(atomic, acquire, store, atomic) == race
+    assert kinds(atomic, acquire, store) == race
+    assert kinds(store) == race
 
 
 @pytest.mark.parametrize("groups", [2, 3, 6, 7, 8, 100])

@@ -5,6 +5,10 @@ has seen all but the last N done (operations of a counter end in order; those th
 loads, are waited for with 0). Where a wave says it has come to a barrier the number done becomes
 visible to the workgroup, once that has passed the barrier.
 
+What a barrier makes visible in global memory is counted by itself: the waves of a workgroup that
+share one cache see each other's operations in the order of issue, without waits
+(`waits_at_barriers`).
+
 Memory of one host thread, 64-bit words: what is visible by parity of the turn, wave and stream,
 then issued and done by wave and stream. A word of what is visible has the number in its low half;
 in its high half, once the wave has ended, one more than the turn it ended in: all of it is visible
@@ -18,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.arch import capabilities
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.lower import state
@@ -27,16 +32,20 @@ from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, 
 from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, Role
+from wavecast.isa.program import Kernel
+from wavecast.isa.targets import isa_target
 from wavecast.isa.waits import arrives, wait_counters
 
-STREAMS: Final = 4
+STREAMS: Final = 8
 DS, LOAD, STORE = range(3)
 """Streams of LDS operations, of loads (and, on gfx9, stores) and of stores."""
+ORDERED: Final = 4
+"""Added to LOAD or STORE: what barriers order in global memory."""
 WAVES: Final = 32
 """Waves a workgroup has at most."""
-_ISSUED: Final = 2 * WAVES * STREAMS
-_DONE: Final = _ISSUED + WAVES * STREAMS
-WORDS: Final = _DONE + WAVES * STREAMS
+ISSUED: Final = 2 * WAVES * STREAMS
+DONE: Final = ISSUED + WAVES * STREAMS
+WORDS: Final = DONE + WAVES * STREAMS
 NUMBER_BITS: Final = 31
 """Bits of a number. Of two numbers the later one is found as long as a wave has issued fewer than
 2^30 operations of a stream between them."""
@@ -58,6 +67,18 @@ def issues(instruction: Instruction, target: str) -> tuple[int, ...]:
     return tuple(known[counter] for counter in counters if counter in known)
 
 
+def waits_at_barriers(kernel: Kernel) -> bool:
+    """Whether the waves of a workgroup must wait for accesses of global memory before a barrier
+    that is to order them: where they may run on several compute units.
+
+    Source: LLVM, "User Guide for AMDGPU Backend", memory model: threadgroup split and WGP mode.
+    """
+    directives = kernel.descriptor.directives
+    wide = capabilities(isa_target(kernel.program.target)).wgp_mode
+    over_two = wide and directives.get("workgroup_processor_mode", 1)
+    return bool(over_two or directives.get("tg_split", 0))
+
+
 class Progress:
     """The memory of one host thread."""
 
@@ -73,9 +94,12 @@ class Progress:
 class Counters(Observer):
     """Emits the counting. Other observers ask it for the number of the operation at hand."""
 
-    def __init__(self, target: str) -> None:
-        self.target = target
-        self._streams = streams(target)
+    def __init__(self, kernel: Kernel) -> None:
+        self.target = kernel.program.target
+        self._streams = streams(self.target)
+        self._numbered = set(self._streams.values())
+        self._memory = self._numbered & {LOAD, STORE}
+        self._waits = waits_at_barriers(kernel)
 
     def enter(self, emitter: WaveEmitter) -> None:
         builder = emitter.builder
@@ -90,8 +114,8 @@ class Counters(Observer):
                 for slot in (
                     self._visible(emitter, self.wave, 0, stream),
                     self._visible(emitter, self.wave, 1, stream),
-                    self._own(emitter, _ISSUED, stream),
-                    self._own(emitter, _DONE, stream),
+                    self._own(emitter, ISSUED, stream),
+                    self._own(emitter, DONE, stream),
                 ):
                     builder.store(I64(0), slot, align=8)
 
@@ -102,7 +126,7 @@ class Counters(Observer):
                 stream = self._streams.get(counter)
                 if stream is None:
                     continue
-                slot = self._own(emitter, _DONE, stream)
+                slot = self._own(emitter, DONE, stream)
                 issued = self.issued(emitter, stream)
                 seen = builder.sub(issued, I64(left))
                 more = builder.icmp_signed(">", seen, load(builder, slot, I64, 8))
@@ -112,16 +136,20 @@ class Counters(Observer):
             self._publish(emitter)
         for stream in issues(instruction, self.target):
             number = builder.add(self.issued(emitter, stream), I64(1))
-            builder.store(number, self._own(emitter, _ISSUED, stream), align=8)
+            builder.store(number, self._own(emitter, ISSUED, stream), align=8)
 
     def _publish(self, emitter: WaveEmitter) -> None:
         """What is done by now is visible in the next turn."""
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
-        for stream in set(self._streams.values()):
-            done = load(builder, self._own(emitter, _DONE, stream), I64, 8)
+        for stream in sorted(self._numbered):
+            done = load(builder, self._own(emitter, DONE, stream), I64, 8)
             following = self._visible(emitter, self.wave, other, stream)
             builder.store(builder.and_(done, I64(_NUMBERS)), following, align=8)
+            if stream in self._memory:
+                ordered = done if self._waits else self.issued(emitter, stream)
+                following = self._visible(emitter, self.wave, other, stream + ORDERED)
+                builder.store(builder.and_(ordered, I64(_NUMBERS)), following, align=8)
 
     def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         if instruction.opcode.control is not Control.END:
@@ -129,7 +157,7 @@ class Counters(Observer):
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
         ended = builder.shl(builder.add(self.turn, I64(1)), I64(32))
-        for stream in set(self._streams.values()):
+        for stream in sorted(self._numbered | {stream + ORDERED for stream in self._memory}):
             mine = self._visible(emitter, self.wave, self.parity, stream)
             builder.store(builder.or_(load(builder, mine, I64, 8), ended), mine, align=8)
             following = self._visible(emitter, self.wave, other, stream)
@@ -137,7 +165,7 @@ class Counters(Observer):
 
     def issued(self, emitter: WaveEmitter, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""
-        return load(emitter.builder, self._own(emitter, _ISSUED, stream), I64, 8)
+        return load(emitter.builder, self._own(emitter, ISSUED, stream), I64, 8)
 
     def _own(self, emitter: WaveEmitter, first: int, stream: int) -> Any:
         builder = emitter.builder
@@ -174,9 +202,12 @@ def _visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any)
 
 
 __all__ = [
+    "DONE",
     "DS",
+    "ISSUED",
     "LOAD",
     "NUMBER_BITS",
+    "ORDERED",
     "STORE",
     "STREAMS",
     "WAVES",
@@ -185,4 +216,5 @@ __all__ = [
     "issues",
     "streams",
     "visible",
+    "waits_at_barriers",
 ]

@@ -21,7 +21,11 @@ _RACES = {
     Kind.GLOBAL_RACE: "wave",
     Kind.WORKGROUP_RACE: "workgroup",
     Kind.REPLICATED_READ: "wave",
+    Kind.SAME_VALUE: "workgroup",
 }
+
+_LARGEST_LDS = 1 << 20
+"""Bytes: below it an address is an offset in LDS."""
 
 
 def reports(
@@ -30,9 +34,11 @@ def reports(
     ranges: Sequence[tuple[int, int]],
     known: Mapping[int, tuple[str, ...]],
     records: Sequence[CheckRecord],
+    missing: Mapping[tuple[int, int], str],
 ) -> list[Report]:
-    """The reports of one launch, by instruction. `known` are the arguments addresses come from."""
-    return [_report(kernel, launch, ranges, known, record) for record in records]
+    """The reports of one launch, by instruction. `known` are the arguments addresses come from;
+    `missing` says for two instructions what would order them."""
+    return [_report(kernel, launch, ranges, known, record, missing) for record in records]
 
 
 def _report(
@@ -41,16 +47,21 @@ def _report(
     ranges: Sequence[tuple[int, int]],
     known: Mapping[int, tuple[str, ...]],
     record: CheckRecord,
+    missing: Mapping[tuple[int, int], str],
 ) -> Report:
     program = kernel.program
     instruction = program.instructions[record.instruction]
     other = program.instructions[record.other - 1] if record.other else None
+    message = _message(launch, ranges, known, record)
+    if record.kind is Kind.WORKGROUP_RACE and other is not None:
+        lack = missing.get((instruction.index, other.index))
+        message += f": {lack}" if lack else ""
     lanes = tuple(lane for lane in range(64) if record.lanes >> lane & 1)
     return Report(
         kind=record.kind,
         kernel=program.name,
         target=program.target,
-        message=_message(launch, ranges, known, record),
+        message=message,
         instruction=instruction.index,
         text=instruction.decoded.text,
         location=instruction.location,
@@ -75,7 +86,12 @@ def _message(
     if kind in _RACES:
         who = _who(launch, kind, record.detail >> 8)
         what = _ORDERS[record.detail & 0xFF].format(who=who)
+        if kind is Kind.SAME_VALUE:
+            what = f"stores the value that {who} stored"
         return f"{what} {_where(launch, kind, ranges, record.address)}"
+    if kind is Kind.LANE_RACE:
+        where = _where(launch, kind, ranges, record.address)
+        return f"stores another value than lane {record.detail} of the wave {where}"
     if kind is Kind.UNINITIALISED_LDS:
         return f"reads LDS byte {record.address:#x}, which no wave has written"
     if kind is Kind.UNINITIALISED_GLOBAL:
@@ -104,13 +120,13 @@ def _who(launch: Launch, kind: Kind, number: int) -> str:
     """The other side: a wave or a workgroup, counted from 1; 0 stands for several."""
     if number == 0:
         return f"other {_RACES[kind]}s"
-    if kind is Kind.WORKGROUP_RACE:
+    if _RACES[kind] == "workgroup":
         return f"workgroup {launch.workgroup(number - 1)}"
     return f"wave {number - 1}"
 
 
 def _where(launch: Launch, kind: Kind, ranges: Sequence[tuple[int, int]], address: int) -> str:
-    if kind is Kind.LDS_RACE:
+    if kind is Kind.LDS_RACE or (kind is Kind.LANE_RACE and address < _LARGEST_LDS):
         return f"at LDS byte {address:#x}"
     for first, end in ranges:
         if first <= address < end:

@@ -24,13 +24,14 @@ COUNTS: Final = state.MODE + 1
 LDS_WRITES: Final = state.MODE + 2  # one 64-bit word per LDS dword
 LDS_READS: Final = state.MODE + 3
 PROGRESS: Final = state.MODE + 4  # of the workgroup's waves: see counters.py
-SHADOWS: Final = state.MODE + 5  # (writes, reads) pointers per known range
-RELEASES: Final = state.MODE + 6  # atomic operations done, one 32-bit word per workgroup
+SHADOWS: Final = state.MODE + 5  # pointers per known range: see shadow_global.py
 CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
 ARRIVALS: Final = state.MODE + 8  # the barrier waves wait at: see memory.py
 REGISTERS: Final = state.MODE + 9  # masks of undefined lanes: see registers.py
 ALLOWED: Final = state.MODE + 10  # a mask of ranges per instruction
-GROUP_BITS: Final = state.MODE + 11  # bits a workgroup has in records of global memory
+CLOCKS: Final = state.MODE + 16  # what the waves of the workgroup have acquired: see clocks.py
+ORDER_EVENT: Final = state.MODE + 17  # functions of clocks.py
+ORDER_QUERY: Final = state.MODE + 18
 
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096

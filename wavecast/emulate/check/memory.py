@@ -7,43 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import log, shadow_global, shadow_lds
-from wavecast.emulate.check.counters import DS, LOAD, Counters, issues
+from wavecast.emulate.check import clocks, log, shadow_global, shadow_lds
+from wavecast.emulate.check.atomicity import Accesses, Atomicity
+from wavecast.emulate.check.counters import DS, LOAD, STORE, Counters, issues
+from wavecast.emulate.check.order import EVENT
 from wavecast.emulate.check.report import Kind
-from wavecast.emulate.check.shadow import COMPARES
+from wavecast.emulate.check.shadow import COMPARES, packed
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import Role, Space
+from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
+from wavecast.isa.scopes import Scope, scope_of
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
 
 _MOVES = {"load", "store", "tolds"}
+_ZERO_IS_NEUTRAL = {"add", "sub", "or", "xor"}
+"""Atomic operations that only load where their operand is 0."""
 
 
-def _coherent(instruction: Instruction) -> bool:
-    """Whether an access bypasses caches as atomic loads and stores of device scope do.
-
-    Source: LLVM AMDGPUUsage, "Memory model": glc (gfx90a, gfx11), sc1 (gfx942, gfx950; sc0 alone is
-    the scope of a workgroup), scope (gfx12).
-    """
-    modifiers = instruction.decoded.modifiers
-    scope = modifiers.get("scope", "")
-    return bool({"glc", "sc1"} & set(modifiers)) or scope in ("SCOPE_DEV", "SCOPE_SYS")
-
-
-def _comparing(program: Program) -> set[bool]:
-    """Whether a program compares and swaps in LDS (True), in global memory (False)."""
-    return {
-        instruction.memory.space is Space.LDS
+def _comparing(program: Program) -> bool:
+    """Whether a program compares and swaps in LDS."""
+    return any(
+        instruction.memory is not None
+        and instruction.memory.space is Space.LDS
+        and instruction.opcode.memory_form.operation == "cmpswap"
         for instruction in program.instructions
-        if instruction.memory is not None and instruction.opcode.memory_form.operation == "cmpswap"
-    }
+    )
 
 
 def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
@@ -60,8 +55,8 @@ def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
 class MemoryChecks(Observer):
     """Races and reads of what was never written, in LDS and in global memory."""
 
-    def __init__(self, counters: Counters) -> None:
-        self.counters = counters
+    def __init__(self, counters: Counters, found: Accesses) -> None:
+        self.counters, self.found = counters, found
 
     def access(
         self,
@@ -74,35 +69,116 @@ class MemoryChecks(Observer):
         if place.mode == "private":
             return
         builder = emitter.builder
-        detail = access.action if access.action in _MOVES else "atomic"
-        if detail == "store" and "h" in access.detail:
-            detail = "storeh"
-        atomic = detail == "atomic"
-        if (atomic or detail == "load") and (place.mode == "local") in self._compares:
-            detail += COMPARES
+        kind = access.action if access.action in _MOVES else "atomic"
+        if kind == "store" and "h" in access.detail:
+            kind = "storeh"
+        detail = f"{kind}.{self._traits(instruction, place.mode, access.action)}"
         shadow = MemoryAccess("shadow", place.mode, access.lanes, access.bytes, detail)
         streams = issues(instruction, emitter.input.program.target)
-        stream = DS if place.mode in ("local", "flat") else LOAD
-        number = self.counters.issued(emitter, stream) if stream in streams else I64(0)
-        packed = builder.or_(builder.shl(number, I64(2)), I64(stream))
-        if place.mode != "local" and (atomic or _coherent(instruction)):
-            self._synchronise(emitter)
+
+        def number(stream: int) -> Any:
+            return self.counters.issued(emitter, stream) if stream in streams else I64(0)
+
+        near = DS if place.mode in ("local", "flat") else LOAD
+        numbers = packed(builder, near, number(near), number(STORE if STORE in streams else LOAD))
         builder.call(
             _function(emitter.module, shadow),
             [
                 emitter.context, rows, builder.inttoptr(I64(instruction.index), PTR),
-                builder.inttoptr(packed, PTR), place.address, place.base, place.limit,
+                builder.inttoptr(numbers, PTR), place.address, place.base, place.limit,
                 place.offset, emitter.exec_mask(),
             ],
         )  # fmt: skip
 
-    def _synchronise(self, emitter: WaveEmitter) -> None:
-        """Count an operation that may order this workgroup with others."""
+    def scalar_access(
+        self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
+    ) -> None:
+        """A load of scalar memory, as lanes of one dword each."""
+        memory = instruction.memory
+        if memory is None or memory.kind is not MemoryKind.LOAD:
+            return
+        builder, lanes = emitter.builder, emitter.layout.lanes
+        traits = str(int(self.found.atomicity[instruction.index]))
+        traits += clocks.ORDERS if self.found.ordered else ""
+        access = MemoryAccess("shadow", shadow_global.SCALAR, lanes, min(size, 4), f"load.{traits}")
+        # it has no number in a stream of vector memory: that of the last vector load does
+        issued = self.counters.issued(emitter, LOAD)
+        number = builder.select(builder.icmp_unsigned("==", issued, I64(0)), I64(1), issued)
+        nothing = builder.inttoptr(I64(0), PTR)
+        active = ir.IntType(lanes)((1 << max(1, size // 4)) - 1)
+        builder.call(
+            _function(emitter.module, access),
+            [
+                emitter.context, nothing, builder.inttoptr(I64(instruction.index), PTR),
+                builder.inttoptr(packed(builder, LOAD, I64(0), number), PTR), nothing, address,
+                I64(0), I64(0), active,
+            ],
+        )  # fmt: skip
+
+    def _traits(self, instruction: Instruction, mode: str, action: str) -> str:
+        """What the shadow function depends on besides the access (`shadow_global.py`)."""
+        compares = COMPARES if mode in ("local", "flat") and self._compares else ""
+        if mode == "local":
+            return compares
+        atomicity = self.found.atomicity[instruction.index]
+        traits = str(int(atomicity))
+        if STORE in issues(instruction, self.counters.target):
+            traits += shadow_global.COUNTED_AS_STORE
+        if action in _ZERO_IS_NEUTRAL and atomicity is Atomicity.UPDATE:
+            traits += shadow_global.ZERO
+        if self.found.ordered:
+            traits += clocks.ORDERS
+            loads = instruction.memory is not None and instruction.memory.kind is MemoryKind.LOAD
+            if atomicity >= Atomicity.AGENT and not loads:
+                traits += shadow_global.RELEASES_TRAIT
+            if instruction.index in self.found.observing:
+                traits += shadow_global.OBSERVES
+        return traits + compares
+
+    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
+        """Cache control that acquires or releases at agent scope."""
+        flags = instruction.opcode.flags
+        if not self.found.ordered or not flags & {OpcodeFlag.INVALIDATES, OpcodeFlag.WRITES_BACK}:
+            return
+        if scope_of(instruction.decoded, self.counters.target) < Scope.AGENT:
+            return
+        if OpcodeFlag.WRITES_BACK in flags:
+            self._tell(emitter, instruction, clocks.WRITE_BACK)
+        if OpcodeFlag.INVALIDATES in flags:
+            builder = emitter.builder
+            words = context_word(builder, emitter.context, log.CLOCKS, PTR)
+            at = builder.add(self.counters.wave, I64(clocks.ACQUIRED))
+            acquired = load(builder, element(builder, words, at, I64), I64, 8)
+            observed = load(builder, element(builder, words, clocks.OBSERVED, I64), I64, 8)
+            unseen = builder.icmp_unsigned("!=", acquired, observed)
+            with builder.if_then(builder.or_(unseen, self._polled_anew(emitter, words))):
+                self._tell(emitter, instruction, clocks.ACQUIRE)
+
+    def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
+        """Whether the dword that this wave polls has new releases (i1)."""
         builder = emitter.builder
 
-        word = partial(context_word, builder, emitter.context)
-        slot = element(builder, word(log.RELEASES, PTR), word(state.WORKGROUP, I64), I32)
-        builder.atomic_rmw("add", slot, I32(1), "monotonic")
+        def word(first: int) -> Any:
+            at = builder.add(self.counters.wave, I64(first))
+            return load(builder, element(builder, words, at, I64), I64, 8)
+
+        number, key = word(clocks.KEY_READ), word(clocks.KEY)
+        # without a key any valid address does
+        reads = builder.and_(
+            builder.icmp_unsigned("!=", number, I64(0)), builder.icmp_unsigned("!=", key, I64(0))
+        )
+        slot = builder.select(reads, key, builder.ptrtoint(words, I64))
+        version = builder.zext(load(builder, builder.inttoptr(slot, PTR), I32), I64)
+        changed = builder.icmp_unsigned("!=", version, word(clocks.KEY_VERSION))
+        return builder.and_(reads, changed)
+
+    def _tell(self, emitter: WaveEmitter, instruction: Instruction, event: int) -> None:
+        builder = emitter.builder
+        slot = element(builder, emitter.context, log.ORDER_EVENT, I64)
+        function = load(builder, slot, ir.PointerType(EVENT), 8)
+        nothing = builder.inttoptr(I64(0), PTR)
+        what = I64(instruction.index << 8 | event)
+        builder.call(function, [emitter.context, what, nothing, I64(0), I64(0)])
 
     def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         if instruction.opcode.role is Role.BARRIER:
@@ -125,8 +201,15 @@ class MemoryChecks(Observer):
         entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             builder.store(emitter.exec_mask(), self._exec, align=8)
+            if self.found.ordered:
+                words = context_word(builder, emitter.context, log.CLOCKS, PTR)
+                for first_word in (clocks.ROWS_OF, clocks.ACQUIRED, clocks.KEY, clocks.KEY_READ):
+                    at = builder.add(self.counters.wave, I64(first_word))
+                    builder.store(I64(0), element(builder, words, at, I64), align=8)
             first = builder.icmp_unsigned("==", self.counters.wave, I64(0))
             with builder.if_then(first):
+                if self.found.ordered:
+                    builder.store(I64(0), element(builder, words, clocks.OBSERVED, I64), align=8)
                 _clear(emitter)
 
     def _initial_exec(self, emitter: WaveEmitter) -> Any:

@@ -9,16 +9,18 @@ import numpy as np
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
-from wavecast.emulate.check import log
+from wavecast.emulate.check import log, records
+from wavecast.emulate.check.atomicity import Accesses, accesses
 from wavecast.emulate.check.bounds import allowed, sources, stored
+from wavecast.emulate.check.clocks import Clocks
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.findings import reports
+from wavecast.emulate.check.lacks import explanation
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
-from wavecast.emulate.check.shadow_global import MOST_GROUPS, group_bits
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.compiled import NativeKernel
@@ -51,6 +53,7 @@ class CheckMode:
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
         self._static: dict[str, list[Report]] = {}
+        self._accesses: dict[str, Accesses] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -60,8 +63,9 @@ class CheckMode:
         """Raises Unsupported for a program too long for the records."""
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
-        counters = Counters(kernel.program.target)
-        checks = (counters, MemoryChecks(counters), RegisterChecks(kernel))
+        counters = Counters(kernel)
+        memory = MemoryChecks(counters, accesses(kernel.program))
+        checks = (counters, memory, RegisterChecks(kernel))
         return Observers((*checks, NumberChecks()) if self.numbers else checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
@@ -78,12 +82,19 @@ class CheckMode:
             known = self._static[code.digest] = static_reports(kernel)
         return known
 
+    def accesses(self, kernel: Kernel, code: CodeObject) -> Accesses:
+        """How atomic the program's accesses are."""
+        known = self._accesses.get(code.digest)
+        if known is None:
+            known = self._accesses[code.digest] = accesses(kernel.program)
+        return known
+
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
     ) -> CheckWatch:
         """Raises Unsupported for more workgroups than records can name."""
         groups = math.prod(launch.grid)
-        if groups > MOST_GROUPS:
+        if groups > records.MOST_GROUPS:
             raise Unsupported(f"{native.kernel.name}: checks of {groups} workgroups")
         return CheckWatch(self, native, launch, ranges)
 
@@ -102,50 +113,72 @@ class CheckWatch:
         self.workgroups: np.ndarray | None = None
         self.known = mode.sources(native.kernel, launch.code)
         self.allowed = allowed(native.kernel, launch, ranges, self.known)
-        self.log = Log(len(native.kernel.program.instructions))
-        self.releases = np.zeros(math.prod(launch.grid), np.uint32)
-        self.shadows = _shadows(ranges, stored(native.kernel, self.allowed))
-        self.table = np.array(
-            [array.ctypes.data if array.size else 0 for pair in self.shadows for array in pair],
-            np.uint64,
-        )
+        kernel = native.kernel
+        self.accesses = mode.accesses(kernel, launch.code)
+        self.log = Log(len(kernel.program.instructions))
+        self.shadows = _shadows(ranges, stored(kernel, self.allowed), self._observed())
+        self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
+        for row, arrays in zip(self.table, self.shadows, strict=True):
+            row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
+        lanes = native.layout.lanes
+        waves = -(-math.prod(launch.block) // lanes)
+        tracked = {
+            first: (first, end, arrays[records.RELEASES])
+            for (first, end), arrays in zip(ranges, self.shadows, strict=True)
+            if arrays[records.RELEASES].size
+        }
+        self.clocks = Clocks(kernel.program.target, waves, list(tracked.values()))
         self._kept: list[object] = []
+
+    def _observed(self) -> int:
+        """A mask of the ranges whose releases another workgroup may observe."""
+        if not self.accesses.ordered:
+            return 0
+        found = 0
+        for index in self.accesses.observing:
+            found |= int(self.allowed[index])
+        return found
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
         progress, undefined = Progress(), Undefined(WAVES)
         progress.attach(context)
+        self.clocks.attach(context, progress.words)
         undefined.attach(context)
         dwords = int(context[state.LDS_BYTES]) // 4 + 1
         writes = hostmemory.zeros(dwords, np.uint64)
         reads = hostmemory.zeros(READ_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.SHADOWS] = self.table.ctypes.data
-        context[log.RELEASES] = self.releases.ctypes.data
         context[log.CANARY] = self.mode.canary
         context[log.ALLOWED] = self.allowed.ctypes.data
-        context[log.GROUP_BITS] = group_bits(math.prod(self.launch.grid))
         self._kept += [progress, undefined, writes, reads]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
         del failed
-        records = self.log.read()
+        if self.clocks.error is not None:
+            raise self.clocks.error
         kernel = self.native.kernel
-        found = reports(kernel, self.launch, self.ranges, self.known, records)
+        missing = {
+            pair: explanation(kernel.program, self.accesses, unordered, pair[1])
+            for pair, unordered in self.clocks.unordered.items()
+        }
+        entries = self.log.read()
+        found = reports(kernel, self.launch, self.ranges, self.known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         if found:
             self.mode.found(found)
 
 
 def _shadows(
-    ranges: Sequence[tuple[int, int]], written: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Records of stores and loads for each range, once per range; none for the first, which holds
-    the arguments, and for those that are not in the mask `written`. Pages nobody touches take no
-    memory."""
-    known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
-    nothing = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+    ranges: Sequence[tuple[int, int]], written: int, observed: int
+) -> list[tuple[np.ndarray, ...]]:
+    """The arrays of records of each range, once per range; none for the first, which holds the
+    arguments, and for those that are not in the mask `written`. Releases are kept of those in the
+    mask `observed`. Pages nobody touches take no memory."""
+    known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
+    nothing = (np.zeros(0, np.uint64),) * (records.RELEASES + 1)
     found = [nothing]
     for number, (first, end) in enumerate(ranges[1:], 1):
         if number < 64 and not written >> number & 1:
@@ -153,7 +186,11 @@ def _shadows(
             continue
         if (first, end) not in known:
             dwords = (end - first + 3) // 4
-            known[first, end] = np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64)
+            kept = dwords if number >= 64 or observed >> number & 1 else 0
+            known[first, end] = (
+                *(np.zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
+                np.zeros(kept, np.uint32),
+            )
         found.append(known[first, end])
     return found
 

@@ -27,6 +27,8 @@ class Kind(IntEnum):
     INFINITY = 14
     OUT_OF_LDS = 15
     REPLICATED_READ = 16
+    LANE_RACE = 24
+    SAME_VALUE = 25
 
     @property
     def rule(self) -> str:
@@ -40,15 +42,18 @@ KINDS = 32
 Severity = Literal["error", "warning", "note"]
 
 WARNINGS = frozenset({Kind.NOT_A_NUMBER, Kind.INFINITY})
-NOTES = frozenset({Kind.REPLICATED_READ})
+NOTES = frozenset({Kind.REPLICATED_READ, Kind.SAME_VALUE})
 """Kinds that may be meant: they are reported and do not fail a run."""
 
 EXPLANATIONS: dict[Kind, str] = {
     Kind.LDS_RACE: "two waves touch the same LDS bytes and nothing orders them: a barrier, or a "
     "wait before the barrier, is missing",
     Kind.GLOBAL_RACE: "two waves of a workgroup touch the same memory and no barrier orders them",
-    Kind.WORKGROUP_RACE: "two workgroups touch the same memory, one of them writes, and no atomic "
-    "operation orders them",
+    Kind.WORKGROUP_RACE: "two workgroups touch the same memory, one of them writes, and no release "
+    "and acquire of agent scope orders them",
+    Kind.LANE_RACE: "lanes of one instruction store different values to the same address",
+    Kind.SAME_VALUE: "two workgroups store the same value to the same address and nothing orders "
+    "them: harmless while the values are the same",
     Kind.UNINITIALISED_LDS: "LDS is read that no wave of the workgroup has written",
     Kind.UNINITIALISED_GLOBAL: "memory is read that was allocated and never written",
     Kind.UNINITIALISED_REGISTER: "a register is used that nothing has written in these lanes",

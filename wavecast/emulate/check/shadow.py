@@ -1,7 +1,8 @@
 """What the outlined functions of check mode share: fields of records, and findings by lanes.
 
 They have the signature of outlined accesses (`lower/access.py`); `other` is the instruction's
-index and `result` its number in its stream (`counters.py`), both as pointers.
+index and `result` its numbers in its streams (`counters.py`, `packed`), both as pointers. The
+detail of an access is its kind, a dot, and traits.
 """
 
 from __future__ import annotations
@@ -11,17 +12,26 @@ from typing import Any
 
 from llvmlite import ir
 
+from wavecast.emulate.check.counters import NUMBER_BITS
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.values import I1, I32, I64, context_word, load
+from wavecast.emulate.lower.addresses import Resolved
+from wavecast.emulate.lower.values import I1, I32, I64, context_word, element, load
 
-COMPARES = ".compares"
-"""Ends the detail of accesses in programs that compare and swap in this space."""
+COMPARES = "c"
+"""Trait of accesses of LDS in programs that compare and swap there."""
+_NUMBERS = (1 << NUMBER_BITS) - 1
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ = range(3)
 """Order of a race's two sides: the low byte of a record's detail. The other side's wave + 1 or
 workgroup + 1 (0: several) is above it."""
+
+
+def packed(builder: ir.IRBuilder, stream: int, number: Any, memory_number: Any) -> Any:
+    """The numbers of an access: of `stream`, in LDS, and in global memory (i64)."""
+    low = builder.or_(builder.shl(builder.and_(number, I64(_NUMBERS)), I64(2)), I64(stream))
+    return builder.or_(low, builder.shl(memory_number, I64(2 + NUMBER_BITS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +106,20 @@ class Watched:
         self.out = out
         builder = out.builder
         self.instruction = builder.ptrtoint(out.other, I64)
-        self.number = builder.ptrtoint(out.result, I64)
+        numbers = builder.ptrtoint(out.result, I64)
+        self.stream = builder.and_(numbers, I64(3))
+        self.number = builder.and_(builder.lshr(numbers, I64(2)), I64(_NUMBERS))
+        self.memory_number = builder.lshr(numbers, I64(2 + NUMBER_BITS))
         self.wave, self.turn = self.word(state.WAVE), self.word(state.TURN)
         self.workgroup = self.word(state.WORKGROUP)
         self.lane_bytes = out.access.bytes
-        kind = out.access.detail
-        self.loads = kind.startswith("load") or kind == "tolds"
-        self.atomic = kind.startswith("atomic")
-        self.compares = kind.endswith(COMPARES)
+        self.kind, _, self.traits = out.access.detail.partition(".")
+        self.loads = self.kind in ("load", "tolds")
+        self.atomic = self.kind == "atomic"
+        self.compares = COMPARES in self.traits
         """Whether this may be part of a loop around compare-and-swap, which starts with a plain
         load: such loads and atomics do not conflict."""
-        self.plain_store = kind.startswith("store")
+        self.plain_store = self.kind in ("store", "storeh")
         self.stores = self.plain_store or self.atomic
 
     def word(self, index: int, kind: Any = I64) -> Any:
@@ -124,22 +137,51 @@ class Watched:
     def changes(self, lane: Any, index: int, pointer: Any) -> Any:
         """Whether dword `index` of a store changes what lies at `pointer` (i1). Two waves that
         store the same value do not race: compilers let replicas of a value be stored twice."""
-        out, builder = self.out, self.out.builder
+        builder = self.out.builder
         if not self.plain_store:
             return I1(1)
+        value = self.stored(lane, index)
+        return builder.icmp_unsigned("!=", load(builder, pointer, value.type, 1), value)
+
+    def stored(self, lane: Any, index: int) -> Any:
+        """Dword `index` of what a lane stores: 8, 16 or 32 bits."""
+        out, builder = self.out, self.out.builder
         value = load(builder, out.slot(out.rows, index, lane), I32)
-        if self.out.access.detail == "storeh":
+        if self.kind == "storeh":
             value = builder.lshr(value, I32(16))
-        kind = ir.IntType(8 * min(self.lane_bytes, 4))
-        if kind.width < 32:
-            value = builder.trunc(value, kind)
-        return builder.icmp_unsigned("!=", load(builder, pointer, kind, 1), value)
+        width = 8 * min(self.lane_bytes, 4)
+        return value if width == 32 else builder.trunc(value, ir.IntType(width))
 
     def all_of(self, *conditions: Any) -> Any:
         total: Any = I1(1)
         for condition in conditions:
             total = self.out.builder.and_(total, condition)
         return total
+
+
+def lane_conflict(
+    watched: Watched, found: Resolved, again: Any, lane: Any, index: int, address: Any
+) -> tuple[Any, Any]:
+    """Whether (i1), where `again`, an earlier lane of this store has another value for the same
+    address, and which lane (i64). `index` is the dword of the access at `address`."""
+    out, builder = watched.out, watched.out.builder
+    with builder.goto_entry_block():
+        differs, partner = builder.alloca(I1), builder.alloca(I64)
+    builder.store(I1(0), differs)
+    builder.store(I64(0), partner)
+    with builder.if_then(again, likely=False):
+        number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
+        lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
+        value = watched.stored(lane, index)
+        first = builder.sub(address, I64(4 * index))
+        with out.each_lane(builder.and_(found.live, lower)) as other:
+            theirs = load(builder, element(builder, found.addresses, other, I64), I64, 8)
+            unlike = builder.icmp_unsigned("!=", watched.stored(other, index), value)
+            same = builder.icmp_unsigned("==", theirs, first)
+            with builder.if_then(builder.and_(same, unlike), likely=False):
+                builder.store(I1(1), differs)
+                builder.store(other, partner)
+    return out.get(differs, I1), out.get(partner, I64)
 
 
 __all__ = [
@@ -150,5 +192,7 @@ __all__ = [
     "Findings",
     "ShadowField",
     "Watched",
+    "lane_conflict",
+    "packed",
     "together",
 ]

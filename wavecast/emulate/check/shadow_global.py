@@ -1,12 +1,11 @@
 """Global memory in check mode: races within and between workgroups, memory never written.
 
-Ranges no instruction of the kernel may store to have no records. The dwords of others have two, for
-the last store and the last loads: workgroup + 1, turn, wave + 1, bytes, whether it was atomic,
-instruction. Workgroup and turn share `PLACE`: a launch gives the workgroup the low bits it needs
-(`group_bits`) and the turn the others. Where several workgroups have read, all bits of the
-workgroup are set; where they read different bytes only the last is kept. Workgroups that both do
-atomic operations count as ordered (`__init__.py`). Memory that was allocated and never written
-holds a pattern (`mode.py`): loads compare with it.
+Ranges no instruction of the kernel may store to have no records. The dwords of others have two
+(`records.py`), compared with the access at hand (`order.py`). Memory that was allocated and never
+written holds a pattern (`mode.py`): loads compare with it.
+
+Traits of an access: its atomicity (a digit); `clocks.ORDERS`; `v` where it counts as a store in its
+stream; `r` releases; `w` observes; `z` updates nothing with a zero.
 """
 
 from __future__ import annotations
@@ -15,15 +14,34 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import log
+from wavecast.emulate.check import clocks, log, order
+from wavecast.emulate.check.atomicity import Atomicity
+from wavecast.emulate.check.counters import DONE, ISSUED, LOAD, STORE, STREAMS
+from wavecast.emulate.check.records import (
+    ATOMICITY,
+    BYTES,
+    GROUP,
+    INSTRUCTION,
+    LOADER,
+    MANY,
+    NUMBER,
+    READ_NUMBERS,
+    READS,
+    RELEASES,
+    STREAM,
+    TABLE_WORDS,
+    WAVE,
+    WRITE_NUMBERS,
+    WRITES,
+)
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     Findings,
-    ShadowField,
     Watched,
+    lane_conflict,
     together,
 )
 from wavecast.emulate.check.shadow_lds import Dwords
@@ -32,26 +50,20 @@ from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, range_of, resolve
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
 
-PLACE, WAVE = ShadowField(0, 37), ShadowField(37, 6)
-BYTES, ATOMIC, INSTRUCTION = ShadowField(43, 4), ShadowField(47, 1), ShadowField(48, 16)
+SCALAR = "scalar"
+"""Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
+but records."""
+COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
 _ONES = (1 << 64) - 1
-MOST_GROUPS = (1 << 26) - 2
-"""Workgroups of a launch that leave room for 2048 turns."""
-
-
-def group_bits(groups: int) -> int:
-    """Bits that hold the number of a workgroup + 1, and "several"."""
-    return (groups + 1).bit_length()
 
 
 def build(out: Outlined) -> None:
     """Check an access of global memory and record it."""
     watched = Watched(out)
-    found = resolve(out)
+    found = _scalar(out) if out.access.mode == SCALAR else resolve(out)
     builder = out.builder
-    dwords = _Dwords(watched)
-    dwords.settle(found)
-    into_lds = Dwords(watched, stores=True) if watched.out.access.detail == "tolds" else None
+    dwords = _Dwords(watched, found)
+    into_lds = Dwords(watched, stores=True) if watched.kind == "tolds" else None
     flat = Dwords(watched) if out.access.mode == "flat" else None
     with out.each_lane(found.live) as lane:
         address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
@@ -59,6 +71,7 @@ def build(out: Outlined) -> None:
             dwords.touch(lane, address)
         if flat is not None:
             _touch_lds(watched, flat, lane, address)
+    dwords.synchronise()
     dwords.log()
     if flat is not None:
         flat.log()
@@ -79,6 +92,16 @@ def build(out: Outlined) -> None:
     builder.ret(I32(0))
 
 
+def _scalar(out: Outlined) -> Resolved:
+    """The dwords from `base` on, one per lane."""
+    builder = out.builder
+    addresses = out.array(I64)
+    with out.each_lane(out.exec) as lane:
+        address = builder.add(out.base, builder.shl(lane, I64(2)))
+        builder.store(address, element(builder, addresses, lane, I64), align=8)
+    return Resolved(addresses, out.exec, out.mask(0), I1(1))
+
+
 def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
     """The LDS side of a flat access, where a lane's address lies in LDS."""
     out, builder = watched.out, watched.out.builder
@@ -95,35 +118,34 @@ def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> Non
 class _Dwords:
     """The records of global memory, for one access."""
 
-    def __init__(self, watched: Watched) -> None:
-        self.watched, self.out = watched, watched.out
+    def __init__(self, watched: Watched, found: Resolved) -> None:
+        self.watched, self.out, self.lanes = watched, watched.out, found
         out, builder = self.out, self.out.builder
+        self.seasons = watched.loads and out.access.mode != SCALAR
         self.me = builder.add(watched.workgroup, I64(1))
         self.wave = builder.add(watched.wave, I64(1))
-        bits = watched.word(log.GROUP_BITS)
-        self.many = builder.sub(builder.shl(I64(1), bits), I64(1))
-        self.here = PLACE.at(builder, builder.or_(self.me, builder.shl(watched.turn, bits)))
         self.between = Findings(out, Kind.WORKGROUP_RACE)
         self.within = Findings(out, Kind.GLOBAL_RACE)
         self.fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
         self.replicas = Findings(out, Kind.REPLICATED_READ)
-        self.shadows = watched.word(log.SHADOWS, PTR)
-        self.releases = watched.word(log.RELEASES, PTR)
+        self.same = Findings(out, Kind.SAME_VALUE)
+        self.lane_race = Findings(out, Kind.LANE_RACE)
         self.beyond = Findings(out, Kind.OUT_OF_BOUNDS)
+        self.shadows = watched.word(log.SHADOWS, PTR)
         masks = watched.word(log.ALLOWED, PTR)
         slot = element(builder, masks, watched.instruction, I64)
         self.allowed = load(builder, slot, I64, 8)
         self.canary = watched.word(log.CANARY)
         self.ranges = watched.word(state.RANGES, PTR)
-        own = load(builder, element(builder, self.releases, watched.workgroup, I32), I32)
-        self.acquires = builder.icmp_unsigned("!=", own, I32(0))
         self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
-        self.writes, self.reads = out.room(I64, I64(0)), out.room(I64, I64(0))
+        self.arrays = [out.room(I64, I64(0)) for _ in range(RELEASES + 1)]
         self.done = out.room(I1)
+        self._settle()
+        self.atomicity = self._atomicity()
 
-    def settle(self, found: Resolved) -> None:
+    def _settle(self) -> None:
         """Find the range of the first lane, in which the others are looked for first."""
-        out, builder = self.out, self.out.builder
+        out, builder, found = self.out, self.out.builder, self.lanes
         with builder.if_then(builder.icmp_unsigned("!=", found.live, out.mask(0)), likely=True):
             lane = out.lowest(found.live)
             address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
@@ -132,15 +154,115 @@ class _Dwords:
             moved = builder.lshr(self.allowed, builder.and_(index, I64(63)))
             allowed = builder.trunc(moved, I1)
             with builder.if_then(builder.and_(near, allowed), likely=True):
-                twice = builder.shl(index, I64(1))
-                for slot, base, offset in (
-                    (self.start, self.ranges, 0),
-                    (self.stop, self.ranges, 1),
-                    (self.writes, self.shadows, 0),
-                    (self.reads, self.shadows, 1),
+                for slot, pointer in (
+                    (self.start, self._bound(index, 0)),
+                    (self.stop, self._bound(index, 1)),
+                    *((slot, self._array(index, n)) for n, slot in enumerate(self.arrays)),
                 ):
-                    word = element(builder, base, builder.add(twice, I64(offset)), I64)
-                    builder.store(load(builder, word, I64, 8), slot)
+                    builder.store(load(builder, pointer, I64, 8), slot)
+
+    def _bound(self, index: Any, which: int) -> Any:
+        builder = self.out.builder
+        twice = builder.shl(index, I64(1))
+        return element(builder, self.ranges, builder.add(twice, I64(which)), I64)
+
+    def _array(self, index: Any, which: int) -> Any:
+        builder = self.out.builder
+        row = builder.mul(index, I64(TABLE_WORDS))
+        return element(builder, self.shadows, builder.add(row, I64(which)), I64)
+
+    def _tracked(self) -> Any:
+        """Whether releases of the first lane's range are kept (i1)."""
+        kept = self.out.get(self.arrays[RELEASES], I64)
+        return self.out.builder.icmp_unsigned("!=", kept, I64(0))
+
+    def _atomicity(self) -> Any:
+        """How atomic this access is, i64: a store that may be a release is known by its waits."""
+        watched, builder = self.watched, self.out.builder
+        stated = I64(int(watched.traits[0]))
+        if RELEASES_TRAIT not in watched.traits or not watched.plain_store:
+            return stated
+        if watched.traits[0] != str(int(Atomicity.UNMARKED)):
+            return stated
+        words = watched.word(log.PROGRESS, PTR)
+        total = I64(0)
+        for stream in (LOAD, STORE):
+            at = builder.add(builder.mul(watched.wave, I64(STREAMS)), I64(stream))
+            issued, done = (
+                load(builder, element(builder, words, builder.add(at, I64(first)), I64), I64, 8)
+                for first in (ISSUED, DONE)
+            )
+            total = builder.add(total, builder.sub(issued, done))
+        waited = builder.icmp_unsigned("==", total, I64(1))  # this store itself
+        release = builder.and_(waited, self._tracked())
+        return builder.select(release, I64(Atomicity.RELEASING), stated)
+
+    def synchronise(self) -> None:
+        """Tell the clocks of an access that may release or observe."""
+        watched, out, builder = self.watched, self.out, self.out.builder
+        events = []
+        if RELEASES_TRAIT in watched.traits:
+            events.append(clocks.UPDATE if watched.atomic else clocks.RELEASE)
+        if OBSERVES in watched.traits:
+            events.append(clocks.OBSERVE)
+        if not events:
+            if clocks.ORDERS in watched.traits:
+                builder.store(I64(0), self._word(clocks.CLEAN), align=8)
+            return
+        wanted = self._tracked()
+        if watched.plain_store:
+            marked = builder.icmp_unsigned("!=", self.atomicity, I64(Atomicity.UNMARKED))
+            wanted = builder.and_(wanted, marked)
+            builder.store(I64(0), self._word(clocks.CLEAN), align=8)
+        with builder.if_then(wanted, likely=False):
+            known = self._polled() if OBSERVES in watched.traits else I1(0)
+            with builder.if_then(builder.not_(known)):
+                slot = element(builder, out.context, log.ORDER_EVENT, I64)
+                function = load(builder, slot, ir.PointerType(order.EVENT), 8)
+                live, addresses = self.lanes.live, self.lanes.addresses
+                lanes = live if out.lanes == 64 else builder.zext(live, I64)
+                for event in events:
+                    what = builder.or_(builder.shl(watched.instruction, I64(8)), I64(event))
+                    arguments = [out.context, what, addresses, lanes, watched.memory_number]
+                    builder.call(function, arguments)
+
+    def _word(self, first: int) -> Any:
+        """The slot of this wave among words of the workgroup's clocks."""
+        builder = self.out.builder
+        words = self.watched.word(log.CLOCKS, PTR)
+        return element(builder, words, builder.add(self.watched.wave, I64(first)), I64)
+
+    def _polled(self) -> Any:
+        """Whether all lanes access the dword of this wave's last event, nothing has been released
+        to it since and, for an atomic operation, nothing has to be released (i1)."""
+        watched, out, builder = self.watched, self.out, self.out.builder
+        lane = out.lowest(self.lanes.live)
+        first = load(builder, element(builder, self.lanes.addresses, lane, I64), I64, 8)
+        with builder.goto_entry_block():
+            same, found = builder.alloca(I1), builder.alloca(I1)
+        builder.store(I1(1), same)
+        builder.store(I1(0), found)
+        with out.each_lane(self.lanes.live) as lane:
+            other = load(builder, element(builder, self.lanes.addresses, lane, I64), I64, 8)
+            alike = builder.icmp_unsigned("==", other, first)
+            builder.store(builder.and_(out.get(same, I1), alike), same)
+        inset = builder.sub(first, out.get(self.start, I64))
+        dword = builder.and_(inset, I64(~3 & _ONES))
+        slot = builder.add(out.get(self.arrays[RELEASES], I64), dword)
+        key = load(builder, self._word(clocks.KEY), I64, 8)
+        good = builder.and_(out.get(same, I1), builder.icmp_unsigned("==", slot, key))
+        if watched.atomic:
+            clean = load(builder, self._word(clocks.CLEAN), I64, 8)
+            now = builder.add(watched.turn, I64(1))
+            good = builder.and_(good, builder.icmp_unsigned("==", clean, now))
+        with builder.if_then(good):
+            version = load(builder, builder.inttoptr(slot, PTR), I32)
+            before = load(builder, self._word(clocks.KEY_VERSION), I64, 8)
+            unchanged = builder.icmp_unsigned("==", builder.zext(version, I64), before)
+            builder.store(unchanged, found)
+            with builder.if_then(unchanged):
+                builder.store(watched.memory_number, self._word(clocks.KEY_READ), align=8)
+        return out.get(found, I1)
 
     def quick(self, address: Any) -> Any:
         """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded) and
@@ -157,7 +279,7 @@ class _Dwords:
             builder.icmp_unsigned("<=", end, builder.sub(stop, start)),
             builder.icmp_unsigned("==", builder.and_(address, I64(3)), I64(0)),
         )
-        recorded = builder.icmp_unsigned("!=", out.get(self.writes, I64), I64(0))
+        recorded = builder.icmp_unsigned("!=", out.get(self.arrays[WRITES], I64), I64(0))
         with (
             builder.if_then(inside, likely=True),
             builder.if_else(recorded) as (records, nothing),
@@ -165,7 +287,7 @@ class _Dwords:
             with records:
                 self._quick_inside(address, builder.lshr(inset, I64(2)), stop)
             with nothing:
-                good = self._seasoned(address, stop) if self.watched.loads else I1(1)
+                good = self._seasoned(address, stop) if self.seasons else I1(1)
                 builder.store(good, self.done)
         return out.get(self.done, I1)
 
@@ -175,20 +297,25 @@ class _Dwords:
         kind = ir.VectorType(I64, count)
         slots = [
             element(builder, builder.inttoptr(out.get(slot, I64), PTR), first, I64)
-            for slot in (self.writes, self.reads)
+            for slot in self.arrays[:RELEASES]
         ]
-        written, read = (builder.load(slot, align=8, typ=kind) for slot in slots)
+        written, read = (builder.load(slots[n], align=8, typ=kind) for n in (WRITES, READS))
         touched = builder.or_(written, read) if self.watched.stores else written
         good = builder.icmp_unsigned("==", self._any(touched), I64(0))
-        if self.watched.loads:
+        if self.seasons:
             good = builder.and_(good, self._seasoned(address, stop))
+        elif self.watched.stores and clocks.ORDERS in self.watched.traits:
+            good = builder.and_(good, builder.not_(self._tracked()))
+        number = splat(builder, NUMBER.at(builder, self.watched.memory_number), count)
         with builder.if_then(good, likely=True):
             builder.store(I1(1), self.done)
             if self.watched.stores:
-                record = self._store_record(I64(BYTES.mask))
-                builder.store(splat(builder, record, count), slots[0], align=8)
+                record = splat(builder, self._who(I64(BYTES.mask)), count)
+                builder.store(record, slots[WRITES], align=8)
+                builder.store(number, slots[WRITE_NUMBERS], align=8)
             else:
-                builder.store(self._loads(read), slots[1], align=8)
+                builder.store(self._loads(read), slots[READS], align=8)
+                builder.store(number, slots[READ_NUMBERS], align=8)
 
     def _any(self, value: Any) -> Any:
         """All words of a vector or'ed, i64."""
@@ -219,17 +346,16 @@ class _Dwords:
         def every(value: int) -> Any:
             return ir.Constant(read.type, [value] * count)
 
-        many, here = (splat(builder, value, count) for value in (self.many, self.here))
-        workgroup, me = builder.and_(read, many), splat(builder, self.me, count)
+        group = builder.and_(read, every(GROUP.mask))
         bytes_ = builder.and_(read, every(BYTES.mask << BYTES.first))
         others = builder.and_(
-            builder.icmp_unsigned("!=", workgroup, every(0)),
-            builder.icmp_unsigned("!=", workgroup, me),
+            builder.icmp_unsigned("!=", group, every(0)),
+            builder.icmp_unsigned("!=", group, splat(builder, self.me, count)),
         )
         alike = builder.icmp_unsigned("==", bytes_, every(BYTES.mask << BYTES.first))
-        who = builder.select(builder.and_(others, alike), builder.or_(here, many), here)
-        rest = self._load_record(I64(0), I64(BYTES.mask))
-        return builder.or_(who, splat(builder, rest, count))
+        mine = splat(builder, self._who(I64(BYTES.mask)), count)
+        several = builder.or_(mine, every(MANY))
+        return builder.select(builder.and_(others, alike), several, mine)
 
     def touch(self, lane: Any, address: Any) -> None:
         """Check and record the dwords of one lane."""
@@ -240,28 +366,23 @@ class _Dwords:
             far = builder.icmp_unsigned(">", index, I64(63))
             bit = builder.and_(builder.lshr(self.allowed, builder.and_(index, I64(63))), I64(1))
             denied = builder.icmp_unsigned("==", bit, I64(0))
-            self.beyond.when(builder.and_(denied, builder.not_(far)), lane, address)
-            twice = builder.shl(index, I64(1))
-            start = load(builder, element(builder, self.ranges, twice, I64), I64, 8)
-            next_word = builder.add(twice, I64(1))
-            stop = load(builder, element(builder, self.ranges, next_word, I64), I64, 8)
-            writes = load(builder, element(builder, self.shadows, twice, I64), PTR, 8)
-            reads = load(builder, element(builder, self.shadows, next_word, I64), PTR, 8)
+            if out.access.mode != SCALAR:
+                self.beyond.when(builder.and_(denied, builder.not_(far)), lane, address)
+            start = load(builder, self._bound(index, 0), I64, 8)
+            stop = load(builder, self._bound(index, 1), I64, 8)
+            arrays = [load(builder, self._array(index, n), PTR, 8) for n in range(RELEASES + 1)]
             inset = builder.sub(address, start)
             first = builder.lshr(inset, I64(2))
             bytes_ = self.watched.bytes_of(address)
-            watched = builder.icmp_unsigned("!=", builder.ptrtoint(writes, I64), I64(0))
+            watched = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[WRITES], I64), I64(0))
             for number in range(out.access.dwords):
                 place = builder.add(address, I64(4 * number))
                 fits = builder.icmp_unsigned("<", place, stop)
                 with builder.if_then(fits, likely=True):
                     with builder.if_then(watched):
                         dword = builder.add(first, I64(number))
-                        slots = [element(builder, base, dword, I64) for base in (writes, reads)]
-                        pointer = builder.inttoptr(place, PTR)
-                        changes = self.watched.changes(lane, number, pointer)
-                        self._dword(lane, place, slots, bytes_, changes)
-                    if self.watched.loads:
+                        self._dword(lane, number, place, arrays, dword, bytes_)
+                    if self.seasons:
                         self._compare(lane, place, stop)
 
     def _compare(self, lane: Any, place: Any, stop: Any) -> None:
@@ -274,105 +395,194 @@ class _Dwords:
             value = load(builder, builder.inttoptr(aligned, PTR), I64, 8)
             self.fresh.when(builder.icmp_unsigned("==", value, self.canary), lane, place)
 
-    def _dword(self, lane: Any, place: Any, slots: list[Any], bytes_: Any, changes: Any) -> None:
+    def _dword(
+        self, lane: Any, index: int, place: Any, arrays: list[Any], dword: Any, bytes_: Any
+    ) -> None:
         watched, builder = self.watched, self.out.builder
-        written = load(builder, slots[0], I64, 8)
-        order = WRITE_AFTER_WRITE if watched.stores else READ_AFTER_WRITE
-        overlap = builder.and_(BYTES.of(builder, written), bytes_)
-        clash = builder.icmp_unsigned("!=", overlap, I64(0))
-        if watched.stores:
-            clash = builder.and_(clash, changes)
-        if watched.atomic or (watched.compares and not watched.stores):
-            plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
-            clash = builder.and_(clash, plain)
-        read = load(builder, slots[1], I64, 8)
-        self._judge(lane, place, written, clash, order, read)
+        slots = [element(builder, base, dword, I64) for base in arrays[:RELEASES]]
+        written, write_number, read, read_number = (load(builder, s, I64, 8) for s in slots)
+        changes = watched.changes(lane, index, builder.inttoptr(place, PTR))
+        mine = self._effective(lane)
+        self._written(lane, place, (written, write_number), read, bytes_, changes, mine)
         if not watched.stores:
-            self._read(slots[1], bytes_)
+            self._read(slots, read, bytes_)
             return
-        if not (watched.atomic and watched.compares):
-            overlap = builder.and_(BYTES.of(builder, read), bytes_)
-            clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
-            self._judge(lane, place, read, clash, WRITE_AFTER_READ, None)
-        builder.store(self._store_record(bytes_), slots[0], align=8)
+        self._lanes(lane, index, place, written, write_number, bytes_)
+        overlap = builder.and_(BYTES.of(builder, read), bytes_)
+        clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
+        self._judge(
+            lane, place, (read, read_number), clash, WRITE_AFTER_READ, mine, written, write_number
+        )
+        own = builder.icmp_unsigned("==", GROUP.of(builder, read), self.me)
+        loader = builder.select(own, builder.add(INSTRUCTION.of(builder, read), I64(1)), I64(0))
+        record = together(
+            builder,
+            NUMBER.at(builder, watched.memory_number),
+            LOADER.at(builder, loader),
+        )
+        builder.store(self._who(bytes_), slots[WRITES], align=8)
+        builder.store(record, slots[WRITE_NUMBERS], align=8)
+        if watched.plain_store and clocks.ORDERS in watched.traits:
+            kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
+            with builder.if_then(kept, likely=False):  # ends the releases before it
+                builder.store(I32(0), element(builder, arrays[RELEASES], dword, I32), align=4)
 
-    def _store_record(self, bytes_: Any) -> Any:
-        atomic = I64(int(self.watched.atomic) << ATOMIC.first)
-        return self.out.builder.or_(self._load_record(self.here, bytes_), atomic)
+    def _effective(self, lane: Any) -> Any:
+        """The atomicity of this lane's access: adding zero only loads."""
+        watched, builder = self.watched, self.out.builder
+        if ZERO not in watched.traits:
+            return self.atomicity
+        value = load(builder, self.out.slot(self.out.rows, 0, lane), I32)
+        nothing = builder.icmp_unsigned("==", value, I32(0))
+        return builder.select(nothing, I64(Atomicity.AGENT), self.atomicity)
 
-    def _load_record(self, place: Any, bytes_: Any) -> Any:
-        builder = self.out.builder
+    def _written(
+        self, lane: Any, place: Any, record: Any, read: Any, bytes_: Any, changes: Any, mine: Any
+    ) -> None:
+        """The last store: a race, or the same value twice."""
+        watched, builder = self.watched, self.out.builder
+        overlap = builder.and_(BYTES.of(builder, record[0]), bytes_)
+        clash = builder.icmp_unsigned("!=", overlap, I64(0))
+        order_ = WRITE_AFTER_WRITE if watched.stores else READ_AFTER_WRITE
+        self._judge(lane, place, record, clash, order_, mine, read, changes=changes)
+
+    def _lanes(self, lane: Any, index: int, place: Any, who: Any, number: Any, bytes_: Any) -> None:
+        """An earlier lane of this instruction has stored another value to the same address."""
+        watched, builder = self.watched, self.out.builder
+        if not watched.plain_store:
+            return
+        own = self._who(I64(0))
+        apart = I64(BYTES.mask << BYTES.first ^ _ONES)
+        again = watched.all_of(
+            builder.icmp_unsigned("==", builder.and_(who, apart), own),
+            builder.icmp_unsigned(
+                "==", NUMBER.of(builder, number), NUMBER.at(builder, watched.memory_number)
+            ),
+            builder.icmp_unsigned("!=", builder.and_(BYTES.of(builder, who), bytes_), I64(0)),
+        )
+        conflict, other = lane_conflict(watched, self.lanes, again, lane, index, place)
+        self.lane_race.when(conflict, lane, place, None, other)
+
+    def _who(self, bytes_: Any) -> Any:
+        """The first word of a record of this access."""
+        builder, watched = self.out.builder, self.watched
+        stream = STORE if COUNTED_AS_STORE in watched.traits else LOAD
         return together(
-            builder, place, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
-            INSTRUCTION.at(builder, self.watched.instruction),
+            builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
+            ATOMICITY.at(builder, self.atomicity), I64(stream << STREAM.first),
+            INSTRUCTION.at(builder, watched.instruction),
         )  # fmt: skip
 
-    def _judge(self, lane: Any, place: Any, record: Any, clash: Any, order: int, read: Any) -> None:
-        """Findings from the other side's record, where bytes overlap. `read` is the record of
-        loads."""
-        builder = self.out.builder
-        present = builder.icmp_unsigned("!=", record, I64(0))
+    def _judge(
+        self,
+        lane: Any,
+        place: Any,
+        record: tuple[Any, Any],
+        clash: Any,
+        order_: int,
+        mine: Any,
+        other_record: Any,
+        other_number: Any = None,
+        changes: Any = None,
+    ) -> None:
+        """Findings from a record whose bytes overlap where `clash`. `other_record` is the record
+        of loads for one of a store, and the reverse."""
+        builder, (who, number) = self.out.builder, record
+        present = builder.icmp_unsigned("!=", who, I64(0))
         with builder.if_then(builder.and_(present, clash)):
-            workgroup = builder.and_(record, self.many)
-            same = builder.icmp_unsigned("==", workgroup, self.me)
-            other = builder.add(INSTRUCTION.of(builder, record), I64(1))
+            group = GROUP.of(builder, who)
+            same = builder.icmp_unsigned("==", group, self.me)
+            theirs = ATOMICITY.of(builder, who)
+            other = builder.add(INSTRUCTION.of(builder, who), I64(1))
             with builder.if_else(same, likely=True) as (own, foreign):
                 with own:
-                    wave = WAVE.of(builder, record)
-                    race = builder.and_(
+                    wave = WAVE.of(builder, who)
+                    able = builder.and_(
                         builder.icmp_unsigned("!=", wave, self.wave),
-                        builder.icmp_unsigned("==", PLACE.of(builder, record), self.here),
+                        order.conflicts(builder, mine, theirs, within=True),
                     )
-                    detail = builder.or_(builder.shl(wave, I64(8)), I64(order))
-                    if read is None or order != READ_AFTER_WRITE:
-                        self.within.when(race, lane, place, other, detail)
-                    else:
-                        replica = builder.and_(race, self._replica(read))
-                        self.replicas.when(replica, lane, place, other, detail)
+                    with builder.if_then(able, likely=False):
+                        race = builder.not_(order.barrier_orders(self.watched, who, number))
+                        detail = builder.or_(builder.shl(wave, I64(8)), I64(order_))
+                        replica = self._replica(order_, record, other_record, other_number)
+                        self.replicas.when(builder.and_(race, replica), lane, place, other, detail)
                         race = builder.and_(race, builder.not_(replica))
-                        self.within.when(race, lane, place, other, detail)
+                        self._race(self.within, race, lane, place, other, detail, changes)
                 with foreign:
-                    race = builder.not_(self._ordered(workgroup))
-                    several = builder.icmp_unsigned("==", workgroup, self.many)
-                    named = builder.select(several, I64(0), workgroup)
-                    detail = builder.or_(builder.shl(named, I64(8)), I64(order))
-                    self.between.when(race, lane, place, other, detail)
+                    able = order.conflicts(builder, mine, theirs, within=False)
+                    with builder.if_then(able):
+                        race = builder.not_(
+                            order.acquired(
+                                self.watched,
+                                who,
+                                number,
+                                mine,
+                                place,
+                                stored=order_ != WRITE_AFTER_READ,
+                            )
+                        )
+                        several = builder.icmp_unsigned("==", group, I64(MANY))
+                        named = builder.select(several, I64(0), group)
+                        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+                        self._race(self.between, race, lane, place, other, detail, changes)
 
-    def _replica(self, read: Any) -> Any:
-        """Whether another wave of the workgroup has read this by the same instruction in this turn,
-        before it was overwritten: a load replicated over waves, of which one stores in place."""
+    def _race(
+        self,
+        kind: Findings,
+        race: Any,
+        lane: Any,
+        place: Any,
+        other: Any,
+        detail: Any,
+        changes: Any,
+    ) -> None:
+        """A race; where both store the same value, a note."""
         builder = self.out.builder
-        return self.watched.all_of(
-            builder.icmp_unsigned("==", PLACE.of(builder, read), self.here),
-            builder.icmp_unsigned("==", INSTRUCTION.of(builder, read), self.watched.instruction),
-            builder.icmp_unsigned("!=", WAVE.of(builder, read), self.wave),
-        )
+        if changes is not None and self.watched.plain_store:
+            if kind is self.between:
+                alike = builder.and_(race, builder.not_(changes))
+                self.same.when(alike, lane, place, other, detail)
+            race = builder.and_(race, changes)
+        kind.when(race, lane, place, other, detail)
 
-    def _ordered(self, workgroup: Any) -> Any:
-        """Whether atomic operations of both workgroups may order them (i1)."""
-        builder = self.out.builder
-        several = builder.icmp_unsigned("==", workgroup, self.many)
-        index = builder.select(several, self.watched.workgroup, builder.sub(workgroup, I64(1)))
-        theirs = load(builder, element(builder, self.releases, index, I32), I32)
-        return builder.and_(self.acquires, builder.icmp_unsigned("!=", theirs, I32(0)))
+    def _replica(self, order_: int, record: Any, other_record: Any, other_number: Any) -> Any:
+        """Whether two waves of the workgroup have loaded this by the same instruction, of which one
+        stores in place: a load replicated over waves."""
+        builder, watched = self.out.builder, self.watched
+        if order_ == READ_AFTER_WRITE:  # the one that stored had loaded it by this instruction
+            loader = LOADER.of(builder, record[1])
+            return builder.icmp_unsigned("==", loader, builder.add(watched.instruction, I64(1)))
+        if order_ == WRITE_AFTER_READ:  # this one had, and has stored since
+            loader = LOADER.of(builder, other_number)
+            read = builder.add(INSTRUCTION.of(builder, record[0]), I64(1))
+            return watched.all_of(
+                builder.icmp_unsigned("==", loader, read),
+                builder.icmp_unsigned("==", GROUP.of(builder, other_record), self.me),
+                builder.icmp_unsigned("==", WAVE.of(builder, other_record), self.wave),
+            )
+        return I1(0)
 
-    def _read(self, slot: Any, bytes_: Any) -> None:
+    def _read(self, slots: list[Any], read: Any, bytes_: Any) -> None:
         """Record a load."""
         builder = self.out.builder
-        read = load(builder, slot, I64, 8)
-        workgroup = builder.and_(read, self.many)
+        group = GROUP.of(builder, read)
         known = builder.and_(
-            builder.icmp_unsigned("!=", workgroup, I64(0)),
-            builder.icmp_unsigned("!=", workgroup, self.me),
+            builder.icmp_unsigned("!=", group, I64(0)), builder.icmp_unsigned("!=", group, self.me)
         )
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
-        many = builder.and_(known, alike)
-        who = builder.select(many, builder.or_(self.here, self.many), self.here)
-        builder.store(self._load_record(who, bytes_), slot, align=8)
+        mine = self._who(bytes_)
+        several = builder.or_(mine, I64(MANY))
+        who = builder.select(builder.and_(known, alike), several, mine)
+        builder.store(who, slots[READS], align=8)
+        number = NUMBER.at(builder, self.watched.memory_number)
+        builder.store(number, slots[READ_NUMBERS], align=8)
 
     def log(self) -> None:
-        for findings in (self.beyond, self.between, self.within, self.fresh, self.replicas):
+        for findings in (
+            self.beyond, self.between, self.within, self.fresh, self.replicas, self.same,
+            self.lane_race,
+        ):  # fmt: skip
             findings.log(self.watched.instruction)
 
 
-__all__ = ["MOST_GROUPS", "build", "group_bits"]
+__all__ = ["COUNTED_AS_STORE", "OBSERVES", "RELEASES_TRAIT", "SCALAR", "ZERO", "build"]

@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.counters import NUMBER_BITS, STREAMS, WAVES, visible
+from wavecast.emulate.check.counters import NUMBER_BITS, STORE, WAVES, visible
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -24,11 +24,12 @@ from wavecast.emulate.check.shadow import (
     Findings,
     ShadowField,
     Watched,
+    lane_conflict,
     together,
 )
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.addresses import resolve
+from wavecast.emulate.lower.addresses import Resolved, resolve
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 
 NUMBER, WRITTEN, STREAM = ShadowField(0, NUMBER_BITS), ShadowField(31, 4), ShadowField(35, 2)
@@ -49,7 +50,7 @@ _AUTHOR = sum(field.mask << field.first for field in (NUMBER, STREAM, WAVE, ATOM
 _READERS = ir.VectorType(I32, 4)
 """Masks of waves, one per byte of the dword."""
 assert WAVES == 32
-assert STREAM.mask + 1 >= STREAMS
+assert STREAM.mask >= STORE
 
 
 def build(out: Outlined) -> None:
@@ -70,8 +71,9 @@ def build(out: Outlined) -> None:
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick(inset, first)), likely=False):
             for index in range(out.access.dwords):
-                place = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-                changes = watched.changes(lane, index, place)
+                place = builder.add(address, I64(4 * index))
+                changes = watched.changes(lane, index, builder.inttoptr(place, PTR))
+                dwords.compare_lanes(found, lane, index, place, bytes_)
                 dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
     beyond.log(watched.instruction)
     dwords.log()
@@ -98,9 +100,8 @@ class Dwords:
         self.bit = builder.shl(I32(1), builder.trunc(watched.wave, I32))
         self.races = Findings(out, Kind.LDS_RACE)
         self.empty = Findings(out, Kind.UNINITIALISED_LDS)
-        # number and stream of this access are packed by the observer
-        self.stream = builder.and_(watched.number, I64(3))
-        self.number = builder.lshr(watched.number, I64(2))
+        self.lane_races = Findings(out, Kind.LANE_RACE)
+        self.stream, self.number = watched.stream, watched.number
         self.reader = self._reader()
 
     def quick(self, inset: Any, first: Any) -> Any:
@@ -133,6 +134,7 @@ class Dwords:
         ]
         records = [builder.load(slot, align=8, typ=_RECORD) for slot in slots]
         if self.stores:
+            good = builder.and_(good, builder.not_(self._again(one)))
             return self._quick_store(good, records, write_slot, kind)
         full = builder.xor(written, _all(WRITTEN.mask << WRITTEN.first, count))
         missing = builder.and_(full, _all(WRITTEN.mask << WRITTEN.first, count))
@@ -141,6 +143,30 @@ class Dwords:
             for slot, record in zip(slots, records, strict=True):
                 builder.store(self._with_reader(record), slot, align=8)
         return good
+
+    def _again(self, written: Any) -> Any:
+        """Whether a record is of this very store (i1)."""
+        builder, fields = self.out.builder, (NUMBER, STREAM, WAVE, INSTRUCTION)
+        mask = sum(field.mask << field.first for field in fields)
+        own = self._store_record(I64(0), I64(0))
+        apart = builder.and_(builder.xor(written, own), I64(mask))
+        return builder.icmp_unsigned("==", apart, I64(0))
+
+    def compare_lanes(
+        self, found: Resolved, lane: Any, index: int, place: Any, bytes_: Any
+    ) -> None:
+        """Another value than an earlier lane's for the same address, ahead of `touch`."""
+        watched, builder = self.watched, self.out.builder
+        if not watched.plain_store:
+            return
+        inset = builder.sub(place, watched.word(state.LDS_BASE))
+        slot = element(builder, self.writes, builder.lshr(inset, I64(2)), I64)
+        written = load(builder, slot, I64, 8)
+        overlap = builder.and_(BYTES.of(builder, written), bytes_)
+        some = builder.icmp_unsigned("!=", overlap, I64(0))
+        again = builder.and_(self._again(written), some)
+        conflict, other = lane_conflict(watched, found, again, lane, index, place)
+        self.lane_races.when(conflict, lane, inset, None, other)
 
     def _any(self, value: Any) -> Any:
         """All words of a vector or'ed, i64."""
@@ -319,6 +345,7 @@ class Dwords:
     def log(self) -> None:
         self.races.log(self.watched.instruction)
         self.empty.log(self.watched.instruction)
+        self.lane_races.log(self.watched.instruction)
 
 
 __all__ = ["Dwords", "build"]

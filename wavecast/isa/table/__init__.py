@@ -112,6 +112,11 @@ _ROLE_OF_FLAG = {
     OpcodeFlag.AWAIT: Role.BARRIER,
     OpcodeFlag.LOAD_COUNTED: Role.CACHE,
     OpcodeFlag.STORE_COUNTED: Role.CACHE,
+    OpcodeFlag.INVALIDATES: Role.CACHE,
+    OpcodeFlag.WRITES_BACK: Role.CACHE,
+    OpcodeFlag.WORKGROUP_SCOPE: Role.CACHE,
+    OpcodeFlag.AGENT_SCOPE: Role.CACHE,
+    OpcodeFlag.SYSTEM_SCOPE: Role.CACHE,
     OpcodeFlag.WAIT_ALU: Role.WAIT,
 }
 """Flags that only rows of one role have."""

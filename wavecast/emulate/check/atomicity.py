@@ -1,0 +1,191 @@
+"""Which accesses of global memory are atomic, among whom, and which observe other workgroups.
+
+Source: LLVM, "User Guide for AMDGPU Backend", memory model: atomic loads and stores are plain
+instructions with the modifiers of their scope (`isa.scopes`), on some targets stores without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from wavecast.isa.defuse import ENTRY, DefUse, bits_of
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Control, MemoryKind, OpcodeFlag, OperandKind, Space
+from wavecast.isa.program import Program
+from wavecast.isa.registers import AGPRS, EXEC, SGPRS, VGPRS
+from wavecast.isa.scopes import Scope, scope_of, states_store_scope
+
+_MEMORY = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
+_REPLACING = frozenset({"swap", "cmpswap"})
+_LARGEST_ATOMIC = 8
+"""Bytes."""
+_VECTOR = VGPRS | AGPRS
+_COPIED = _VECTOR | SGPRS
+
+
+class Atomicity(IntEnum):
+    """Two accesses race only if one of them is not atomic. The value is a field of records."""
+
+    PLAIN = 0
+    WORKGROUP = 1
+    """Atomic among the waves of a workgroup."""
+    AGENT = 2
+    """An atomic load, store, exchange or compare-and-swap of agent or system scope."""
+    UPDATE = 3
+    """An atomic operation of agent or system scope that computes with what is in memory."""
+    UNMARKED = 4
+    """A store on a target whose atomic stores look like plain ones."""
+    RELEASING = 5
+    """Such a store where everything before it has been waited for: it may be a release."""
+    DATA = 6
+    """A load of agent scope (also a volatile one) that decides no branch: what it loads is data,
+    which the waves of a workgroup must order as plain data."""
+
+
+ATOMIC = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.RELEASING, Atomicity.DATA})
+"""Atomic between workgroups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """The accesses of global memory of one program, by instruction index.
+
+    `observing`: those that may read what another workgroup released. `ordered`: whether anything in
+    the program can order workgroups.
+    """
+
+    atomicity: dict[int, Atomicity]
+    observing: frozenset[int]
+    ordered: bool
+
+
+def accesses(program: Program) -> Accesses:
+    """Classify the accesses of a program."""
+    target = program.target
+    found = {
+        instruction.index: _atomicity(instruction, target)
+        for instruction in program.instructions
+        if instruction.memory is not None and instruction.memory.space in _MEMORY
+    }
+    loads = [
+        index
+        for index, atomicity in found.items()
+        if atomicity is Atomicity.AGENT and _kind(program.instructions[index]) is MemoryKind.LOAD
+    ]
+    if loads:
+        chains = DefUse(program)
+        found |= {index: Atomicity.DATA for index in loads if not _decides(chains, index)}
+    for index in _compared_loads(program):
+        found[index] = Atomicity.AGENT
+    observing = frozenset(
+        index
+        for index, atomicity in found.items()
+        if atomicity >= Atomicity.AGENT and _returns(program.instructions[index])
+    )
+    coherent = any(_kind(program.instructions[index]) is MemoryKind.LOAD for index in observing)
+    invalidates = any(
+        OpcodeFlag.INVALIDATES in instruction.opcode.flags
+        and scope_of(instruction.decoded, target) >= Scope.AGENT
+        for instruction in program.instructions
+    )
+    able = coherent or invalidates or not states_store_scope(target)
+    return Accesses(found, observing, bool(observing) and able)
+
+
+def _kind(instruction: Instruction) -> MemoryKind:
+    assert instruction.memory is not None
+    return instruction.memory.kind
+
+
+def _returns(instruction: Instruction) -> bool:
+    """Whether an access brings a value from memory to vector registers."""
+    memory = instruction.memory
+    assert memory is not None
+    if memory.kind is MemoryKind.ATOMIC:
+        return bool(instruction.writes)
+    return memory.kind is MemoryKind.LOAD and memory.space is not Space.SCALAR
+
+
+def _atomicity(instruction: Instruction, target: str) -> Atomicity:
+    memory = instruction.memory
+    assert memory is not None
+    if memory.space is Space.SCALAR:
+        return Atomicity.PLAIN
+    scope = scope_of(instruction.decoded, target)
+    if memory.kind is MemoryKind.ATOMIC:
+        if scope < Scope.AGENT:
+            return Atomicity.WORKGROUP
+        replaces = instruction.opcode.memory_form.operation in _REPLACING
+        return Atomicity.AGENT if replaces else Atomicity.UPDATE
+    if memory.kind not in (MemoryKind.LOAD, MemoryKind.STORE):
+        return Atomicity.PLAIN
+    if scope >= Scope.AGENT:
+        return Atomicity.AGENT
+    if scope is Scope.WORKGROUP:
+        return Atomicity.WORKGROUP
+    unmarked = memory.kind is MemoryKind.STORE and not states_store_scope(target)
+    small = memory.bytes <= _LARGEST_ATOMIC
+    return Atomicity.UNMARKED if unmarked and small else Atomicity.PLAIN
+
+
+def _decides(chains: DefUse, load: int) -> bool:
+    """Whether a branch or EXEC depends on what an instruction loads."""
+    seen, work = {load}, [load]
+    while work:
+        for use in chains.uses(work.pop()):
+            instruction = chains.program.instructions[use]
+            branches = instruction.opcode.control is Control.CONDITIONAL
+            if branches or instruction.writes & EXEC:
+                return True
+            if instruction.memory is None and use not in seen:
+                seen.add(use)
+                work.append(use)
+    return False
+
+
+def _compared_loads(program: Program) -> Iterator[int]:
+    """Loads whose value a compare-and-swap compares with: it starts over if they were stale."""
+    swaps = [
+        instruction
+        for instruction in program.instructions
+        if instruction.memory is not None
+        and instruction.memory.space in _MEMORY
+        and instruction.opcode.memory_form.operation == "cmpswap"
+    ]
+    if not swaps:
+        return
+    chains = DefUse(program)
+    seen: set[tuple[int, int]] = set()
+    work = [(swap.index, bit) for swap in swaps for bit in _comparand(swap)]
+    while work:
+        item = work.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        for definition in chains.definitions(*item):
+            if definition == ENTRY:
+                continue
+            writer = program.instructions[definition]
+            if writer.memory is None:
+                copies = OpcodeFlag.MOVE in writer.opcode.flags
+                read = writer.reads & (_COPIED if copies else _VECTOR)
+                work += [(definition, bit) for bit in bits_of(read)]
+            elif writer.memory.kind is MemoryKind.LOAD and writer.memory.space in _MEMORY:
+                yield definition
+
+
+def _comparand(swap: Instruction) -> list[int]:
+    """The registers of the value a compare-and-swap expects: the second half of its data."""
+    assert swap.memory is not None
+    data = [
+        operand
+        for operand, role in zip(swap.operands, swap.decoded.roles, strict=True)
+        if role.kind is OperandKind.VECTOR and operand.bits & swap.reads
+    ]
+    registers = bits_of(data[-1].bits)
+    return registers[len(registers) // 2 :]
+
+
+__all__ = ["ATOMIC", "Accesses", "Atomicity", "accesses"]

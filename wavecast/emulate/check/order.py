@@ -1,0 +1,129 @@
+"""Whether a recorded access of global memory happened before the access at hand, in native code.
+
+Within a workgroup barriers order accesses (`counters.py`). Between workgroups nothing does but what
+a wave has acquired: rows of numbers per wave of the launch (`clocks.py`), where the program has
+accesses that can order workgroups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from wavecast.emulate.check import clocks, log
+from wavecast.emulate.check.atomicity import Atomicity
+from wavecast.emulate.check.counters import ORDERED, STORE, WAVES, visible
+from wavecast.emulate.check.records import ATOMICITY, GROUP, NUMBER, STREAM, WAVE
+from wavecast.emulate.check.shadow import Watched
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+
+QUERY = ir.FunctionType(I64, [PTR, I64, I64, I64, I64])
+"""`i64 query(ptr context, i64 who, i64 number, i64 access, i64 address)`: 0 if the record of the
+address is ordered."""
+EVENT = ir.FunctionType(ir.VoidType(), [PTR, I64, PTR, I64, I64])
+"""`void event(ptr context, i64 what, ptr addresses, i64 lanes, i64 number)`."""
+
+
+def conflicts(builder: ir.IRBuilder, mine: Any, theirs: Any, *, within: bool) -> Any:
+    """Whether two accesses of these atomicities (i64) may race (i1). `within`: both are of one
+    workgroup."""
+    plain = Atomicity.WORKGROUP if within else Atomicity.AGENT
+
+    def both(condition: Any) -> Any:
+        return builder.and_(condition(mine), condition(theirs))
+
+    def atomic(value: Any) -> Any:
+        marked = builder.icmp_unsigned("<=", value, I64(Atomicity.UPDATE))
+        marked = builder.and_(marked, builder.icmp_unsigned(">=", value, I64(plain)))
+        data = builder.icmp_unsigned("==", value, I64(Atomicity.DATA))
+        return marked if within else builder.or_(marked, data)
+
+    def unmarked(value: Any) -> Any:
+        either = (
+            builder.icmp_unsigned("==", value, I64(kind))
+            for kind in (Atomicity.UNMARKED, Atomicity.RELEASING)
+        )
+        return builder.or_(*either)
+
+    def replaced(value: Any) -> Any:
+        """Atomic, and no update that a store in between would undo."""
+        return builder.and_(
+            atomic(value), builder.icmp_unsigned("!=", value, I64(Atomicity.UPDATE))
+        )
+
+    good = builder.or_(
+        both(atomic),
+        builder.or_(
+            builder.and_(unmarked(mine), replaced(theirs)),
+            builder.and_(replaced(mine), unmarked(theirs)),
+        ),
+    )
+    return builder.not_(good)
+
+
+def barrier_orders(watched: Watched, who: Any, number: Any) -> Any:
+    """Whether a barrier of this workgroup orders a record of another of its waves (i1)."""
+    builder = watched.out.builder
+    author = builder.and_(builder.sub(WAVE.of(builder, who), I64(1)), I64(WAVES - 1))
+    stream = builder.add(STREAM.of(builder, who), I64(ORDERED))
+    progress = watched.word(log.PROGRESS, PTR)
+    number = NUMBER.of(builder, number)
+    return visible(builder, progress, watched.turn, author, stream, number)
+
+
+def acquired(
+    watched: Watched, who: Any, number: Any, mine: Any, address: Any, *, stored: bool
+) -> Any:
+    """Whether this wave has acquired what a record tells of (i1); `stored`: it is one of a store.
+    `mine` is the atomicity of the access at hand (i64)."""
+    if clocks.ORDERS not in watched.traits:
+        return I1(0)
+    out, builder = watched.out, watched.out.builder
+    words = watched.word(log.CLOCKS, PTR)
+    with builder.goto_entry_block():
+        found = builder.alloca(I1)
+    builder.store(I1(0), found)
+    kept = builder.add(watched.wave, I64(clocks.ROWS_OF))
+    group = load(builder, element(builder, words, kept, I64), I64, 8)
+    with builder.if_then(builder.icmp_unsigned("==", GROUP.of(builder, who), group)):
+        slot = element(builder, words, builder.add(watched.wave, I64(clocks.ROWS)), I64)
+        rows = load(builder, slot, PTR, 8)
+        row = builder.sub(WAVE.of(builder, who), I64(1))
+        index = builder.add(
+            builder.mul(row, I64(clocks.COLUMNS)), _column(builder, who, stored=stored)
+        )
+        seen = load(builder, element(builder, rows, index, I32), I32)
+        reached = NUMBER.of(builder, number)
+        builder.store(builder.icmp_unsigned(">=", builder.zext(seen, I64), reached), found)
+    with builder.if_then(builder.not_(out.get(found, I1)), likely=False):
+        query = load(
+            builder,
+            element(builder, out.context, log.ORDER_QUERY, I64),
+            ir.PointerType(QUERY),
+            8,
+        )
+        access = builder.or_(
+            builder.shl(watched.instruction, I64(8)), I64(int(stored) | int(watched.loads) << 1)
+        )
+        access = builder.or_(access, builder.shl(mine, I64(2)))
+        answer = builder.call(query, [out.context, who, number, access, address])
+        builder.store(builder.icmp_unsigned("==", answer, I64(0)), found)
+    return out.get(found, I1)
+
+
+def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
+    """The column of `clocks.column`, i64."""
+    if not stored:
+        return I64(clocks.LOADED)
+    atomicity = ATOMICITY.of(builder, who)
+    plain = builder.or_(
+        builder.icmp_unsigned("<=", atomicity, I64(Atomicity.WORKGROUP)),
+        builder.icmp_unsigned("==", atomicity, I64(Atomicity.UNMARKED)),
+    )
+    counted = builder.icmp_unsigned("==", STREAM.of(builder, who), I64(STORE))
+    atomic = builder.select(counted, I64(clocks.STORED), I64(clocks.LOADED))
+    return builder.select(plain, I64(clocks.WRITTEN), atomic)
+
+
+__all__ = ["EVENT", "QUERY", "acquired", "barrier_orders", "conflicts"]

@@ -1,0 +1,78 @@
+"""Records of global memory: for every dword the last store and the last load, two words each.
+
+The first word says who, which bytes, how atomic and by which instruction. The second has the number
+of the access in its stream (`counters.py`); for a store also the instruction + 1 by which its
+workgroup had last loaded the dword. Where several workgroups have read the same bytes the group is
+`MANY`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wavecast.emulate.check.atomicity import Atomicity
+from wavecast.emulate.check.counters import NUMBER_BITS
+from wavecast.emulate.check.shadow import ShadowField
+
+GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
+"""Workgroup + 1 and wave + 1."""
+BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
+INSTRUCTION = ShadowField(48, 16)
+NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
+MANY = GROUP.mask
+MOST_GROUPS = MANY - 1
+"""Workgroups of a launch that records can name."""
+TABLE_WORDS = 8
+"""64-bit words of a range in the table of shadows: the arrays below, by index."""
+WRITES, WRITE_NUMBERS, READS, READ_NUMBERS, RELEASES = range(5)
+"""Arrays of one word per dword: 64 bits, in `RELEASES` 32 (`clocks.py`). 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """A record outside native code. `group` is None for several; `wave` counts from 0."""
+
+    group: int | None
+    wave: int
+    atomicity: Atomicity
+    stream: int
+    instruction: int
+    number: int
+
+    @classmethod
+    def of(cls, who: int, number: int) -> MemoryRecord:
+        """The record of two words."""
+
+        def field(known: ShadowField, word: int) -> int:
+            return word >> known.first & known.mask
+
+        group = field(GROUP, who)
+        return cls(
+            group=None if group == MANY else group - 1,
+            wave=field(WAVE, who) - 1,
+            atomicity=Atomicity(field(ATOMICITY, who)),
+            stream=field(STREAM, who),
+            instruction=field(INSTRUCTION, who),
+            number=field(NUMBER, number),
+        )
+
+
+__all__ = [
+    "ATOMICITY",
+    "BYTES",
+    "GROUP",
+    "INSTRUCTION",
+    "LOADER",
+    "MANY",
+    "MOST_GROUPS",
+    "NUMBER",
+    "READS",
+    "READ_NUMBERS",
+    "RELEASES",
+    "STREAM",
+    "TABLE_WORDS",
+    "WAVE",
+    "WRITES",
+    "WRITE_NUMBERS",
+    "MemoryRecord",
+]
