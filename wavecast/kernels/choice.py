@@ -28,6 +28,7 @@ from wavecast.errors import CompileError, ParseError
 from wavecast.kernels import checks, gpu, tables
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.spec import AMD_ONLY, KernelSpec, Problem, Settings
+from wavecast.kernels.strides import contiguous
 
 ATTEMPTS: Final = 12
 """Candidates that may spill before the one with the fewest spills is taken. After half of them,
@@ -92,9 +93,9 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     """Launch a kernel in the configuration that suits `problem` and the GPU at hand.
 
     `arguments` are the kernel's parameters by name, a pointer `x_ptr` as `x`. Parameters that are
-    entries of `problem` (a constant `TOP_K` is its `top_k`), settings or workspaces need not be
-    given, nor `WIDE` (whether an offset into some tensor needs 64 bits) and `XCDS` (dies that share
-    the workgroups).
+    entries of `problem` (a constant `TOP_K` is its `top_k`), settings, workspaces, or strides that
+    the spec names, need not be given, nor `WIDE` (whether an offset into some tensor needs 64 bits)
+    and `XCDS` (dies that share the workgroups).
 
     Raises CompileError when no configuration compiles and fits the GPU, and TypeError for arguments
     that the kernel does not have or lacks.
@@ -102,6 +103,8 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     if gpu.dry():
         raise gpu.WouldLaunch
     device = gpu.launching()
+    for name in spec.contiguous:
+        arguments[name] = contiguous(arguments[name])
 
     def bind(settings: Settings) -> Bound:
         return bound(spec, problem, arguments, settings, device)
@@ -130,7 +133,8 @@ def bound(
         for name, one in spec.workspaces(problem, settings).items()
     }
     constants = {name.upper(): value for name, value in problem.items()}
-    known = {**constants, **problem, **settings, **workspaces, **arguments}
+    strides = spec.strides_of(arguments)
+    known = {**strides, **constants, **problem, **settings, **workspaces, **arguments}
     known |= spec.derived(known)
     parameters = spec.parameters
     if "WIDE" in parameters and "WIDE" not in known:
@@ -142,7 +146,7 @@ def bound(
     if lacking or foreign:
         raise TypeError(f"{spec.name} lacks {lacking} and does not take {foreign}")
     named = {label: known[name] for name, label in parameters.items() if name in known}
-    return Bound(spec.grid(problem, settings), named, workspaces)
+    return Bound(spec.programs(problem, settings), named, workspaces)
 
 
 def options(settings: Settings, device: Device) -> dict[str, Any]:

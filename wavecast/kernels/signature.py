@@ -15,20 +15,19 @@ results, the bytes that a call must move at least, and the table in the operator
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from wavecast.kernels import checks
+from wavecast.kernels.expressions import Expression
 from wavecast.kernels.inputs import FP8, Make
 from wavecast.model.bounds import Work
 
@@ -74,36 +73,26 @@ def integers(low: int, high: int | str) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One dimension: `leading` (any number of them), a `name`, or an expression of other names in
-    `code`."""
+    """One dimension: `leading` (any number), a `name`, or an `expression` of other names."""
 
     text: str
     leading: bool
     name: str
-    code: CodeType | None
+    expression: Expression | None
 
     @staticmethod
     def parse(text: str) -> Dimension:
-        """From the text between commas. Raises ValueError for what is no dimension."""
+        """From the text between commas. Raises SyntaxError for text that is not a dimension."""
         if text in ("...", "_...") or text.isidentifier():
             return Dimension(text, text.endswith("..."), text, None)
-        tree = ast.parse(text, mode="eval")
-        return Dimension(text, False, "", compile(tree, "<dimension>", "eval"))
+        return Dimension(text, False, "", Expression.parse(text))
 
     def size(self, bound: Mapping[str, Any]) -> Any:
         """The size, or sizes of leading dimensions; None where a name is not bound."""
-        if self.code is None:
+        if self.expression is None:
             return bound.get(self.name)
-        if any(name not in bound for name in self.code.co_names if name not in _FUNCTIONS):
-            return None
-        return int(eval(self.code, {"__builtins__": {}}, {**_FUNCTIONS, **bound}))
-
-
-_FUNCTIONS: Final[Mapping[str, Any]] = {
-    "cdiv": lambda a, b: -(-a // b),
-    "min": min,
-    "max": max,
-}
+        known = all(name in bound for name in self.expression.names)
+        return int(self.expression.value(bound)) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +224,7 @@ class Signature:
             spec.bind(operator, tensor, bound)
         for spec in self.arguments:  # again with the names that later tensors bind
             tensor = given[spec.name]
-            if tensor is not None and any(one.code for one in spec.dimensions):
+            if tensor is not None and any(one.expression for one in spec.dimensions):
                 spec.bind(operator, tensor, bound)
         checks.same_device(operator, **{spec.name: given[spec.name] for spec in self.arguments})
         return bound
@@ -319,7 +308,7 @@ class Signature:
         names |= set(self.leading)
         for spec in specs:
             for one in spec.dimensions:
-                names |= {one.name} if one.code is None else set(one.code.co_names)
+                names |= set(one.expression.names) if one.expression else {one.name}
         return frozenset(names | {"dtype"})
 
     def rows(self) -> list[tuple[str, str, str]]:
