@@ -92,6 +92,28 @@ def test_a_streaming_kernel_is_described_by_expressions() -> None:
     assert {one.settings["num_stages"] for one in kernel.ranked(problem, MI300X)} == {1}
 
 
+def test_a_streaming_kernel_can_be_slowed_by_a_factor() -> None:
+    def slowed(kernel: StreamingKernel, problem: Any, settings: Any, device: Any) -> float:
+        return 2.0 if kernel.elements > settings["num_warps"] * device.wave_lanes else 1.0
+
+    problem, times = {"rows": 300, "heads": 3}, []
+    for block in (64, 128):
+        settings = {"BLOCK": block, "num_warps": 1}
+        plain, other = (
+            kernel.demand(problem, settings, MI300X).seconds(MI300X, 1)
+            for kernel in (streaming(), streaming(slowed=slowed))
+        )
+        times.append(other / plain)
+    assert times == pytest.approx([1.0, 2.0])
+
+
+def test_equal_configurations_stay_in_the_order_of_all_axes() -> None:
+    axes = {"BLOCK": (64, 128), "num_stages": (2, 3)}
+    found = spec(axes=axes, demand=lambda *_: Constant(0.0)).ranked({"count": 9}, MI300X)
+    order = [(one.settings["BLOCK"], one.settings["num_stages"]) for one in found]
+    assert order == [(64, 2), (64, 3), (128, 2), (128, 3)]
+
+
 def test_a_name_that_neither_problem_nor_settings_have_is_an_error() -> None:
     with pytest.raises(NameError, match="tokens"):
         streaming(grid="tokens").programs({"rows": 3}, {"BLOCK": 64})

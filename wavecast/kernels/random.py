@@ -19,6 +19,11 @@ _SCALE: Final = 4.6566127342e-10
 """`triton.language.random`: the largest of float32 for which every number stays below 1."""
 
 
+def signed(seed: int) -> int:
+    """The lower 64 bits of a seed as an int64, which kernels take."""
+    return (seed + 2**63) % 2**64 - 2**63
+
+
 def uniform(seed: int, offsets: torch.Tensor) -> torch.Tensor:
     """`tl.rand(seed, offsets)` bit by bit: float32 in [0, 1), of the shape of `offsets`.
 
@@ -63,4 +68,4 @@ def _fraction(word: torch.Tensor) -> torch.Tensor:
     return signed.to(torch.float32) * torch.tensor(_SCALE, dtype=torch.float32, device=word.device)
 
 
-__all__ = ["philox", "uniform", "uniform4"]
+__all__ = ["philox", "signed", "uniform", "uniform4"]

@@ -50,6 +50,21 @@ def vector_flops(each: float, *names: str) -> Callable[..., Mapping[str, float]]
     return lambda **sizes: {"vector_fp32": each * math.prod(sizes[name] for name in names)}
 
 
+def streamed(
+    read: float, written: float, operations: float, names: str = "rows columns"
+) -> Callable[..., Work]:
+    """What `Operator.work` takes: so many tensors read and written, of the sizes `names` and the
+    dtype among the sizes, and so many float32 operations of vector instructions per element."""
+
+    def found(**sizes: Any) -> Work:
+        elements = math.prod(sizes[name] for name in names.split())
+        size = elements * getattr(torch, sizes["dtype"]).itemsize
+        flops = {"vector_fp32": operations * elements}
+        return Work(flops, read * size, written * size, "formula", "formula")
+
+    return found
+
+
 def normal(scale: float = 1.0) -> Values:
     """Normally distributed values times `scale`."""
     return lambda make, shape, dtype, sizes: make.normal(shape, dtype, scale)
@@ -230,15 +245,21 @@ class Signature:
         return bound
 
     def inputs(
-        self, names: tuple[str, ...] = (), absent: tuple[str, ...] = (), **values: Values
+        self,
+        names: tuple[str, ...] = (),
+        absent: tuple[str, ...] = (),
+        options: Mapping[str, str] | None = None,
+        **values: Values,
     ) -> Callable[..., dict[str, Any]]:
         """What `Operator.inputs` takes. Tensors are normally distributed, or as `values` says; an
         optional one is there unless its name is a size that is false or in `absent` without being
         a true one. Sizes that are no dimension, dtype or tensor are arguments of the call, as are
-        those in `names`."""
+        those in `names`; `options` are arguments that are dtypes, by the size that names them."""
 
         def make_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
             found: dict[str, Any] = {}
+            named = {name: sizes.pop(name) for name in options or () if name in sizes}
+            chosen = {(options or {})[name]: make.dtype(one) for name, one in named.items()}
             dtypes: dict[str, torch.dtype] = {}
             for spec in self.arguments:
                 there = bool(sizes.get(spec.name, spec.name not in absent))
@@ -250,7 +271,7 @@ class Signature:
                 found[spec.name] = value(make, spec.shape(self._named(sizes)), dtype, sizes)
             own = self._own_sizes
             rest = {n: v for n, v in sizes.items() if n not in own or n in names}
-            return {**found, **rest}
+            return {**found, **rest, **chosen}
 
         return make_inputs
 
@@ -331,6 +352,7 @@ __all__ = [
     "Values",
     "integers",
     "normal",
+    "streamed",
     "uniform",
     "vector_flops",
 ]

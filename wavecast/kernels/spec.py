@@ -28,6 +28,9 @@ Settings = Mapping[str, Any]
 Axes = Mapping[str, Sequence[Any]]
 """Values to combine, by the name of a constant or of a compiler option."""
 
+Slowed = Callable[[StreamingKernel, Problem, Settings, Device], float]
+"""(kernel, problem, settings, device) -> a factor of the kernel's time."""
+
 AMD_ONLY: Final = frozenset(
     {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"}
     | {"llvm_fn_attrs", "allow_flush_denorm"}
@@ -85,17 +88,20 @@ class KernelSpec:
     @classmethod
     def streaming(
         cls, function: Any, *, grid: str | Callable[[Problem, Settings], tuple[int, ...]],
-        axes: Axes | Callable[[Problem, Device], Axes], **described: Any,
+        axes: Axes | Callable[[Problem, Device], Axes], slowed: Slowed | None = None,
+        **described: Any,
     ) -> KernelSpec:  # fmt: skip
         """A kernel whose demand is a `StreamingKernel`. Its fields but `workgroups`, which are the
         programs of the grid, are among the `described`, as numbers or as text; all others are
-        fields of the spec."""
+        fields of the spec. `slowed(kernel, problem, settings, device)` is a factor of its time: for
+        what a configuration costs that bytes and instructions do not say."""
         names = [one.name for one in fields(StreamingKernel) if one.name in described]
         needed = {name: described.pop(name) for name in names}
 
-        def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+        def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
             found = {name: _value(each, {**problem, **settings}) for name, each in needed.items()}
-            return StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **found)
+            kernel = StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **found)
+            return kernel.slowed(slowed(kernel, problem, settings, device)) if slowed else kernel
 
         spec = cls(function=function, grid=grid, axes=axes, demand=demand, **described)
         return spec
@@ -158,7 +164,7 @@ class KernelSpec:
         axes = self.axes(problem, device) if callable(self.axes) else self.axes
         if device.vendor != "amd":
             axes = {name: values for name, values in axes.items() if name not in AMD_ONLY}
-        axes = {"num_stages": (1,), **axes}
+        axes = axes if "num_stages" in axes else {**axes, "num_stages": (1,)}
         every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
         fitting = [settings for settings in every if self.allows(problem, settings, device)]
         try:
