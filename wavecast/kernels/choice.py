@@ -7,8 +7,6 @@ cannot be checked for one is taken with a warning. Decisions are kept for the pr
 keeps the compiled code on disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
@@ -329,17 +327,3 @@ def _unchecked(compiled: Any, device: Device) -> str:
     if unfinished_stores(program):
         raise CompileError("the compiler lost a wait before a barrier (docs/hardware.md)")
     return ""
-
-
-__all__ = [
-    "ATTEMPTS",
-    "Bound",
-    "Decision",
-    "Launched",
-    "bound",
-    "forced",
-    "forget",
-    "options",
-    "run",
-    "watched",
-]

@@ -4,8 +4,6 @@ Operators that compute gradients have their own this way, so that gradients can 
 again. That is right to any order, but no kernel: it takes the memory that the reference takes.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -117,6 +115,3 @@ def pulled_back(
     with torch.enable_grad():
         pull: Any = torch.func.vjp(call, *(arguments[place] for place in places))[1]
     return pull(tuple(slopes) if len(slopes) > 1 else slopes[0])
-
-
-__all__ = ["by_operator", "by_reference", "linear", "pulled_back"]

@@ -149,6 +149,3 @@ class Operator:
     def describe(self, sizes: Sizes) -> str:
         """A call in one line: `rms_norm rows=8 columns=300 dtype=bfloat16`."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
-
-
-__all__ = ["Batch", "Compare", "Gradient", "Operator", "Sizes", "Tolerance", "sizes"]

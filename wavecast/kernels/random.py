@@ -5,8 +5,6 @@ at an offset depends on the seed and the offset alone, so that a kernel and its 
 forward and a backward pass, draw the same ones in any order.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import torch
@@ -66,6 +64,3 @@ def _product(word: torch.Tensor, factor: int) -> tuple[torch.Tensor, torch.Tenso
 def _fraction(word: torch.Tensor) -> torch.Tensor:
     signed = torch.where(word > 0x7FFFFFFF, word ^ _WORD, word)
     return signed.to(torch.float32) * torch.tensor(_SCALE, dtype=torch.float32, device=word.device)
-
-
-__all__ = ["philox", "signed", "uniform", "uniform4"]

@@ -343,16 +343,3 @@ class Signature:
             *((s.name + "?" * s.optional, s.shape_text, names(s)) for s in self.arguments),
             *((f"→ {s.name}", s.shape_text, names(s)) for s in self.results),
         ]
-
-
-__all__ = [
-    "CLASSES",
-    "Signature",
-    "TensorSpec",
-    "Values",
-    "integers",
-    "normal",
-    "streamed",
-    "uniform",
-    "vector_flops",
-]

@@ -79,7 +79,7 @@ class KernelSpec:
     workspaces: Callable[[Problem, Settings], Mapping[str, Workspace]] = field(
         default=lambda *_: {}
     )
-    strides: Mapping[str, str] = field(default_factory=dict)
+    strides: Mapping[str, str] = field(default_factory=dict, hash=False)
     contiguous: tuple[str, ...] = ()
     derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=lambda _: {})
     rounded: tuple[str, ...] = ()
@@ -92,14 +92,15 @@ class KernelSpec:
         **described: Any,
     ) -> KernelSpec:  # fmt: skip
         """A kernel whose demand is a `StreamingKernel`. Its fields but `workgroups`, which are the
-        programs of the grid, are among the `described`, as numbers or as text; all others are
-        fields of the spec. `slowed(kernel, problem, settings, device)` is a factor of its time: for
-        what a configuration costs that bytes and instructions do not say."""
+        programs of the grid, are among the `described`: numbers, texts, or functions of a problem
+        and settings. All others are fields of the spec. `slowed(kernel, problem, settings, device)`
+        is a factor of its time: for what a configuration costs that bytes and instructions do not
+        say."""
         names = [one.name for one in fields(StreamingKernel) if one.name in described]
         needed = {name: described.pop(name) for name in names}
 
         def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-            found = {name: _value(each, {**problem, **settings}) for name, each in needed.items()}
+            found = {name: _value(each, problem, settings) for name, each in needed.items()}
             kernel = StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **found)
             return kernel.slowed(slowed(kernel, problem, settings, device)) if slowed else kernel
 
@@ -134,9 +135,7 @@ class KernelSpec:
 
     def programs(self, problem: Problem, settings: Settings) -> tuple[int, ...]:
         """The grid of a launch."""
-        if callable(self.grid):
-            return self.grid(problem, settings)
-        found = _value(self.grid, {**problem, **settings})
+        found = _value(self.grid, problem, settings)
         return found if isinstance(found, tuple) else (found,)
 
     def strides_of(self, arguments: Mapping[str, Any]) -> dict[str, int]:
@@ -154,7 +153,7 @@ class KernelSpec:
         if callable(self.fits):
             return self.fits(problem, settings, device)
         lanes = device.wave_lanes * settings.get("num_warps", 4)
-        return _value(self.fits, {"lanes": lanes, **problem, **settings})
+        return _value(self.fits, problem, {"lanes": lanes, **settings})
 
     def ranked(self, problem: Problem, device: Device) -> tuple[Configuration, ...]:
         """All configurations for a problem, the fastest by prediction first.
@@ -180,9 +179,8 @@ class KernelSpec:
         return tuple(Configuration.of(fitting[index]) for index in order)
 
 
-def _value(text: Any, values: Mapping[str, Any]) -> Any:
-    """What an expression is for `values`; what is not text as it is."""
-    return Expression.parse(text).value(values) if isinstance(text, str) else text
-
-
-__all__ = ["AMD_ONLY", "Axes", "KernelSpec", "Problem", "Settings", "Workspace"]
+def _value(described: Any, problem: Problem, settings: Settings) -> Any:
+    """The value of an expression or a function for a problem and settings; others as they are."""
+    if isinstance(described, str):
+        return Expression.parse(described).value({**problem, **settings})
+    return described(problem, settings) if callable(described) else described

@@ -1,7 +1,5 @@
 """Tensors with the strides that a kernel takes, copied where they have others."""
 
-from __future__ import annotations
-
 import torch
 
 
@@ -20,6 +18,3 @@ def rows_of(tensor: torch.Tensor) -> torch.Tensor:
     together."""
     flat = tensor.reshape(-1, tensor.shape[-1])
     return flat if flat.shape[1] == 1 else adjacent(flat)
-
-
-__all__ = ["adjacent", "contiguous", "rows_of"]

@@ -1,7 +1,5 @@
 """Attention over rectangular batches: softmax(q · kᵀ · scale) · v, head by head."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from wavecast.kernels.attention import launches, reference, sizes, specs

@@ -1,7 +1,5 @@
 """One call, of rectangular or of packed sequences: its options, its shapes and its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

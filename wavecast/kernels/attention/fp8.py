@@ -1,22 +1,12 @@
 """Attention of queries, keys and values in fp8."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import checks, describe, gpu
 from wavecast.kernels.attention import launches, reference, sizes, specs
 from wavecast.kernels.attention.call import Call, Options
-from wavecast.kernels.describe import (
-    Operator,
-    Signature,
-    Tolerance,
-    checks,
-    normal,
-    uniform,
-    wide_dtype,
-)
+from wavecast.kernels.describe import Operator, Signature, Tolerance, wide_dtype
 
 TENSORS = Signature(
     "q: [b, s, hq, d] float8_e4m3fn|float8_e4m3fnuz",
@@ -104,8 +94,9 @@ def _inputs(make, **of_case):
 
 _made = TENSORS.inputs(
     absent=("sinks",),
-    q=normal(16.0), k=normal(16.0), v=normal(16.0),
-    q_descale=uniform(0.03, 0.1), k_descale=uniform(0.03, 0.1), v_descale=uniform(0.03, 0.1),
+    q=describe.normal(16.0), k=describe.normal(16.0), v=describe.normal(16.0),
+    q_descale=describe.uniform(0.03, 0.1), k_descale=describe.uniform(0.03, 0.1),
+    v_descale=describe.uniform(0.03, 0.1),
 )  # fmt: skip
 _work = TENSORS.work(sizes.forward_flops, absent=("sinks",))
 

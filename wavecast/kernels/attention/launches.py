@@ -1,7 +1,5 @@
 """The launches of a call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -42,23 +40,13 @@ def forward(call: Call) -> tuple[Tensor, Tensor]:
         formats = gpu.launching().capabilities.matrix_fp8
         native = str(call.q.dtype).removeprefix("torch.") in formats
     choice.run(
-        specs.FORWARD,
-        call.problem(),
-        **call.arguments(q=q, k=k, v=v, out=out),
-        **rope,
-        **rope_strides,
-        **scales,
-        lse=lse,
-        sinks=contiguous(call.options.sinks),
-        scale_batch=scale_strides[0],
-        scale_head=scale_strides[1],
-        ROPE=call.rope_size,
-        DIM_R=specs.padded(call.rope_size),
-        SINKS=call.options.sinks is not None,
-        SCALED=call.descales is not None,
-        WIDEN=call.descales is not None and not native,
+        specs.FORWARD, call.problem(), **call.arguments(q=q, k=k, v=v, out=out), **rope,
+        **rope_strides, **scales, lse=lse, sinks=contiguous(call.options.sinks),
+        scale_batch=scale_strides[0], scale_head=scale_strides[1], ROPE=call.rope_size,
+        DIM_R=specs.padded(call.rope_size), SINKS=call.options.sinks is not None,
+        SCALED=call.descales is not None, WIDEN=call.descales is not None and not native,
         PEAK=_PEAK[call.q.dtype] if native else 0,
-    )
+    )  # fmt: skip
     return out, lse
 
 
@@ -96,17 +84,8 @@ def _delta(call: Call, dout: Tensor, dlse: Tensor | None, out: Tensor) -> Tensor
         return delta
     problem = {"rows": rows, "head": head_v, "bytes": out.element_size(), "dlse": dlse is not None}
     choice.run(
-        specs.DELTA,
-        problem,
-        out=out,
-        dout=dout,
-        dlse=contiguous(dlse),
-        delta=delta,
-        heads=call.heads,
-        queries=delta.shape[-1],
-        **call.lse_strides(),
-        HEAD=head_v,
-        DIM=specs.padded(head_v),
-        DLSE=dlse is not None,
-    )
+        specs.DELTA, problem, out=out, dout=dout, dlse=dlse, delta=delta,
+        heads=call.heads, queries=delta.shape[-1], **call.lse_strides(), HEAD=head_v,
+        DIM=specs.padded(head_v), DLSE=dlse is not None,
+    )  # fmt: skip
     return delta

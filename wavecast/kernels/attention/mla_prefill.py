@@ -1,8 +1,6 @@
 """Multi-head latent attention of many queries at once, keys and values expanded: the heads of q and
 k have a second part, with the rotary embedding, that in k all heads share."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """What the descriptions of the attention operators have in common: sizes, work, test calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Any

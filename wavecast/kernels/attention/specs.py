@@ -1,7 +1,5 @@
 """How the attention kernels are launched, and the configurations they can run in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +14,7 @@ from wavecast.kernels.attention.backward import (
 )
 from wavecast.kernels.attention.forward import attention_kernel
 from wavecast.kernels.attention.sizes import RATES
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, StreamingKernel
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.model.ranking.attention import (
     AttentionForward,
     AttentionKeyGradients,
@@ -46,12 +44,9 @@ def _rdna(device: Device) -> bool:
 
 
 def _demand(
-    kernel: Callable[..., AttentionPass],
-    problem: Problem,
-    settings: Settings,
-    device: Device,
+    kernel: Callable[..., AttentionPass], problem: Problem, settings: Settings, device: Device,
     **own: Any,
-) -> AttentionPass:
+) -> AttentionPass:  # fmt: skip
     """The demand of the forward kernel, or of a gradient kernel."""
     dtype, flags = problem["dtype"], problem["flags"].split()
     rate = RATES[dtype]
@@ -162,12 +157,9 @@ def _backward_kv_axes(problem: Problem, device: Device) -> Axes:
 
 
 def _backward_fits(
-    demand: Callable[..., AttentionPass],
-    columns: str,
-    problem: Problem,
-    settings: Settings,
+    demand: Callable[..., AttentionPass], columns: str, problem: Problem, settings: Settings,
     device: Device,
-) -> bool:
+) -> bool:  # fmt: skip
     """Also whether loads go with stages: operands of two products are slow to read from LDS once
     pipelined, unless they are loaded twice, or transposed as they are read."""
     if settings["EDGE"] != min(32 if problem["dtype"] != "float32" else 16, settings[columns]):
@@ -229,18 +221,6 @@ def _grid_of_keys(problem: Problem, settings: Settings) -> tuple[int, ...]:
     return blocks * problem["shared"] * problem["batch"], 2 if settings["SPLIT"] else 1
 
 
-def _delta_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    rows, head = problem["rows"], problem["head"]
-    return StreamingKernel(
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
-        read=2.0 * rows * head * problem["bytes"],
-        written=4.0 * rows,
-        elements=settings["ROWS"] * padded(head),
-        instructions=4.0,
-        live_registers=1.5,
-    )
-
-
 _ROUNDED = ("batch", "queries", "keys", "left")
 
 FORWARD = KernelSpec(
@@ -267,11 +247,16 @@ BACKWARD_Q = KernelSpec(
     demand=_queries_demand,
     rounded=_ROUNDED,
 )
-DELTA = KernelSpec(
-    function=attention_delta_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
-    axes={"ROWS": (4, 8, 16, 32, 64), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    demand=_delta_demand,
+DELTA = KernelSpec.streaming(
+    attention_delta_kernel,
+    grid="cdiv(rows, ROWS)",
+    axes={"ROWS": (4, 8, 16, 32, 64), "num_warps": (1, 2, 4)},
+    read="2.0 * rows * head * bytes",
+    written="4.0 * rows",
+    elements="ROWS * max(16, next_power_of_2(head))",
+    instructions=4.0,
+    live_registers=1.5,
+    contiguous=("dlse",),
     rounded=("rows",),
 )
 BACKWARD = (DELTA, BACKWARD_KV, BACKWARD_Q)

@@ -1,7 +1,5 @@
 """Attention over sequences of any lengths, packed one after the other."""
 
-from __future__ import annotations
-
 import inspect
 
 from torch import Tensor

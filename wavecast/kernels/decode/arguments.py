@@ -1,7 +1,5 @@
 """What attention over a paged cache is given: checks, and the form that kernels take it in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,14 +114,9 @@ def problem_of(q: Tensor, key_cache: Tensor, value_cache: Tensor, given: Options
 
 
 def shared(
-    q: Tensor,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    block_table: Tensor,
-    lengths: Tensor,
-    scale: float | None,
-    given: Options,
-) -> dict[str, Any]:
+    q: Tensor, key_cache: Tensor, value_cache: Tensor, block_table: Tensor, lengths: Tensor,
+    scale: float | None, given: Options,
+) -> dict[str, Any]:  # fmt: skip
     """Arguments that kernels over a paged cache share, by name."""
     head = q.shape[2]
     q, block_table = adjacent(q), adjacent(block_table)

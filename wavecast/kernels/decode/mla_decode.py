@@ -2,33 +2,20 @@
 attention with the up-projections absorbed): all heads share one key per token, whose first part is
 the value too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.decode import arguments, mla_cdna
 from wavecast.kernels.decode.combine import REDUCE, reduce_parts
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
 from wavecast.kernels.decode.parts import FP8_NAN, LOG2E
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    Work,
-    checks,
-    choice,
-)
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature, Work
 from wavecast.kernels.strides import adjacent
 from wavecast.model import coefficients
 from wavecast.model.ranking.cache import FAMILY, CacheLoop, latent_plan, splits
@@ -115,27 +102,12 @@ def mla_decode(
         halved = fnuz and cache.dtype == torch.float8_e4m3fn
         constants = {"HALVED": halved, "WIDE": problem["wide"]}
     launched = choice.run(
-        spec,
-        {**problem, "splits": parts},
-        q=q,
-        cache=cache,
-        block_table=block_table,
-        lengths=lengths.contiguous(),
-        cache_scale=cache_scale,
-        out=out,
-        scale=scale * LOG2E,
-        q_row=q.stride(0),
-        q_head=q.stride(1),
-        table_stride=block_table.stride(0),
-        block_stride=cache.stride(0),
-        token_stride=cache.stride(1),
-        LATENT=latent,
-        ROPE=rope,
-        SPLITS=parts,
-        BLOCK_SIZE=block_size,
-        SCALED=cache_scale is not None,
-        **constants,
-    )
+        spec, {**problem, "splits": parts}, q=q, cache=cache, block_table=block_table,
+        lengths=lengths.contiguous(), cache_scale=cache_scale, out=out, scale=scale * LOG2E,
+        q_row=q.stride(0), q_head=q.stride(1), table_stride=block_table.stride(0),
+        block_stride=cache.stride(0), token_stride=cache.stride(1), LATENT=latent, ROPE=rope,
+        SPLITS=parts, BLOCK_SIZE=block_size, SCALED=cache_scale is not None, **constants,
+    )  # fmt: skip
     if parts > 1:
         reduce_parts(**launched.workspaces, out=out.view(-1, latent))
     return out
@@ -188,17 +160,11 @@ def _axes(problem: Problem, device: Device) -> Axes:
     }
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    tiles = triton.cdiv(problem["heads"], settings["ROWS"])
-    columns = problem["latent"] // settings["VALUE"]
-    return (tiles * columns * problem["splits"] * problem["sequences"],)
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
     width, tokens = problem["latent"] + problem["rope"], problem["tokens"]
     itemsize = getattr(torch, problem["cache"]).itemsize
     return CacheLoop(
-        programs=_grid(problem, settings)[0],
+        programs=SPEC.programs(problem, settings)[0],
         steps=triton.cdiv(triton.cdiv(tokens, settings["BLOCK_N"]), problem["splits"]),
         rows=settings["ROWS"],
         columns=settings["BLOCK_N"],
@@ -236,7 +202,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 SPEC = KernelSpec(
     function=mla_decode_kernel,
-    grid=_grid,
+    grid="cdiv(heads, ROWS) * (latent // VALUE) * splits * sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,
@@ -296,7 +262,7 @@ _SHAPES = (
     {**_DEEPSEEK, "sequences": 32, "length": 4096, "cache": "float8_e4m3fn", "scaled": True},
 )
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="attention of one new token per sequence over compressed keys and values",
     notes=FP8_NAN,
     call=mla_decode,

@@ -3,14 +3,12 @@
 # Names bound under a constexpr are bound where they are used.
 # pyright: reportPossiblyUnboundVariable=false
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.decode import arguments
 from wavecast.kernels.decode.combine import REDUCE, reduce_parts, workspaces
 from wavecast.kernels.decode.parts import (
@@ -24,16 +22,7 @@ from wavecast.kernels.decode.parts import (
 )
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    checks,
-    choice,
-)
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.model.ranking.cache import CacheLoop, splits
 
 TENSORS = arguments.signature("sequences")

@@ -1,12 +1,11 @@
 """Experts of a mixture: two products with a gated activation between, per expert, and the weighted
 sum over each token's experts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
@@ -21,18 +20,10 @@ TENSORS = given.tensors("=hidden")
 
 
 def moe_experts(
-    hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
-    w1: torch.Tensor,
-    w2: torch.Tensor,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
-) -> torch.Tensor:
+    hidden: Tensor, weights: Tensor, experts: Tensor, w1: Tensor, w2: Tensor,
+    bias1: Tensor | None = None, bias2: Tensor | None = None, activation: str = "silu",
+    alpha: float = 1.702, limit: float = 7.0, interleaved: bool = False,
+) -> Tensor:  # fmt: skip
     """What the chosen experts make of every token: Σ weights · (f(hidden · w1ᵀ + bias1) · w2ᵀ +
     bias2).
 
@@ -103,20 +94,11 @@ OPERATOR = Operator(
 
 
 def moe(
-    hidden: torch.Tensor,
-    router: torch.Tensor,
-    w1: torch.Tensor,
-    w2: torch.Tensor,
-    top_k: int,
-    *,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
+    hidden: Tensor, router: Tensor, w1: Tensor, w2: Tensor, top_k: int, *,
+    bias1: Tensor | None = None, bias2: Tensor | None = None, activation: str = "silu",
+    alpha: float = 1.702, limit: float = 7.0, interleaved: bool = False,
     routing: Mapping[str, Any] | None = None,
-) -> torch.Tensor:
+) -> Tensor:  # fmt: skip
     """Route every token and add up what its experts make of it, [..., model].
 
     `hidden` is [..., model] and `router` the weights of the router, [experts, model], whose logits

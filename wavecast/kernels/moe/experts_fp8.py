@@ -1,11 +1,10 @@
 """Experts with fp8 weights: a scale per 128x128 of the weights, one per 128 of every activation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 import triton
+from torch import Tensor
 
 from wavecast.kernels.describe import Make, Operator, Tolerance, sizes, wide_dtype
 from wavecast.kernels.moe import given
@@ -23,17 +22,9 @@ TENSORS = given.tensors(
 
 
 def moe_experts_fp8(
-    hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
-    w1: torch.Tensor,
-    scale1: torch.Tensor,
-    w2: torch.Tensor,
-    scale2: torch.Tensor,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-) -> torch.Tensor:
+    hidden: Tensor, weights: Tensor, experts: Tensor, w1: Tensor, scale1: Tensor, w2: Tensor,
+    scale2: Tensor, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+) -> Tensor:  # fmt: skip
     """`moe_experts` with fp8 weights as DeepSeek-V3 has them, and activations rounded to fp8.
 
     `w1` [experts, 2 · inter, model] and `w2` [experts, model, inter] are of float8_e4m3fn; `scale1`

@@ -1,27 +1,19 @@
 """What the operators over causal convolutions are tested with and judged on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from wavecast.kernels import derivative, describe
 from wavecast.kernels.conv.causal import backward, forward, step
-from wavecast.kernels.describe import (
-    Make,
-    Operator,
-    Signature,
-    Sizes,
-    Tolerance,
-    derivative,
-    normal,
-)
+from wavecast.kernels.describe import Make, Operator, Signature, Sizes, Tolerance
 
 
 def _layout(
     make: Make, shape: tuple[int, ...], dtype: torch.dtype, sizes: Mapping[str, Any]
-) -> torch.Tensor:
+) -> Tensor:
     """A tensor [batch, channels, length], with channels innermost for the layout `last`."""
     if sizes.get("layout") != "last":
         return make.normal(shape, dtype)
@@ -30,7 +22,7 @@ def _layout(
 
 
 def _inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
-    made = signature.inputs(weight=normal(0.5), x=_layout, dy=_layout)
+    made = signature.inputs(weight=describe.normal(0.5), x=_layout, dy=_layout)
 
     def inputs(make: Make, **sizes: Any) -> dict[str, Any]:
         found = made(make, **sizes)
