@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.kernels.operator import Operator  # noqa: E402
 from wavecast.kernels.signature import (  # noqa: E402
     Signature,
     TensorSpec,
@@ -128,6 +132,25 @@ def test_the_page_lists_arguments_and_results() -> None:
         ("scale", "[..., cdiv(columns, 4)]", "that of x"),
         ("→ y", "[..., columns]", "that of x"),
     ]
+
+
+@NORM.checked
+def scaled_rows(x, weight=None, scale=None):
+    return x
+
+
+def scaled_rows_reference(x, weight=None, scale=None):
+    return x
+
+
+def test_an_operator_takes_reference_and_tensors_from_its_call() -> None:
+    known: dict[str, Any] = {"call": scaled_rows, "cases": (), "shapes": ()}
+    found = Operator(summary="rows", flops=vector_flops(1.0), **known)
+    assert found.reference is scaled_rows_reference
+    assert found.tensors is NORM
+    assert Operator(summary="rows", reference=max, work=max, inputs=max, **known).reference is max
+    with pytest.raises(UsageError, match="other_name has no function other_name_reference"):
+        Operator(summary="rows", name="other_name", **known)
 
 
 @pytest.mark.parametrize(

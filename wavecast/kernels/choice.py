@@ -115,12 +115,9 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
 
 
 def bound(
-    spec: KernelSpec,
-    problem: Problem,
-    arguments: Mapping[str, Any],
-    settings: Settings,
+    spec: KernelSpec, problem: Problem, arguments: Mapping[str, Any], settings: Settings,
     device: Device,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """The grid, the arguments by parameter name, and the workspaces of a launch. Raises TypeError
     as `run` does."""
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
@@ -186,12 +183,9 @@ def forget() -> None:
 
 
 def _decision(
-    function: Any,
-    spec: KernelSpec,
-    problem: Problem,
-    device: Device,
+    function: Any, spec: KernelSpec, problem: Problem, device: Device,
     bind: Callable[[Settings], Bound],
-) -> Decision:
+) -> Decision:  # fmt: skip
     """The decision for a launch, made now where there is none; those who watch see it."""
     identity = id(function), spec.name, device.id, spec.key(problem)
     decision = _decided.get(identity)
@@ -221,12 +215,9 @@ def _require_triton(device: Device) -> None:
 
 
 def _first_clean(
-    function: Any,
-    spec: KernelSpec,
-    problem: Problem,
-    device: Device,
+    function: Any, spec: KernelSpec, problem: Problem, device: Device,
     bind: Callable[[Settings], Bound],
-) -> Decision:
+) -> Decision:  # fmt: skip
     """The first candidate, that of the table before those by formula, that compiles, fits and
     spills nothing; else the one that spills least. Raises CompileError when none compiles."""
     tried: list[_Tried] = []
@@ -292,11 +283,8 @@ def _in_turn(
 
 
 def _examined(
-    function: Any,
-    bind: Callable[[Settings], Bound],
-    candidate: Configuration,
-    device: Device,
-) -> tuple[int, str]:
+    function: Any, bind: Callable[[Settings], Bound], candidate: Configuration, device: Device,
+) -> tuple[int, str]:  # fmt: skip
     """Registers a compiled candidate spills, and why it was not checked for races ("" where it
     was). Raises what the compiler or the GPU's loader does, and CompileError for a race."""
     call = bind(candidate.settings)

@@ -51,15 +51,9 @@ def linear(forward: Callable[..., Any], gradients: Callable[..., Mapping[str, An
 
 
 def by_operator(
-    forward: Callable[..., Any],
-    backward: str,
-    *,
-    grads: tuple[str, ...],
-    saved: tuple[str, ...],
-    of: tuple[str, ...],
-    outputs: tuple[str, ...] = (),
-    optional: tuple[str, ...] = (),
-) -> Gradient:
+    forward: Callable[..., Any], backward: str, *, grads: tuple[str, ...], saved: tuple[str, ...],
+    of: tuple[str, ...], outputs: tuple[str, ...] = (), optional: tuple[str, ...] = (),
+) -> Gradient:  # fmt: skip
     """The gradient of `forward` that the operator `backward` computes.
 
     `backward` is called by name: with the gradients of the results as its arguments `grads`, and
@@ -98,11 +92,9 @@ def by_operator(
 
 
 def pulled_back(
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    places: Sequence[int],
+    function: Callable[..., Any], arguments: Sequence[Any], places: Sequence[int],
     slopes: Sequence[Tensor],
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...]:  # fmt: skip
     """The gradients of a function of plain PyTorch with respect to its arguments at `places`, where
     `slopes` are those of its results. They can be differentiated again."""
 

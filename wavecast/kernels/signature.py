@@ -209,7 +209,8 @@ class Signature:
         return all(spec.shape_text == "[...]" and not spec.optional for spec in specs)
 
     def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """`call`, named like its operator, after a check of its arguments."""
+        """`call`, named like its operator, after a check of its arguments; its attribute `tensors`
+        is this signature."""
         parameters = inspect.signature(call).parameters
         names = tuple(parameters)
         defaults = {
@@ -222,6 +223,7 @@ class Signature:
             self.check(call.__name__, given)
             return call(*args, **named)
 
+        vars(checking)["tensors"] = self
         return checking
 
     def check(self, operator: str, given: Mapping[str, Any], **sizes: Any) -> dict[str, Any]:
@@ -245,12 +247,9 @@ class Signature:
         return bound
 
     def inputs(
-        self,
-        names: tuple[str, ...] = (),
-        absent: tuple[str, ...] = (),
-        options: Mapping[str, str] | None = None,
-        **values: Values,
-    ) -> Callable[..., dict[str, Any]]:
+        self, names: tuple[str, ...] = (), absent: tuple[str, ...] = (),
+        options: Mapping[str, str] | None = None, **values: Values,
+    ) -> Callable[..., dict[str, Any]]:  # fmt: skip
         """What `Operator.inputs` takes. Tensors are normally distributed, or as `values` says; an
         optional one is there unless its name is a size that is false or in `absent` without being
         a true one. Sizes that are no dimension, dtype or tensor are arguments of the call, as are
@@ -276,11 +275,9 @@ class Signature:
         return make_inputs
 
     def work(
-        self,
-        flops: Callable[..., Mapping[str, float]],
-        absent: tuple[str, ...] = (),
+        self, flops: Callable[..., Mapping[str, float]], absent: tuple[str, ...] = (),
         mutated: tuple[str, ...] = (),
-    ) -> Callable[..., Work]:
+    ) -> Callable[..., Work]:  # fmt: skip
         """What `Operator.work` takes: each argument read once, each result and each argument in
         `mutated` written once, with `flops(**sizes)` by dtype."""
 

@@ -54,24 +54,15 @@ def _demand(
         rate = "bf16"  # what it is widened to
     by_keys = kernel is AttentionKeyGradients
     return kernel(
-        **{name: problem[name] for name in _SIZES},
-        kv_heads=problem["shared"],
+        **{name: problem[name] for name in _SIZES}, kv_heads=problem["shared"],
         head=padded(problem["head"]) + (padded(problem["rope"]) if problem["rope"] else 0),
-        head_v=padded(problem["head_v"]),
-        dtype=rate,
-        itemsize=getattr(torch, dtype).itemsize,
+        head_v=padded(problem["head_v"]), dtype=rate, itemsize=getattr(torch, dtype).itemsize,
         rows=settings["BLOCK_N" if by_keys else "BLOCK_M"],
-        columns=settings["BLOCK_M" if by_keys else "BLOCK_N"],
-        edge=settings["EDGE"],
-        soft_cap="cap" in flags,
-        alibi="alibi" in flags,
-        dropout="dropout" in flags,
-        chunk=settings["CHUNK"],
-        num_stages=settings["num_stages"],
-        ahead=settings["AHEAD"],
-        twice=settings.get("TWICE", False),
-        **own,
-    )
+        columns=settings["BLOCK_M" if by_keys else "BLOCK_N"], edge=settings["EDGE"],
+        soft_cap="cap" in flags, alibi="alibi" in flags, dropout="dropout" in flags,
+        chunk=settings["CHUNK"], num_stages=settings["num_stages"], ahead=settings["AHEAD"],
+        twice=settings.get("TWICE", False), **own,
+    )  # fmt: skip
 
 
 def _forward_demand(problem: Problem, settings: Settings, device: Device) -> AttentionPass:
@@ -210,41 +201,35 @@ def _waves_per_row(problem: Problem, settings: Settings, device: Device) -> int:
     return 2 if _large(problem) and _rdna(device) and settings.get("SPLIT", False) else 1
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int, ...]:
-    pack = settings.get("PACK", 1)
-    blocks = triton.cdiv(problem["queries"], settings["BLOCK_M"] // pack)
-    return (blocks * (problem["heads"] // pack) * problem["batch"],)
-
-
-def _grid_of_keys(problem: Problem, settings: Settings) -> tuple[int, ...]:
-    blocks = triton.cdiv(problem["keys"], settings["BLOCK_N"])
-    return blocks * problem["shared"] * problem["batch"], 2 if settings["SPLIT"] else 1
-
-
 _ROUNDED = ("batch", "queries", "keys", "left")
+_CONTIGUOUS = ("alibi", "starts_q", "starts_k")
 
 FORWARD = KernelSpec(
     function=attention_kernel,
-    grid=_grid,
+    grid="cdiv(queries, BLOCK_M // PACK) * (heads // PACK) * batch",
     axes=_forward_axes,
     fits=_forward_fits,
     demand=_forward_demand,
+    strides={"q_rope": "q_rope_row q_rope_head", "k_rope": "k_rope_row"},
+    contiguous=(*_CONTIGUOUS, "sinks", "q_scale", "k_scale", "v_scale"),
     rounded=_ROUNDED,
 )
 BACKWARD_KV = KernelSpec(
     function=attention_backward_kv_kernel,
-    grid=_grid_of_keys,
+    grid="cdiv(keys, BLOCK_N) * shared * batch, 2 if SPLIT else 1",
     axes=_backward_kv_axes,
     fits=partial(_backward_fits, _keys_demand, "BLOCK_M"),
     demand=_keys_demand,
+    contiguous=_CONTIGUOUS,
     rounded=_ROUNDED,
 )
 BACKWARD_Q = KernelSpec(
     function=attention_backward_q_kernel,
-    grid=_grid,
+    grid="cdiv(queries, BLOCK_M) * heads * batch",
     axes=_backward_axes,
     fits=partial(_backward_fits, _queries_demand, "BLOCK_N"),
     demand=_queries_demand,
+    contiguous=_CONTIGUOUS,
     rounded=_ROUNDED,
 )
 DELTA = KernelSpec.streaming(
@@ -259,4 +244,3 @@ DELTA = KernelSpec.streaming(
     contiguous=("dlse",),
     rounded=("rows",),
 )
-BACKWARD = (DELTA, BACKWARD_KV, BACKWARD_Q)

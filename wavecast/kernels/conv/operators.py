@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wavecast.kernels import derivative, describe
-from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout, weights
+from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout
 from wavecast.kernels.conv.geometry import Geometry, geometry
 from wavecast.kernels.describe import Batch, Make, Operator, Sizes, Tolerance, Work
 
@@ -157,60 +157,47 @@ OPERATORS = (
     Operator(
         summary="convolution of one, two or three dimensions with bias and activation",
         call=convolution.convolution,
-        reference=convolution.convolution_reference,
         inputs=_inputs,
         work=_work("y"),
         batch=Batch(("x",), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=_KERNELS,
         tolerance=_TOLERANCE,
         gradient=convolution.GRADIENT,
     ),
     Operator(
         summary="convolution of images with bias and activation",
         call=convolution.conv2d,
-        reference=convolution.conv2d_reference,
         inputs=_inputs,
         work=_work("y"),
         batch=Batch(("x",), merged=True),
         cases=_IMAGES[:2],
         thorough=_IMAGES[2:5],
         shapes=_SHAPES[2:3],
-        kernels=_KERNELS,
         tolerance=_TOLERANCE,
         gradient=convolution.GRADIENT,
     ),
     Operator(
         summary="gradient of a convolution's input",
         call=convolution.convolution_backward_data,
-        reference=convolution.convolution_backward_data_reference,
         gradient=derivative.by_reference(convolution.convolution_backward_data_reference),
         inputs=_data_inputs,
         work=_work("x"),
         cases=_without_ends(_CASES),
         thorough=_without_ends(_THOROUGH),
         shapes=_GRADIENT_SHAPES,
-        kernels=_KERNELS,
         tolerance=_TOLERANCE,
     ),
     Operator(
         summary="gradients of a convolution's weight and bias",
         call=convolution.convolution_backward_weight,
-        reference=convolution.convolution_backward_weight_reference,
         gradient=derivative.by_reference(convolution.convolution_backward_weight_reference),
         inputs=_weight_inputs,
         work=_work("weight"),
         cases=_without_ends(_CASES),
         thorough=(*_without_ends(_THOROUGH), {**_without_ends(_CASES)[1], "bias": False}),
         shapes=_GRADIENT_SHAPES,
-        kernels=(
-            weights.WEIGHTS,
-            depthwise.DEPTHWISE_WEIGHT,
-            layout.CHANNELS_LAST,
-            combine.COMBINE,
-        ),
         tolerance=_TOLERANCE,
     ),
 )

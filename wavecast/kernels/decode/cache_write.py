@@ -216,9 +216,8 @@ def _check_cache(
     """A cache has the dtype of what is written, or one of 8 bits and then perhaps a scale."""
     label, narrow = f"the cache of {what}", cache.element_size() == 1
     written(name, label, cache)
-    require(
-        narrow or cache.dtype == new.dtype, name, f"{what} is {new.dtype}, its cache {cache.dtype}"
-    )
+    fits = narrow or cache.dtype == new.dtype
+    require(fits, name, f"{what} is {new.dtype}, its cache {cache.dtype}")
     usable(name, label, cache)
     if scale is not None:
         require(narrow, name, f"a cache of {cache.dtype} has no scale")
@@ -323,8 +322,6 @@ OPERATORS = (
     describe.Operator(
         summary="keys and values of new tokens into a paged cache",
         call=kv_cache_write,
-        reference=kv_cache_write_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         cases=(
@@ -345,7 +342,6 @@ OPERATORS = (
             {**_LLAMA, "tokens": 8192},
             {**_LLAMA, "tokens": 8192, "cache": "float8_e4m3fn", "scales": 1},
         ),
-        kernels=(SPEC,),
         mutates=("key_cache", "value_cache"),
         exact=("key_cache", "value_cache", "k_scale", "v_scale"),
         compare=_compare,
@@ -354,8 +350,6 @@ OPERATORS = (
     describe.Operator(
         summary="compressed keys and values of new tokens into a paged cache",
         call=mla_cache_write,
-        reference=mla_cache_write_reference,
-        tensors=MLA_TENSORS,
         inputs=_mla_inputs,
         work=_work,
         cases=(
@@ -364,7 +358,6 @@ OPERATORS = (
         ),
         thorough=({**_MLA, "dtype": "bfloat16", "cache": "float8_e4m3fn", "latent": 96},),
         shapes=({"tokens": 8192, "latent": 512, "rope": 64, "dtype": "bfloat16"},),
-        kernels=(SPEC,),
         mutates=("cache",),
         exact=("cache", "scale"),
         compare=_compare,

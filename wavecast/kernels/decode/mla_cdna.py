@@ -396,7 +396,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "PIECE": (128,),
         "AHEAD": (2, 1) if device.capabilities.direct_to_lds else (1,),
         "num_warps": (4, 2),
-        "num_stages": (1,),
     }
 
 
@@ -434,5 +433,11 @@ SPEC = KernelSpec(
     workspaces=lambda problem, settings: workspaces(
         problem["sequences"] * problem["heads"], problem["splits"], problem["latent"]
     ),
+    strides={
+        "q": "q_row q_head",
+        "block_table": "table_stride",
+        "cache": "block_stride token_stride",
+    },
+    contiguous=("lengths",),
     rounded=("sequences", "tokens"),
 )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.decode import arguments, mla_cdna
-from wavecast.kernels.decode.combine import REDUCE, reduce_parts
+from wavecast.kernels.decode.combine import reduce_parts
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
 from wavecast.kernels.decode.parts import FP8_NAN, LOG2E
 from wavecast.kernels.decode.reference import attended
@@ -54,9 +54,8 @@ def mla_decode(
     checks.require(rope in (16, 32, 64), name, f"rope is {rope}; it takes 16, 32 and 64")
     sequences, heads, width = q.shape
     latent, block_size = width - rope, cache.shape[1]
-    checks.require(
-        latent in (128, 256, 512), name, f"the latent part has {latent} elements, not 128, 256, 512"
-    )
+    fits = latent in (128, 256, 512)
+    checks.require(fits, name, f"the latent part has {latent} elements, not 128, 256, 512")
     checks.require(max_length >= 0, name, "max_length is negative")
     scales = 1 if cache_scale is None else cache_scale.numel()
     checks.require(scales == 1, name, "cache_scale has not 1 value")
@@ -89,24 +88,18 @@ def mla_decode(
         rows = _rows(heads)
         tiles = triton.cdiv(heads, rows)
         parts = splits(
-            device,
-            sequences * tiles,
-            tokens,
-            resident=1,
+            device, sequences * tiles, tokens, resident=1, result_bytes=4.0 * rows * latent,
             token_bytes=width * cache.element_size() / tiles,
             token_flops=2.0 * rows * (width + latent),
-            result_bytes=4.0 * rows * latent,
-        )
+        )  # fmt: skip
         problem |= {"cache": str(cache.dtype).removeprefix("torch."), "wide": checks.wide(cache)}
         fnuz = "float8_e4m3fnuz" in device.capabilities.matrix_fp8
         halved = fnuz and cache.dtype == torch.float8_e4m3fn
-        constants = {"HALVED": halved, "WIDE": problem["wide"]}
+        constants = {"HALVED": halved}
     launched = choice.run(
         spec, {**problem, "splits": parts}, q=q, cache=cache, block_table=block_table,
-        lengths=lengths.contiguous(), cache_scale=cache_scale, out=out, scale=scale * LOG2E,
-        q_row=q.stride(0), q_head=q.stride(1), table_stride=block_table.stride(0),
-        block_stride=cache.stride(0), token_stride=cache.stride(1), LATENT=latent, ROPE=rope,
-        SPLITS=parts, BLOCK_SIZE=block_size, SCALED=cache_scale is not None, **constants,
+        lengths=lengths, cache_scale=cache_scale, out=out, scale=scale * LOG2E,
+        SCALED=cache_scale is not None, **constants,
     )  # fmt: skip
     if parts > 1:
         reduce_parts(**launched.workspaces, out=out.view(-1, latent))
@@ -131,15 +124,13 @@ def _rows(heads: int) -> int:
 
 def _axes(problem: Problem, device: Device) -> Axes:
     latent, rows = problem["latent"], _rows(problem["heads"])
-    shared = {"BLOCK_N": (16, 32), "num_stages": (1,), **arguments.compiler_options(device)}
+    shared = {"BLOCK_N": (16, 32), **arguments.compiler_options(device)}
     if not arguments.cdna(device):
         return {
             "ROWS": tuple(sorted({min(rows, 32), rows, min(rows, 16)})),
             "VALUE": tuple({latent, min(latent, 256), 128}),
             "PIECE": (64, 128),
-            "HELD": (False,),
-            "TURNED": (False,),
-            "PAIRED": (False,),
+            **dict.fromkeys(("HELD", "TURNED", "PAIRED"), (False,)),
             "num_warps": (2, 4, 8),
             **shared,
         }
@@ -207,6 +198,8 @@ SPEC = KernelSpec(
     fits=_fits,
     demand=_demand,
     workspaces=mla_cdna.SPEC.workspaces,
+    strides=mla_cdna.SPEC.strides,
+    contiguous=("lengths",),
     rounded=("sequences", "tokens"),
 )
 
@@ -266,13 +259,10 @@ OPERATOR = describe.Operator(
     summary="attention of one new token per sequence over compressed keys and values",
     notes=FP8_NAN,
     call=mla_decode,
-    reference=mla_decode_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     cases=_CASES,
     thorough=_THOROUGH,
     shapes=_SHAPES,
-    kernels=(SPEC, mla_cdna.SPEC, REDUCE),
     exact=("cache_scale",),
 )

@@ -229,8 +229,7 @@ def paged_attention(
     choice.run(
         SPEC, given,
         **arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options),
-        starts=starts.contiguous(), out=out, group=group, out_row=out.stride(0), GROUP=padded_group,
-        SHORT=not gpu.launching().capabilities.bf16_conversion,
+        starts=starts, out=out, group=group, SHORT=not gpu.launching().capabilities.bf16_conversion,
     )  # fmt: skip
     return out
 
@@ -256,7 +255,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "CHUNK": arguments.chunks(problem["head"], device),
         "EARLY": (False, True),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (1,),
         **arguments.compiler_options(device),
         **({"matrix_instr_nonkdim": (32, 16)} if arguments.cdna(device) else {}),
     }
@@ -309,6 +307,8 @@ SPEC = KernelSpec(
     axes=_axes,
     fits=_fits,
     demand=_demand,
+    strides={**arguments.STRIDES, "out": "out_row"},
+    contiguous=(*arguments.CONTIGUOUS, "starts"),
     rounded=("rows", "sequences", "tokens"),
 )
 
@@ -354,13 +354,10 @@ OPERATOR = Operator(
     summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
     notes=FP8_NAN,
     call=paged_attention,
-    reference=paged_attention_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     cases=_CASES,
     thorough=_THOROUGH,
     shapes=_SHAPES,
-    kernels=(SPEC,),
     exact=("k_scale", "v_scale"),
 )

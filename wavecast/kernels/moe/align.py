@@ -231,10 +231,8 @@ def _work(tokens: int, top_k: int, experts: int, block: int) -> Work:
 OPERATOR = describe.Operator(
     summary="slots of tokens in the order of their experts, padded to blocks",
     call=moe_align,
-    reference=moe_align_reference,
     inputs=_inputs,
     work=_work,
-    kernels=(COUNT, PLACE),
     cases=sizes("tokens top_k experts block", (7, 3, 5, 4), (150, 4, 20, 16), (601, 2, 40, 32)),
     thorough=sizes("tokens top_k experts block", (1, 1, 1, 1), (300, 8, 256, 64), (64, 2, 600, 16)),
     shapes=sizes("tokens top_k experts block", (64, 8, 256, 16), (4096, 8, 256, 64)),

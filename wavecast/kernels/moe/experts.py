@@ -11,8 +11,8 @@ from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wi
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent, contiguous
 
@@ -70,7 +70,6 @@ _OPTIONS = ("activation", "alpha", "limit", "interleaved")
 OPERATOR = Operator(
     summary="what the chosen experts of a mixture make of every token",
     call=moe_experts,
-    reference=moe_experts_reference,
     tensors=TENSORS,
     fake=given.like_hidden,
     inputs=given.plain_inputs,
@@ -78,7 +77,6 @@ OPERATOR = Operator(
         sizes, rate_of(getattr(torch, sizes["dtype"])), getattr(torch, sizes["dtype"]).itemsize
     ),
     batch=Batch(("hidden", "weights", "experts"), merged=True),
-    kernels=(PRODUCT, COMBINE),
     tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
     gradient=derivative.by_operator(
         moe_experts,

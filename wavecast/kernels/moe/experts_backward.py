@@ -10,8 +10,8 @@ from wavecast.kernels.describe import Make, Operator, Tolerance, Work, wide_dtyp
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import activations, given, gradients
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import Order, named
 from wavecast.kernels.strides import contiguous
 
@@ -140,13 +140,11 @@ def _work(
 OPERATOR = Operator(
     summary="gradients of moe_experts",
     call=moe_experts_backward,
-    reference=moe_experts_backward_reference,
     tensors=TENSORS,
     gradient=derivative.by_reference(moe_experts_backward_reference),
     fake=_fake,
     inputs=_inputs,
     work=_work,
-    kernels=(PRODUCT, COMBINE, *gradients.KERNELS),
     tolerance=Tolerance(ulps=6.0, accumulated=2e-5),
     cases=given.CASES,
     thorough=given.THOROUGH,

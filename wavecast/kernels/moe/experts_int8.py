@@ -8,10 +8,10 @@ from torch import Tensor
 from wavecast.kernels.describe import Make, Operator, Tolerance
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import LARGEST_BYTE_BLOCK, Order
-from wavecast.kernels.quantise.token import TOKEN, per_row, quantise_int8_token_reference
+from wavecast.kernels.quantise.token import per_row, quantise_int8_token_reference
 from wavecast.kernels.strides import contiguous
 
 TENSORS = given.tensors(
@@ -86,12 +86,10 @@ def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
 OPERATOR = Operator(
     summary="moe_experts with int8 weights and activations",
     call=moe_experts_int8,
-    reference=moe_experts_int8_reference,
     tensors=TENSORS,
     fake=given.like_hidden,
     inputs=_inputs,
     work=lambda **sizes: given.work(sizes, "int8", 1.0),
-    kernels=(TOKEN, PRODUCT, COMBINE),
     tolerance=Tolerance(ulps=3.0, accumulated=5e-3),
     exact=("hidden", "weights", "scale1", "scale2", "bias1", "bias2"),
     cases=given.CASES,

@@ -10,8 +10,8 @@ from wavecast.kernels.describe import Make, Operator, Signature, Tolerance, size
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.int4_products import PRODUCT, product_int4
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.int4_products import product_int4
 from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent
 
@@ -107,12 +107,10 @@ _SIZES = "tokens experts model inter top_k group dtype"
 OPERATOR = Operator(
     summary="moe_experts with weights of four bits",
     call=moe_experts_w4a16,
-    reference=moe_experts_w4a16_reference,
     tensors=TENSORS,
     fake=given.like_hidden,
     inputs=_inputs,
     work=_work,
-    kernels=(PRODUCT, COMBINE),
     tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
     cases=(
         *sizes(f"{_SIZES} bias routing", (3, 4, 64, 32, 2, 32, "bfloat16", True, "odd")),

@@ -208,4 +208,3 @@ GRADIENT = KernelSpec(
     demand=_demand,
     rounded=("slots",),
 )
-KERNELS = (ACTIVATION, BIAS_GRAD, GRADIENT)

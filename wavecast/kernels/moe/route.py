@@ -366,12 +366,9 @@ OPERATORS = (
     describe.Operator(
         summary="experts and weights of every token from a router's logits",
         call=moe_route,
-        reference=moe_route_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=TENSORS.work(_flops, absent=("bias",)),
         batch=describe.Batch(("logits",), merged=True),
-        kernels=(ROUTE,),
         tolerance=describe.Tolerance(ulps=8.0),
         gradient=describe.Gradient(_setup, _gradient, constants=("bias",)),
         cases=_CASES,
@@ -390,13 +387,10 @@ OPERATORS = (
     describe.Operator(
         summary="gradient of moe_route",
         call=moe_route_backward,
-        reference=moe_route_backward_reference,
-        tensors=BACKWARD_TENSORS,
         inputs=_backward_inputs,
         work=BACKWARD_TENSORS.work(_flops),
         gradient=derivative.by_reference(moe_route_backward_reference),
         batch=describe.Batch(("dweights", "logits", "experts"), merged=True),
-        kernels=(BACKWARD,),
         tolerance=describe.Tolerance(ulps=8.0),
         cases=tuple(
             {name: one[name] for name in one if name not in ("bias", "groups", "top_groups")}

@@ -75,14 +75,12 @@ OPERATORS = (
     Operator(
         summary="causal convolution along time, one short filter per channel",
         call=forward.causal_conv1d,
-        reference=forward.causal_conv1d_reference,
         tensors=forward.TENSORS,
         inputs=_inputs(forward.TENSORS),
         flops=_flops(2.0, 4.0),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(forward.FORWARD,),
         tolerance=_TOLERANCE,
         gradient=derivative.by_operator(
             forward.causal_conv1d,
@@ -95,20 +93,17 @@ OPERATORS = (
     Operator(
         summary="one step of causal_conv1d, which moves its state on in place",
         call=step.causal_conv1d_update,
-        reference=step.causal_conv1d_update_reference,
         tensors=step.TENSORS,
         inputs=_inputs(step.TENSORS),
         flops=_flops(2.0, 4.0),
         cases=_UPDATES,
         shapes=({"batch": 256, "channels": 4096, "taps": 4, "dtype": "bfloat16"},),
-        kernels=(step.UPDATE,),
         tolerance=_TOLERANCE,
         mutates=("state",),
     ),
     Operator(
         summary="gradients of causal_conv1d",
         call=backward.causal_conv1d_backward,
-        reference=backward.causal_conv1d_backward_reference,
         gradient=derivative.by_reference(backward.causal_conv1d_backward_reference),
         tensors=backward.TENSORS,
         inputs=_inputs(backward.TENSORS),
@@ -116,7 +111,6 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(backward.BACKWARD,),
         tolerance=Tolerance(ulps=1.0, accumulated=1e-4),
     ),
 )
