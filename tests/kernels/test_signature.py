@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
-from wavecast.kernels.signature import Signature, TensorSpec, integers, vector_flops  # noqa: E402
+from wavecast.kernels.operator import Operator  # noqa: E402
+from wavecast.kernels.signature import (  # noqa: E402
+    Signature,
+    TensorSpec,
+    integers,
+    streamed,
+    vector_flops,
+)
+from wavecast.kernels.strides import rows_of  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -88,6 +99,26 @@ def test_work_counts_every_tensor_once() -> None:
     assert without.bytes_read == 2 * (5 * 8 + 5 * 2)
 
 
+def test_a_size_can_name_a_dtype_that_is_an_argument() -> None:
+    inputs = Signature("x: [rows, columns] float").inputs(options={"to": "dtype"})
+    given = inputs(Make(), rows=2, columns=3, dtype="bfloat16", to="int8", group=32)
+    assert (given["x"].dtype, given["dtype"], given["group"]) == (torch.bfloat16, torch.int8, 32)
+    assert set(inputs(Make(), rows=2, columns=3)) == {"x"}
+
+
+def test_work_of_streamed_tensors() -> None:
+    work = streamed(2, 1, 3.0, "m n")(m=4, n=5, dtype="float16", flag=True)
+    assert work.flops == {"vector_fp32": 60.0}
+    assert (work.bytes_read, work.bytes_written) == (80, 40)
+
+
+def test_rows_are_copied_only_where_columns_are_apart() -> None:
+    x = torch.empty(2, 3, 8)
+    assert rows_of(x).data_ptr() == x.data_ptr()
+    assert rows_of(x[..., :5]).stride() == (8, 1)
+    assert rows_of(x.mT).stride() == (3, 1)
+
+
 def test_results_are_made_from_what_is_bound() -> None:
     given = tensors()
     y = NORM.empty(given, NORM.check("norm", given))
@@ -101,6 +132,25 @@ def test_the_page_lists_arguments_and_results() -> None:
         ("scale", "[..., cdiv(columns, 4)]", "that of x"),
         ("→ y", "[..., columns]", "that of x"),
     ]
+
+
+@NORM.checked
+def scaled_rows(x, weight=None, scale=None):
+    return x
+
+
+def scaled_rows_reference(x, weight=None, scale=None):
+    return x
+
+
+def test_an_operator_takes_reference_and_tensors_from_its_call() -> None:
+    known: dict[str, Any] = {"call": scaled_rows, "cases": (), "shapes": ()}
+    found = Operator(summary="rows", flops=vector_flops(1.0), **known)
+    assert found.reference is scaled_rows_reference
+    assert found.tensors is NORM
+    assert Operator(summary="rows", reference=max, work=max, inputs=max, **known).reference is max
+    with pytest.raises(UsageError, match="other_name has no function other_name_reference"):
+        Operator(summary="rows", name="other_name", **known)
 
 
 @pytest.mark.parametrize(

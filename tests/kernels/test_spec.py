@@ -62,6 +62,87 @@ def test_what_the_problem_settings_and_device_have_need_not_be_given() -> None:
     assert bound(WIDE=True).arguments["WIDE"] is True
 
 
+@triton.jit
+def strided_kernel(x_ptr, bias_ptr, x_row, x_head, bias_row, BLOCK: tl.constexpr):
+    tl.store(x_ptr + x_row * BLOCK + x_head, tl.load(bias_ptr + bias_row))
+
+
+def streaming(**changes: Any) -> KernelSpec:
+    known: dict[str, Any] = {
+        "grid": "cdiv(rows, BLOCK), heads",
+        "axes": {"BLOCK": (64, 128, 256), "num_warps": (1, 4)},
+        "fits": "BLOCK >= lanes",
+        "read": "4.0 * rows * heads",
+        "written": 0.0,
+        "elements": "BLOCK",
+    }
+    return KernelSpec.streaming(strided_kernel, **{**known, **changes})
+
+
+def test_a_streaming_kernel_is_described_by_expressions() -> None:
+    kernel, problem = streaming(instructions="2 * heads"), {"rows": 300, "heads": 3}
+    settings = {"BLOCK": 128, "num_warps": 1}
+    assert kernel.programs(problem, settings) == (3, 3)
+    needed = StreamingKernel(workgroups=9, read=3600.0, written=0.0, elements=128, instructions=6)
+    assert kernel.demand(problem, settings, MI300X) == needed
+    fitting = {
+        (one.settings["BLOCK"], one.settings["num_warps"]) for one in kernel.ranked(problem, MI300X)
+    }
+    assert fitting == {(64, 1), (128, 1), (256, 1), (256, 4)}
+    assert {one.settings["num_stages"] for one in kernel.ranked(problem, MI300X)} == {1}
+
+
+def test_a_streaming_kernel_can_be_slowed_by_a_factor() -> None:
+    def slowed(kernel: StreamingKernel, problem: Any, settings: Any, device: Any) -> float:
+        return 2.0 if kernel.elements > settings["num_warps"] * device.wave_lanes else 1.0
+
+    problem, times = {"rows": 300, "heads": 3}, []
+    for block in (64, 128):
+        settings = {"BLOCK": block, "num_warps": 1}
+        plain, other = (
+            kernel.demand(problem, settings, MI300X).seconds(MI300X, 1)
+            for kernel in (streaming(), streaming(slowed=slowed))
+        )
+        times.append(other / plain)
+    assert times == pytest.approx([1.0, 2.0])
+
+
+def test_equal_configurations_stay_in_the_order_of_all_axes() -> None:
+    axes = {"BLOCK": (64, 128), "num_stages": (2, 3)}
+    found = spec(axes=axes, demand=lambda *_: Constant(0.0)).ranked({"count": 9}, MI300X)
+    order = [(one.settings["BLOCK"], one.settings["num_stages"]) for one in found]
+    assert order == [(64, 2), (64, 3), (128, 2), (128, 3)]
+
+
+def test_a_name_that_neither_problem_nor_settings_have_is_an_error() -> None:
+    with pytest.raises(NameError, match="tokens"):
+        streaming(grid="tokens").programs({"rows": 3}, {"BLOCK": 64})
+
+
+def test_strides_are_those_of_the_leading_dimensions_and_0_without_a_tensor() -> None:
+    strides = {"x": "x_row x_head", "bias": "bias_row"}
+    x = torch.empty(5, 3, 8).transpose(0, 1)
+
+    def given(**arguments: Any) -> dict[str, Any]:
+        problem, settings = {"rows": 300, "heads": 3}, {"BLOCK": 128}
+        kernel = streaming(strides=strides)
+        return dict(
+            choice.bound(kernel, problem, {"x": x, **arguments}, settings, MI300X).arguments
+        )
+
+    found = given(bias=None)
+    assert (found["x_row"], found["x_head"], found["bias_row"]) == (8, 24, 0)
+    assert given(bias=torch.ones(4), x_head=7)["x_head"] == 7
+
+
+def test_tensors_that_a_kernel_reads_contiguous_are_copied() -> None:
+    kernel = streaming(strides={"x": "x_row x_head", "bias": "bias_row"}, contiguous=("x", "bias"))
+    x = torch.empty(5, 3, 8).transpose(0, 1)
+    with capture(MI300X) as launches:
+        choice.run(kernel, {"rows": 300, "heads": 3}, x=x, bias=torch.ones(4), x_head=1)
+    assert launches[0].scalars["x_row"] == 40
+
+
 def test_offsets_are_wide_where_a_tensor_reaches_beyond_32_bits() -> None:
     far = torch.empty(1, device="meta").expand(2).as_strided((2,), (2**31,))
     assert bound(x=far).arguments["WIDE"] is True

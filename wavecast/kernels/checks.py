@@ -1,7 +1,5 @@
 """Refusing bad arguments before a launch, in one clear line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -78,16 +76,3 @@ def _reach(tensor: torch.Tensor) -> int:
         return 0
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     return 1 + sum((size - 1) * abs(stride) for size, stride in steps)
-
-
-__all__ = [
-    "FLOATS",
-    "ArgumentError",
-    "dtype_in",
-    "one_of",
-    "require",
-    "same_device",
-    "shape_is",
-    "wide",
-    "written",
-]

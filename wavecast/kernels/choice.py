@@ -7,8 +7,6 @@ cannot be checked for one is taken with a warning. Decisions are kept for the pr
 keeps the compiled code on disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
@@ -28,6 +26,7 @@ from wavecast.errors import CompileError, ParseError
 from wavecast.kernels import checks, gpu, tables
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.spec import AMD_ONLY, KernelSpec, Problem, Settings
+from wavecast.kernels.strides import contiguous
 
 ATTEMPTS: Final = 12
 """Candidates that may spill before the one with the fewest spills is taken. After half of them,
@@ -92,9 +91,9 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     """Launch a kernel in the configuration that suits `problem` and the GPU at hand.
 
     `arguments` are the kernel's parameters by name, a pointer `x_ptr` as `x`. Parameters that are
-    entries of `problem` (a constant `TOP_K` is its `top_k`), settings or workspaces need not be
-    given, nor `WIDE` (whether an offset into some tensor needs 64 bits) and `XCDS` (dies that share
-    the workgroups).
+    entries of `problem` (a constant `TOP_K` is its `top_k`), settings, workspaces, or strides that
+    the spec names, need not be given, nor `WIDE` (whether an offset into some tensor needs 64 bits)
+    and `XCDS` (dies that share the workgroups).
 
     Raises CompileError when no configuration compiles and fits the GPU, and TypeError for arguments
     that the kernel does not have or lacks.
@@ -102,6 +101,8 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     if gpu.dry():
         raise gpu.WouldLaunch
     device = gpu.launching()
+    for name in spec.contiguous:
+        arguments[name] = contiguous(arguments[name])
 
     def bind(settings: Settings) -> Bound:
         return bound(spec, problem, arguments, settings, device)
@@ -114,12 +115,9 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
 
 
 def bound(
-    spec: KernelSpec,
-    problem: Problem,
-    arguments: Mapping[str, Any],
-    settings: Settings,
+    spec: KernelSpec, problem: Problem, arguments: Mapping[str, Any], settings: Settings,
     device: Device,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """The grid, the arguments by parameter name, and the workspaces of a launch. Raises TypeError
     as `run` does."""
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
@@ -130,7 +128,8 @@ def bound(
         for name, one in spec.workspaces(problem, settings).items()
     }
     constants = {name.upper(): value for name, value in problem.items()}
-    known = {**constants, **problem, **settings, **workspaces, **arguments}
+    strides = spec.strides_of(arguments)
+    known = {**strides, **constants, **problem, **settings, **workspaces, **arguments}
     known |= spec.derived(known)
     parameters = spec.parameters
     if "WIDE" in parameters and "WIDE" not in known:
@@ -142,7 +141,7 @@ def bound(
     if lacking or foreign:
         raise TypeError(f"{spec.name} lacks {lacking} and does not take {foreign}")
     named = {label: known[name] for name, label in parameters.items() if name in known}
-    return Bound(spec.grid(problem, settings), named, workspaces)
+    return Bound(spec.programs(problem, settings), named, workspaces)
 
 
 def options(settings: Settings, device: Device) -> dict[str, Any]:
@@ -184,12 +183,9 @@ def forget() -> None:
 
 
 def _decision(
-    function: Any,
-    spec: KernelSpec,
-    problem: Problem,
-    device: Device,
+    function: Any, spec: KernelSpec, problem: Problem, device: Device,
     bind: Callable[[Settings], Bound],
-) -> Decision:
+) -> Decision:  # fmt: skip
     """The decision for a launch, made now where there is none; those who watch see it."""
     identity = id(function), spec.name, device.id, spec.key(problem)
     decision = _decided.get(identity)
@@ -219,12 +215,9 @@ def _require_triton(device: Device) -> None:
 
 
 def _first_clean(
-    function: Any,
-    spec: KernelSpec,
-    problem: Problem,
-    device: Device,
+    function: Any, spec: KernelSpec, problem: Problem, device: Device,
     bind: Callable[[Settings], Bound],
-) -> Decision:
+) -> Decision:  # fmt: skip
     """The first candidate, that of the table before those by formula, that compiles, fits and
     spills nothing; else the one that spills least. Raises CompileError when none compiles."""
     tried: list[_Tried] = []
@@ -290,11 +283,8 @@ def _in_turn(
 
 
 def _examined(
-    function: Any,
-    bind: Callable[[Settings], Bound],
-    candidate: Configuration,
-    device: Device,
-) -> tuple[int, str]:
+    function: Any, bind: Callable[[Settings], Bound], candidate: Configuration, device: Device,
+) -> tuple[int, str]:  # fmt: skip
     """Registers a compiled candidate spills, and why it was not checked for races ("" where it
     was). Raises what the compiler or the GPU's loader does, and CompileError for a race."""
     call = bind(candidate.settings)
@@ -325,17 +315,3 @@ def _unchecked(compiled: Any, device: Device) -> str:
     if unfinished_stores(program):
         raise CompileError("the compiler lost a wait before a barrier (docs/hardware.md)")
     return ""
-
-
-__all__ = [
-    "ATTEMPTS",
-    "Bound",
-    "Decision",
-    "Launched",
-    "bound",
-    "forced",
-    "forget",
-    "options",
-    "run",
-    "watched",
-]

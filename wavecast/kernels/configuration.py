@@ -49,6 +49,3 @@ class Configuration:
     def __str__(self) -> str:
         shown = [(n, v) for n, v in self.items if n not in _USUAL or v != _USUAL[n]]
         return ", ".join(f"{name}={value}" for name, value in shown)
-
-
-__all__ = ["Configuration"]

@@ -4,8 +4,6 @@ Operators that compute gradients have their own this way, so that gradients can 
 again. That is right to any order, but no kernel: it takes the memory that the reference takes.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -53,15 +51,9 @@ def linear(forward: Callable[..., Any], gradients: Callable[..., Mapping[str, An
 
 
 def by_operator(
-    forward: Callable[..., Any],
-    backward: str,
-    *,
-    grads: tuple[str, ...],
-    saved: tuple[str, ...],
-    of: tuple[str, ...],
-    outputs: tuple[str, ...] = (),
-    optional: tuple[str, ...] = (),
-) -> Gradient:
+    forward: Callable[..., Any], backward: str, *, grads: tuple[str, ...], saved: tuple[str, ...],
+    of: tuple[str, ...], outputs: tuple[str, ...] = (), optional: tuple[str, ...] = (),
+) -> Gradient:  # fmt: skip
     """The gradient of `forward` that the operator `backward` computes.
 
     `backward` is called by name: with the gradients of the results as its arguments `grads`, and
@@ -100,11 +92,9 @@ def by_operator(
 
 
 def pulled_back(
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    places: Sequence[int],
+    function: Callable[..., Any], arguments: Sequence[Any], places: Sequence[int],
     slopes: Sequence[Tensor],
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...]:  # fmt: skip
     """The gradients of a function of plain PyTorch with respect to its arguments at `places`, where
     `slopes` are those of its results. They can be differentiated again."""
 
@@ -117,6 +107,3 @@ def pulled_back(
     with torch.enable_grad():
         pull: Any = torch.func.vjp(call, *(arguments[place] for place in places))[1]
     return pull(tuple(slopes) if len(slopes) > 1 else slopes[0])
-
-
-__all__ = ["by_operator", "by_reference", "linear", "pulled_back"]

@@ -1,7 +1,5 @@
 """The GPU that kernels run on now: the one of this machine, or one that is emulated or captured."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
@@ -87,6 +85,3 @@ def known(name: str, target: str) -> Device:
             if selector != name or device.target == target:
                 return device
     raise AssertionError(near)
-
-
-__all__ = ["WouldLaunch", "dry", "known", "launching", "without_launches"]

@@ -1,7 +1,5 @@
 """Arguments of operators made from plain sizes: seeded, or only allocated."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,6 +69,3 @@ class Make:
         """Given values as a tensor."""
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
         return torch.tensor(values, dtype=kind, device=self.device)
-
-
-__all__ = ["FP8", "Make"]

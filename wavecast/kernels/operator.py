@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -91,8 +92,10 @@ class Operator:
     floating dtype, float64 included, and defines what is right; it also serves CPU tensors and,
     unless `fake` is given, finds shapes and dtypes of results under `torch.compile`.
 
-    `name` is that of `call` unless it is given. `tensors` are the arguments and results: with it
-    and `flops(**sizes)`, useful operations by dtype, the next two need not be given.
+    Unless they are given, `name` is that of `call`, `reference` the function `<name>_reference` of
+    its module, and `tensors`, the arguments and results, the signature that checks the call
+    (`Signature.checked`). With it and `flops(**sizes)`, useful operations by dtype, the next two
+    need not be given.
     `inputs(make, **sizes)` gives the keyword arguments of a call (`inputs.Make`); `work(**sizes)`
     what it must compute and move. `cases` are the few small and ragged sizes it is tested with in
     CI, `thorough` further ones (dtypes, flags) for `python -m tests.kernels.everything`, `shapes`
@@ -109,7 +112,7 @@ class Operator:
 
     summary: str
     call: Callable[..., Any]
-    reference: Callable[..., Any]
+    reference: Callable[..., Any] = _underived
     cases: tuple[Sizes, ...]
     shapes: tuple[Sizes, ...]
     name: str = ""
@@ -133,6 +136,13 @@ class Operator:
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.call.__name__)
+        if self.reference is _underived:
+            found = inspect.unwrap(self.call).__globals__.get(f"{self.name}_reference")
+            if found is None:
+                raise UsageError(f"operator {self.name} has no function {self.name}_reference")
+            object.__setattr__(self, "reference", found)
+        if self.tensors is None:
+            object.__setattr__(self, "tensors", getattr(self.call, "tensors", None))
         if self.tensors is not None and self.inputs is _underived:
             object.__setattr__(self, "inputs", self.tensors.inputs())
         if self.tensors is not None and self.flops is not None and self.work is _underived:
@@ -149,6 +159,3 @@ class Operator:
     def describe(self, sizes: Sizes) -> str:
         """A call in one line: `rms_norm rows=8 columns=300 dtype=bfloat16`."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
-
-
-__all__ = ["Batch", "Compare", "Gradient", "Operator", "Sizes", "Tolerance", "sizes"]

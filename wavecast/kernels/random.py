@@ -5,8 +5,6 @@ at an offset depends on the seed and the offset alone, so that a kernel and its 
 forward and a backward pass, draw the same ones in any order.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import torch
@@ -17,6 +15,11 @@ _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _KEYS: Final = (0x9E3779B9, 0xBB67AE85)
 _SCALE: Final = 4.6566127342e-10
 """`triton.language.random`: the largest of float32 for which every number stays below 1."""
+
+
+def signed(seed: int) -> int:
+    """The lower 64 bits of a seed as an int64, which kernels take."""
+    return (seed + 2**63) % 2**64 - 2**63
 
 
 def uniform(seed: int, offsets: torch.Tensor) -> torch.Tensor:
@@ -61,6 +64,3 @@ def _product(word: torch.Tensor, factor: int) -> tuple[torch.Tensor, torch.Tenso
 def _fraction(word: torch.Tensor) -> torch.Tensor:
     signed = torch.where(word > 0x7FFFFFFF, word ^ _WORD, word)
     return signed.to(torch.float32) * torch.tensor(_SCALE, dtype=torch.float32, device=word.device)
-
-
-__all__ = ["philox", "uniform", "uniform4"]

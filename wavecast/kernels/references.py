@@ -1,7 +1,5 @@
 """What references in plain PyTorch have in common."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """What a call refuses, found without running it: so references refuse what kernels do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,6 +56,3 @@ def _stand_in(value: Any, wide: torch.dtype) -> Any:
     if isinstance(value, (list, tuple)):
         return [_stand_in(one, wide) for one in value]
     return value
-
-
-__all__ = ["refuse"]

@@ -1,7 +1,5 @@
 """All operators by name: those of this package, found in its folders, and those users add."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -81,6 +79,3 @@ def _load() -> None:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-__all__ = ["family", "listen", "operator", "operators", "register"]

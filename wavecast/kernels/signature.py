@@ -15,20 +15,19 @@ results, the bytes that a call must move at least, and the table in the operator
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from wavecast.kernels import checks
+from wavecast.kernels.expressions import Expression
 from wavecast.kernels.inputs import FP8, Make
 from wavecast.model.bounds import Work
 
@@ -49,6 +48,21 @@ Values = Callable[[Make, tuple[int, ...], torch.dtype, Mapping[str, Any]], Tenso
 def vector_flops(each: float, *names: str) -> Callable[..., Mapping[str, float]]:
     """float32 operations of vector instructions: `each` per element of the product of sizes."""
     return lambda **sizes: {"vector_fp32": each * math.prod(sizes[name] for name in names)}
+
+
+def streamed(
+    read: float, written: float, operations: float, names: str = "rows columns"
+) -> Callable[..., Work]:
+    """What `Operator.work` takes: so many tensors read and written, of the sizes `names` and the
+    dtype among the sizes, and so many float32 operations of vector instructions per element."""
+
+    def found(**sizes: Any) -> Work:
+        elements = math.prod(sizes[name] for name in names.split())
+        size = elements * getattr(torch, sizes["dtype"]).itemsize
+        flops = {"vector_fp32": operations * elements}
+        return Work(flops, read * size, written * size, "formula", "formula")
+
+    return found
 
 
 def normal(scale: float = 1.0) -> Values:
@@ -74,36 +88,26 @@ def integers(low: int, high: int | str) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One dimension: `leading` (any number of them), a `name`, or an expression of other names in
-    `code`."""
+    """One dimension: `leading` (any number), a `name`, or an `expression` of other names."""
 
     text: str
     leading: bool
     name: str
-    code: CodeType | None
+    expression: Expression | None
 
     @staticmethod
     def parse(text: str) -> Dimension:
-        """From the text between commas. Raises ValueError for what is no dimension."""
+        """From the text between commas. Raises SyntaxError for text that is not a dimension."""
         if text in ("...", "_...") or text.isidentifier():
             return Dimension(text, text.endswith("..."), text, None)
-        tree = ast.parse(text, mode="eval")
-        return Dimension(text, False, "", compile(tree, "<dimension>", "eval"))
+        return Dimension(text, False, "", Expression.parse(text))
 
     def size(self, bound: Mapping[str, Any]) -> Any:
         """The size, or sizes of leading dimensions; None where a name is not bound."""
-        if self.code is None:
+        if self.expression is None:
             return bound.get(self.name)
-        if any(name not in bound for name in self.code.co_names if name not in _FUNCTIONS):
-            return None
-        return int(eval(self.code, {"__builtins__": {}}, {**_FUNCTIONS, **bound}))
-
-
-_FUNCTIONS: Final[Mapping[str, Any]] = {
-    "cdiv": lambda a, b: -(-a // b),
-    "min": min,
-    "max": max,
-}
+        known = all(name in bound for name in self.expression.names)
+        return int(self.expression.value(bound)) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,8 @@ class Signature:
         return all(spec.shape_text == "[...]" and not spec.optional for spec in specs)
 
     def checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """`call`, named like its operator, after a check of its arguments."""
+        """`call`, named like its operator, after a check of its arguments; its attribute `tensors`
+        is this signature."""
         parameters = inspect.signature(call).parameters
         names = tuple(parameters)
         defaults = {
@@ -218,6 +223,7 @@ class Signature:
             self.check(call.__name__, given)
             return call(*args, **named)
 
+        vars(checking)["tensors"] = self
         return checking
 
     def check(self, operator: str, given: Mapping[str, Any], **sizes: Any) -> dict[str, Any]:
@@ -235,21 +241,24 @@ class Signature:
             spec.bind(operator, tensor, bound)
         for spec in self.arguments:  # again with the names that later tensors bind
             tensor = given[spec.name]
-            if tensor is not None and any(one.code for one in spec.dimensions):
+            if tensor is not None and any(one.expression for one in spec.dimensions):
                 spec.bind(operator, tensor, bound)
         checks.same_device(operator, **{spec.name: given[spec.name] for spec in self.arguments})
         return bound
 
     def inputs(
-        self, names: tuple[str, ...] = (), absent: tuple[str, ...] = (), **values: Values
-    ) -> Callable[..., dict[str, Any]]:
+        self, names: tuple[str, ...] = (), absent: tuple[str, ...] = (),
+        options: Mapping[str, str] | None = None, **values: Values,
+    ) -> Callable[..., dict[str, Any]]:  # fmt: skip
         """What `Operator.inputs` takes. Tensors are normally distributed, or as `values` says; an
         optional one is there unless its name is a size that is false or in `absent` without being
         a true one. Sizes that are no dimension, dtype or tensor are arguments of the call, as are
-        those in `names`."""
+        those in `names`; `options` are arguments that are dtypes, by the size that names them."""
 
         def make_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
             found: dict[str, Any] = {}
+            named = {name: sizes.pop(name) for name in options or () if name in sizes}
+            chosen = {(options or {})[name]: make.dtype(one) for name, one in named.items()}
             dtypes: dict[str, torch.dtype] = {}
             for spec in self.arguments:
                 there = bool(sizes.get(spec.name, spec.name not in absent))
@@ -261,16 +270,14 @@ class Signature:
                 found[spec.name] = value(make, spec.shape(self._named(sizes)), dtype, sizes)
             own = self._own_sizes
             rest = {n: v for n, v in sizes.items() if n not in own or n in names}
-            return {**found, **rest}
+            return {**found, **rest, **chosen}
 
         return make_inputs
 
     def work(
-        self,
-        flops: Callable[..., Mapping[str, float]],
-        absent: tuple[str, ...] = (),
+        self, flops: Callable[..., Mapping[str, float]], absent: tuple[str, ...] = (),
         mutated: tuple[str, ...] = (),
-    ) -> Callable[..., Work]:
+    ) -> Callable[..., Work]:  # fmt: skip
         """What `Operator.work` takes: each argument read once, each result and each argument in
         `mutated` written once, with `flops(**sizes)` by dtype."""
 
@@ -319,7 +326,7 @@ class Signature:
         names |= set(self.leading)
         for spec in specs:
             for one in spec.dimensions:
-                names |= {one.name} if one.code is None else set(one.code.co_names)
+                names |= set(one.expression.names) if one.expression else {one.name}
         return frozenset(names | {"dtype"})
 
     def rows(self) -> list[tuple[str, str, str]]:
@@ -333,15 +340,3 @@ class Signature:
             *((s.name + "?" * s.optional, s.shape_text, names(s)) for s in self.arguments),
             *((f"→ {s.name}", s.shape_text, names(s)) for s in self.results),
         ]
-
-
-__all__ = [
-    "CLASSES",
-    "Signature",
-    "TensorSpec",
-    "Values",
-    "integers",
-    "normal",
-    "uniform",
-    "vector_flops",
-]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any, Final
 
 import torch
@@ -14,7 +15,8 @@ import torch
 from wavecast.arch import Device
 from wavecast.errors import MissingFact
 from wavecast.kernels.configuration import Configuration
-from wavecast.model.ranking import Demand
+from wavecast.kernels.expressions import Expression
+from wavecast.model.ranking import Demand, StreamingKernel
 
 Problem = Mapping[str, Any]
 """Everything that the best configuration and the compiled code depend on, in plain values: sizes,
@@ -25,6 +27,9 @@ Settings = Mapping[str, Any]
 
 Axes = Mapping[str, Sequence[Any]]
 """Values to combine, by the name of a constant or of a compiler option."""
+
+Slowed = Callable[[StreamingKernel, Problem, Settings, Device], float]
+"""(kernel, problem, settings, device) -> a factor of the kernel's time."""
 
 AMD_ONLY: Final = frozenset(
     {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"}
@@ -47,31 +52,60 @@ class KernelSpec:
     """One Triton kernel of the library.
 
     `function` is the `triton.jit` function; a launch passes its parameters by name
-    (`wavecast.kernels.choice.run`). `grid(problem, settings)` are the programs, and
-    `workspaces(problem, settings)` the scratch tensors by parameter name. `derived(values)` are
-    arguments that depend on others and on the settings, all of which `values` has: descriptors of
-    tiles, say.
+    (`wavecast.kernels.choice.run`). `grid(problem, settings)` are the programs along each axis, or
+    as text `"cdiv(rows, ROWS), groups"`, and `workspaces(problem, settings)` the scratch tensors by
+    parameter name. `strides` are the parameters that take the strides of a tensor, in the order of
+    its dimensions, the last ones left out: `{"x": "x_row x_head"}`; of a tensor that is None they
+    are 0. Tensors in `contiguous` are only read, and copied where they are not contiguous.
+    `derived(values)` are arguments that depend on others and on the settings, all of which `values`
+    has: descriptors of tiles, say.
 
-    `axes(problem, device)`, or a constant mapping, are the values to combine;
-    `fits(problem, settings, device)` refuses combinations that cannot run (LDS, matrix shapes) or
-    make no sense. `demand(problem, settings, device)` is what a configuration needs of the GPU:
-    its time ranks the rest, by formula, without compiling.
+    `axes(problem, device)`, or a constant mapping, are the values to combine; `num_stages` is 1
+    unless it is an axis. `fits(problem, settings, device)` refuses combinations that cannot run
+    (LDS, matrix shapes) or make no sense; as text it also knows `lanes`, the work-items of a
+    workgroup. `demand(problem, settings, device)` is what a configuration needs of the GPU: its
+    time ranks the rest, by formula, without compiling. Texts are expressions of the names in a
+    problem and in settings (`wavecast.kernels.expressions`).
 
     Problems whose sizes in `rounded` round up to the same power of two share a configuration;
     entries of the problem in `ignored` are not part of the tuning key.
     """
 
     function: Any
-    grid: Callable[[Problem, Settings], tuple[int, ...]]
+    grid: str | Callable[[Problem, Settings], tuple[int, ...]]
     axes: Axes | Callable[[Problem, Device], Axes]
     demand: Callable[[Problem, Settings, Device], Demand]
-    fits: Callable[[Problem, Settings, Device], bool] = field(default=lambda *_: True)
+    fits: str | Callable[[Problem, Settings, Device], bool] = "True"
     workspaces: Callable[[Problem, Settings], Mapping[str, Workspace]] = field(
         default=lambda *_: {}
     )
+    strides: Mapping[str, str] = field(default_factory=dict, hash=False)
+    contiguous: tuple[str, ...] = ()
     derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=lambda _: {})
     rounded: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def streaming(
+        cls, function: Any, *, grid: str | Callable[[Problem, Settings], tuple[int, ...]],
+        axes: Axes | Callable[[Problem, Device], Axes], slowed: Slowed | None = None,
+        **described: Any,
+    ) -> KernelSpec:  # fmt: skip
+        """A kernel whose demand is a `StreamingKernel`. Its fields but `workgroups`, which are the
+        programs of the grid, are among the `described`: numbers, texts, or functions of a problem
+        and settings. All others are fields of the spec. `slowed(kernel, problem, settings, device)`
+        is a factor of its time: for what a configuration costs that bytes and instructions do not
+        say."""
+        names = [one.name for one in fields(StreamingKernel) if one.name in described]
+        needed = {name: described.pop(name) for name in names}
+
+        def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+            found = {name: _value(each, problem, settings) for name, each in needed.items()}
+            kernel = StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **found)
+            return kernel.slowed(slowed(kernel, problem, settings, device)) if slowed else kernel
+
+        spec = cls(function=function, grid=grid, axes=axes, demand=demand, **described)
+        return spec
 
     @property
     def name(self) -> str:
@@ -99,6 +133,28 @@ class KernelSpec:
             if name not in self.ignored
         )
 
+    def programs(self, problem: Problem, settings: Settings) -> tuple[int, ...]:
+        """The grid of a launch."""
+        found = _value(self.grid, problem, settings)
+        return found if isinstance(found, tuple) else (found,)
+
+    def strides_of(self, arguments: Mapping[str, Any]) -> dict[str, int]:
+        """The strides of the tensors of a launch that the kernel takes, by parameter name."""
+        found: dict[str, int] = {}
+        for name, labels in self.strides.items():
+            tensor = arguments[name]
+            names = labels.split()
+            values = (0,) * len(names) if tensor is None else tensor.stride()[: len(names)]
+            found |= zip(names, values, strict=True)
+        return found
+
+    def allows(self, problem: Problem, settings: Settings, device: Device) -> bool:
+        """Whether a configuration can run and makes sense: `fits`."""
+        if callable(self.fits):
+            return self.fits(problem, settings, device)
+        lanes = device.wave_lanes * settings.get("num_warps", 4)
+        return _value(self.fits, problem, {"lanes": lanes, **settings})
+
     def ranked(self, problem: Problem, device: Device) -> tuple[Configuration, ...]:
         """All configurations for a problem, the fastest by prediction first.
 
@@ -107,8 +163,9 @@ class KernelSpec:
         axes = self.axes(problem, device) if callable(self.axes) else self.axes
         if device.vendor != "amd":
             axes = {name: values for name, values in axes.items() if name not in AMD_ONLY}
+        axes = axes if "num_stages" in axes else {**axes, "num_stages": (1,)}
         every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-        fitting = [settings for settings in every if self.fits(problem, settings, device)]
+        fitting = [settings for settings in every if self.allows(problem, settings, device)]
         try:
             times = [
                 self.demand(problem, settings, device).seconds(
@@ -122,4 +179,8 @@ class KernelSpec:
         return tuple(Configuration.of(fitting[index]) for index in order)
 
 
-__all__ = ["AMD_ONLY", "Axes", "KernelSpec", "Problem", "Settings", "Workspace"]
+def _value(described: Any, problem: Problem, settings: Settings) -> Any:
+    """The value of an expression or a function for a problem and settings; others as they are."""
+    if isinstance(described, str):
+        return Expression.parse(described).value({**problem, **settings})
+    return described(problem, settings) if callable(described) else described

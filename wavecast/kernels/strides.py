@@ -1,7 +1,5 @@
 """Tensors with the strides that a kernel takes, copied where they have others."""
 
-from __future__ import annotations
-
 import torch
 
 
@@ -15,4 +13,8 @@ def adjacent(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
-__all__ = ["adjacent", "contiguous"]
+def rows_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor as [rows, columns]: its last dimension, whose elements are adjacent, and all others
+    together."""
+    flat = tensor.reshape(-1, tensor.shape[-1])
+    return flat if flat.shape[1] == 1 else adjacent(flat)

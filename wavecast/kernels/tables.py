@@ -5,8 +5,6 @@ the predicted time of the operator it was found in. `wavecast ops --tune` writes
 another kernel text than the one here does not count.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -141,6 +139,3 @@ def _used(function: Any) -> Iterator[tuple[str, Any]]:
 
 def _frozen(problem: Mapping[str, Any]) -> str:
     return json.dumps(problem, sort_keys=True)
-
-
-__all__ = ["SCHEMA", "TunedEntry", "find", "shipped", "source", "store", "table"]

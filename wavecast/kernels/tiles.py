@@ -1,7 +1,5 @@
 """Which tile of a result a workgroup computes and how it stores it, for kernels over tiles."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
@@ -75,15 +73,3 @@ def buffers(settings: Settings, device: Device) -> int:
     there."""
     stages = settings["num_stages"]
     return stages if copies_to_lds(device) else max(1, stages - 1)
-
-
-__all__ = [
-    "buffers",
-    "by_eights",
-    "columns_by_eights",
-    "copies_to_lds",
-    "rows_by_eights",
-    "store_tile",
-    "tile_of",
-    "xcds",
-]

@@ -1,10 +1,8 @@
 """Attention over rectangular batches: softmax(q · kᵀ · scale) · v, head by head."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
-from wavecast.kernels.attention import launches, reference, sizes, specs
+from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import Call, Options
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative
 
@@ -98,30 +96,24 @@ OPERATORS = (
     Operator(
         summary="softmax attention, causal or in windows, with grouped heads",
         call=attention,
-        reference=attention_reference,
-        tensors=TENSORS,
         inputs=sizes.inputs(TENSORS),
         work=sizes.work(TENSORS, sizes.forward_flops),
         batch=Batch(("q", "k", "v"), merged=True, unless=lambda dropout=0.0, **_: dropout > 0),
         cases=_CASES,
         shapes=_SHAPES,
         thorough=_THOROUGH,
-        kernels=(specs.FORWARD,),
         gradient=derivative.by_operator(attention, "attention_backward", **sizes.gradient()),
         tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
     ),
     Operator(
         summary="gradients of attention",
         call=attention_backward,
-        reference=attention_backward_reference,
-        tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(attention_backward_reference),
         inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_reference),
         work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
         cases=_CASES,
         shapes=(_SHAPES[0], _SHAPES[2]),
         thorough=_THOROUGH,
-        kernels=specs.BACKWARD,
         tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
     ),
 )

@@ -11,8 +11,6 @@ delta = rowsum(dout · out) - dlse,
     dv = Pᵀ · dout,   dS = P · (dout · vᵀ - delta),   dk = dSᵀ · q · scale,   dq = dS · k · scale.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

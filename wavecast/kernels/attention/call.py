@@ -1,7 +1,5 @@
 """One call, of rectangular or of packed sequences: its options, its shapes and its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -190,21 +188,18 @@ class Call:
             found |= zip((f"{name}_batch", f"{name}_row", f"{name}_head"), strides, strict=True)
         return {
             **found,
-            "alibi": None if given.alibi is None else given.alibi.contiguous(),
-            "starts_q": self.packed.starts_q.contiguous() if self.packed else None,
-            "starts_k": self.packed.starts_k.contiguous() if self.packed else None,
+            "alibi": given.alibi,
+            "starts_q": self.packed.starts_q if self.packed else None,
+            "starts_k": self.packed.starts_k if self.packed else None,
             "scale": self.scale,
             "soft_cap": given.soft_cap,
             "threshold": given.threshold,
             "keep": 1 / (1 - given.dropout),
             "seed": given.seed,
             "zero": 0,
-            "HEAD": head,
-            "HEAD_V": head_v,
             "DIM": padded(head),
             "DIM_V": padded(head_v),
             "GROUP": self.heads // self.kv_heads,
-            "VARLEN": self.packed is not None,
             "LEFT": left >= 0,
             "RIGHT": right >= 0,
             "CAP": given.soft_cap > 0,

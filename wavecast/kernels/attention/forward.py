@@ -10,8 +10,6 @@ keys, query by query, so that narrow windows and few queries fill it. fp8: proba
 to fp8 as well, after multiplication by 2 to the power of `PEAK`; so is the sum of the softmax.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -1,22 +1,12 @@
 """Attention of queries, keys and values in fp8."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.attention import launches, reference, sizes, specs
+from wavecast.kernels import checks, describe, gpu
+from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import Call, Options
-from wavecast.kernels.describe import (
-    Operator,
-    Signature,
-    Tolerance,
-    checks,
-    normal,
-    uniform,
-    wide_dtype,
-)
+from wavecast.kernels.describe import Operator, Signature, Tolerance, wide_dtype
 
 TENSORS = Signature(
     "q: [b, s, hq, d] float8_e4m3fn|float8_e4m3fnuz",
@@ -55,11 +45,8 @@ def attention_fp8(
     """
     name = "attention_fp8"
     device = gpu.launching()
-    checks.require(
-        device.vendor == "amd" or q.dtype != torch.float8_e4m3fnuz,
-        name,
-        f"{device.id} has no float8_e4m3fnuz",
-    )
+    fits = device.vendor == "amd" or q.dtype != torch.float8_e4m3fnuz
+    checks.require(fits, name, f"{device.id} has no float8_e4m3fnuz")
     if q_descale.numel() != 1:
         checks.shape_is(name, "q_descale", q_descale, (q.shape[0], k.shape[2]))
     checks.require(out_dtype in checks.FLOATS, name, f"no result of {out_dtype}, it gives floats")
@@ -104,8 +91,9 @@ def _inputs(make, **of_case):
 
 _made = TENSORS.inputs(
     absent=("sinks",),
-    q=normal(16.0), k=normal(16.0), v=normal(16.0),
-    q_descale=uniform(0.03, 0.1), k_descale=uniform(0.03, 0.1), v_descale=uniform(0.03, 0.1),
+    q=describe.normal(16.0), k=describe.normal(16.0), v=describe.normal(16.0),
+    q_descale=describe.uniform(0.03, 0.1), k_descale=describe.uniform(0.03, 0.1),
+    v_descale=describe.uniform(0.03, 0.1),
 )  # fmt: skip
 _work = TENSORS.work(sizes.forward_flops, absent=("sinks",))
 
@@ -140,13 +128,10 @@ _SHAPES = tuple(
 OPERATOR = Operator(
     summary="softmax attention of queries, keys and values in fp8",
     call=attention_fp8,
-    reference=attention_fp8_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=lambda **of_case: _work(**_named(**of_case)),
     cases=_CASES,
     shapes=_SHAPES,
     thorough=_THOROUGH,
-    kernels=(specs.FORWARD,),
     tolerance=Tolerance(ulps=2.0, accumulated=0.1),
 )

@@ -1,16 +1,12 @@
 """The launches of a call."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from wavecast.kernels import choice, gpu
 from wavecast.kernels.attention import specs
 from wavecast.kernels.attention.call import Call
-from wavecast.kernels.strides import adjacent, contiguous
+from wavecast.kernels.strides import adjacent
 
 _PEAK = {torch.float8_e4m3fn: 8, torch.float8_e4m3fnuz: 7}
 """The exponent of the greatest power of two in a format: what the greatest probability becomes."""
@@ -25,40 +21,20 @@ def forward(call: Call) -> tuple[Tensor, Tensor]:
     if not lse.numel() or not call.batch or not call.queries:
         return out, lse
     q, k, v = (adjacent(tensor) for tensor in (call.q, call.k, call.v))
-    rope: dict[str, Any] = {"q_rope": None, "k_rope": None}
-    rope_strides = {"q_rope_row": 0, "q_rope_head": 0, "k_rope_row": 0}
-    if call.rope is not None:
-        q_rope, k_rope = adjacent(call.rope[0]), adjacent(call.rope[1])
-        rope = {"q_rope": q_rope, "k_rope": k_rope}
-        rope_strides = dict(
-            zip(rope_strides, (*q_rope.stride()[:2], k_rope.stride(0)), strict=True)
-        )
-    scales: dict[str, Any] = {"q_scale": None, "k_scale": None, "v_scale": None}
-    scale_strides = 0, 0
-    native = False
-    if call.descales is not None:
-        scales = dict(zip(scales, (x.contiguous() for x in call.descales), strict=True))
-        scale_strides = (0, 0) if call.descales[0].numel() == 1 else (call.kv_heads, 1)
-        formats = gpu.launching().capabilities.matrix_fp8
-        native = str(call.q.dtype).removeprefix("torch.") in formats
+    q_rope, k_rope = (adjacent(part) for part in call.rope) if call.rope else (None, None)
+    scaled = call.descales is not None
+    q_scale, k_scale, v_scale = call.descales or (None, None, None)
+    by_head = q_scale is not None and q_scale.numel() > 1
+    formats = gpu.launching().capabilities.matrix_fp8
+    native = scaled and str(call.q.dtype).removeprefix("torch.") in formats
     choice.run(
-        specs.FORWARD,
-        call.problem(),
-        **call.arguments(q=q, k=k, v=v, out=out),
-        **rope,
-        **rope_strides,
-        **scales,
-        lse=lse,
-        sinks=contiguous(call.options.sinks),
-        scale_batch=scale_strides[0],
-        scale_head=scale_strides[1],
-        ROPE=call.rope_size,
-        DIM_R=specs.padded(call.rope_size),
-        SINKS=call.options.sinks is not None,
-        SCALED=call.descales is not None,
-        WIDEN=call.descales is not None and not native,
+        specs.FORWARD, call.problem(), **call.arguments(q=q, k=k, v=v, out=out), lse=lse,
+        q_rope=q_rope, k_rope=k_rope, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
+        scale_batch=call.kv_heads if by_head else 0, scale_head=int(by_head),
+        sinks=call.options.sinks, SINKS=call.options.sinks is not None,
+        DIM_R=specs.padded(call.rope_size), SCALED=scaled, WIDEN=scaled and not native,
         PEAK=_PEAK[call.q.dtype] if native else 0,
-    )
+    )  # fmt: skip
     return out, lse
 
 
@@ -96,17 +72,8 @@ def _delta(call: Call, dout: Tensor, dlse: Tensor | None, out: Tensor) -> Tensor
         return delta
     problem = {"rows": rows, "head": head_v, "bytes": out.element_size(), "dlse": dlse is not None}
     choice.run(
-        specs.DELTA,
-        problem,
-        out=out,
-        dout=dout,
-        dlse=contiguous(dlse),
-        delta=delta,
-        heads=call.heads,
-        queries=delta.shape[-1],
-        **call.lse_strides(),
-        HEAD=head_v,
-        DIM=specs.padded(head_v),
-        DLSE=dlse is not None,
-    )
+        specs.DELTA, problem, out=out, dout=dout, dlse=dlse, delta=delta,
+        heads=call.heads, queries=delta.shape[-1], **call.lse_strides(), HEAD=head_v,
+        DIM=specs.padded(head_v), DLSE=dlse is not None,
+    )  # fmt: skip
     return delta

@@ -1,12 +1,10 @@
 """Multi-head latent attention of many queries at once, keys and values expanded: the heads of q and
 k have a second part, with the rotary embedding, that in k all heads share."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
-from wavecast.kernels.attention import launches, reference, sizes, specs
+from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import Call, Options, Packed
 from wavecast.kernels.attention.varlen import fake_results
 from wavecast.kernels.describe import Gradient, Operator, Signature, Tolerance
@@ -115,14 +113,11 @@ _SHAPES = (
 OPERATOR = Operator(
     summary="multi-head latent attention of packed sequences, for prefill",
     call=mla_prefill,
-    reference=mla_prefill_reference,
-    tensors=TENSORS,
     inputs=sizes.inputs(TENSORS),
     work=sizes.work(TENSORS, sizes.forward_flops),
     cases=_CASES,
     shapes=_SHAPES,
     thorough=_THOROUGH,
-    kernels=(specs.FORWARD,),
     gradient=Gradient(_setup, _gradient),
     tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
     fake=lambda q_nope, q_rope, k_nope, k_rope, v, *_, **__: fake_results(q_nope, v),

@@ -3,8 +3,6 @@
 """Pieces that the forward and the backward kernels share: which program does what, which keys a
 query sees, what a product becomes as a logit, which probabilities dropout keeps."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -1,7 +1,5 @@
 """Attention in plain PyTorch, one sequence of queries and keys at a time."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """What the descriptions of the attention operators have in common: sizes, work, test calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
@@ -86,11 +84,9 @@ def _starts(sequences: str) -> Values:
 def inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
     """`Operator.inputs` of a forward operator."""
     made = signature.inputs(
-        absent=_ABSENT,
-        alibi=uniform(0.02, 0.5),
-        cu_seqlens_q=_starts("q"),
+        absent=_ABSENT, alibi=uniform(0.02, 0.5), cu_seqlens_q=_starts("q"),
         cu_seqlens_k=_starts("k"),
-    )
+    )  # fmt: skip
 
     def without_lengths(make: Make, **sizes: Any) -> dict[str, Any]:
         given = made(make, **named(**sizes))

@@ -1,7 +1,5 @@
 """How the attention kernels are launched, and the configurations they can run in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +14,7 @@ from wavecast.kernels.attention.backward import (
 )
 from wavecast.kernels.attention.forward import attention_kernel
 from wavecast.kernels.attention.sizes import RATES
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, StreamingKernel
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.model.ranking.attention import (
     AttentionForward,
     AttentionKeyGradients,
@@ -46,12 +44,9 @@ def _rdna(device: Device) -> bool:
 
 
 def _demand(
-    kernel: Callable[..., AttentionPass],
-    problem: Problem,
-    settings: Settings,
-    device: Device,
+    kernel: Callable[..., AttentionPass], problem: Problem, settings: Settings, device: Device,
     **own: Any,
-) -> AttentionPass:
+) -> AttentionPass:  # fmt: skip
     """The demand of the forward kernel, or of a gradient kernel."""
     dtype, flags = problem["dtype"], problem["flags"].split()
     rate = RATES[dtype]
@@ -59,24 +54,15 @@ def _demand(
         rate = "bf16"  # what it is widened to
     by_keys = kernel is AttentionKeyGradients
     return kernel(
-        **{name: problem[name] for name in _SIZES},
-        kv_heads=problem["shared"],
+        **{name: problem[name] for name in _SIZES}, kv_heads=problem["shared"],
         head=padded(problem["head"]) + (padded(problem["rope"]) if problem["rope"] else 0),
-        head_v=padded(problem["head_v"]),
-        dtype=rate,
-        itemsize=getattr(torch, dtype).itemsize,
+        head_v=padded(problem["head_v"]), dtype=rate, itemsize=getattr(torch, dtype).itemsize,
         rows=settings["BLOCK_N" if by_keys else "BLOCK_M"],
-        columns=settings["BLOCK_M" if by_keys else "BLOCK_N"],
-        edge=settings["EDGE"],
-        soft_cap="cap" in flags,
-        alibi="alibi" in flags,
-        dropout="dropout" in flags,
-        chunk=settings["CHUNK"],
-        num_stages=settings["num_stages"],
-        ahead=settings["AHEAD"],
-        twice=settings.get("TWICE", False),
-        **own,
-    )
+        columns=settings["BLOCK_M" if by_keys else "BLOCK_N"], edge=settings["EDGE"],
+        soft_cap="cap" in flags, alibi="alibi" in flags, dropout="dropout" in flags,
+        chunk=settings["CHUNK"], num_stages=settings["num_stages"], ahead=settings["AHEAD"],
+        twice=settings.get("TWICE", False), **own,
+    )  # fmt: skip
 
 
 def _forward_demand(problem: Problem, settings: Settings, device: Device) -> AttentionPass:
@@ -162,12 +148,9 @@ def _backward_kv_axes(problem: Problem, device: Device) -> Axes:
 
 
 def _backward_fits(
-    demand: Callable[..., AttentionPass],
-    columns: str,
-    problem: Problem,
-    settings: Settings,
+    demand: Callable[..., AttentionPass], columns: str, problem: Problem, settings: Settings,
     device: Device,
-) -> bool:
+) -> bool:  # fmt: skip
     """Also whether loads go with stages: operands of two products are slow to read from LDS once
     pipelined, unless they are loaded twice, or transposed as they are read."""
     if settings["EDGE"] != min(32 if problem["dtype"] != "float32" else 16, settings[columns]):
@@ -218,60 +201,46 @@ def _waves_per_row(problem: Problem, settings: Settings, device: Device) -> int:
     return 2 if _large(problem) and _rdna(device) and settings.get("SPLIT", False) else 1
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int, ...]:
-    pack = settings.get("PACK", 1)
-    blocks = triton.cdiv(problem["queries"], settings["BLOCK_M"] // pack)
-    return (blocks * (problem["heads"] // pack) * problem["batch"],)
-
-
-def _grid_of_keys(problem: Problem, settings: Settings) -> tuple[int, ...]:
-    blocks = triton.cdiv(problem["keys"], settings["BLOCK_N"])
-    return blocks * problem["shared"] * problem["batch"], 2 if settings["SPLIT"] else 1
-
-
-def _delta_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    rows, head = problem["rows"], problem["head"]
-    return StreamingKernel(
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
-        read=2.0 * rows * head * problem["bytes"],
-        written=4.0 * rows,
-        elements=settings["ROWS"] * padded(head),
-        instructions=4.0,
-        live_registers=1.5,
-    )
-
-
 _ROUNDED = ("batch", "queries", "keys", "left")
+_CONTIGUOUS = ("alibi", "starts_q", "starts_k")
 
 FORWARD = KernelSpec(
     function=attention_kernel,
-    grid=_grid,
+    grid="cdiv(queries, BLOCK_M // PACK) * (heads // PACK) * batch",
     axes=_forward_axes,
     fits=_forward_fits,
     demand=_forward_demand,
+    strides={"q_rope": "q_rope_row q_rope_head", "k_rope": "k_rope_row"},
+    contiguous=(*_CONTIGUOUS, "sinks", "q_scale", "k_scale", "v_scale"),
     rounded=_ROUNDED,
 )
 BACKWARD_KV = KernelSpec(
     function=attention_backward_kv_kernel,
-    grid=_grid_of_keys,
+    grid="cdiv(keys, BLOCK_N) * shared * batch, 2 if SPLIT else 1",
     axes=_backward_kv_axes,
     fits=partial(_backward_fits, _keys_demand, "BLOCK_M"),
     demand=_keys_demand,
+    contiguous=_CONTIGUOUS,
     rounded=_ROUNDED,
 )
 BACKWARD_Q = KernelSpec(
     function=attention_backward_q_kernel,
-    grid=_grid,
+    grid="cdiv(queries, BLOCK_M) * heads * batch",
     axes=_backward_axes,
     fits=partial(_backward_fits, _queries_demand, "BLOCK_N"),
     demand=_queries_demand,
+    contiguous=_CONTIGUOUS,
     rounded=_ROUNDED,
 )
-DELTA = KernelSpec(
-    function=attention_delta_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
-    axes={"ROWS": (4, 8, 16, 32, 64), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    demand=_delta_demand,
+DELTA = KernelSpec.streaming(
+    attention_delta_kernel,
+    grid="cdiv(rows, ROWS)",
+    axes={"ROWS": (4, 8, 16, 32, 64), "num_warps": (1, 2, 4)},
+    read="2.0 * rows * head * bytes",
+    written="4.0 * rows",
+    elements="ROWS * max(16, next_power_of_2(head))",
+    instructions=4.0,
+    live_registers=1.5,
+    contiguous=("dlse",),
     rounded=("rows",),
 )
-BACKWARD = (DELTA, BACKWARD_KV, BACKWARD_Q)

@@ -1,12 +1,10 @@
 """Attention over sequences of any lengths, packed one after the other."""
 
-from __future__ import annotations
-
 import inspect
 
 from torch import Tensor
 
-from wavecast.kernels.attention import launches, reference, sizes, specs
+from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import Call, Options, Packed
 from wavecast.kernels.describe import Operator, Tolerance, derivative, wide_dtype
 
@@ -102,14 +100,11 @@ OPERATORS = (
     Operator(
         summary="softmax attention of packed sequences",
         call=attention_varlen,
-        reference=attention_varlen_reference,
-        tensors=TENSORS,
         inputs=sizes.inputs(TENSORS),
         work=sizes.work(TENSORS, sizes.forward_flops),
         cases=_CASES,
         shapes=_SHAPES,
         thorough=_THOROUGH,
-        kernels=(specs.FORWARD,),
         gradient=derivative.by_operator(
             attention_varlen,
             "attention_varlen_backward",
@@ -121,15 +116,12 @@ OPERATORS = (
     Operator(
         summary="gradients of attention_varlen",
         call=attention_varlen_backward,
-        reference=attention_varlen_backward_reference,
-        tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(attention_varlen_backward_reference),
         inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_varlen_reference),
         work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
         cases=_CASES,
         shapes=_SHAPES,
         thorough=_THOROUGH,
-        kernels=specs.BACKWARD,
         tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
         fake=_fake_backward,
     ),

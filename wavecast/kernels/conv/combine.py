@@ -2,18 +2,15 @@
 
 # pyright: reportGeneralTypeIssues=false
 
-from __future__ import annotations
-
-from typing import Any
-
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from wavecast.arch import Device
 from wavecast.kernels import choice
 from wavecast.kernels.pointwise.functions import sigmoid
-from wavecast.kernels.spec import KernelSpec, Problem, Settings
-from wavecast.model.ranking import SplitSums, StreamingKernel
+from wavecast.kernels.spec import KernelSpec
+from wavecast.model.ranking import SplitSums
 
 
 @triton.jit
@@ -59,59 +56,36 @@ def combine_splits_kernel(
 
 
 def combine(
-    parts: torch.Tensor,
-    bias: torch.Tensor | None,
-    y: torch.Tensor,
-    activation: str,
-    rest: torch.Tensor | None = None,
+    parts: Tensor, bias: Tensor | None, y: Tensor, activation: str, rest: Tensor | None = None
 ) -> None:
     """Write the sums of `parts` [splits, images · pixels · channels] to `y` [images, channels, …],
     dense with channels innermost; those of the elements that `parts` has beyond these to `rest`."""
     splits, count = parts.shape
-    problem = {
-        "count": count,
-        "splits": splits,
-        "bytes": y.element_size(),
-        "bias": bias is not None,
-        "activation": activation,
-    }
+    problem = {"count": count, "splits": splits, "bytes": y.element_size()}
+    problem |= {"bias": bias is not None, "activation": activation}
     choice.run(
-        COMBINE,
-        problem,
-        part=parts,
-        bias=bias,
-        y=y,
-        rest=rest,
-        first_count=y.numel(),
-        channels=y.shape[1],
-        AHEAD=min(8, triton.next_power_of_2(splits)),
-    )
+        COMBINE, problem, part=parts, bias=bias, y=y, rest=rest, first_count=y.numel(),
+        channels=y.shape[1], AHEAD=min(8, triton.next_power_of_2(splits)),
+    )  # fmt: skip
 
 
-def split_sums(count: int, splits: int) -> SplitSums:
+def split_sums(count: int, splits: int, device: Device) -> SplitSums:
     """What writing `count` sums in `splits` parts and adding them up needs."""
     problem = {"count": count, "splits": splits, "bytes": 2}
-    kernels = tuple(_demand(problem, {"BLOCK": block}) for block in (256, 512, 1024))
+    blocks = ({"BLOCK": block} for block in (256, 512, 1024))
+    kernels = tuple(COMBINE.demand(problem, settings, device) for settings in blocks)
     return SplitSums(count=count, splits=splits, kernels=kernels)
 
 
-def _demand(problem: Problem, settings: Settings, *_: Any) -> StreamingKernel:
-    count, splits = problem["count"], problem["splits"]
-    return StreamingKernel(
-        workgroups=triton.cdiv(count, settings["BLOCK"]),
-        read=4.0 * count * splits,
-        written=count * problem["bytes"],
-        elements=settings["BLOCK"],
-        instructions=2.0 * splits + 8.0,
-        live_registers=3.0,
-    )
-
-
-COMBINE = KernelSpec(
-    function=combine_splits_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
-    axes={"BLOCK": (256, 512, 1024, 2048), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    fits=lambda problem, settings, device: settings["BLOCK"] >= 128 * settings["num_warps"],
-    demand=_demand,
+COMBINE = KernelSpec.streaming(
+    combine_splits_kernel,
+    grid="cdiv(count, BLOCK)",
+    axes={"BLOCK": (256, 512, 1024, 2048), "num_warps": (1, 2, 4)},
+    fits="BLOCK >= 128 * num_warps",
+    read="4.0 * count * splits",
+    written="count * bytes",
+    elements="BLOCK",
+    instructions="2.0 * splits + 8.0",
+    live_registers=3.0,
     rounded=("count",),
 )

@@ -1,10 +1,9 @@
 """Convolutions of one, two and three spatial dimensions, and their gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wavecast.kernels import checks
 from wavecast.kernels.conv import depthwise, implicit, weights
@@ -22,15 +21,9 @@ from wavecast.kernels.references import wide_dtype, widened
 
 
 def convolution(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int = 1,
-    activation: str = "none",
-) -> torch.Tensor:
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
+    dilation: list[int], groups: int = 1, activation: str = "none",
+) -> Tensor:  # fmt: skip
     """Convolution of one, two or three spatial dimensions, as `torch.nn.functional.conv2d` has it,
     and an activation function of the result.
 
@@ -69,15 +62,10 @@ def convolution_reference(
 
 
 def conv2d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    stride: list[int] | None = None,
-    padding: list[int] | None = None,
-    dilation: list[int] | None = None,
-    groups: int = 1,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] | None = None,
+    padding: list[int] | None = None, dilation: list[int] | None = None, groups: int = 1,
     activation: str = "none",
-) -> torch.Tensor:
+) -> Tensor:  # fmt: skip
     """`convolution` of images: `x` [batch, channels, height, width], `weight` [filters,
     channels / groups, height, width]; strides and dilations left out are one, padding is none; the
     rest as `convolution` says. Raises ArgumentError."""
@@ -94,14 +82,9 @@ def conv2d_reference(
 
 
 def convolution_backward_data(
-    dy: torch.Tensor,
-    weight: torch.Tensor,
-    size: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int = 1,
-) -> torch.Tensor:
+    dy: Tensor, weight: Tensor, size: list[int], stride: list[int], padding: list[int],
+    dilation: list[int], groups: int = 1,
+) -> Tensor:  # fmt: skip
     """The gradient of `convolution` (without activation) with respect to its input, whose spatial
     sizes are `size`: a transposed convolution.
 
@@ -130,15 +113,9 @@ def convolution_backward_data_reference(
 
 
 def convolution_backward_weight(
-    dy: torch.Tensor,
-    x: torch.Tensor,
-    kernel: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int = 1,
-    bias: bool = True,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    dy: Tensor, x: Tensor, kernel: list[int], stride: list[int], padding: list[int],
+    dilation: list[int], groups: int = 1, bias: bool = True,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of `convolution` (without activation) with respect to its weight, whose spatial
     sizes are `kernel`, and (`bias`; else an empty tensor) its bias.
 
@@ -176,7 +153,7 @@ def _filled(
     return stride or [1, 1], padding or [0, 0], dilation or [1, 1]
 
 
-def _bias_gradient(dy: torch.Tensor) -> torch.Tensor:
+def _bias_gradient(dy: Tensor) -> Tensor:
     return dy.sum((0, *range(2, dy.dim())), dtype=wide_dtype(dy))
 
 
@@ -186,7 +163,7 @@ def _gradients(dy, x, weight, stride, padding, dilation, groups, mask):
 
 
 def _geometry(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, *rest: Any
+    x: Tensor, weight: Tensor, bias: Tensor | None, activation: str, *rest: Any
 ) -> Geometry:
     """The geometry of checked arguments; `rest` is stride, padding, dilation and groups."""
     operator = "convolution"
@@ -200,7 +177,7 @@ def _geometry(
 
 
 def _data_geometry(
-    dy: torch.Tensor, weight: torch.Tensor, size: list[int], *rest: Any
+    dy: Tensor, weight: Tensor, size: list[int], *rest: Any
 ) -> Geometry:  # fmt: skip
     operator = "convolution_backward_data"
     checks.require(
@@ -214,7 +191,7 @@ def _data_geometry(
 
 
 def _weight_geometry(
-    dy: torch.Tensor, x: torch.Tensor, kernel: list[int], *rest: Any
+    dy: Tensor, x: Tensor, kernel: list[int], *rest: Any
 ) -> Geometry:  # fmt: skip
     operator = "convolution_backward_weight"
     checks.require(rest[3] >= 1, operator, f"{rest[3]} groups")
@@ -228,14 +205,14 @@ def _weight_geometry(
     return g
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, weight, bias, stride, padding, dilation, groups, activation = inputs
     ctx.save_for_backward(x, weight, bias, output if activation == "relu" else None)
     ctx.given = (*_filled(stride, padding, dilation), groups)
     ctx.activation = activation
 
 
-def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     """Before silu and gelu the convolution is computed again: nothing is saved for them."""
     x, weight, bias, output = ctx.saved_tensors
     if ctx.activation == "relu":

@@ -6,13 +6,12 @@ A tile is positions by channels; memory bounds the time, in either memory format
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOperatorIssue=false
 
-from __future__ import annotations
-
 import math
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.arch import Device
 from wavecast.kernels import choice, gpu
@@ -20,7 +19,6 @@ from wavecast.kernels.conv.combine import activated, combine
 from wavecast.kernels.conv.geometry import Geometry, empty, formatted, is_last, strides
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
-from wavecast.model.ranking import StreamingKernel
 
 _PARTS_PER_UNIT = 8
 """Workgroups of the weight's gradient per compute unit."""
@@ -172,15 +170,9 @@ def depthwise_weight_kernel(
 
 
 def convolve(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    g: Geometry,
-    activation: str,
-    last: bool,
-    *,
+    x: Tensor, weight: Tensor, bias: Tensor | None, g: Geometry, activation: str, last: bool, *,
     transposed: bool = False,
-) -> torch.Tensor:
+) -> Tensor:  # fmt: skip
     """The depthwise convolution `g`, or (`transposed`) the gradient of its input from that of its
     output; with channels innermost if `last`. Neither side is empty."""
     x_size, y_size = (g.out, g.size) if transposed else (g.size, g.out)
@@ -202,22 +194,14 @@ def convolve(
         "outer": g.batch * y_size[0] * (1 if last else channels),
     }
     choice.run(
-        DEPTHWISE,
-        problem,
-        x=x,
-        weight=weight.reshape(g.filters, -1).t().contiguous(),
-        bias=bias,
-        y=y,
-        images=g.batch,
-        **strides("x", last, x.shape[1], x_size),
-        **strides("y", last, channels, y_size),
-        **g.arguments(x_size, y_size),
-        LAST=last,
-    )
+        DEPTHWISE, problem, x=x, weight=weight.reshape(g.filters, -1).t().contiguous(), bias=bias,
+        y=y, images=g.batch, **strides("x", last, x.shape[1], x_size),
+        **strides("y", last, channels, y_size), **g.arguments(x_size, y_size), LAST=last,
+    )  # fmt: skip
     return y
 
 
-def weight_gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torch.Tensor:
+def weight_gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
     """The gradient of the filters of the depthwise convolution `g`, with channels innermost if
     `last`."""
     x_last, dy_last = is_last(x), is_last(dy)
@@ -240,22 +224,17 @@ def weight_gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) 
         "y_last": dy_last,
     }
     choice.run(
-        DEPTHWISE_WEIGHT,
-        problem,
-        dy=dy,
-        x=x,
-        sums=parts,
-        filters=g.filters,
+        DEPTHWISE_WEIGHT, problem, dy=dy, x=x, sums=parts, filters=g.filters,
         **strides("x", x_last, g.channels, g.size),
         **strides("dy", dy_last, g.filters, g.out, "image pixel channel"),
         **g.arguments(g.size, g.out),
-    )
+    )  # fmt: skip
     dw = empty((g.filters, 1, *g.taps[3 - g.dims :]), last, x.dtype, x.device)
     combine(parts, None, dw, "none")
     return dw
 
 
-def _described(g: Geometry, x: torch.Tensor) -> dict[str, int | str]:
+def _described(g: Geometry, x: Tensor) -> dict[str, int | str]:
     """The entries of a problem that both kernels have."""
     multiple, taps = g.filters // g.channels, math.prod(g.taps)
     return {"multiple": multiple, "taps": taps, "bytes": x.element_size(), **g.described}
@@ -268,36 +247,20 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "ROWS": tuple(n for n in (1, 2, 4, 8, 16) if n <= rows),
         "BLOCK": tuple(n for n in (64, 128, 256, 512, 1024, 2048) if n <= width) or (width,),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     }
 
 
-def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    lanes = settings["num_warps"] * device.wave_lanes
-    per_lane = settings["ROWS"] * settings["BLOCK"] / lanes
-    return per_lane <= 16 and (per_lane >= 1 or settings["num_warps"] == 1)
-
-
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    down = problem["outer"] * triton.cdiv(problem["rows"], settings["ROWS"])
-    return (down * triton.cdiv(problem["width"], settings["BLOCK"]),)
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+def _read(problem: Problem, settings: Settings) -> float:
     """Every tile reads what its filters reach beyond it again; within, the vector cache has it."""
-    rows, columns = settings["ROWS"], settings["BLOCK"]
-    vector = 16 // problem["bytes"] if problem["y_last"] else 1
     _, high, wide = (int(n) for n in problem["filter"].split("x"))
     pixel = problem["channels"] if problem["y_last"] else 1
-    again = (1 + (high - 1) / rows) * (1 + (wide - 1) * pixel / columns / 2)
-    return StreamingKernel(
-        workgroups=_grid(problem, settings)[0],
-        read=problem["read"] * again,
-        written=problem["positions"] * problem["channels"] * problem["bytes"],
-        elements=max(rows * columns, settings["num_warps"] * 64),
-        instructions=problem["taps"] * (2.0 + 12.0 / vector) + 20.0 / vector,
-        live_registers=3.0,
-    )
+    again = (1 + (high - 1) / settings["ROWS"]) * (1 + (wide - 1) * pixel / settings["BLOCK"] / 2)
+    return problem["read"] * again
+
+
+def _instructions(problem: Problem, settings: Settings) -> float:
+    vector = 16 // problem["bytes"] if problem["y_last"] else 1
+    return problem["taps"] * (2.0 + 12.0 / vector) + 20.0 / vector
 
 
 def _weight_axes(problem: Problem, device: Device) -> Axes:
@@ -308,48 +271,31 @@ def _weight_axes(problem: Problem, device: Device) -> Axes:
         "BLOCK_P": (8, 16, 32, 64, 128) if last else (256, 512, 1024),
         "BLOCK_C": channels if last else (1,),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     }
 
 
-def _weight_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    lanes = settings["num_warps"] * device.wave_lanes
-    return 1 <= settings["BLOCK_P"] * settings["BLOCK_C"] / lanes <= 32
-
-
-def _weight_grid(problem: Problem, settings: Settings) -> tuple[int, int, int]:
-    blocks = triton.cdiv(problem["channels"], settings["BLOCK_C"])
-    return blocks, problem["taps"], problem["splits"]
-
-
-def _weight_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    rows, columns = settings["BLOCK_P"], settings["BLOCK_C"]
-    vector = max(1, min(columns, 16 // problem["bytes"]))
-    iterations = triton.cdiv(problem["part"], rows)
-    return StreamingKernel(
-        workgroups=math.prod(_weight_grid(problem, settings)),
-        read=2.0 * problem["positions"] * problem["channels"] * problem["bytes"],
-        written=0.0,
-        elements=rows * columns,
-        instructions=iterations * (3.0 + 20.0 / vector) + 10.0,
-        live_registers=3.0,
-    )
-
-
-DEPTHWISE = KernelSpec(
-    function=depthwise_kernel,
-    grid=_grid,
+DEPTHWISE = KernelSpec.streaming(
+    depthwise_kernel,
+    grid="outer * cdiv(rows, ROWS) * cdiv(width, BLOCK)",
     axes=_axes,
-    fits=_fits,
-    demand=_demand,
+    fits="ROWS * BLOCK / lanes <= 16 and (ROWS * BLOCK >= lanes or num_warps == 1)",
+    read=_read,
+    written="positions * channels * bytes",
+    elements="max(ROWS * BLOCK, num_warps * 64)",
+    instructions=_instructions,
+    live_registers=3.0,
     rounded=("positions", "outer"),
     ignored=("read",),
 )
-DEPTHWISE_WEIGHT = KernelSpec(
-    function=depthwise_weight_kernel,
-    grid=_weight_grid,
+DEPTHWISE_WEIGHT = KernelSpec.streaming(
+    depthwise_weight_kernel,
+    grid="cdiv(channels, BLOCK_C), taps, splits",
     axes=_weight_axes,
-    fits=_weight_fits,
-    demand=_weight_demand,
+    fits="1 <= BLOCK_P * BLOCK_C / lanes <= 32",
+    read="2.0 * positions * channels * bytes",
+    written=0.0,
+    elements="BLOCK_P * BLOCK_C",
+    instructions="cdiv(part, BLOCK_P) * (3.0 + 20.0 / max(1, min(BLOCK_C, 16 // bytes))) + 10.0",
+    live_registers=3.0,
     rounded=("positions", "part", "splits"),
 )

@@ -1,12 +1,11 @@
 """Sizes of a convolution in three spatial dimensions, and memory formats of tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from wavecast.kernels import checks
 
@@ -76,14 +75,9 @@ class Geometry:
 
 
 def geometry(
-    operator: str,
-    input_shape: Sequence[int],
-    weight_shape: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> Geometry:
+    operator: str, input_shape: Sequence[int], weight_shape: Sequence[int], stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], groups: int,
+) -> Geometry:  # fmt: skip
     """The geometry of a convolution. Raises ArgumentError for one that cannot be."""
     dims = len(input_shape) - 2
     checks.require(1 <= dims <= 3, operator, f"{dims} spatial dimensions, not 1, 2 or 3")
@@ -125,26 +119,24 @@ def geometry(
     )
 
 
-def same(operator: str, **tensors: torch.Tensor) -> None:
+def same(operator: str, **tensors: Tensor) -> None:
     """Two tensors lie on one device and have one dtype. Raises ArgumentError."""
     checks.same_device(operator, **tensors)
     (first, a), (second, b) = tensors.items()
     checks.require(a.dtype == b.dtype, operator, f"{first} is {a.dtype}, {second} {b.dtype}")
 
 
-def is_last(tensor: torch.Tensor) -> bool:
+def is_last(tensor: Tensor) -> bool:
     """Whether channels (dimension 1) are innermost in memory, without gaps."""
     return tensor.movedim(1, -1).is_contiguous()
 
 
-def keeps_last(tensor: torch.Tensor) -> bool:
+def keeps_last(tensor: Tensor) -> bool:
     """Whether results in the memory format of `tensor` have channels innermost."""
     return is_last(tensor) and not tensor.is_contiguous()
 
 
-def empty(
-    shape: Sequence[int], last: bool, dtype: torch.dtype, device: torch.device
-) -> torch.Tensor:
+def empty(shape: Sequence[int], last: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A tensor [batch, channels, …] with channels innermost in memory, or contiguous."""
     if not last:
         return torch.empty(tuple(shape), dtype=dtype, device=device)
@@ -152,7 +144,7 @@ def empty(
     return torch.empty(order, dtype=dtype, device=device).movedim(-1, 1)
 
 
-def formatted(tensor: torch.Tensor, last: bool) -> torch.Tensor:
+def formatted(tensor: Tensor, last: bool) -> Tensor:
     """A tensor with channels innermost in memory, or contiguous."""
     if not last:
         return tensor.contiguous()

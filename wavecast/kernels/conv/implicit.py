@@ -1,11 +1,10 @@
 """Launches of `implicit_kernel`: a convolution or the gradient of its input as a matrix product."""
 
-from __future__ import annotations
-
 import math
 
 import torch
 import triton
+from torch import Tensor
 
 from wavecast.arch import Device
 from wavecast.kernels import checks, choice, gpu
@@ -20,15 +19,9 @@ from wavecast.model.ranking import ImplicitProduct
 
 
 def product(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    g: Geometry,
-    activation: str,
-    last: bool,
-    *,
+    x: Tensor, weight: Tensor, bias: Tensor | None, g: Geometry, activation: str, last: bool, *,
     transposed: bool = False,
-) -> torch.Tensor:
+) -> Tensor:  # fmt: skip
     """The convolution `g`, or (`transposed`) the gradient of its input from that of its output;
     with channels innermost if `last`. Neither side is empty."""
     device = gpu.launching()
@@ -93,31 +86,16 @@ def product(
     if transposed:
         steps = tuple(s // math.gcd(s, d) for s, d in zip(g.stride, g.dilation, strict=True))
     choice.run(
-        FORWARD,
-        problem,
-        x=x,
-        weight=weight,
-        bias=bias if splits == 1 else None,
-        y=out,
-        images=images,
-        **strides("x", x_last, x.shape[1], x_size),
-        weight_group=per_filter * taps * width,
-        weight_column=1 if transposed else taps * width,
-        weight_channel=taps * width if transposed else 1,
-        weight_tap=depth if merged else width,
-        **strides("y", y_last, y_channels, y_size, "image pixel channel"),
-        y_split=y.numel(),
-        y_pixels=y_pixels,
-        **g.arguments(x_size, y_size, pads),
-        **by_axis("STEP", steps),
-        DEEP=g.dims == 3,
-        FLAT=g.pointwise,
-        DEPTH_STEP=math.gcd(depth, 256),
-        COLUMN_STEP=math.gcd(columns, 256),
-        BIAS=bias is not None and splits == 1,
-        ACTIVATION=activation if splits == 1 else "none",
-        WIDE=wide,
-    )
+        FORWARD, problem, x=x, weight=weight, bias=bias if splits == 1 else None, y=out,
+        images=images, **strides("x", x_last, x.shape[1], x_size),
+        weight_group=per_filter * taps * width, weight_column=1 if transposed else taps * width,
+        weight_channel=taps * width if transposed else 1, weight_tap=depth if merged else width,
+        **strides("y", y_last, y_channels, y_size, "image pixel channel"), y_split=y.numel(),
+        y_pixels=y_pixels, **g.arguments(x_size, y_size, pads), **by_axis("STEP", steps),
+        DEEP=g.dims == 3, FLAT=g.pointwise, DEPTH_STEP=math.gcd(depth, 256),
+        COLUMN_STEP=math.gcd(columns, 256), BIAS=bias is not None and splits == 1,
+        ACTIVATION=activation if splits == 1 else "none", WIDE=wide,
+    )  # fmt: skip
     if splits > 1:
         combine(out, bias, y, activation)
     return y if last == y_last else channels_first(y)
@@ -128,12 +106,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
     top = max(16, min(128, triton.next_power_of_2(problem["depth"])))
     depths = tuple(n for n in (16, 32, 64, 128) if top // 2 <= n <= top and n * size <= 256)
     return tiling.axes(problem["pixels"], problem["columns"], depths, 8, device)
-
-
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    down = triton.cdiv(problem["pixels"], settings["BLOCK_M"])
-    across = triton.cdiv(problem["columns"], settings["BLOCK_N"])
-    return (down * across * problem["groups"] * problem["phases"] * problem["splits"],)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitProduct:
@@ -151,7 +123,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitPro
 
 FORWARD = KernelSpec(
     function=convolution_kernel,
-    grid=_grid,
+    grid="cdiv(pixels, BLOCK_M) * cdiv(columns, BLOCK_N) * groups * phases * splits",
     axes=_axes,
     fits=tiling.fits,
     demand=_demand,

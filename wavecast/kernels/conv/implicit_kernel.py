@@ -9,8 +9,6 @@ with a stride, each of its phases (positions modulo the stride) sees its own tap
 # pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
 # pyright: reportAttributeAccessIssue=false
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -1,19 +1,17 @@
 """Tensors brought into the order that matrix instructions want, channels innermost, and back."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.arch import Device
 from wavecast.kernels import choice
 from wavecast.kernels.conv.geometry import Geometry, is_last
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
-from wavecast.model.ranking import StreamingKernel
 
 _FEW_CHANNELS = 16
 """With fewer, the taps of a filter's row are taken together."""
@@ -57,11 +55,11 @@ class Rows(NamedTuple):
     channels, …] with `channels` innermost and frames of zeros at the sides of its rows, so that
     `depth` elements from where a window begins are there, the first of them its row of taps."""
 
-    x: torch.Tensor
+    x: Tensor
     channels: int
     depth: int
 
-    def filled(self, weight: torch.Tensor) -> torch.Tensor:
+    def filled(self, weight: Tensor) -> Tensor:
         """Filters with zeros up to as many channels and taps."""
         more = self.depth // self.channels - weight.shape[-1]
         between = [0, 0] * (weight.dim() - 3)
@@ -69,19 +67,19 @@ class Rows(NamedTuple):
         return torch.nn.functional.pad(weight, [0, more, *between, 0, wider])
 
 
-def channels_last(x: torch.Tensor) -> torch.Tensor:
+def channels_last(x: Tensor) -> Tensor:
     """`x` [batch, channels, …] with channels innermost."""
     return x if is_last(x) else _moved(x, x.shape[1], x.shape[-1], 0)
 
 
-def channels_first(x: torch.Tensor) -> torch.Tensor:
+def channels_first(x: Tensor) -> Tensor:
     """`x` [batch, channels, …], which has channels innermost, contiguous."""
     batch, channels = x.shape[:2]
     swapped = x.movedim(1, -1).reshape(batch, -1, channels)
     return _moved(swapped, swapped.shape[1], channels, 0).movedim(1, -1).reshape(x.shape)
 
 
-def in_rows(x: torch.Tensor, g: Geometry) -> Rows | None:
+def in_rows(x: Tensor, g: Geometry) -> Rows | None:
     """The input of `g` as rows of taps; None where a tap's channels are enough for a product."""
     if g.groups > 1 or g.channels >= _FEW_CHANNELS or not g.dilation[2] == 1 < g.taps[2]:
         return None
@@ -91,7 +89,7 @@ def in_rows(x: torch.Tensor, g: Geometry) -> Rows | None:
     return Rows(_moved(x, channels, triton.cdiv(width, 16) * 16, g.padding[2]), channels, depth)
 
 
-def _moved(x: torch.Tensor, padded: int, width: int, left: int) -> torch.Tensor:
+def _moved(x: Tensor, padded: int, width: int, left: int) -> Tensor:
     """`x` with channels innermost, zeros up to `padded` of them, and its rows after `left` zeros in
     rows of `width`."""
     batch, channels = x.shape[:2]
@@ -108,19 +106,10 @@ def _moved(x: torch.Tensor, padded: int, width: int, left: int) -> torch.Tensor:
         "framed": width != x_width or left > 0,
     }
     choice.run(
-        CHANNELS_LAST,
-        problem,
-        x=x if last else x.contiguous(),
-        y=y,
-        channels=channels,
-        x_batch=x_pixels * channels,
-        x_pixel=channels if last else 1,
-        x_channel=1 if last else x_pixels,
-        width=width,
-        left=left,
-        x_width=x_width,
-        PADDED=padded,
-    )
+        CHANNELS_LAST, problem, x=x if last else x.contiguous(), y=y, channels=channels,
+        x_batch=x_pixels * channels, x_pixel=channels if last else 1,
+        x_channel=1 if last else x_pixels, width=width, left=left, x_width=x_width, PADDED=padded,
+    )  # fmt: skip
     return y.movedim(-1, 1)
 
 
@@ -130,7 +119,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "PIXELS": (32, 64, 128, 256, 512, 1024),
         "CHANNELS": tuple(n for n in (32, 64, 128) if n <= wide) or (wide,),
         "num_warps": (2, 4, 8),
-        "num_stages": (1,),
     }
 
 
@@ -146,27 +134,14 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     )
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    tiles = triton.cdiv(problem["pixels"], settings["PIXELS"])
-    return problem["images"] * tiles, triton.cdiv(problem["channels"], settings["CHANNELS"])
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    size = problem["images"] * problem["pixels"] * problem["channels"] * problem["bytes"]
-    return StreamingKernel(
-        workgroups=math.prod(_grid(problem, settings)),
-        read=size,
-        written=size,
-        elements=settings["PIXELS"] * settings["CHANNELS"],
-        instructions=4.0,
-    )
-
-
-CHANNELS_LAST = KernelSpec(
-    function=channels_last_kernel,
-    grid=_grid,
+CHANNELS_LAST = KernelSpec.streaming(
+    channels_last_kernel,
+    grid="images * cdiv(pixels, PIXELS), cdiv(channels, CHANNELS)",
     axes=_axes,
     fits=_fits,
-    demand=_demand,
+    read="images * pixels * channels * bytes",
+    written="images * pixels * channels * bytes",
+    elements="PIXELS * CHANNELS",
+    instructions=4.0,
     rounded=("images", "pixels"),
 )

@@ -1,25 +1,16 @@
 """The operators over convolutions, and their arguments and work in plain sizes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout, weights
+from wavecast.kernels import derivative, describe
+from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout
 from wavecast.kernels.conv.geometry import Geometry, geometry
-from wavecast.kernels.describe import (
-    Batch,
-    Make,
-    Operator,
-    Sizes,
-    Tolerance,
-    Work,
-    derivative,
-    short_name,
-)
+from wavecast.kernels.describe import Batch, Make, Operator, Sizes, Tolerance, Work
 
 
 def _numbers(text: str) -> list[int]:
@@ -42,7 +33,7 @@ def _given(sizes: Sizes) -> Geometry:
     return geometry("convolution", x, weight, **rest)
 
 
-def _tensor(make: Make, shape: Any, sizes: Sizes, scale: float = 1.0) -> torch.Tensor:
+def _tensor(make: Make, shape: Any, sizes: Sizes, scale: float = 1.0) -> Tensor:
     if sizes.get("layout", "last") != "last":
         return make.normal(shape, sizes["dtype"], scale)
     drawn = make.normal((shape[0], *shape[2:], shape[1]), sizes["dtype"], scale)
@@ -92,7 +83,7 @@ def _work(result: str) -> Callable[..., Work]:
         bias = g.filters if sizes.get("bias", result == "weight") else 0
         written = {"y": y, "x": x, "weight": w + bias}[result]
         products = 2.0 * y * (g.channels // g.groups) * math.prod(g.taps)
-        rate = "vector_fp32" if g.depthwise else short_name(dtype)
+        rate = "vector_fp32" if g.depthwise else describe.short_name(dtype)
         read = x + y + w + (0 if result == "x" else bias) - written
         size = dtype.itemsize
         return Work({rate: products}, read * size, written * size, "formula", "formula")
@@ -109,18 +100,9 @@ def _layer(
     channels: int, filters: int, size: int, taps: int, batch: int = 32, stride: int = 1, **more: Any
 ) -> Sizes:
     """A layer of an image network."""
-    pad = taps // 2
-    return {
-        "batch": batch,
-        "channels": channels,
-        "filters": filters,
-        "size": f"{size}x{size}",
-        "kernel": f"{taps}x{taps}",
-        "stride": f"{stride}x{stride}",
-        "padding": f"{pad}x{pad}",
-        "dtype": "float16",
-        **more,
-    }
+    square = f"{size}x{size}", f"{taps}x{taps}"
+    ends = {"stride": f"{stride}x{stride}", "padding": f"{taps // 2}x{taps // 2}"}
+    return _case(batch, channels, filters, *square, **ends, dtype="float16", **more)
 
 
 def _without_ends(cases: tuple[Sizes, ...]) -> tuple[Sizes, ...]:
@@ -138,52 +120,19 @@ _CASES = (
 )
 _THOROUGH = (
     _case(2, 24, 18, "30", "5", stride="3", padding="2", dilation="2", dtype="float16"),
-    _case(
-        1,
-        16,
-        18,
-        "5x6x7",
-        "2x3x3",
-        stride="1x2x1",
-        padding="1x1x0",
-        dilation="1x1x2",
-        dtype="bfloat16",
-    ),
-    _case(
-        2,
-        10,
-        20,
-        "3x6x5",
-        "2x3x1",
-        stride="2x1x2",
-        padding="1x1x0",
-        groups=10,
-        dtype="float32",
-        layout="first",
-        activation="gelu",
-    ),
+    _case(1, 16, 18, "5x6x7", "2x3x3", stride="1x2x1", padding="1x1x0", dilation="1x1x2",
+          dtype="bfloat16"),
+    _case(2, 10, 20, "3x6x5", "2x3x1", stride="2x1x2", padding="1x1x0", groups=10, dtype="float32",
+          layout="first", activation="gelu"),
     _case(2, 40, 24, "4x12", "1x1", dtype="float16", layout="first", activation="gelu", bias=True),
-    _case(
-        2,
-        12,
-        18,
-        "9x8",
-        "3x2",
-        stride="1x2",
-        padding="1x0",
-        dilation="2x1",
-        groups=3,
-        dtype="bfloat16",
-        layout="first",
-    ),
+    _case(2, 12, 18, "9x8", "3x2", stride="1x2", padding="1x0", dilation="2x1", groups=3,
+          dtype="bfloat16", layout="first"),
     _case(1, 24, 17, "7x7", "1x1", stride="3x2", dtype="float32"),
-    _case(
-        2, 33, 20, "6x7", "3x3", dilation="1x2", dtype="float32", layout="first", activation="silu"
-    ),
-    _case(
-        1, 8, 8, "40", "4", padding="3", groups=8, dtype="bfloat16", activation="silu", bias=True
-    ),
-)
+    _case(2, 33, 20, "6x7", "3x3", dilation="1x2", dtype="float32", layout="first",
+          activation="silu"),
+    _case(1, 8, 8, "40", "4", padding="3", groups=8, dtype="bfloat16", activation="silu",
+          bias=True),
+)  # fmt: skip
 _SHAPES = (
     _layer(3, 64, 224, 7, stride=2),
     _layer(64, 64, 56, 1),
@@ -208,60 +157,47 @@ OPERATORS = (
     Operator(
         summary="convolution of one, two or three dimensions with bias and activation",
         call=convolution.convolution,
-        reference=convolution.convolution_reference,
         inputs=_inputs,
         work=_work("y"),
         batch=Batch(("x",), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=_KERNELS,
         tolerance=_TOLERANCE,
         gradient=convolution.GRADIENT,
     ),
     Operator(
         summary="convolution of images with bias and activation",
         call=convolution.conv2d,
-        reference=convolution.conv2d_reference,
         inputs=_inputs,
         work=_work("y"),
         batch=Batch(("x",), merged=True),
         cases=_IMAGES[:2],
         thorough=_IMAGES[2:5],
         shapes=_SHAPES[2:3],
-        kernels=_KERNELS,
         tolerance=_TOLERANCE,
         gradient=convolution.GRADIENT,
     ),
     Operator(
         summary="gradient of a convolution's input",
         call=convolution.convolution_backward_data,
-        reference=convolution.convolution_backward_data_reference,
         gradient=derivative.by_reference(convolution.convolution_backward_data_reference),
         inputs=_data_inputs,
         work=_work("x"),
         cases=_without_ends(_CASES),
         thorough=_without_ends(_THOROUGH),
         shapes=_GRADIENT_SHAPES,
-        kernels=_KERNELS,
         tolerance=_TOLERANCE,
     ),
     Operator(
         summary="gradients of a convolution's weight and bias",
         call=convolution.convolution_backward_weight,
-        reference=convolution.convolution_backward_weight_reference,
         gradient=derivative.by_reference(convolution.convolution_backward_weight_reference),
         inputs=_weight_inputs,
         work=_work("weight"),
         cases=_without_ends(_CASES),
         thorough=(*_without_ends(_THOROUGH), {**_without_ends(_CASES)[1], "bias": False}),
         shapes=_GRADIENT_SHAPES,
-        kernels=(
-            weights.WEIGHTS,
-            depthwise.DEPTHWISE_WEIGHT,
-            layout.CHANNELS_LAST,
-            combine.COMBINE,
-        ),
         tolerance=_TOLERANCE,
     ),
 )

@@ -1,7 +1,5 @@
 """Tiles of implicit matrix products: which fit, and into how many parts reductions are split."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any
@@ -98,5 +96,5 @@ def _seconds(spec: KernelSpec, problem: Problem, device: Device, count: int) -> 
     settings = ranked[0].settings
     demand = spec.demand(problem, settings, device)
     if splits > 1:
-        demand += combine.split_sums(count, splits)
+        demand += combine.split_sums(count, splits, device)
     return demand.seconds(device, settings["num_warps"])

@@ -6,13 +6,12 @@ taps. Positions are split into parts, whose sums are added up in a fixed order.
 
 # pyright: reportAssignmentType=false, reportArgumentType=false
 
-from __future__ import annotations
-
 import math
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.arch import Device
 from wavecast.kernels import choice, gpu
@@ -162,7 +161,7 @@ def convolution_weight_kernel(
     tl.store(out_ptr + dw_offs, acc.to(dw_ptr.dtype.element_ty), mask=out_mask)
 
 
-def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torch.Tensor:
+def gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
     """The gradient of the filters of `g`, with channels innermost if `last`."""
     columns, rows = g.channels // g.groups, g.filters // g.groups
     dy = channels_last(dy)
@@ -197,23 +196,12 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
     if splits > 1:
         out = torch.empty((splits, count), dtype=torch.float32, device=x.device)
     choice.run(
-        WEIGHTS,
-        problem,
-        dy=dy,
-        x=x,
-        dw=out,
-        dy_position=g.filters,
-        **strides("x", True, x.shape[1], x_size, "image plane row pixel"),
-        dw_filter=columns * taps,
-        dw_tap=columns,
-        dw_split=count,
-        **g.arguments(x_size, g.out, pads),
-        DEEP=g.dims == 3,
-        FLAT=g.pointwise,
-        ROW_STEP=math.gcd(rows, 256),
-        COLUMN_STEP=math.gcd(columns, 256),
+        WEIGHTS, problem, dy=dy, x=x, dw=out, dy_position=g.filters,
+        **strides("x", True, x.shape[1], x_size, "image plane row pixel"), dw_filter=columns * taps,
+        dw_tap=columns, dw_split=count, **g.arguments(x_size, g.out, pads), DEEP=g.dims == 3,
+        FLAT=g.pointwise, ROW_STEP=math.gcd(rows, 256), COLUMN_STEP=math.gcd(columns, 256),
         POSITION_STEP=math.gcd(g.pixels, 256),
-    )
+    )  # fmt: skip
     if splits > 1:
         combine(out, None, dw, "none")
     if merged:
@@ -224,12 +212,6 @@ def gradient(dy: torch.Tensor, x: torch.Tensor, g: Geometry, last: bool) -> torc
 def _axes(problem: Problem, device: Device) -> Axes:
     depths = (16, 32) if problem["positions"] <= 32 else (32, 64)
     return tiling.axes(problem["rows"], problem["columns"], depths, 4, device)
-
-
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    down = triton.cdiv(problem["rows"], settings["BLOCK_M"])
-    across = problem["taps"] * triton.cdiv(problem["columns"], settings["BLOCK_N"])
-    return (down * across * problem["groups"] * problem["splits"],)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitProduct:
@@ -248,7 +230,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitPro
 
 WEIGHTS = KernelSpec(
     function=convolution_weight_kernel,
-    grid=_grid,
+    grid="cdiv(rows, BLOCK_M) * taps * cdiv(columns, BLOCK_N) * groups * splits",
     axes=_axes,
     fits=tiling.fits,
     demand=_demand,

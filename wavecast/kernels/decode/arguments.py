@@ -1,9 +1,7 @@
 """What attention over a paged cache is given: checks, and the form that kernels take it in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 import triton
@@ -13,11 +11,20 @@ from wavecast.kernels import checks, gpu
 from wavecast.kernels.checks import require
 from wavecast.kernels.decode.parts import HALVES
 from wavecast.kernels.describe import Device, Signature
-from wavecast.kernels.strides import adjacent, contiguous
+from wavecast.kernels.strides import adjacent
 
 CACHE = "float16|bfloat16|float8_e4m3fn|float8_e4m3fnuz|float8_e5m2|int8"
 """Dtypes of a cache, in a signature."""
 LARGEST_HEAD = 256
+STRIDES: Final = {
+    "q": "q_row q_head",
+    "key_cache": "key_block key_token key_head",
+    "value_cache": "value_block value_token value_head",
+    "block_table": "table_stride",
+}
+"""Strides that kernels over a paged cache take."""
+CONTIGUOUS: Final = ("lengths", "sinks", "alibi")
+"""Tensors that they take contiguous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +63,8 @@ def check(operator: str, q: Tensor, key_cache: Tensor, value_cache: Tensor, give
     cache_dtype(operator, "key_cache", key_cache, q)
     cache_dtype(operator, "value_cache", value_cache, q)
     require(block_size > 0 and kv_heads > 0 and head > 0, operator, "the cache is empty")
-    require(
-        heads % kv_heads == 0, operator, f"{heads} heads do not share {kv_heads} of keys evenly"
-    )
+    fits = heads % kv_heads == 0
+    require(fits, operator, f"{heads} heads do not share {kv_heads} of keys evenly")
     require(head <= LARGEST_HEAD, operator, f"heads of {head} elements; it takes up to 256")
     for name, scale in (("k_scale", given.k_scale), ("v_scale", given.v_scale)):
         fits = scale is None or scale.numel() in (1, kv_heads)
@@ -81,16 +87,10 @@ def usable(operator: str, name: str, cache: Tensor) -> None:
     """Raise ArgumentError for a cache of a dtype that the GPU at hand has no code for, or with a
     last dimension that is not contiguous."""
     amd_only = cache.dtype == torch.float8_e4m3fnuz
-    require(
-        not amd_only or gpu.launching().vendor == "amd",
-        operator,
-        f"{name} is float8_e4m3fnuz: AMD GPUs only",
-    )
-    require(
-        cache.stride(-1) == 1 or cache.shape[-1] <= 1,
-        operator,
-        f"the last dimension of {name} is not contiguous",
-    )
+    fits = not amd_only or gpu.launching().vendor == "amd"
+    require(fits, operator, f"{name} is float8_e4m3fnuz: AMD GPUs only")
+    fits = cache.stride(-1) == 1 or cache.shape[-1] <= 1
+    require(fits, operator, f"the last dimension of {name} is not contiguous")
 
 
 def scale_stride(scale: Tensor | None) -> tuple[Tensor | None, int]:
@@ -116,50 +116,32 @@ def problem_of(q: Tensor, key_cache: Tensor, value_cache: Tensor, given: Options
 
 
 def shared(
-    q: Tensor,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    block_table: Tensor,
-    lengths: Tensor,
-    scale: float | None,
-    given: Options,
-) -> dict[str, Any]:
+    q: Tensor, key_cache: Tensor, value_cache: Tensor, block_table: Tensor, lengths: Tensor,
+    scale: float | None, given: Options,
+) -> dict[str, Any]:  # fmt: skip
     """Arguments that kernels over a paged cache share, by name."""
-    head = q.shape[2]
-    q, block_table = adjacent(q), adjacent(block_table)
     k_scale, k_step = scale_stride(given.k_scale)
     v_scale, v_step = scale_stride(given.v_scale)
-    found: dict[str, Any] = {"q_row": q.stride(0), "q_head": q.stride(1)}
-    for name, cache in (("key", key_cache), ("value", value_cache)):
-        names = f"{name}_block", f"{name}_token", f"{name}_head"
-        found |= zip(names, cache.stride()[:3], strict=True)
+    tensors = {"q": adjacent(q), "key_cache": key_cache, "value_cache": value_cache}
+    tensors |= {"block_table": adjacent(block_table), "lengths": lengths}
     return {
-        **found,
-        "q": q,
-        "key_cache": key_cache,
-        "value_cache": value_cache,
-        "block_table": block_table,
-        "table_stride": block_table.stride(0),
-        "lengths": lengths.contiguous(),
+        **tensors,
         "k_scale": k_scale,
         "v_scale": v_scale,
         "k_step": k_step,
         "v_step": v_step,
-        "sinks": contiguous(given.sinks),
-        "alibi": contiguous(given.alibi),
-        "scale": head**-0.5 if scale is None else scale,
+        "sinks": given.sinks,
+        "alibi": given.alibi,
+        "scale": q.shape[2] ** -0.5 if scale is None else scale,
         "soft_cap": given.soft_cap,
         "window": given.window,
-        "HEAD": head,
-        "PADDED": triton.next_power_of_2(head),
-        "BLOCK_SIZE": key_cache.shape[1],
+        "PADDED": triton.next_power_of_2(q.shape[2]),
         "WINDOW": given.window > 0,
         "SINKS": given.sinks is not None,
         "ALIBI": given.alibi is not None,
         "CAPPED": given.soft_cap > 0,
         "K_SCALED": k_scale is not None,
         "V_SCALED": v_scale is not None,
-        "WIDE": checks.wide(key_cache, value_cache),
     }
 
 

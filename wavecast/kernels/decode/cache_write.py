@@ -1,7 +1,5 @@
 """Writing keys and values of new tokens into a paged cache."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -9,23 +7,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import choice, describe, gpu
 from wavecast.kernels.checks import require, written
 from wavecast.kernels.decode.arguments import CACHE, scale_stride, usable
 from wavecast.kernels.decode.parts import FP8
-from wavecast.kernels.describe import (
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    Sizes,
-    StreamingKernel,
-    Work,
-    choice,
-    widened,
-)
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature, Sizes, Work
 from wavecast.kernels.quantise import formats
 from wavecast.kernels.quantise.formats import fp8_of
 from wavecast.kernels.strides import adjacent
@@ -106,14 +92,9 @@ def kv_cache_write_kernel(
 
 
 def write(
-    key: Tensor,
-    value: Tensor,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    slots: Tensor,
-    k_scale: Tensor | None,
-    v_scale: Tensor | None,
-) -> None:
+    key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slots: Tensor,
+    k_scale: Tensor | None, v_scale: Tensor | None,
+) -> None:  # fmt: skip
     """Launch the kernel over keys and values [tokens, heads, head] that are known to fit."""
     tokens, heads, head = key.shape
     head_v = value.shape[2]
@@ -157,12 +138,12 @@ def _conversion(dtype: torch.dtype) -> str:
     return formats.way(formats.FP8[dtype], gpu.launching()) if dtype in FP8 else ""
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+def _demand(problem: Problem, settings: Settings, device: Device) -> describe.StreamingKernel:
     rows, head = problem["rows"], problem["head"]
     name = problem["cache"].removeprefix("float8_")
     narrow = name == "int8" or name in formats.FORMATS
-    return StreamingKernel(
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
+    return describe.StreamingKernel(
+        workgroups=SPEC.programs(problem, settings)[0],
         read=2.0 * rows * head * problem["bytes"],
         written=2.0 * rows * head * (1 if narrow else problem["bytes"]),
         elements=settings["ROWS"] * triton.next_power_of_2(head),
@@ -173,8 +154,8 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKe
 
 SPEC = KernelSpec(
     function=kv_cache_write_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
-    axes={"ROWS": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    grid="cdiv(rows, ROWS)",
+    axes={"ROWS": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4)},
     demand=_demand,
     rounded=("rows",),
 )
@@ -235,9 +216,8 @@ def _check_cache(
     """A cache has the dtype of what is written, or one of 8 bits and then perhaps a scale."""
     label, narrow = f"the cache of {what}", cache.element_size() == 1
     written(name, label, cache)
-    require(
-        narrow or cache.dtype == new.dtype, name, f"{what} is {new.dtype}, its cache {cache.dtype}"
-    )
+    fits = narrow or cache.dtype == new.dtype
+    require(fits, name, f"{what} is {new.dtype}, its cache {cache.dtype}")
     usable(name, label, cache)
     if scale is not None:
         require(narrow, name, f"a cache of {cache.dtype} has no scale")
@@ -249,7 +229,7 @@ def _write_by_index(new: Tensor, cache: Tensor, slots: Tensor, scale: Tensor | N
     """Write into a cache [blocks, block size, …]; a token that is skipped writes what is there."""
     if not cache.numel() or not new.numel():
         return
-    wide = widened(new)
+    wide = describe.widened(new)
     if scale is not None:
         shape = (1, -1, *([1] * (new.dim() - 2)))
         wide = wide * (1.0 / scale).to(wide.dtype).reshape(shape)
@@ -339,11 +319,9 @@ _LLAMA = {"tokens": 256, "heads": 8, "head": 128, "dtype": "bfloat16"}
 _MLA = {"tokens": 21, "latent": 512, "rope": 64}
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="keys and values of new tokens into a paged cache",
         call=kv_cache_write,
-        reference=kv_cache_write_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         cases=(
@@ -364,17 +342,14 @@ OPERATORS = (
             {**_LLAMA, "tokens": 8192},
             {**_LLAMA, "tokens": 8192, "cache": "float8_e4m3fn", "scales": 1},
         ),
-        kernels=(SPEC,),
         mutates=("key_cache", "value_cache"),
         exact=("key_cache", "value_cache", "k_scale", "v_scale"),
         compare=_compare,
         notes="Where two tokens name one slot, either may end up there.",
     ),
-    Operator(
+    describe.Operator(
         summary="compressed keys and values of new tokens into a paged cache",
         call=mla_cache_write,
-        reference=mla_cache_write_reference,
-        tensors=MLA_TENSORS,
         inputs=_mla_inputs,
         work=_work,
         cases=(
@@ -383,7 +358,6 @@ OPERATORS = (
         ),
         thorough=({**_MLA, "dtype": "bfloat16", "cache": "float8_e4m3fn", "latent": 96},),
         shapes=({"tokens": 8192, "latent": 512, "rope": 64, "dtype": "bfloat16"},),
-        kernels=(SPEC,),
         mutates=("cache",),
         exact=("cache", "scale"),
         compare=_compare,

@@ -1,26 +1,12 @@
 """Joining what workgroups computed of the parts of a sequence's tokens."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    Workspace,
-    checks,
-    choice,
-)
+from wavecast.kernels import checks, choice, describe
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, StreamingKernel
 from wavecast.model.ranking.cache import PartsJoin
-
-_ELEMENTS = (2, 32)
-"""Elements of parts that a lane loads at once: fewest and most."""
 
 
 @triton.jit
@@ -65,33 +51,19 @@ def decode_reduce_kernel(
     tl.store(out_ptrs, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def workspaces(rows: int, parts: int, head: int) -> dict[str, Workspace]:
+def workspaces(rows: int, parts: int, head: int) -> dict[str, describe.Workspace]:
     """Scratch memory of a kernel that leaves `parts` of `rows` to `reduce_parts`; none for one."""
     some = parts if parts > 1 else 0
-    return {"part": Workspace((rows, some, head)), "stat": Workspace((2, rows, some))}
+    shapes = {"part": (rows, some, head), "stat": (2, rows, some)}
+    return {name: describe.Workspace(shape) for name, shape in shapes.items()}
 
 
 def reduce_parts(part: Tensor, stat: Tensor, out: Tensor) -> None:
     """Join `part` [rows, splits, head] with `stat` [2, rows, splits] into `out` [rows, head]."""
     rows, count, head = part.shape
-    wide = checks.wide(part)
-    choice.run(
-        REDUCE,
-        {"rows": rows, "head": head, "splits": count, "wide": wide},
-        part=part,
-        stat=stat,
-        out=out,
-        row_stride=out.stride(0),
-        HEAD=head,
-        SPLITS=count,
-        PADDED_SPLITS=triton.next_power_of_2(count),
-        WIDE=wide,
-    )
-
-
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    columns = triton.cdiv(problem["head"], settings["COLUMNS"])
-    return (triton.cdiv(problem["rows"], settings["ROWS"]) * columns,)
+    problem = {"rows": rows, "head": head, "splits": count, "wide": checks.wide(part)}
+    padded = triton.next_power_of_2(count)
+    choice.run(REDUCE, problem, part=part, stat=stat, out=out, PADDED_SPLITS=padded)
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
@@ -101,27 +73,17 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "COLUMNS": tuple(size for size in (64, 128, 256, 512) if size <= max(64, padded)),
         "PARTS": tuple(size for size in (2, 4, 8, 16, 32, 64) if size <= parts),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     }
-
-
-def _elements(settings: Settings) -> int:
-    return settings["ROWS"] * settings["PARTS"] * settings["COLUMNS"]
-
-
-def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    threads = device.wave_lanes * settings["num_warps"]
-    return _ELEMENTS[0] <= _elements(settings) / threads <= _ELEMENTS[1]
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> PartsJoin:
     rows, head, count = problem["rows"], problem["head"], problem["splits"]
     steps = triton.cdiv(count, settings["PARTS"])
     streamed = StreamingKernel(
-        workgroups=_grid(problem, settings)[0],
+        workgroups=REDUCE.programs(problem, settings)[0],
         read=4.0 * rows * count * (head + 2),
         written=2.0 * rows * head,
-        elements=_elements(settings),
+        elements=settings["ROWS"] * settings["PARTS"] * settings["COLUMNS"],
         instructions=10.0 + 4.0 * steps,
         live_registers=2.0,
     )
@@ -130,9 +92,10 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> PartsJoin:
 
 REDUCE = KernelSpec(
     function=decode_reduce_kernel,
-    grid=_grid,
+    grid="cdiv(rows, ROWS) * cdiv(head, COLUMNS)",
     axes=_axes,
-    fits=_fits,
+    fits="2 <= ROWS * PARTS * COLUMNS / lanes <= 32",
     demand=_demand,
+    strides={"out": "row_stride"},
     rounded=("rows",),
 )

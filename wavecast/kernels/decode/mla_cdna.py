@@ -7,10 +7,8 @@ waves read all of it for 16 heads each."""
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 # pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false
 
-from __future__ import annotations
-
-import torch
 import triton
+from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.amd import cdna3, cdna4
@@ -375,7 +373,7 @@ _TILE = 32
 """Tokens of the smallest tile."""
 
 
-def runs(device: Device, q: torch.Tensor, cache: torch.Tensor, rope: int) -> bool:
+def runs(device: Device, q: Tensor, cache: Tensor, rope: int) -> bool:
     """Whether `mla_cdna_kernel` takes a cache: of the dtype of `q`, of whole tiles, and aligned as
     loads of 16 bytes are. Fewer heads than a workgroup takes are for the other kernel."""
     rows = latent_rows(device)
@@ -398,7 +396,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "PIECE": (128,),
         "AHEAD": (2, 1) if device.capabilities.direct_to_lds else (1,),
         "num_warps": (4, 2),
-        "num_stages": (1,),
     }
 
 
@@ -412,15 +409,10 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return _demand(problem, settings, device).fits(device, waves)
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    tiles = triton.cdiv(problem["heads"], settings["ROWS"])
-    return (tiles * problem["splits"] * problem["sequences"],)
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> LatentLoop:
     tiles = triton.cdiv(problem["tokens"], settings["BLOCK_N"])
     return LatentLoop(
-        programs=_grid(problem, settings)[0],
+        programs=SPEC.programs(problem, settings)[0],
         steps=triton.cdiv(tiles, problem["splits"]),
         rows=settings["ROWS"],
         tokens=settings["BLOCK_N"],
@@ -434,12 +426,18 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> LatentLoop:
 
 SPEC = KernelSpec(
     function=mla_cdna_kernel,
-    grid=_grid,
+    grid="cdiv(heads, ROWS) * splits * sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,
     workspaces=lambda problem, settings: workspaces(
         problem["sequences"] * problem["heads"], problem["splits"], problem["latent"]
     ),
+    strides={
+        "q": "q_row q_head",
+        "block_table": "table_stride",
+        "cache": "block_stride token_stride",
+    },
+    contiguous=("lengths",),
     rounded=("sequences", "tokens"),
 )

@@ -2,33 +2,20 @@
 attention with the up-projections absorbed): all heads share one key per token, whose first part is
 the value too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.decode import arguments, mla_cdna
-from wavecast.kernels.decode.combine import REDUCE, reduce_parts
+from wavecast.kernels.decode.combine import reduce_parts
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
 from wavecast.kernels.decode.parts import FP8_NAN, LOG2E
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    Work,
-    checks,
-    choice,
-)
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature, Work
 from wavecast.kernels.strides import adjacent
 from wavecast.model import coefficients
 from wavecast.model.ranking.cache import FAMILY, CacheLoop, latent_plan, splits
@@ -67,9 +54,8 @@ def mla_decode(
     checks.require(rope in (16, 32, 64), name, f"rope is {rope}; it takes 16, 32 and 64")
     sequences, heads, width = q.shape
     latent, block_size = width - rope, cache.shape[1]
-    checks.require(
-        latent in (128, 256, 512), name, f"the latent part has {latent} elements, not 128, 256, 512"
-    )
+    fits = latent in (128, 256, 512)
+    checks.require(fits, name, f"the latent part has {latent} elements, not 128, 256, 512")
     checks.require(max_length >= 0, name, "max_length is negative")
     scales = 1 if cache_scale is None else cache_scale.numel()
     checks.require(scales == 1, name, "cache_scale has not 1 value")
@@ -102,40 +88,19 @@ def mla_decode(
         rows = _rows(heads)
         tiles = triton.cdiv(heads, rows)
         parts = splits(
-            device,
-            sequences * tiles,
-            tokens,
-            resident=1,
+            device, sequences * tiles, tokens, resident=1, result_bytes=4.0 * rows * latent,
             token_bytes=width * cache.element_size() / tiles,
             token_flops=2.0 * rows * (width + latent),
-            result_bytes=4.0 * rows * latent,
-        )
+        )  # fmt: skip
         problem |= {"cache": str(cache.dtype).removeprefix("torch."), "wide": checks.wide(cache)}
         fnuz = "float8_e4m3fnuz" in device.capabilities.matrix_fp8
         halved = fnuz and cache.dtype == torch.float8_e4m3fn
-        constants = {"HALVED": halved, "WIDE": problem["wide"]}
+        constants = {"HALVED": halved}
     launched = choice.run(
-        spec,
-        {**problem, "splits": parts},
-        q=q,
-        cache=cache,
-        block_table=block_table,
-        lengths=lengths.contiguous(),
-        cache_scale=cache_scale,
-        out=out,
-        scale=scale * LOG2E,
-        q_row=q.stride(0),
-        q_head=q.stride(1),
-        table_stride=block_table.stride(0),
-        block_stride=cache.stride(0),
-        token_stride=cache.stride(1),
-        LATENT=latent,
-        ROPE=rope,
-        SPLITS=parts,
-        BLOCK_SIZE=block_size,
-        SCALED=cache_scale is not None,
-        **constants,
-    )
+        spec, {**problem, "splits": parts}, q=q, cache=cache, block_table=block_table,
+        lengths=lengths, cache_scale=cache_scale, out=out, scale=scale * LOG2E,
+        SCALED=cache_scale is not None, **constants,
+    )  # fmt: skip
     if parts > 1:
         reduce_parts(**launched.workspaces, out=out.view(-1, latent))
     return out
@@ -159,15 +124,13 @@ def _rows(heads: int) -> int:
 
 def _axes(problem: Problem, device: Device) -> Axes:
     latent, rows = problem["latent"], _rows(problem["heads"])
-    shared = {"BLOCK_N": (16, 32), "num_stages": (1,), **arguments.compiler_options(device)}
+    shared = {"BLOCK_N": (16, 32), **arguments.compiler_options(device)}
     if not arguments.cdna(device):
         return {
             "ROWS": tuple(sorted({min(rows, 32), rows, min(rows, 16)})),
             "VALUE": tuple({latent, min(latent, 256), 128}),
             "PIECE": (64, 128),
-            "HELD": (False,),
-            "TURNED": (False,),
-            "PAIRED": (False,),
+            **dict.fromkeys(("HELD", "TURNED", "PAIRED"), (False,)),
             "num_warps": (2, 4, 8),
             **shared,
         }
@@ -188,17 +151,11 @@ def _axes(problem: Problem, device: Device) -> Axes:
     }
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    tiles = triton.cdiv(problem["heads"], settings["ROWS"])
-    columns = problem["latent"] // settings["VALUE"]
-    return (tiles * columns * problem["splits"] * problem["sequences"],)
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
     width, tokens = problem["latent"] + problem["rope"], problem["tokens"]
     itemsize = getattr(torch, problem["cache"]).itemsize
     return CacheLoop(
-        programs=_grid(problem, settings)[0],
+        programs=SPEC.programs(problem, settings)[0],
         steps=triton.cdiv(triton.cdiv(tokens, settings["BLOCK_N"]), problem["splits"]),
         rows=settings["ROWS"],
         columns=settings["BLOCK_N"],
@@ -236,11 +193,13 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 SPEC = KernelSpec(
     function=mla_decode_kernel,
-    grid=_grid,
+    grid="cdiv(heads, ROWS) * (latent // VALUE) * splits * sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,
     workspaces=mla_cdna.SPEC.workspaces,
+    strides=mla_cdna.SPEC.strides,
+    contiguous=("lengths",),
     rounded=("sequences", "tokens"),
 )
 
@@ -296,17 +255,14 @@ _SHAPES = (
     {**_DEEPSEEK, "sequences": 32, "length": 4096, "cache": "float8_e4m3fn", "scaled": True},
 )
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="attention of one new token per sequence over compressed keys and values",
     notes=FP8_NAN,
     call=mla_decode,
-    reference=mla_decode_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     cases=_CASES,
     thorough=_THOROUGH,
     shapes=_SHAPES,
-    kernels=(SPEC, mla_cdna.SPEC, REDUCE),
     exact=("cache_scale",),
 )

@@ -4,8 +4,6 @@ first part is the value too."""
 # Names bound under a constexpr are bound where they are used, and constants are plain values.
 # pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

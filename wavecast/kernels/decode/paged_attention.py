@@ -5,14 +5,12 @@
 # Arguments of Triton functions become constants as they are compiled.
 # pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.attention.parts import loop_bounds, round_like
 from wavecast.kernels.decode import arguments
 from wavecast.kernels.decode.parts import (
@@ -26,16 +24,7 @@ from wavecast.kernels.decode.parts import (
 )
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    checks,
-    choice,
-)
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.model.ranking.cache import PrefillLoop
 
 TENSORS = arguments.signature("tokens", "starts: [sequences + 1] index")
@@ -238,16 +227,10 @@ def paged_attention(
     given |= {"rows": tokens, "sequences": sequences, "group": padded_group}
     given |= {"tokens": block_table.shape[1] * block_size, "window": window}
     choice.run(
-        SPEC,
-        given,
+        SPEC, given,
         **arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options),
-        starts=starts.contiguous(),
-        out=out,
-        group=group,
-        out_row=out.stride(0),
-        GROUP=padded_group,
-        SHORT=not gpu.launching().capabilities.bf16_conversion,
-    )
+        starts=starts, out=out, group=group, SHORT=not gpu.launching().capabilities.bf16_conversion,
+    )  # fmt: skip
     return out
 
 
@@ -272,7 +255,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "CHUNK": arguments.chunks(problem["head"], device),
         "EARLY": (False, True),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (1,),
         **arguments.compiler_options(device),
         **({"matrix_instr_nonkdim": (32, 16)} if arguments.cdna(device) else {}),
     }
@@ -319,16 +301,14 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return needed.fits(device, waves) and 8 * waves <= needed.rows <= most
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    return problem["kv_heads"], problem["rows"] // settings["QUERIES"] + problem["sequences"]
-
-
 SPEC = KernelSpec(
     function=paged_attention_kernel,
-    grid=_grid,
+    grid="kv_heads, rows // QUERIES + sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,
+    strides={**arguments.STRIDES, "out": "out_row"},
+    contiguous=(*arguments.CONTIGUOUS, "starts"),
     rounded=("rows", "sequences", "tokens"),
 )
 
@@ -374,13 +354,10 @@ OPERATOR = Operator(
     summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
     notes=FP8_NAN,
     call=paged_attention,
-    reference=paged_attention_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     cases=_CASES,
     thorough=_THOROUGH,
     shapes=_SHAPES,
-    kernels=(SPEC,),
     exact=("k_scale", "v_scale"),
 )

@@ -3,16 +3,14 @@
 # Names bound under a constexpr are bound where they are used.
 # pyright: reportPossiblyUnboundVariable=false
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.decode import arguments
-from wavecast.kernels.decode.combine import REDUCE, reduce_parts, workspaces
+from wavecast.kernels.decode.combine import reduce_parts, workspaces
 from wavecast.kernels.decode.parts import (
     FP8_NAN,
     cache_blocks,
@@ -24,16 +22,7 @@ from wavecast.kernels.decode.parts import (
 )
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    checks,
-    choice,
-)
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.model.ranking.cache import CacheLoop, splits
 
 TENSORS = arguments.signature("sequences")
@@ -192,21 +181,15 @@ def paged_decode(
     tokens = block_table.shape[1] * block_size
     tokens = min(tokens, max_length or tokens, window or tokens)
     parts = splits(
-        gpu.launching(),
-        sequences * kv_heads * row_tiles,
-        tokens,
-        resident=_RESIDENT,
+        gpu.launching(), sequences * kv_heads * row_tiles, tokens, resident=_RESIDENT,
         token_bytes=2.0 * head * key_cache.element_size() / row_tiles,
-        token_flops=4.0 * rows * head,
-        result_bytes=4.0 * min(rows, group) * head,
-    )
+        token_flops=4.0 * rows * head, result_bytes=4.0 * min(rows, group) * head,
+    )  # fmt: skip
     given = arguments.problem_of(q, key_cache, value_cache, options)
     given |= {"sequences": sequences, "group": group, "tokens": tokens, "splits": parts}
     given |= {"window": window > 0}
     given_alike = arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options)
-    launched = choice.run(
-        SPEC, given, **given_alike, out=out, ROWS=rows, ROW_TILES=row_tiles, SPLITS=parts
-    )
+    launched = choice.run(SPEC, given, **given_alike, out=out, ROWS=rows, ROW_TILES=row_tiles)
     if parts > 1:
         reduce_parts(**launched.workspaces, out=out.view(-1, head))
     return out
@@ -232,7 +215,6 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "BLOCK_N": (16, 32, 64),
         "CHUNK": arguments.chunks(problem["head"], device),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (1,),
         **arguments.compiler_options(device),
     }
 
@@ -280,6 +262,8 @@ SPEC = KernelSpec(
         problem["splits"],
         problem["head"],
     ),
+    strides=arguments.STRIDES,
+    contiguous=arguments.CONTIGUOUS,
     rounded=("sequences", "tokens"),
 )
 
@@ -327,13 +311,10 @@ OPERATOR = Operator(
     summary="attention of one new token per sequence over a paged cache",
     notes=FP8_NAN,
     call=paged_decode,
-    reference=paged_decode_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     cases=_CASES,
     thorough=_THOROUGH,
     shapes=_SHAPES,
-    kernels=(SPEC, REDUCE),
     exact=("k_scale", "v_scale"),
 )

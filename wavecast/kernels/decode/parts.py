@@ -1,7 +1,5 @@
 """What the kernels of a paged cache share: reading its tiles."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import torch

@@ -1,7 +1,5 @@
 """Attention over a paged cache in plain torch."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

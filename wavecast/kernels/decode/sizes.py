@@ -1,10 +1,9 @@
 """Test data of attention over a paged cache, and the sizes its operators are tested with."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import torch
+from torch import Tensor
 
 from wavecast.kernels.decode.arguments import rate
 from wavecast.kernels.describe import Make, Work
@@ -48,7 +47,7 @@ def paged_work(rows, read, seen, heads, kv_heads, head, dtype, cache="", **_):
 
 def made_cache(
     make: Make, shape: tuple[int, ...], dtype: str, scaled: int
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> tuple[Tensor, Tensor | None]:
     """A cache of normal values and its scales, `scaled` of them (0: none)."""
     if dtype == "int8":
         cache = make.integers(shape, -127, 128, "int8") if make.values else None
@@ -61,7 +60,7 @@ def made_cache(
     return cache, scale
 
 
-def made_lengths(make: Make, sequences: int, length: int, ragged: bool) -> torch.Tensor:
+def made_lengths(make: Make, sequences: int, length: int, ragged: bool) -> Tensor:
     """Lengths of sequences: `length` for all, or from 1 to `length` with the longest among them."""
     if not ragged:
         return make.tensor([length] * sequences, "int32")
@@ -70,7 +69,7 @@ def made_lengths(make: Make, sequences: int, length: int, ragged: bool) -> torch
     return found
 
 
-def made_table(make: Make, lengths: torch.Tensor, block_size: int) -> tuple[torch.Tensor, int]:
+def made_table(make: Make, lengths: Tensor, block_size: int) -> tuple[Tensor, int]:
     """A table of blocks in random order, -1 where a sequence has none, and how many there are."""
     counts = (lengths + block_size - 1) // block_size
     width, total = int(counts.max()), int(counts.sum())

@@ -8,6 +8,7 @@ from typing import Final
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels import checks
 from wavecast.kernels.gemm import epilogue
@@ -88,7 +89,7 @@ class Gate:
         return Gate(NUMBERS[activation], 2 if interleaved else 1, (alpha, limit))
 
 
-def halves(both: torch.Tensor, interleaved: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+def halves(both: Tensor, interleaved: bool = False) -> tuple[Tensor, Tensor]:
     """Gates and ups of [..., 2 · inter]."""
     if interleaved:
         return both[..., 0::2], both[..., 1::2]

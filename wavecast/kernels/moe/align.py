@@ -4,37 +4,23 @@ A slot is one choice of one token: slot `token * top_k + choice`. A counting sor
 the experts of their slots; then each adds up the counts before its own and stores its slots.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Make,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-    sizes,
-)
+from wavecast.kernels import checks, choice, describe
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Make, Problem, Work, sizes
 
 _SINGLE: Final = 64
 """Slots that one program sorts alone, in a single launch."""
 _STEP: Final = 32
 """Slots taken at once."""
 _MOST_EXPERTS: Final = 2048
-TENSORS = Signature("experts: [tokens, top_k] int32")
+TENSORS = describe.Signature("experts: [tokens, top_k] int32")
 
 
 @triton.jit
@@ -133,32 +119,23 @@ def _place_axes(problem: Problem, device: Device) -> Axes:
         "AHEAD": (4,) if wide else (32,),
         "FILL": (256,),
         "num_warps": (8,) if wide else (4, 8),
-        "num_stages": (1,),
     }
 
 
 def _count_axes(problem: Problem, device: Device) -> Axes:
     axes = _place_axes(problem, device)
-    return {name: axes[name] for name in ("STEP", "num_warps", "num_stages")}
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    chunk = triton.cdiv(problem["slots"], problem["programs"])
-    return StreamingKernel(
-        workgroups=problem["programs"],
-        read=4.0 * problem["slots"],
-        written=4.0 * problem["slots"],
-        elements=settings["STEP"] * problem["experts"],
-        instructions=8.0 * chunk / settings["STEP"],
-    )
+    return {name: axes[name] for name in ("STEP", "num_warps")}
 
 
 def _kernel(function: Any, axes: Any) -> KernelSpec:
-    return KernelSpec(
-        function=function,
-        grid=lambda problem, settings: (problem["programs"],),
+    return KernelSpec.streaming(
+        function,
+        grid="programs",
         axes=axes,
-        demand=_demand,
+        read="4.0 * slots",
+        written="4.0 * slots",
+        elements="STEP * experts",
+        instructions="8.0 * cdiv(slots, programs) / STEP",
         rounded=("slots", "programs"),
     )
 
@@ -173,9 +150,7 @@ def blocks(slots: int, count: int, block: int) -> int:
 
 
 @TENSORS.checked
-def moe_align(
-    experts: torch.Tensor, count: int, block: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def moe_align(experts: Tensor, count: int, block: int) -> tuple[Tensor, Tensor, Tensor]:
     """Slots in the order of their experts, padded per expert to multiples of `block`.
 
     `experts` is [tokens, top_k] of int32 with numbers below `count`; slots of others (-1, or those
@@ -253,13 +228,11 @@ def _work(tokens: int, top_k: int, experts: int, block: int) -> Work:
     return Work({"vector_fp32": float(slots)}, 4.0 * slots, written, "formula", "formula")
 
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="slots of tokens in the order of their experts, padded to blocks",
     call=moe_align,
-    reference=moe_align_reference,
     inputs=_inputs,
     work=_work,
-    kernels=(COUNT, PLACE),
     cases=sizes("tokens top_k experts block", (7, 3, 5, 4), (150, 4, 20, 16), (601, 2, 40, 32)),
     thorough=sizes("tokens top_k experts block", (1, 1, 1, 1), (300, 8, 256, 64), (64, 2, 600, 16)),
     shapes=sizes("tokens top_k experts block", (64, 8, 256, 16), (4096, 8, 256, 64)),

@@ -4,8 +4,6 @@ The order of the rows is that of `moe_align`. Only the GPU knows how many blocks
 has as many as there can be, and workgroups beyond those there are end at once.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

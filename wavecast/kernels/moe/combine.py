@@ -1,21 +1,12 @@
 """The weighted sum of each token's slots."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    choice,
-)
+from wavecast.kernels import choice
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem
 from wavecast.kernels.moe.tiling import Order
 
 
@@ -55,7 +46,7 @@ def combine(x: Tensor, order: Order, weights: Tensor | None, dtype: torch.dtype)
     y = torch.empty((tokens, columns), dtype=dtype, device=x.device)
     problem = {"tokens": tokens, "columns": columns, "top_k": order.top_k}
     problem |= {"bytes": x.element_size(), "weighted": weights is not None}
-    factors = x if weights is None else weights.contiguous()
+    factors = x if weights is None else weights
     choice.run(
         COMBINE, problem, x=x, weights=factors, experts=order.experts, y=y, count=order.count
     )
@@ -68,28 +59,18 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "BLOCK": tuple(size for size in (512, 1024, 2048, 4096) if size <= whole) or (whole,),
         "ROWS": (1, 2, 4),
         "num_warps": (2, 4, 8),
-        "num_stages": (1,),
     }
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    down = triton.cdiv(problem["tokens"], settings["ROWS"])
-    return down, triton.cdiv(problem["columns"], settings["BLOCK"])
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    tokens, columns, top_k = problem["tokens"], problem["columns"], problem["top_k"]
-    down, across = _grid(problem, settings)
-    return StreamingKernel(
-        workgroups=down * across,
-        read=tokens * top_k * columns * problem["bytes"],
-        written=tokens * columns * problem["bytes"],
-        elements=settings["ROWS"] * settings["BLOCK"],
-        instructions=3.0 * top_k,
-        live_registers=1.0 + top_k * problem["bytes"] / 4,
-    )
-
-
-COMBINE = KernelSpec(
-    function=moe_combine_kernel, grid=_grid, axes=_axes, demand=_demand, rounded=("tokens",)
+COMBINE = KernelSpec.streaming(
+    moe_combine_kernel,
+    grid="cdiv(tokens, ROWS), cdiv(columns, BLOCK)",
+    axes=_axes,
+    read="tokens * top_k * columns * bytes",
+    written="tokens * columns * bytes",
+    elements="ROWS * BLOCK",
+    instructions="3.0 * top_k",
+    live_registers="1.0 + top_k * bytes / 4",
+    contiguous=("weights",),
+    rounded=("tokens",),
 )

@@ -1,19 +1,18 @@
 """Experts of a mixture: two products with a gated activation between, per expert, and the weighted
 sum over each token's experts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent, contiguous
 
@@ -21,18 +20,10 @@ TENSORS = given.tensors("=hidden")
 
 
 def moe_experts(
-    hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
-    w1: torch.Tensor,
-    w2: torch.Tensor,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
-) -> torch.Tensor:
+    hidden: Tensor, weights: Tensor, experts: Tensor, w1: Tensor, w2: Tensor,
+    bias1: Tensor | None = None, bias2: Tensor | None = None, activation: str = "silu",
+    alpha: float = 1.702, limit: float = 7.0, interleaved: bool = False,
+) -> Tensor:  # fmt: skip
     """What the chosen experts make of every token: Σ weights · (f(hidden · w1ᵀ + bias1) · w2ᵀ +
     bias2).
 
@@ -79,7 +70,6 @@ _OPTIONS = ("activation", "alpha", "limit", "interleaved")
 OPERATOR = Operator(
     summary="what the chosen experts of a mixture make of every token",
     call=moe_experts,
-    reference=moe_experts_reference,
     tensors=TENSORS,
     fake=given.like_hidden,
     inputs=given.plain_inputs,
@@ -87,7 +77,6 @@ OPERATOR = Operator(
         sizes, rate_of(getattr(torch, sizes["dtype"])), getattr(torch, sizes["dtype"]).itemsize
     ),
     batch=Batch(("hidden", "weights", "experts"), merged=True),
-    kernels=(PRODUCT, COMBINE),
     tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
     gradient=derivative.by_operator(
         moe_experts,
@@ -103,20 +92,11 @@ OPERATOR = Operator(
 
 
 def moe(
-    hidden: torch.Tensor,
-    router: torch.Tensor,
-    w1: torch.Tensor,
-    w2: torch.Tensor,
-    top_k: int,
-    *,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
+    hidden: Tensor, router: Tensor, w1: Tensor, w2: Tensor, top_k: int, *,
+    bias1: Tensor | None = None, bias2: Tensor | None = None, activation: str = "silu",
+    alpha: float = 1.702, limit: float = 7.0, interleaved: bool = False,
     routing: Mapping[str, Any] | None = None,
-) -> torch.Tensor:
+) -> Tensor:  # fmt: skip
     """Route every token and add up what its experts make of it, [..., model].
 
     `hidden` is [..., model] and `router` the weights of the router, [experts, model], whose logits

@@ -1,26 +1,17 @@
 """Gradients of `moe_experts`: what the forward pass had between its products is computed anew."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Make,
-    Operator,
-    Tolerance,
-    Work,
-    checks,
-    choice,
-    derivative,
-    wide_dtype,
-)
+from wavecast.kernels import checks, choice, derivative
+from wavecast.kernels.describe import Make, Operator, Tolerance, Work, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import activations, given, gradients
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.products import PRODUCT, product
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import Order, named
 from wavecast.kernels.strides import contiguous
 
@@ -28,19 +19,10 @@ TENSORS = given.tensors("=hidden", "dy: [tokens, model] float")
 
 
 def moe_experts_backward(
-    dy: torch.Tensor,
-    hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
-    w1: torch.Tensor,
-    w2: torch.Tensor,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    dy: Tensor, hidden: Tensor, weights: Tensor, experts: Tensor, w1: Tensor, w2: Tensor,
+    bias1: Tensor | None = None, bias2: Tensor | None = None, activation: str = "silu",
+    alpha: float = 1.702, limit: float = 7.0, interleaved: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `moe_experts` with respect to `hidden`, `weights`, `w1`, `w2`, `bias1` and
     `bias2`, each in its dtype (of a bias that is not given, an empty tensor of float32).
 
@@ -125,7 +107,7 @@ def moe_experts_backward_reference(
     )
 
 
-def _like(of: torch.Tensor | None, hidden: torch.Tensor) -> torch.Tensor:
+def _like(of: Tensor | None, hidden: Tensor) -> Tensor:
     """A tensor for the gradient of an argument, empty where there is none."""
     if of is None:
         return hidden.new_empty(0, dtype=torch.float32)
@@ -158,13 +140,11 @@ def _work(
 OPERATOR = Operator(
     summary="gradients of moe_experts",
     call=moe_experts_backward,
-    reference=moe_experts_backward_reference,
     tensors=TENSORS,
     gradient=derivative.by_reference(moe_experts_backward_reference),
     fake=_fake,
     inputs=_inputs,
     work=_work,
-    kernels=(PRODUCT, COMBINE, *gradients.KERNELS),
     tolerance=Tolerance(ulps=6.0, accumulated=2e-5),
     cases=given.CASES,
     thorough=given.THOROUGH,

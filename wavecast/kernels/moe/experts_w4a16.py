@@ -1,25 +1,17 @@
 """Experts with weights of four bits and activations of 16."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Make,
-    Operator,
-    Signature,
-    Tolerance,
-    checks,
-    sizes,
-    wide_dtype,
-)
+from wavecast.kernels import checks
+from wavecast.kernels.describe import Make, Operator, Signature, Tolerance, sizes, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.activations import Gate
-from wavecast.kernels.moe.combine import COMBINE, combine
-from wavecast.kernels.moe.int4_products import PRODUCT, product_int4
+from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.int4_products import product_int4
 from wavecast.kernels.moe.tiling import Order
 from wavecast.kernels.strides import adjacent
 
@@ -35,23 +27,11 @@ _GROUPS: Final = (32, 64, 128)
 
 
 def moe_experts_w4a16(
-    hidden: torch.Tensor,
-    weights: torch.Tensor,
-    experts: torch.Tensor,
-    w1: torch.Tensor,
-    scale1: torch.Tensor,
-    w2: torch.Tensor,
-    scale2: torch.Tensor,
-    zero1: torch.Tensor | None = None,
-    zero2: torch.Tensor | None = None,
-    bias1: torch.Tensor | None = None,
-    bias2: torch.Tensor | None = None,
-    group: int = 128,
-    activation: str = "silu",
-    alpha: float = 1.702,
-    limit: float = 7.0,
-    interleaved: bool = False,
-) -> torch.Tensor:
+    hidden: Tensor, weights: Tensor, experts: Tensor, w1: Tensor, scale1: Tensor, w2: Tensor,
+    scale2: Tensor, zero1: Tensor | None = None, zero2: Tensor | None = None,
+    bias1: Tensor | None = None, bias2: Tensor | None = None, group: int = 128,
+    activation: str = "silu", alpha: float = 1.702, limit: float = 7.0, interleaved: bool = False,
+) -> Tensor:  # fmt: skip
     """`moe_experts` with weights of four bits, packed as `matmul_w4a16` takes them:
     `w = (code - zero) * scale`.
 
@@ -127,12 +107,10 @@ _SIZES = "tokens experts model inter top_k group dtype"
 OPERATOR = Operator(
     summary="moe_experts with weights of four bits",
     call=moe_experts_w4a16,
-    reference=moe_experts_w4a16_reference,
     tensors=TENSORS,
     fake=given.like_hidden,
     inputs=_inputs,
     work=_work,
-    kernels=(PRODUCT, COMBINE),
     tolerance=Tolerance(ulps=3.0, accumulated=1e-5),
     cases=(
         *sizes(f"{_SIZES} bias routing", (3, 4, 64, 32, 2, 32, "bfloat16", True, "odd")),

@@ -6,8 +6,6 @@ matrix pipes have no e4m3fn they multiply an exact substitute: on gfx942 its own
 a code is worth half (and one code, that of -0, is another); elsewhere float16.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import torch
@@ -15,17 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    checks,
-    choice,
-)
+from wavecast.kernels import checks, choice, gpu
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
@@ -169,23 +158,15 @@ def codes_to_multiply(w: Tensor, variant: int, device: Device) -> Tensor:
     return (w.clone() if w.storage_offset() % 4 else w).view(torch.int32)
 
 
-def _round_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    elements, widened = problem["groups"] * SQUARE, problem["way"] == WIDENED
-    return StreamingKernel(
-        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
-        read=elements * problem["bytes"],
-        written=elements * (2 if widened else 1),
-        elements=settings["GROUPS"] * SQUARE,
-        instructions=32.0 if widened else 16.0,
-        live_registers=3.0,
-    )
-
-
-ROUND = KernelSpec(
-    function=moe_round_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
-    axes={"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    demand=_round_demand,
+ROUND = KernelSpec.streaming(
+    moe_round_kernel,
+    grid="cdiv(groups, GROUPS)",
+    axes={"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4)},
+    read=f"groups * {SQUARE} * bytes",
+    written=f"groups * {SQUARE} * (2 if way == {WIDENED} else 1)",
+    elements=f"GROUPS * {SQUARE}",
+    instructions=f"32.0 if way == {WIDENED} else 16.0",
+    live_registers=3.0,
     rounded=("groups",),
 )
 
@@ -280,9 +261,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     # besides those of the sum.
     settings, columns = {**settings, "BLOCK_K": SQUARE}, tiling.columns(problem, settings)
     size = 2 if problem["way"] == WIDENED else 1
-    return tiling.fits(settings, device, columns, size) and tiling.fits(
-        settings, device, 2 * columns, 0
-    )
+    wide = tiling.fits(settings, device, 2 * columns, 0)
+    return wide and tiling.fits(settings, device, columns, size)
 
 
 def _product_demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:

@@ -1,7 +1,5 @@
 """What the experts' operators of every format share: checks, references, test arguments, sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,15 +38,10 @@ def check(operator: str, tensors: Signature, given: Mapping[str, Any]) -> dict[s
 
 
 def reference(
-    hidden: Tensor,
-    weights: Tensor,
-    experts: Tensor,
-    count: int,
-    dense: Callable[[int], tuple[Tensor, Tensor]],
-    biases: tuple[Tensor | None, Tensor | None],
-    activation: tuple[str, float, float, bool],
-    rounded: Callable[[Tensor], Tensor],
-) -> Tensor:
+    hidden: Tensor, weights: Tensor, experts: Tensor, count: int,
+    dense: Callable[[int], tuple[Tensor, Tensor]], biases: tuple[Tensor | None, Tensor | None],
+    activation: tuple[str, float, float, bool], rounded: Callable[[Tensor], Tensor],
+) -> Tensor:  # fmt: skip
     """The reference of all: of every token what each of `count` experts makes of it, times its
     weight where it was chosen. `dense(number)` are the weights w1 and w2 of an expert, `rounded(x)`
     activations as they are multiplied."""

@@ -1,7 +1,5 @@
 """Kernels of the experts' backward pass: the activation's, and the weights' gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -9,17 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    TiledProduct,
-    checks,
-    choice,
-)
+from wavecast.kernels import checks, choice, describe
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.gemm.tiling import count, element_size
 from wavecast.kernels.moe import tiling
@@ -161,29 +150,19 @@ def _row_axes(problem: Problem, device: Device) -> Axes:
     return {
         "BLOCK": (*(size for size in (512, 1024, 2048) if size < whole), whole),
         "num_warps": (1, 2, 4, 8),
-        "num_stages": (1,),
     }
 
 
-def _row_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    slots, columns = problem["slots"], problem["columns"]
-    size = slots * columns * problem["bytes"]
-    return StreamingKernel(
-        workgroups=slots,
-        read=3 * size,
-        written=3 * size,
-        elements=settings["BLOCK"],
-        instructions=30.0 * triton.cdiv(columns, settings["BLOCK"]),
-        live_registers=8.0,
-    )
-
-
 def _row_kernel(function: Any) -> KernelSpec:
-    return KernelSpec(
-        function=function,
-        grid=lambda problem, settings: (problem["slots"],),
+    return KernelSpec.streaming(
+        function,
+        grid="slots",
         axes=_row_axes,
-        demand=_row_demand,
+        read="3 * slots * columns * bytes",
+        written="3 * slots * columns * bytes",
+        elements="BLOCK",
+        instructions="30.0 * cdiv(columns, BLOCK)",
+        live_registers=8.0,
         rounded=("slots",),
     )
 
@@ -206,8 +185,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return tiling.fits(settings, device, settings["BLOCK_N"], element_size(problem))
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> TiledProduct:
-    return TiledProduct(
+def _demand(problem: Problem, settings: Settings, device: Device) -> describe.TiledProduct:
+    return describe.TiledProduct(
         m=problem["m"],
         n=problem["n"],
         k=max(1, problem["slots"] // problem["experts"]),
@@ -229,4 +208,3 @@ GRADIENT = KernelSpec(
     demand=_demand,
     rounded=("slots",),
 )
-KERNELS = (ACTIVATION, BIAS_GRAD, GRADIENT)

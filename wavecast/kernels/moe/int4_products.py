@@ -1,7 +1,5 @@
 """Products of rows sorted by expert with weights of four bits, scales per group of K."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import triton
@@ -88,10 +86,8 @@ def product_int4(
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
     widened = order.block >= _MANY
     number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
-    flags = {
-        "dtype": rate_of(x.dtype), "group": group, "zero": zero is not None,
-        "scale": scale.element_size(), "bias": bias is not None,
-    }  # fmt: skip
+    flags = {"dtype": rate_of(x.dtype), "group": group, "scale": scale.element_size()}
+    flags |= {"zero": zero is not None, "bias": bias is not None}
     return tiling.launch(
         PRODUCT, x, order, n, k, gate, None, flags, w=w, scale=scale.contiguous(),
         zero=contiguous(zero), bias=contiguous(bias), shared=shared, stride=x.stride(0),
@@ -117,9 +113,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     lanes = settings["num_warps"] * device.wave_lanes
     if problem["block"] < _MANY and problem["block"] * columns > 64 * lanes:
         return False
-    return tiling.fits(settings, device, columns, 2) and tiling.fits(
-        settings, device, 2 * columns, 0
-    )
+    wide = tiling.fits(settings, device, 2 * columns, 0)
+    return wide and tiling.fits(settings, device, columns, 2)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:

@@ -1,7 +1,5 @@
 """Products of rows sorted by expert with the expert's weights, in floats or in int8."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl

@@ -1,31 +1,14 @@
 """Which experts every token goes to, and how much each counts."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Batch,
-    Device,
-    Gradient,
-    KernelSpec,
-    Make,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Tolerance,
-    checks,
-    choice,
-    derivative,
-    sizes,
-    widened,
-)
+from wavecast.kernels import checks, choice, derivative, describe
+from wavecast.kernels.describe import KernelSpec, Make, Problem, Settings, Signature, sizes
 from wavecast.kernels.strides import adjacent
 
 TENSORS = Signature(
@@ -165,29 +148,24 @@ def moe_route_backward_kernel(
     tl.store(ptrs, result.to(dlogits_ptr.dtype.element_ty), mask=expert_mask)
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    tokens, count = problem["tokens"], problem["experts"]
-    steps = problem["top_k"] + 3 * problem.get("groups", 1)
-    return StreamingKernel(
-        workgroups=triton.cdiv(tokens, settings["ROWS"]),
-        read=tokens * count * problem["bytes"],
-        written=tokens * problem["top_k"] * 8,
-        elements=settings["ROWS"] * max(16, triton.next_power_of_2(count)),
-        instructions=12.0 + 12.0 * steps,
-        live_registers=6.0,
-    )
+def _instructions(problem: Problem, _: Settings) -> float:
+    return 12.0 + 12.0 * (problem["top_k"] + 3 * problem.get("groups", 1))
 
 
 def _kernel(function: Any) -> KernelSpec:
-    return KernelSpec(
-        function=function,
-        grid=lambda problem, settings: (triton.cdiv(problem["tokens"], settings["ROWS"]),),
+    return KernelSpec.streaming(
+        function,
+        grid="cdiv(tokens, ROWS)",
         axes=lambda problem, device: {
             "ROWS": (1,) if problem["experts"] > 512 else (1, 2, 4, 8),
             "num_warps": (1, 2, 4),
-            "num_stages": (1,),
         },
-        demand=_demand,
+        read="tokens * experts * bytes",
+        written="tokens * top_k * 8",
+        elements="ROWS * max(16, next_power_of_2(experts))",
+        instructions=_instructions,
+        live_registers=6.0,
+        strides={"logits": "stride"},
         rounded=("tokens",),
     )
 
@@ -198,15 +176,9 @@ BACKWARD = _kernel(moe_route_backward_kernel)
 
 @TENSORS.checked
 def moe_route(
-    logits: torch.Tensor,
-    top_k: int,
-    scoring: str = "softmax",
-    renormalise: bool = True,
-    bias: torch.Tensor | None = None,
-    groups: int = 1,
-    top_groups: int = 1,
-    scale: float = 1.0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    logits: Tensor, top_k: int, scoring: str = "softmax", renormalise: bool = True,
+    bias: Tensor | None = None, groups: int = 1, top_groups: int = 1, scale: float = 1.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The `top_k` experts of every token, by scores of a router's logits.
 
     `logits` is [tokens, experts] of float32, float16 or bfloat16. Scores are their `softmax` or
@@ -233,15 +205,10 @@ def moe_route(
         grouped = {"groups": groups, "top_groups": top_groups}
         problem, common = _launch(logits, top_k, scoring, renormalise, scale)
         choice.run(
-            ROUTE,
-            {**problem, "bias": bias is not None, **grouped},
-            **common,
-            bias=logits if bias is None else bias.contiguous(),
-            weights=weights,
-            experts=experts,
-            CHOICES=triton.next_power_of_2(top_k),
-            WIDE=checks.wide(logits),
-        )
+            ROUTE, {**problem, "bias": bias is not None, **grouped}, **common,
+            bias=logits if bias is None else bias.contiguous(), weights=weights, experts=experts,
+            CHOICES=triton.next_power_of_2(top_k), WIDE=checks.wide(logits),
+        )  # fmt: skip
     return weights, experts
 
 
@@ -250,7 +217,7 @@ def moe_route_reference(
     scale=1.0,
 ):  # fmt: skip
     """Stable sorts, and torch.softmax or torch.sigmoid."""
-    wide = widened(logits)
+    wide = describe.widened(logits)
     scores = wide.softmax(-1) if scoring == "softmax" else wide.sigmoid()
     ranked = wide if bias is None else scores + bias.to(wide.dtype)
     least = float("-inf")
@@ -272,13 +239,9 @@ def moe_route_reference(
 
 @BACKWARD_TENSORS.checked
 def moe_route_backward(
-    dweights: torch.Tensor,
-    logits: torch.Tensor,
-    experts: torch.Tensor,
-    scoring: str = "softmax",
-    renormalise: bool = True,
-    scale: float = 1.0,
-) -> torch.Tensor:
+    dweights: Tensor, logits: Tensor, experts: Tensor, scoring: str = "softmax",
+    renormalise: bool = True, scale: float = 1.0,
+) -> Tensor:  # fmt: skip
     """The gradient of `moe_route`'s weights with respect to `logits`, in their dtype.
 
     `dweights` and `experts` are [tokens, top_k], a token's experts all different, and the choice of
@@ -299,7 +262,7 @@ def moe_route_backward_reference(
     dweights, logits, experts, scoring="softmax", renormalise=True, scale=1.0
 ):
     """By the formula, in float32 at least."""
-    wide = widened(logits)
+    wide = describe.widened(logits)
     scores = wide.softmax(-1) if scoring == "softmax" else wide.sigmoid()
     grad = dweights.to(wide.dtype) * scale
     if renormalise:
@@ -312,7 +275,7 @@ def moe_route_backward_reference(
     return (scores * (grad - (grad * scores).sum(-1, keepdim=True))).to(logits.dtype)
 
 
-def _check(name: str, logits: torch.Tensor, top_k: int, scoring: str) -> None:
+def _check(name: str, logits: Tensor, top_k: int, scoring: str) -> None:
     count = logits.shape[1]
     checks.require(1 <= count <= _MOST_EXPERTS, name, f"{count} experts, not 1 to 2048")
     most = min(count, 64)
@@ -322,7 +285,7 @@ def _check(name: str, logits: torch.Tensor, top_k: int, scoring: str) -> None:
 
 
 def _launch(
-    logits: torch.Tensor, top_k: int, scoring: str, renormalise: bool, scale: float
+    logits: Tensor, top_k: int, scoring: str, renormalise: bool, scale: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The problem and the arguments that both kernels have."""
     logits = adjacent(logits)
@@ -331,21 +294,20 @@ def _launch(
     return {**shape, "sigmoid": scoring == "sigmoid", "renormalise": renormalise}, {
         "logits": logits,
         "count": count,
-        "stride": logits.stride(0),
         "scale": scale,
         "tiny": TINY,
         "EXPERTS": max(16, triton.next_power_of_2(count)),
     }
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     logits, _, scoring, renormalise, _, _, _, scale = inputs
     ctx.save_for_backward(logits, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.options = scoring, renormalise, scale
 
 
-def _gradient(ctx: Any, dweights: torch.Tensor, _: Any) -> tuple[Any, ...]:
+def _gradient(ctx: Any, dweights: Tensor, _: Any) -> tuple[Any, ...]:
     found = torch.ops.wavecast.moe_route_backward(dweights, *ctx.saved_tensors, *ctx.options)
     return found, *(None,) * 7
 
@@ -401,17 +363,14 @@ _SHAPES = sizes(
 )
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="experts and weights of every token from a router's logits",
         call=moe_route,
-        reference=moe_route_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=TENSORS.work(_flops, absent=("bias",)),
-        batch=Batch(("logits",), merged=True),
-        kernels=(ROUTE,),
-        tolerance=Tolerance(ulps=8.0),
-        gradient=Gradient(_setup, _gradient, constants=("bias",)),
+        batch=describe.Batch(("logits",), merged=True),
+        tolerance=describe.Tolerance(ulps=8.0),
+        gradient=describe.Gradient(_setup, _gradient, constants=("bias",)),
         cases=_CASES,
         thorough=(
             *sizes(
@@ -425,17 +384,14 @@ OPERATORS = (
         ),
         shapes=_SHAPES,
     ),
-    Operator(
+    describe.Operator(
         summary="gradient of moe_route",
         call=moe_route_backward,
-        reference=moe_route_backward_reference,
-        tensors=BACKWARD_TENSORS,
         inputs=_backward_inputs,
         work=BACKWARD_TENSORS.work(_flops),
         gradient=derivative.by_reference(moe_route_backward_reference),
-        batch=Batch(("dweights", "logits", "experts"), merged=True),
-        kernels=(BACKWARD,),
-        tolerance=Tolerance(ulps=8.0),
+        batch=describe.Batch(("dweights", "logits", "experts"), merged=True),
+        tolerance=describe.Tolerance(ulps=8.0),
         cases=tuple(
             {name: one[name] for name in one if name not in ("bias", "groups", "top_groups")}
             for one in _CASES

@@ -10,17 +10,8 @@ import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    TiledProduct,
-    checks,
-    choice,
-)
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.align import blocks, moe_align
 from wavecast.model.ranking import BlockedRows, GroupedProduct, GroupedTile
@@ -96,7 +87,7 @@ def demand(
     slots, across = problem["slots"], columns(problem, settings)
     hit = min(problem["experts"], slots)
     n = problem["n"] * (2 if problem["gates"] else 1)
-    product = TiledProduct(
+    product = describe.TiledProduct(
         m=slots,
         n=n,
         k=problem["k"],

@@ -16,7 +16,6 @@ from wavecast.model.ops.gemm.problem import Gemm, machine
 from wavecast.model.ops.gemm.tiles import demand
 from wavecast.model.ranking.demand import Demand
 from wavecast.model.ranking.product import LIBRARY
-from wavecast.model.ranking.streaming import StreamingKernel
 from wavecast.model.solve import solve
 
 FAMILY = "ranking_convolution"
@@ -116,7 +115,7 @@ class SplitSums(Demand):
 
     count: int
     splits: int
-    kernels: tuple[StreamingKernel, ...]
+    kernels: tuple[Demand, ...]
 
     def seconds(self, device: Device, num_warps: int) -> float:
         del num_warps

@@ -3,26 +3,16 @@
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import gpu
+from wavecast.kernels import choice, gpu
 from wavecast.kernels.conv.causal import forward
 from wavecast.kernels.conv.causal.times import filters, store_times, times
 from wavecast.kernels.conv.combine import combine
-from wavecast.kernels.describe import (
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    choice,
-    widened,
-)
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature, widened
 from wavecast.kernels.pointwise.functions import sigmoid
 
 _PROGRAMS_PER_UNIT = 8
@@ -146,14 +136,9 @@ def causal_conv1d_backward_kernel(
 
 
 def causal_conv1d_backward(
-    dy: torch.Tensor,
-    dnext: torch.Tensor,
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    state: torch.Tensor | None = None,
-    activation: str = "silu",
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    dy: Tensor, dnext: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None,
+    state: Tensor | None = None, activation: str = "silu",
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `causal_conv1d` with respect to `x`, `weight`, `bias` and `state`, in the
     dtypes of `x`, `weight`, `weight` and `x`; those of arguments that were not given are what they
     would be for zeros. That of `x` has channels innermost where `x` has them so.
@@ -176,16 +161,10 @@ def causal_conv1d_backward(
         (shares if shares > 1 else 0, channels * (taps + 1)), dtype=torch.float32, device=x.device
     )
     choice.run(
-        BACKWARD,
-        problem,
-        **forward.arguments(given, problem),
-        dx=dx,
-        dstate=ds,
+        BACKWARD, problem, **given, **forward.filter_taps(problem), dx=dx, dstate=ds, batches=batch,
         dweight=parts if shares > 1 else dw,
         dbias=parts[:, channels * taps :] if shares > 1 else db,
-        batches=batch,
-        **forward.strides(dy=dy, x=x, state=x if state is None else state, dx=dx),
-    )
+    )  # fmt: skip
     if shares > 1:
         combine(parts, None, dw, "none", db)
     return dx, dw, db, ds
@@ -220,20 +199,21 @@ def causal_conv1d_backward_reference(
     )
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    taps, shares, each = problem["taps"], problem["shares"], settings["EACH"]
-    size = problem["batch"] * problem["channels"] * problem["length"] * problem["bytes"]
-    tiles, across = forward.tiles(problem, settings)
+def _read(problem: Problem, settings: Settings) -> float:
+    return forward.size(problem, settings) * (2 + 3 * forward.beyond(problem, settings))
+
+
+def _written(problem: Problem, settings: Settings) -> float:
+    parts = 4.0 * problem["channels"] * problem["shares"]
+    return forward.size(problem, settings) + (problem["taps"] + 1) * parts
+
+
+def _instructions(problem: Problem, settings: Settings) -> float:
+    taps, each = problem["taps"], settings["EACH"]
     again = (taps - 1) / each
     per_tile = taps * (3.0 + again) + 14.0 * (1 + again)
-    return StreamingKernel(
-        workgroups=across * shares,
-        read=size * (2 + 3 * forward.beyond(problem, settings)),
-        written=size + (taps + 1) * 4.0 * problem["channels"] * shares,
-        elements=settings["BLOCK_D"] * each * settings["GROUPS"],
-        instructions=per_tile * triton.cdiv(tiles, shares) + taps * 20.0 / each,
-        live_registers=6.0,
-    )
+    tiles = forward.tiles(problem, settings)[0]
+    return per_tile * triton.cdiv(tiles, problem["shares"]) + taps * 20.0 / each
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
@@ -243,11 +223,17 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return elements / lanes <= 32 and forward.fits(problem, settings, device)
 
 
-BACKWARD = KernelSpec(
-    function=causal_conv1d_backward_kernel,
-    grid=lambda problem, settings: (forward.tiles(problem, settings)[1], problem["shares"]),
+BACKWARD = KernelSpec.streaming(
+    causal_conv1d_backward_kernel,
+    grid="cdiv(channels, BLOCK_D), shares",
     axes=forward.axes,
     fits=_fits,
-    demand=_demand,
+    read=_read,
+    written=_written,
+    elements="BLOCK_D * EACH * GROUPS",
+    instructions=_instructions,
+    live_registers=6.0,
+    strides=forward.strides("dy", "x", "state", "dx"),
+    contiguous=("weight", "bias", "dnext"),
     rounded=("batch", "length", "shares"),
 )

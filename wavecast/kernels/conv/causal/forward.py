@@ -3,30 +3,18 @@
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.conv.causal.times import filters, store_times, times
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    checks,
-    choice,
-    widened,
-)
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature
 from wavecast.kernels.pointwise.functions import sigmoid
-from wavecast.kernels.strides import contiguous
 
 ACTIVATIONS = ("none", "silu")
 MOST_TAPS = 16
@@ -36,11 +24,8 @@ ARGUMENTS = (
     "bias?: [channels] float",
     "state?: [batch, channels, taps - 1] =x",
 )
-_COPIED = ("weight", "bias", "dnext")
-"""Tensors that kernels take contiguous."""
 TENSORS = Signature(
-    *ARGUMENTS,
-    returns=("y: [batch, channels, length] =x", "next: [batch, channels, taps - 1] =x"),
+    *ARGUMENTS, returns=("y: [batch, channels, length] =x", "next: [batch, channels, taps - 1] =x")
 )
 
 
@@ -96,12 +81,9 @@ def causal_conv1d_kernel(
 
 
 def causal_conv1d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    state: torch.Tensor | None = None,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, state: Tensor | None = None,
     activation: str = "silu",
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """A convolution along time that sees the past only, with one filter per channel:
 
         y[b, d, t] = activation(bias[d] + Σ_w weight[d, w] · x[b, d, t - W + 1 + w])
@@ -119,19 +101,12 @@ def causal_conv1d(
     if not x.numel():
         return y, after.zero_() if state is None else after.copy_(state)
     problem = described(given, activation)
-    choice.run(
-        FORWARD,
-        problem,
-        **arguments(given, problem),
-        y=y,
-        next=after,
-        **strides(x=x, state=x if state is None else state, y=y),
-    )
+    choice.run(FORWARD, problem, **given, y=y, next=after, **filter_taps(problem))
     return y, after
 
 
 def causal_conv1d_reference(x, weight, bias=None, state=None, activation="silu"):
-    wide = widened(x)
+    wide = describe.widened(x)
     channels, taps = weight.shape
     before = x.new_zeros((x.shape[0], channels, taps - 1)) if state is None else state
     whole, y = torch.cat((before, x), 2), wide
@@ -148,14 +123,13 @@ def check(
     """The sizes that the arguments of a causal convolution bind. Raises ArgumentError."""
     bound = signature.check(operator, given)
     taps = bound["taps"]
-    checks.require(
-        1 <= taps <= MOST_TAPS, operator, f"weight has {taps} taps, not 1 to {MOST_TAPS}"
-    )
+    known = 1 <= taps <= MOST_TAPS
+    checks.require(known, operator, f"weight has {taps} taps, not 1 to {MOST_TAPS}")
     checks.one_of(operator, "activation", activation, ACTIVATIONS)
     return bound
 
 
-def like(x: torch.Tensor) -> torch.Tensor:
+def like(x: Tensor) -> Tensor:
     """A tensor like `x`, with its strides if it is dense, else contiguous; not filled."""
     dense = x.is_contiguous() or x.transpose(1, 2).is_contiguous()
     return torch.empty_like(x) if dense else torch.empty(x.shape, dtype=x.dtype, device=x.device)
@@ -180,20 +154,14 @@ def described(given: Mapping[str, Any], activation: str) -> dict[str, Any]:
     }
 
 
-def strides(**tensors: torch.Tensor) -> dict[str, int]:
-    """Strides of tensors [batch, channels, times] as kernels take them."""
-    return {
-        f"{name}_{step}": stride
-        for name, tensor in tensors.items()
-        for step, stride in zip(("batch", "channel", "step"), tensor.stride(), strict=True)
-    }
+def strides(*names: str) -> dict[str, str]:
+    """The parameters that take the strides of tensors [batch, channels, times]."""
+    return {name: f"{name}_batch {name}_channel {name}_step" for name in names}
 
 
-def arguments(given: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """What both kernels take: tensors, and constants that a problem has by other names."""
-    made = {name: contiguous(tensor) for name, tensor in given.items() if name in _COPIED}
-    taps = problem["taps"]
-    return {**given, **made, "W": taps, "TAPS": triton.next_power_of_2(taps)}
+def filter_taps(problem: Problem) -> dict[str, int]:
+    """The constants that say how many taps a filter has."""
+    return {"W": problem["taps"], "TAPS": triton.next_power_of_2(problem["taps"])}
 
 
 def axes(problem: Problem, device: Device) -> Axes:
@@ -212,7 +180,7 @@ def axes(problem: Problem, device: Device) -> Axes:
             "GROUPS": tuple(n for n in (16, 32, 64, 128, 256) if n <= groups) or (groups,),
             "EACH": (vector, 2 * vector),
         }
-    return {**tiles, "num_warps": (1, 2, 4), "num_stages": (1,)}
+    return {**tiles, "num_warps": (1, 2, 4)}
 
 
 def fits(problem: Problem, settings: Settings, device: Device) -> bool:
@@ -238,6 +206,11 @@ def tiles(problem: Problem, settings: Settings) -> tuple[int, int]:
     return problem["batch"] * times, triton.cdiv(problem["channels"], settings["BLOCK_D"])
 
 
+def size(problem: Problem, _: Settings) -> float:
+    """Bytes of the input."""
+    return problem["batch"] * problem["channels"] * problem["length"] * problem["bytes"]
+
+
 def beyond(problem: Problem, settings: Settings) -> float:
     """Share of its inputs that a tile reads beyond its own times, before or after them. Most of it
     comes from a cache; where times are adjacent, it is a line."""
@@ -246,24 +219,17 @@ def beyond(problem: Problem, settings: Settings) -> float:
     return 0.3 * more / own
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    size = problem["batch"] * problem["channels"] * problem["length"] * problem["bytes"]
-    down, across = tiles(problem, settings)
-    return StreamingKernel(
-        workgroups=down * across,
-        read=size * (1 + beyond(problem, settings)),
-        written=size,
-        elements=settings["BLOCK_D"] * settings["EACH"] * settings["GROUPS"],
-        instructions=problem["taps"] * 1.5 + 12.0,
-        live_registers=1.5,
-    )
-
-
-FORWARD = KernelSpec(
-    function=causal_conv1d_kernel,
+FORWARD = KernelSpec.streaming(
+    causal_conv1d_kernel,
     grid=tiles,
     axes=axes,
     fits=fits,
-    demand=_demand,
+    read=lambda problem, settings: size(problem, settings) * (1 + beyond(problem, settings)),
+    written=size,
+    elements="BLOCK_D * EACH * GROUPS",
+    instructions="taps * 1.5 + 12.0",
+    live_registers=1.5,
+    strides=strides("x", "state", "y"),
+    contiguous=("weight", "bias"),
     rounded=("batch", "length"),
 )

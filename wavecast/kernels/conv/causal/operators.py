@@ -1,27 +1,19 @@
 """What the operators over causal convolutions are tested with and judged on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from wavecast.kernels import derivative, describe
 from wavecast.kernels.conv.causal import backward, forward, step
-from wavecast.kernels.describe import (
-    Make,
-    Operator,
-    Signature,
-    Sizes,
-    Tolerance,
-    derivative,
-    normal,
-)
+from wavecast.kernels.describe import Make, Operator, Signature, Sizes, Tolerance
 
 
 def _layout(
     make: Make, shape: tuple[int, ...], dtype: torch.dtype, sizes: Mapping[str, Any]
-) -> torch.Tensor:
+) -> Tensor:
     """A tensor [batch, channels, length], with channels innermost for the layout `last`."""
     if sizes.get("layout") != "last":
         return make.normal(shape, dtype)
@@ -30,7 +22,7 @@ def _layout(
 
 
 def _inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
-    made = signature.inputs(weight=normal(0.5), x=_layout, dy=_layout)
+    made = signature.inputs(weight=describe.normal(0.5), x=_layout, dy=_layout)
 
     def inputs(make: Make, **sizes: Any) -> dict[str, Any]:
         found = made(make, **sizes)
@@ -83,14 +75,12 @@ OPERATORS = (
     Operator(
         summary="causal convolution along time, one short filter per channel",
         call=forward.causal_conv1d,
-        reference=forward.causal_conv1d_reference,
         tensors=forward.TENSORS,
         inputs=_inputs(forward.TENSORS),
         flops=_flops(2.0, 4.0),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(forward.FORWARD,),
         tolerance=_TOLERANCE,
         gradient=derivative.by_operator(
             forward.causal_conv1d,
@@ -103,20 +93,17 @@ OPERATORS = (
     Operator(
         summary="one step of causal_conv1d, which moves its state on in place",
         call=step.causal_conv1d_update,
-        reference=step.causal_conv1d_update_reference,
         tensors=step.TENSORS,
         inputs=_inputs(step.TENSORS),
         flops=_flops(2.0, 4.0),
         cases=_UPDATES,
         shapes=({"batch": 256, "channels": 4096, "taps": 4, "dtype": "bfloat16"},),
-        kernels=(step.UPDATE,),
         tolerance=_TOLERANCE,
         mutates=("state",),
     ),
     Operator(
         summary="gradients of causal_conv1d",
         call=backward.causal_conv1d_backward,
-        reference=backward.causal_conv1d_backward_reference,
         gradient=derivative.by_reference(backward.causal_conv1d_backward_reference),
         tensors=backward.TENSORS,
         inputs=_inputs(backward.TENSORS),
@@ -124,7 +111,6 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(backward.BACKWARD,),
         tolerance=Tolerance(ulps=1.0, accumulated=1e-4),
     ),
 )

@@ -3,26 +3,14 @@
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOperatorIssue=false
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels.conv.causal import forward
-from wavecast.kernels.describe import (
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    checks,
-    choice,
-    widened,
-)
+from wavecast.kernels.describe import KernelSpec, Signature, checks, choice, widened
 from wavecast.kernels.pointwise.functions import sigmoid
-from wavecast.kernels.strides import contiguous
 
 TENSORS = Signature(
     "x: [batch, channels] float",
@@ -65,12 +53,8 @@ def causal_conv1d_update_kernel(
 
 
 def causal_conv1d_update(
-    x: torch.Tensor,
-    state: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    activation: str = "silu",
-) -> torch.Tensor:
+    x: Tensor, state: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "silu"
+) -> Tensor:
     """One more step of `causal_conv1d`: `x` [batch, channels] is the next input, `state` [batch,
     channels, W - 1] is moved on in place, with any strides. Returns [batch, channels]. Raises
     ArgumentError."""
@@ -89,18 +73,7 @@ def causal_conv1d_update(
         "bias": bias is not None,
         "silu": activation == "silu",
     }
-    choice.run(
-        UPDATE,
-        problem,
-        x=x.contiguous(),
-        weight=weight.contiguous(),
-        bias=contiguous(bias),
-        state=state,
-        y=y,
-        channels=x.shape[1],
-        **forward.strides(state=state),
-        W=bound["taps"],
-    )
+    choice.run(UPDATE, problem, **given, y=y, channels=x.shape[1], W=bound["taps"])
     return y
 
 
@@ -114,23 +87,17 @@ def causal_conv1d_update_reference(x, state, weight, bias=None, activation="silu
     return y.to(x.dtype).contiguous()
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    size, taps = problem["count"] * problem["bytes"], problem["taps"]
-    return StreamingKernel(
-        workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
-        read=size * (taps * 2 + 1),
-        written=size * taps,
-        elements=settings["BLOCK"],
-        instructions=taps * 8.0,
-        live_registers=4.0,
-    )
-
-
-UPDATE = KernelSpec(
-    function=causal_conv1d_update_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
-    axes={"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    fits=lambda problem, settings, device: settings["BLOCK"] >= 64 * settings["num_warps"],
-    demand=_demand,
+UPDATE = KernelSpec.streaming(
+    causal_conv1d_update_kernel,
+    grid="cdiv(count, BLOCK)",
+    axes={"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4)},
+    fits="BLOCK >= 64 * num_warps",
+    read="count * bytes * (taps * 2 + 1)",
+    written="count * bytes * taps",
+    elements="BLOCK",
+    instructions="taps * 8.0",
+    live_registers=4.0,
+    contiguous=("x", "weight", "bias"),
+    strides={"state": "state_batch state_channel state_step"},
     rounded=("count",),
 )

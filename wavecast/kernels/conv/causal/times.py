@@ -8,8 +8,6 @@ innermost, LAST) one time after another, vectors of channels.
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
