@@ -37,7 +37,9 @@ def exists(folder: str, token: str) -> bool:
     if _PATH.fullmatch(token):
         bases = (ROOT / folder, ROOT, ROOT / "emulate", REPOSITORY)
         return any(_found(base, token) for base in bases if base.is_dir())
-    return token.partition(".")[0] in _modules() or set(token.split(".")) <= _words(folder) | _words("arch")
+    return token.partition(".")[0] in _modules() or set(token.split(".")) <= _words(
+        folder
+    ) | _words("arch")
 
 
 def _found(base: Path, token: str) -> bool:
