@@ -17,7 +17,7 @@ def chain(body: str, target: str = "gfx942") -> float:
     found = program(text, target)
     rates = Charges(arch.load(DEVICES[target]), 64 if target == "gfx942" else 32)
     charges = [rates.of(instruction.decoded) for instruction in found.instructions]
-    return critical_path(found, own_blocks(found, found.loops[0]), charges)
+    return critical_path(found, own_blocks(found)[0], charges)
 
 
 def latency(cost_class: str, target: str = "gfx942") -> float:

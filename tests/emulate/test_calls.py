@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.emulate.differential.execute import assembly
+from tests.emulate.memory_support import run
+from tests.isa.test_flow import FAR_JUMPS
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
@@ -85,6 +87,27 @@ def test_functions_whose_names_are_quoted(target: str) -> None:
     assert f'"{name}"@rel32@lo+' in text
     numbers = np.array([_fibonacci(lane & 7) for lane in range(64)])
     assert (_run(text, target, 1) == 3 * numbers).all()
+
+
+@pytest.mark.parametrize("form", FAR_JUMPS)
+def test_loops_that_close_with_a_far_jump(form: str) -> None:
+    jump = FAR_JUMPS[form].replace("LBB0_3", "LBB0_1").replace("s5, 0", "s5, -1")  # backward
+    body = f"""
+	v_mov_b32_e32 v2, 0
+	s_mov_b32 s16, 0
+.LBB0_1:
+	v_add_u32_e32 v2, v2, v0
+	s_add_i32 s16, s16, 1
+	s_cmp_ge_i32 s16, 5
+	s_cbranch_scc1 .LBB0_2
+	s_getpc_b64 s[4:5]
+.Lpost_getpc0:{jump}
+	s_setpc_b64 s[4:5]
+.LBB0_2:
+	global_store_dword v1, v2, s[8:9]"""
+    out = np.zeros(64, np.uint32)
+    run("gfx942", body, out)
+    assert (out == 5 * np.arange(64)).all()
 
 
 def test_a_jump_to_no_function_is_an_error() -> None:

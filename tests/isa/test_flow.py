@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wavecast import isa
 from wavecast.isa.defuse import ENTRY
 from wavecast.isa.registers import AGPRS, SGPRS, VGPRS, register_names
@@ -89,16 +91,30 @@ def test_definitions_reach_around_loops() -> None:
     assert chains.block_of(8) == 3
 
 
-def test_far_jumps_are_followed() -> None:
-    text = """
+FAR_JUMPS = {
+    "difference": """
+	s_add_u32 s4, s4, (.LBB0_3-.Lpost_getpc0)&4294967295
+	s_addc_u32 s5, s5, (.LBB0_3-.Lpost_getpc0)>>32""",
+    "relocation": """
+	s_add_u32 s4, s4, .LBB0_3@rel32@lo+4
+	s_addc_u32 s5, s5, .LBB0_3@rel32@hi+12""",
+    "register": """
+	s_add_i32 s6, .LBB0_3, 0x4
+	s_add_u32 s4, s4, s6
+	s_addc_u32 s5, s5, 0""",
+}
+"""What compilers and people write between `s_getpc_b64` and `s_setpc_b64`."""
+
+
+@pytest.mark.parametrize("form", FAR_JUMPS)
+def test_far_jumps_are_followed(form: str) -> None:
+    text = f"""
 	.text
 	.type k,@function
 k:
 	s_cbranch_scc0 .LBB0_2
 	s_getpc_b64 s[4:5]
-.Lpost_getpc0:
-	s_add_u32 s4, s4, (.LBB0_3-.Lpost_getpc0)&4294967295
-	s_addc_u32 s5, s5, (.LBB0_3-.Lpost_getpc0)>>32
+.Lpost_getpc0:{FAR_JUMPS[form]}
 	s_setpc_b64 s[4:5]
 .LBB0_2:
 	s_nop 0
@@ -106,5 +122,7 @@ k:
 	s_endpgm
 """
     program = isa.parse(text, "gfx942").functions["k"]
-    far = next(b for b in program.blocks if program.instructions[b.stop - 1].index == 4)
+    far = next(
+        b for b in program.blocks if program.instructions[b.stop - 1].mnemonic == "s_setpc_b64"
+    )
     assert [program.blocks[s].label for s in far.successors] == [".LBB0_3"]

@@ -8,7 +8,7 @@ from wavecast.analyze.charges import Charge
 from wavecast.analyze.critical_path import critical_path
 from wavecast.analyze.pipes import Residency, Tally, limiter
 from wavecast.analyze.result import LoopAnalysis, Wait
-from wavecast.isa.program import Loop, Program
+from wavecast.isa.program import Program
 
 TripCount = Callable[[int], tuple[float | None, str]]
 """Loop index -> iterations per entry of the loop for one wave, and why it is unknown."""
@@ -31,8 +31,9 @@ def loops(
     bodies: dict[int, Tally] = {}
     full_waits = _full_waits(program, waits)
     found = []
+    owned = own_blocks(program)
     for loop in reversed(program.loops):
-        own = own_blocks(program, loop)
+        own = owned[loop.index]
         tally = Tally()
         for number in own:
             tally.add(blocks[number])
@@ -68,13 +69,14 @@ def loops(
     return tuple(reversed(found))
 
 
-def own_blocks(program: Program, loop: Loop) -> list[int]:
-    """The blocks of a loop that no inner loop holds, in execution order from the header."""
-    return [
-        number
-        for number in program.reverse_postorder
-        if program.innermost_loop[number] == loop.index
-    ]
+def own_blocks(program: Program) -> list[list[int]]:
+    """Per loop, its blocks that are in no inner loop, in execution order from the header."""
+    found: list[list[int]] = [[] for _ in program.loops]
+    for number in program.reverse_postorder:
+        loop = program.innermost_loop[number]
+        if loop is not None:
+            found[loop].append(number)
+    return found
 
 
 def _full_waits(program: Program, waits: Sequence[Wait]) -> list[int]:

@@ -20,6 +20,7 @@ from wavecast.errors import InputError, MissingTool
 from wavecast.isa import elf
 from wavecast.isa.metadata import metadata_of_elf
 from wavecast.isa.program import KernelDescriptor
+from wavecast.isa.quoting import quoted
 from wavecast.isa.targets import TARGET_SETS, isa_target
 
 VARIABLE: Final = "WAVECAST_LLVM_OBJDUMP"
@@ -32,6 +33,12 @@ _INSTRUCTION = re.compile(
 )
 _UNDECODED = re.compile(r"<unknown>|^\.(?:long|byte|short)\b|^// ")
 _LAST_NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)$")
+_COUNTER = re.compile(r"s_get_?pc_\w+ s\[(\d+):(\d+)\]$")
+_SUM = re.compile(
+    r"(?P<sum>s_add\w+ (?P<register>\S+), (?P=register), )"
+    r"(?:lit\()?(?P<number>-?(?:0x[0-9a-f]+|\d+))\)?$"
+)
+_WORD: Final = (1 << 32) - 1
 
 
 def objdump() -> str:
@@ -85,8 +92,10 @@ def disassemble(
             f"\t.file\t{number} {_quoted(folder)} {_quoted(name)}"
             for number, (folder, name) in enumerate(lines.files)
         ]
+    starts = {start: name for name, start, _ in functions}
     for name, start, stop in functions:
         body = [item for item in instructions if start <= item[0] < stop]
+        body = _with_symbols(body, starts)
         out += _function(name, body, lines)
         if name in descriptors:
             out += _descriptor(name, descriptors[name], image)
@@ -139,12 +148,41 @@ def _functions(
         yield name, start, start + size if size else min(later, default=1 << 64)
 
 
+def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Decoded]:
+    """Instructions whose numbers lead from the program counter to an instruction of the body or to
+    a function, as far branches and calls have them, with symbols instead."""
+    addresses = {address for address, _, _ in body}
+    found = list(body)
+    for index, (address, text, _) in enumerate(body[:-2]):
+        counter = _COUNTER.match(text)
+        low, high = _SUM.match(body[index + 1][1]), _SUM.match(body[index + 2][1])
+        if counter is None or low is None or high is None:
+            continue
+        if (low["register"], high["register"]) != (f"s{counter[1]}", f"s{counter[2]}"):
+            continue
+        here = address + 4
+        distance = (int(low["number"], 0) & _WORD) + ((int(high["number"], 0) & _WORD) << 32)
+        target = (here + distance) & ((1 << 64) - 1)
+        first, second = body[index + 1][0], body[index + 2][0]
+        if target in functions:
+            name = quoted(functions[target])
+            found[index + 1] = first, f"{low['sum']}{name}@rel32@lo+{first - address}", None
+            found[index + 2] = second, f"{high['sum']}{name}@rel32@hi+{second - address}", None
+        elif target in addresses:
+            jump = f"(.L{target:x}-.L{here:x})"
+            found[index] = address, text, here
+            found[index + 1] = first, f"{low['sum']}{jump}&4294967295", target
+            found[index + 2] = second, f"{high['sum']}{jump}>>32", target
+    return found
+
+
 def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterator[str]:
     own = {address for address, _, _ in body}
     targets = {target for _, _, target in body if target is not None}
-    yield f"\t.globl\t{name}"
-    yield f"\t.type\t{name},@function"
-    yield f"{name}:"
+    symbol, end = quoted(name), quoted(f".Lfunc_end_{name}")
+    yield f"\t.globl\t{symbol}"
+    yield f"\t.type\t{symbol},@function"
+    yield f"{symbol}:"
     previous = None
     for address, text, target in body:
         if _UNDECODED.search(text):
@@ -155,21 +193,21 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
         if row is not None and row != previous:
             yield f"\t.loc\t{row[0]} {row[1]} {row[2]}"
         previous = row
-        if target is not None and target in own:
+        if target in own and not text.endswith((">>32", "&4294967295")):
             text = _LAST_NUMBER.sub(f".L{target:x}", text)
         yield "\t" + text
-    yield f".Lfunc_end_{name}:"
-    yield f"\t.size\t{name}, .Lfunc_end_{name}-{name}"
+    yield f"{end}:"
+    yield f"\t.size\t{symbol}, {end}-{symbol}"
 
 
 def _descriptor(name: str, descriptor: KernelDescriptor, image: elf.Elf) -> Iterator[str]:
-    yield f"\t.amdhsa_kernel {name}"
+    yield f"\t.amdhsa_kernel {quoted(name)}"
     for directive, value in descriptor.directives.items():
         yield f"\t\t.amdhsa_{directive} {value}"
     yield "\t.end_amdhsa_kernel"
     yield "\t.text"
     if f"{name}.num_vgpr" in image.symbols:
-        yield f"\t.set {name}.num_vgpr, {descriptor.vgprs}"
+        yield f"\t.set {quoted(f'{name}.num_vgpr')}, {descriptor.vgprs}"
 
 
 def _metadata(image: elf.Elf) -> Iterator[str]:

@@ -14,7 +14,7 @@ from wavecast.isa import elf
 from wavecast.isa.metadata import descriptors_from_elf
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 2
+_FORMAT = 3
 """Version of the text `disassemble` writes; part of the cache key."""
 
 _MACHINE_NAMES = {

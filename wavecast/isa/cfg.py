@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from wavecast.errors import ParseError
 from wavecast.isa.instruction import Instruction, OperandClass, SourceLocation
-from wavecast.isa.linking import called
-from wavecast.isa.opcode import Control
+from wavecast.isa.linking import called, symbol_of
+from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Block, Loop, Program
 
 # bound once: looking an enum member up costs ten times what comparing it does
@@ -93,13 +93,18 @@ def _branch_targets(
 
 
 def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, int]) -> str | None:
-    """The label of a far jump: the compiler adds `label - here` to the program counter."""
-    for previous in instructions[max(0, index - _LONG_BRANCH_REACH) : index]:
+    """The label of a far jump: code adds `label - here` or `label@rel32` to the program counter, or
+    a register that it has set to a distance, `s_add_i32 s2, label, 4`."""
+    for previous in reversed(instructions[max(0, index - _LONG_BRANCH_REACH) : index]):
+        if OpcodeFlag.GETPC in previous.opcode.flags or previous.opcode.control is not _NONE:
+            return None
         for operand in previous.operands:
+            name = operand.text if operand.kind is OperandClass.LABEL else None
             if operand.kind is OperandClass.EXPRESSION:
-                match = _JUMP_EXPRESSION.search(operand.text)
-                if match is not None and match[1] in labels:
-                    return match[1]
+                match, symbol = _JUMP_EXPRESSION.search(operand.text), symbol_of(operand.text)
+                name = match[1] if match is not None else symbol and symbol[0]
+            if name in labels:
+                return name
     return None
 
 
@@ -232,10 +237,26 @@ def _dominators(blocks: list[Block], order: list[int]) -> list[int]:
     return dominator
 
 
-def _dominates(dominators: list[int], a: int, b: int) -> bool:
-    while b != -1 and b != a:
-        b = dominators[b]
-    return b == a
+class _Tree:
+    """The tree of immediate dominators, numbered so that a subtree is a range."""
+
+    def __init__(self, dominators: list[int], order: list[int]) -> None:
+        size = [1] * len(dominators)
+        for block in reversed(order[1:]):
+            size[dominators[block]] += size[block]
+        self._first = [-1] * len(dominators)
+        self._size = size
+        following = [0] * len(dominators)
+        for block in order:
+            parent = dominators[block]
+            self._first[block] = following[parent] if parent != -1 else 0
+            if parent != -1:
+                following[parent] += size[block]
+            following[block] = self._first[block] + 1
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether every path to `b`, which can be reached, goes through `a`."""
+        return self._first[a] <= self._first[b] < self._first[a] + self._size[a]
 
 
 def _loops(
@@ -245,19 +266,24 @@ def _loops(
     instructions: list[Instruction],
 ) -> list[Loop]:
     latches: dict[int, list[int]] = {}
+    tree = _Tree(dominators, order)
     for block in order:
         for successor in blocks[block].successors:
-            if _dominates(dominators, successor, block):
+            if tree.dominates(successor, block):
                 latches.setdefault(successor, []).append(block)
     reachable = frozenset(order)
     bodies = {header: _body(blocks, header, tails) & reachable for header, tails in latches.items()}
     headers = sorted(bodies, key=lambda header: (-len(bodies[header]), header))
     loops: list[Loop] = []
+    around: list[list[int]] = [[] for _ in blocks]
+    children: dict[int | None, list[int]] = {}
     for header in headers:
-        parent = None
-        for outer in loops:
-            if header in outer.blocks and bodies[header] < outer.blocks:
-                parent = outer.index
+        parent = next(
+            (o for o in reversed(around[header]) if bodies[header] < loops[o].blocks), None
+        )
+        children.setdefault(parent, []).append(len(loops))
+        for block in bodies[header]:
+            around[block].append(len(loops))
         depth = loops[parent].depth + 1 if parent is not None else 1
         loops.append(
             Loop(
@@ -271,10 +297,7 @@ def _loops(
                 _location(blocks, instructions, header, bodies[header]),
             )
         )
-    return [
-        replace(loop, children=tuple(o.index for o in loops if o.parent == loop.index))
-        for loop in loops
-    ]
+    return [replace(loop, children=tuple(children.get(loop.index, ()))) for loop in loops]
 
 
 def _body(blocks: list[Block], header: int, tails: list[int]) -> frozenset[int]:

@@ -152,7 +152,7 @@ def _bent_loops(program: Program, parts: Slices) -> list[Loop]:
     """Innermost loops in which what addresses depend on does more than move on by a step."""
     found = []
     for loop in program.loops:
-        if any(other.header in loop.blocks and other is not loop for other in program.loops):
+        if loop.children:
             continue
         traced = (
             program.instructions[index].opcode.flags
@@ -252,10 +252,8 @@ class _PointWalk(Walk):
         self.full_visits = EVERY_BUDGET
         self._leaps = False
 
-    def _skip_ahead(
-        self, loop: Loop, live: list[int], now: Snapshot, steady: Change, heading: Trend
-    ) -> Snapshot:
-        return super()._skip_ahead(loop, live, now, steady, heading) if self._leaps else now
+    def _skip_ahead(self, loop: Loop, now: Snapshot, steady: Change, heading: Trend) -> Snapshot:
+        return super()._skip_ahead(loop, now, steady, heading) if self._leaps else now
 
     def _condition(self, branch: Branch) -> Value:
         if branch.on_exec:

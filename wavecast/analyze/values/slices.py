@@ -156,11 +156,13 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
     needed = [(0, 0)] * len(blocks)
     leaving: list[tuple[int, int] | None] = [None] * len(blocks)
     pending = list(program.reverse_postorder)
+    queued = set(pending)
     seed_at = [0] * len(effects)
     for position, registers in seeds.items():
         seed_at[position] = registers
     while pending:
         index = pending.pop()
+        queued.discard(index)
         block = blocks[index]
         need = outside = 0
         for successor in block.successors:
@@ -185,5 +187,7 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
             need |= seed_at[position]
         if (need, outside) != needed[index]:
             needed[index] = need, outside
-            pending.extend(p for p in block.predecessors if p not in pending)
+            changed = [p for p in block.predecessors if p not in queued]
+            pending += changed
+            queued.update(changed)
     return Slice(member, [need | outside for need, outside in needed], results)

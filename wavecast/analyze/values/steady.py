@@ -27,7 +27,7 @@ _WORD = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state at a loop's header: live registers, and counts of blocks and loop entries."""
+    """The state at a loop's header: live registers, counts of blocks, entries of inner loops."""
 
     values: tuple[Value, ...]
     counts: tuple[float, ...]

@@ -13,6 +13,7 @@ any other branch one side is followed and the blocks of both are counted as unkn
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from wavecast.analyze.values.domain import Comparison
@@ -89,6 +90,7 @@ class Walk:
         self._plans = plans
         self._paths = paths
         self._loop_at = {loop.header: loop for loop in program.loops}
+        self._bodies: dict[int, tuple[list[int], list[int]]] = {}
         self._forget: dict[int, tuple[frozenset[int], object]] = {}
 
     def run(self, start: int = 0) -> WalkResult:
@@ -195,11 +197,9 @@ class Walk:
         self.outcome.unknown_loops.setdefault(loop.index, reason)
         for block in loop.blocks:
             self.outcome.unknown_blocks.setdefault(block, reason)
-        for inner in self.program.loops:
-            if inner.header in loop.blocks and inner.index != loop.index:
-                inner_reason = self.outcome.unknown_loops.get(inner.index)
-                if inner_reason is None and not self.outcome.entries[inner.index]:
-                    self.outcome.unknown_loops[inner.index] = reason
+        for inner in self._body(loop)[1]:
+            if self.outcome.unknown_loops.get(inner) is None and not self.outcome.entries[inner]:
+                self.outcome.unknown_loops[inner] = reason
 
     def _forget_writes(self, blocks: frozenset[int], reason: object) -> None:
         """Make unknown what blocks that may or may not have run write."""
@@ -212,22 +212,21 @@ class Walk:
     def _loop(self, loop: Loop) -> int | None:
         """Run a loop from its header until it is left; returns the block after it."""
         self.outcome.entries[loop.index] += 1
-        live = self._plans.live(loop.header)
-        now = self._snapshot(live)
+        now = self._snapshot(loop)
         changes: list[Change | None] = [None]
         noted: list[list[Comparison]] = []
         while True:
             block, comparisons = self._iteration(loop)
             if block != loop.header:
                 break
-            before, now = now, self._snapshot(live)
+            before, now = now, self._snapshot(loop)
             changes = [changes[-1], change(before, now)]
             noted = [*noted[-2:], comparisons]
             first, second = changes
             if len(noted) == 3 and first is not None and second is not None and first.same(second):
                 heading = trend(*noted)
                 if heading is not None:
-                    now = self._skip_ahead(loop, live, now, second, heading)
+                    now = self._skip_ahead(loop, now, second, heading)
                     changes, noted = [None], []
         if loop.index in self.outcome.unknown_loops:
             self._forget_writes(loop.blocks, self.outcome.unknown_loops[loop.index])
@@ -244,18 +243,34 @@ class Walk:
         outer.extend(made)
         return block, made
 
-    def _snapshot(self, live: list[int]) -> Snapshot:
-        values = self.state.values
-        outcome = self.outcome
+    def _body(self, loop: Loop) -> tuple[list[int], list[int]]:
+        """The blocks that an iteration of a loop may execute, and the loops it may enter."""
+        found = self._bodies.get(loop.index)
+        if found is None:
+            blocks = sorted(loop.blocks)
+            headers = (self._loop_at.get(block) for block in blocks)
+            inner = [other.index for other in headers if other is not None and other is not loop]
+            found = self._bodies[loop.index] = blocks, inner
+        return found
+
+    def _snapshot(self, loop: Loop) -> Snapshot:
+        values, outcome = self.state.values, self.outcome
+        blocks, inner = self._body(loop)
         return Snapshot(
-            tuple([values[position] for position in live]),
-            tuple(outcome.counts),
-            tuple(outcome.entries),
+            tuple([values[position] for position in self._plans.live(loop.header)]),
+            tuple([outcome.counts[block] for block in blocks]),
+            tuple([outcome.entries[index] for index in inner]),
         )
 
-    def _skip_ahead(
-        self, loop: Loop, live: list[int], now: Snapshot, steady: Change, heading: Trend
-    ) -> Snapshot:
+    def _set_counts(self, loop: Loop, counts: Iterable[float], entries: Iterable[float]) -> None:
+        """Set the counts that `_snapshot` reads."""
+        blocks, inner = self._body(loop)
+        for block, count in zip(blocks, counts, strict=True):
+            self.outcome.counts[block] = count
+        for index, count in zip(inner, entries, strict=True):
+            self.outcome.entries[index] = count
+
+    def _skip_ahead(self, loop: Loop, now: Snapshot, steady: Change, heading: Trend) -> Snapshot:
         """Jump over iterations that repeat `steady`; returns the state at the header afterwards."""
         jump, growing = _FIRST_JUMP, True
         while True:
@@ -264,10 +279,10 @@ class Walk:
             if jump < 1:
                 return now
             saved = self._save()
-            self._advance(live, now, steady, jump)
-            before = self._snapshot(live)
+            self._advance(loop, now, steady, jump)
+            before = self._snapshot(loop)
             block, comparisons = self._iteration(loop)
-            after = self._snapshot(live) if block == loop.header else None
+            after = self._snapshot(loop) if block == loop.header else None
             made = change(before, after) if after is not None else None
             expected = heading.after(jump + 1)
             if (
@@ -279,7 +294,7 @@ class Walk:
                 now, heading = after, Trend(expected, heading.steps)
                 jump = jump * 2 if growing else jump
                 continue
-            self._restore(saved, now)
+            self._restore(loop, saved, now)
             growing = False
             jump //= 2
 
@@ -295,18 +310,20 @@ class Walk:
         )
 
     def _restore(
-        self, saved: tuple[list[Value], dict, dict, dict, dict, set], now: Snapshot
+        self, loop: Loop, saved: tuple[list[Value], dict, dict, dict, dict, set], now: Snapshot
     ) -> None:
         outcome, state = self.outcome, self.state
         state.values, state.partial, self._forget = saved[:3]
         outcome.unknown_blocks, outcome.unknown_loops, outcome.assumed = saved[3:]
-        outcome.counts[:] = now.counts
-        outcome.entries[:] = now.entries
+        self._set_counts(loop, now.counts, now.entries)
         state.exec_changed()
 
-    def _advance(self, live: list[int], now: Snapshot, steady: Change, times: int) -> None:
+    def _advance(self, loop: Loop, now: Snapshot, steady: Change, times: int) -> None:
+        live = self._plans.live(loop.header)
         for position, value, step in zip(live, now.values, steady.steps, strict=True):
             self.state.values[position] = steady.applied(value, step, times)
-        counts, entries = self.outcome.counts, self.outcome.entries
-        counts[:] = [a + times * b for a, b in zip(now.counts, steady.counts, strict=True)]
-        entries[:] = [a + times * b for a, b in zip(now.entries, steady.entries, strict=True)]
+        self._set_counts(
+            loop,
+            [a + times * b for a, b in zip(now.counts, steady.counts, strict=True)],
+            [a + times * b for a, b in zip(now.entries, steady.entries, strict=True)],
+        )

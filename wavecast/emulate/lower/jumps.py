@@ -89,7 +89,8 @@ def _bytes(instructions: Sequence[Instruction]) -> int:
 
 
 def _place(emitter: WaveEmitter, text: str, ahead: int) -> tuple[Any, str]:
-    """The address an expression points to, and the part of the distance it takes.
+    """The address an expression points to, and the part of the distance it takes. A label alone is
+    the distance from its literal, as hand-written code uses it: `s_add_i32 s2, label, 4`.
 
     `ahead`: the bytes from the program counter to the literal with the distance, which relocations
     count from and expressions therefore add.
@@ -101,14 +102,12 @@ def _place(emitter: WaveEmitter, text: str, ahead: int) -> tuple[Any, str]:
         if places:
             part = {"&": "low", ">>": "high"}.get(jump["part"] or "", "whole")
             return I64(address_of(places[0])), part
-    found = symbol_of(text)
-    if found is None:
-        raise Unsupported(f"the operand {text!r}")
-    name, relocation, addend = found
+    name, relocation, addend = symbol_of(text) or (text, "rel32@lo", 0)
     indirect, part = _PARTS[relocation]
     beyond = addend - ahead
-    if name in program.entries and not indirect and not beyond:
-        return I64(address_of(program.entries[name])), part
+    starts = {block.label: block.start for block in program.blocks} | dict(program.entries)
+    if name in starts and not indirect:
+        return I64(address_of(starts[name]) + beyond), part
     places = (
         {} if program.data is None else program.data.words if indirect else program.data.symbols
     )

@@ -63,7 +63,7 @@ def _inputs(emitter: WaveEmitter, instruction: Instruction) -> list[Any]:
             width = max(width, bits)
         if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
             continue
-        if operand.kind is OperandClass.EXPRESSION:
+        if operand.kind in (OperandClass.EXPRESSION, OperandClass.LABEL):
             inputs.append(jumps.symbol_value(emitter, instruction.index, operand.text, bits))
         else:
             inputs.append(scalar_operand(emitter, operand, role, bits))

@@ -1,0 +1,34 @@
+"""What is written around the instructions that llvm-objdump decodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from wavecast.compile.disassemble import _with_symbols
+
+COUNTER = (0x100, "s_getpc_b64 s[2:3]", None)
+JUMP = (0x114, "s_setpc_b64 s[2:3]", None)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "lines"),
+    [
+        (
+            "s_add_u32 s2, s2, 0xfffffffc",
+            "s_addc_u32 s3, s3, lit(0xffffffff)",
+            ("s2, (.L100-.L104)&4294967295", "s3, (.L100-.L104)>>32"),
+        ),
+        (
+            "s_add_u32 s2, s2, 0x2fc",
+            "s_addc_u32 s3, s3, 0",
+            ('s2, "f, g"@rel32@lo+4', 's3, "f, g"@rel32@hi+12'),
+        ),
+        ("s_add_u32 s2, s2, 0x800", "s_addc_u32 s3, s3, 0", ("s2, 0x800", "s3, 0")),
+        ("s_add_u32 s4, s4, 0xfffffffc", "s_addc_u32 s3, s3, -1", ("s4, 0xfffffffc", "s3, -1")),
+    ],
+    ids=["far branch", "call", "data", "another register"],
+)
+def test_numbers_added_to_the_program_counter(low, high, lines) -> None:
+    body = [COUNTER, (0x104, low, None), (0x10C, high, None), JUMP]
+    found = _with_symbols(body, {0x100: "k", 0x400: "f, g"} if "f" in lines[0] else {0x400: "f"})
+    assert [text.split(", ", 1)[1] for _, text, _ in found[1:3]] == list(lines)
