@@ -34,7 +34,7 @@ MODELS = {
     },
     "GptOss": {"head_dim": 16, "num_local_experts": 4},  # has sinks
 }  # fmt: skip
-MASK = "a mask of its own"
+MASK = "a mask tensor"
 
 
 def made(name: str, **other: Any) -> Any:

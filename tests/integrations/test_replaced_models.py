@@ -102,7 +102,7 @@ def test_forwards_that_others_put_there_stay() -> None:
     replaced(x)
     assert len(called) == 1
     assert [(one.where, one.why) for one in account.left] == [
-        ("0", "a forward of its own, not its class's")
+        ("0", "its forward is not its class's")
     ]
     again: Any = ops.replace(replaced)
     assert not again.done

@@ -67,7 +67,7 @@ def profile_script(
 def kernel_runs(trace: Path) -> tuple[KernelRun, ...]:
     """The kernels of a Chrome trace by torch's profiler, in order of first launch.
 
-    Raises InputError for a file that is no such trace.
+    Raises InputError for another file.
     """
     try:
         events: list[dict[str, Any]] = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]

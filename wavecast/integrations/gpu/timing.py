@@ -86,10 +86,10 @@ class Graph:
         cuda.current_stream().wait_stream(side)
         cuda.synchronize()
         self._graph = cuda.CUDAGraph()
-        self._held: list[Any] = list(calls)
+        self._alive: list[Any] = list(calls)
         try:
             with _without_collection(), cuda.graph(self._graph):
-                self._held += [call() for call in calls]
+                self._alive += [call() for call in calls]
         except Exception as error:  # CUDA's are RuntimeErrors; Triton and operators have others
             why = (str(error).strip().splitlines() or ["no message"])[0]
             raise NotCaptured(f"cannot be captured as a graph: {why}") from None

@@ -49,15 +49,15 @@ class Filled(TorchFunctionMode):
 
 
 def operator_problems(
-    operator: Operator, sizes: Sizes, place: str = "cuda", seed: int = 1
+    operator: Operator, sizes: Sizes, device: str = "cuda", seed: int = 1
 ) -> tuple[float | None, tuple[str, ...]]:
-    """(largest error as a multiple of the tolerance, None for operators with a comparison of their
-    own; what is wrong) of a call on inputs of its own, the reference computed in float64 on the
-    same device, or on the host if it does not run there. Raises what the call raises, torch's
+    """(largest error as a multiple of the tolerance, None for operators that compare results
+    themselves; what is wrong) of a call on new inputs, the reference in float64 on the same
+    device, or on the host if it does not run there. Raises what the call raises, torch's
     OutOfMemoryError among it."""
-    given = operator.inputs(MakeThere(seed, place), **sizes)
+    given = operator.inputs(MakeThere(seed, device), **sizes)
     expected = _expected(operator, given)
-    _poison_freed(expected.values(), place)
+    _poison_freed(expected.values(), device)
     with Filled(POISON):
         got = _on_host(verify.results(operator.call, given, operator.mutates))
     problems = verify.compared(operator, got, expected, sizes)
@@ -110,13 +110,13 @@ def unwritten(made: Callable[[], Callable[[], Any]]) -> str | None:
     return None
 
 
-def _poison_freed(expected: Iterable[torch.Tensor], place: str) -> None:
+def _poison_freed(expected: Iterable[torch.Tensor], device: str) -> None:
     """Blocks of the outputs' sizes, in float64 down to 8 bits, are filled and given back: the
     allocator hands them out again."""
     for tensor in expected:
         blocks = []
         for width in (1, 2, 4, 8):
-            blocks.append(torch.empty(tensor.numel() * width, dtype=torch.uint8, device=place))
+            blocks.append(torch.empty(tensor.numel() * width, dtype=torch.uint8, device=device))
             blocks[-1].fill_(POISON)
         del blocks
 

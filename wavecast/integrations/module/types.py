@@ -32,7 +32,7 @@ def element_dtype(type_name: str) -> str:
 
 
 def itemsize(dtype: str) -> int:
-    """Bytes of one element; 0 for what is no dtype."""
+    """Bytes of one element; 0 for a name that is not a dtype."""
     return int(element_bytes(dtype)) if is_dtype(dtype) else 0
 
 

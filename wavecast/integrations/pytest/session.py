@@ -121,9 +121,9 @@ class EmulatedSession:
 
 
 def _line(report: Report) -> str:
-    """A report in one line, with its place as editors find it."""
-    place = f"{report.location.outermost}: " if report.location else ""
-    head = f"{place}{report.severity}[{report.kind.rule}] {report.kernel}: {report.text!r}"
+    """A report in one line, with its location as editors find it."""
+    location = f"{report.location.outermost}: " if report.location else ""
+    head = f"{location}{report.severity}[{report.kind.rule}] {report.kernel}: {report.text!r}"
     return f"{head} {report.message}"
 
 

@@ -82,18 +82,18 @@ def _function(overload: Any, gradient: Gradient | None) -> Any:
             gradient.setup(ctx=ctx, inputs=tuple(inputs), output=found, **named)
         return found
 
-    def backward(ctx: Any, *slopes: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if gradient is None:
             raise NotImplementedError(f"{name} has no gradient")
         every = ctx.needs_input_grad
         ctx.needs_input_grad = every[:-1]
         try:
-            found = gradient.backward(ctx, *slopes)
+            found = gradient.backward(ctx, *grads)
         finally:
             ctx.needs_input_grad = every
         found = found if isinstance(found, tuple) else (found,)
-        for label, needed, slope in zip(labels, every, found, strict=False):
-            if needed and slope is None and label not in gradient.constants:
+        for label, needed, grad in zip(labels, every, found, strict=False):
+            if needed and grad is None and label not in gradient.constants:
                 raise NotImplementedError(f"{name} has no gradient with respect to {label}")
         return *found, None
 

@@ -117,7 +117,7 @@ def mask(
         kv_offset,
         attention_mask=attention_mask,
         local_size=local_size,
-        allow_is_causal_skip=False,  # sdpa's first query stands at the first key
+        allow_is_causal_skip=False,  # sdpa aligns the first query with the first key
         config=config,
         **named,
     )
@@ -152,8 +152,8 @@ def attention(
     **named: Any,
 ) -> tuple[Tensor, None]:
     """An attention function of transformers: [batch, heads, tokens, width] in, tokens before heads
-    out. Without a mask the last query stands at the last key. What the operator does not have goes
-    to transformers' own, and into the account of the model."""
+    out. Without a mask the last query is aligned with the last key. What the operator does not have
+    goes to transformers' own, and into the account of the model."""
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     window = _window(module, named) if causal else None
     left = -1 if window is None else window - 1
@@ -191,7 +191,7 @@ def masked_attention(
     **named: Any,
 ) -> tuple[Tensor, None]:
     """`attention` by the conventions of sdpa: windows are masks, and where causal attention has
-    more keys than queries, but more than one, the first query stands at the first key."""
+    more keys than queries, but more than one, the first query is aligned with the first key."""
     queries = query.shape[2]
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     if causal and attention_mask is None and 1 < queries < key.shape[2]:

@@ -91,11 +91,11 @@ def _implementation(operator: Operator) -> Callable[..., Any]:
 
     def implementation(*args: Any, **named: Any) -> Any:
         given = {**dict(zip(names, args, strict=False)), **named}
-        place = device_of(operator.name, given)
-        if gpu.emulated is None and place.type == "cpu":
+        device = device_of(operator.name, given)
+        if gpu.emulated is None and device.type == "cpu":
             refuse(operator, given)
             return operator.reference(**given)
-        with torch.cuda.device(place) if place.type == "cuda" else contextlib.nullcontext():
+        with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
             return operator.call(**given)
 
     return implementation
@@ -104,11 +104,11 @@ def _implementation(operator: Operator) -> Callable[..., Any]:
 def device_of(operator: str, given: Mapping[str, Any]) -> torch.device:
     """Where all tensors of a call lie. Raises ArgumentError."""
     found = {name: one.device for name, value in given.items() for one in _tensors(value)}
-    places = set(found.values())
-    if len(places) > 1:
-        listed = ", ".join(f"{name} on {place}" for name, place in found.items())
+    devices = set(found.values())
+    if len(devices) > 1:
+        listed = ", ".join(f"{name} on {device}" for name, device in found.items())
         raise ArgumentError(f"{operator}: tensors on several devices: {listed}")
-    return places.pop() if places else torch.device("cpu")
+    return devices.pop() if devices else torch.device("cpu")
 
 
 def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,13 +117,13 @@ def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*args: Any, **named: Any) -> Any:
         found = function(*args, **named)
-        held = {one.untyped_storage()._cdata for one in _tensors((*args, *named.values()))}
+        used = {one.untyped_storage()._cdata for one in _tensors((*args, *named.values()))}
 
         def own(result: Tensor) -> Tensor:
             memory = result.untyped_storage()._cdata
-            if memory in held:
+            if memory in used:
                 return result.clone()
-            held.add(memory)
+            used.add(memory)
             return result
 
         return own(found) if isinstance(found, Tensor) else tuple(own(one) for one in found)

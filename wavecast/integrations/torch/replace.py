@@ -55,8 +55,8 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
     Linear, RMSNorm, LayerNorm, Conv, gated MLPs, and of Hugging Face models the attention function
     and the experts. What was replaced, and what was left for which reason, is in the result, whose
     `undo()` takes everything back. Models look attention up at every call: it is `pending` in the
-    result until a call is answered, or is not, as those with padding are not. Raises UsageError for
-    what is no module.
+    result until a call is answered, or is not, as those with padding are not. Raises UsageError if
+    it is not a module.
     """
     if not isinstance(model, nn.Module):
         raise UsageError(f"a {type(model).__name__} is not a torch.nn.Module")
@@ -70,7 +70,7 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
                 continue
             reason, forward = match.why_not, swap.forwards[0]
             if reason is None and "forward" in module.__dict__:
-                reason = "a forward of its own, not its class's"
+                reason = "its forward is not its class's"
             if reason is None and swap.probe is not None:
                 reason, forward = _probed(module, swap)
             name = type(module).__name__
@@ -90,7 +90,7 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
 
 
 def _unknown(model: nn.Module, account: Replaced) -> list[Left]:
-    """Modules with parameters of their own of which nothing was said."""
+    """Modules with direct parameters that are not in the account."""
     said = {one.where for one in (*account.done, *account.pending, *account.left)}
     return [
         Left(path, type(module).__name__, "of no kind that has a replacement")

@@ -178,7 +178,7 @@ def _no_attention(
     if wrong:
         return wrong
     if attn_mask is not None:
-        return "a mask of its own"
+        return "a mask tensor"
     if dropout_p:
         return "dropout"
     if query.dim() != 4:

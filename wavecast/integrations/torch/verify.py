@@ -23,7 +23,7 @@ FLOATING = frozenset(
 @dataclass(frozen=True, slots=True)
 class VerifiedCall:
     """One call: `problems` in words (none: right), the configurations it ran in, and the largest
-    `error` as a multiple of the tolerance (None for operators with a comparison of their own)."""
+    `error` as a multiple of the tolerance (None for operators that compare results themselves)."""
 
     operator: str
     sizes: Sizes
@@ -67,11 +67,11 @@ def verify(
     return VerifiedCall(operator.name, sizes, target, tuple(problems), tuple(decisions), error)
 
 
-def _moved(value: Any, place: str) -> Any:
+def _moved(value: Any, device: str) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.to(place)
+        return value.to(device)
     if isinstance(value, (list, tuple)):
-        return type(value)(_moved(one, place) for one in value)
+        return type(value)(_moved(one, device) for one in value)
     return value
 
 

@@ -47,7 +47,7 @@ def install(patches: Patches, facts: DeviceFacts, *, executing: bool) -> None:
 
 
 def properties(facts: DeviceFacts) -> SimpleNamespace:
-    """`torch.cuda.get_device_properties`, as far as the facts go."""
+    """`torch.cuda.get_device_properties`, from the known facts."""
     major, minor = facts.capability
     found: dict[str, Any] = {
         "name": facts.name,
@@ -74,7 +74,7 @@ def properties(facts: DeviceFacts) -> SimpleNamespace:
 
 
 def _queries(facts: DeviceFacts) -> dict[str, Any]:
-    """Replacements by name, each an object of its own: `torch.compile` tells them apart."""
+    """Replacements by name, each a distinct object: `torch.compile` tells them apart."""
     memory = facts.memory_bytes or 0
     constants: dict[str, Any] = {
         "is_available": True,
@@ -140,7 +140,7 @@ _STATISTICS = ("peak_memory_stats", "accumulated_memory_stats")
 
 
 def _alias(original: Any) -> Any:
-    """The same under another name, an object of its own (`_queries`)."""
+    """The same under another name, a distinct object (`_queries`)."""
     if isinstance(original, type):
         return original
 

@@ -47,7 +47,7 @@ def emulated_cuda(
 
 
 def has_gpu() -> bool:
-    """Whether PyTorch is installed and sees a GPU of its own."""
+    """Whether PyTorch is installed and sees a GPU."""
     try:
         import torch
     except ImportError:

@@ -16,7 +16,7 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     import torch
 
     library = torch.library
-    inside = functools.partial(_inside, mode)
+    in_mode = functools.partial(_in_mode, mode)
 
     custom_op = library.custom_op
 
@@ -29,7 +29,7 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
             # The wrapper's globals do not know the names of the function's annotations.
             writes = kwargs.get("mutates_args", ())
             schema = kwargs.get("schema") or library.infer_schema(function, mutates_args=writes)
-            return custom_op(name, inside(function), **{**kwargs, "schema": schema})
+            return custom_op(name, in_mode(function), **{**kwargs, "schema": schema})
 
         return define if fn is None else define(fn)
 
@@ -41,8 +41,8 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     def register_kernel(op: Any, device_types: Any, func: Any = None, /, **kwargs: Any) -> Any:
         types = _cpu_types(device_types)
         if func is not None:
-            return register(op, types, inside(func), **kwargs)
-        return lambda function: register(op, types, inside(function), **kwargs)
+            return register(op, types, in_mode(func), **kwargs)
+        return lambda function: register(op, types, in_mode(function), **kwargs)
 
     patches.attribute(library, "register_kernel", register_kernel)
 
@@ -54,7 +54,7 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     ) -> Any:
         for_cuda = (dispatch_key or self.dispatch_key) == "CUDA"
         if callable(fn):
-            fn = inside(fn)
+            fn = in_mode(fn)
             if for_cuda and not (args or kwargs.get("with_keyset")):
                 fn = _numbers_apart(f"{self.ns}::{_name(op_name).split('::')[-1]}", fn)
         key = "CPU" if for_cuda else dispatch_key
@@ -82,8 +82,8 @@ def _name(operator: Any) -> str:
 def _numbers_apart(name: str, function: Callable) -> Callable:
     """Calls whose tensors are all numbers go to the operator's own kernel.
 
-    PyTorch makes CPU tensors of numbers, also beside a GPU, so that a kernel for `cuda` never sees
-    a call with nothing else. Without a kernel of its own the operator keeps the new one.
+    PyTorch makes CPU tensors of numbers, also with a GPU, so that a kernel for `cuda` never sees
+    a call with nothing else. An operator without a kernel keeps the new one.
     """
     import torch
 
@@ -93,17 +93,17 @@ def _numbers_apart(name: str, function: Callable) -> Callable:
     except RuntimeError:
         return function
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-    tensors = {place for place, item in enumerate(schema.arguments) if str(item.type) == "Tensor"}
+    tensors = {index for index, item in enumerate(schema.arguments) if str(item.type) == "Tensor"}
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        numbers = [place for place in tensors if place < len(args)]
-        if not numbers or not all(isinstance(args[place], _NUMBERS) for place in numbers):
+        numbers = [index for index in tensors if index < len(args)]
+        if not numbers or not all(isinstance(args[index], _NUMBERS) for index in numbers):
             return function(*args, **kwargs)
         dtype = kwargs.get("dtype")
         values = [
-            torch.tensor(item, dtype=dtype) if place in tensors else item
-            for place, item in enumerate(args)
+            torch.tensor(item, dtype=dtype) if index in tensors else item
+            for index, item in enumerate(args)
         ]
         return own.call_boxed(cpu, *values, **kwargs)
 
@@ -118,7 +118,7 @@ def _overload(name: str) -> tuple[str, str]:
     return base, overload
 
 
-def _inside(mode: CudaOnCpu, function: Callable) -> Callable:
+def _in_mode(mode: CudaOnCpu, function: Callable) -> Callable:
     """The dispatcher calls operators with function modes off; switch ours on again."""
 
     @functools.wraps(function)
