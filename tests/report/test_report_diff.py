@@ -82,6 +82,6 @@ def test_a_search_shows_every_probe_in_the_order_of_releases() -> None:
 
 def test_the_answer_in_a_sentence() -> None:
     assert diff_words.conclusion(search("3.9.0")) == "spills became worse with Triton 3.9.0"
-    assert diff_words.conclusion(search("")) == "spills is no worse with Triton 3.6.0"
+    assert diff_words.conclusion(search("")) == "spills is not worse with Triton 3.6.0"
     document = validated(diff.bisect_document(search(""), None), "wavecast.bisect/1")
     assert [probe["verdict"] for probe in document["probes"]] == ["good", "worse", "skipped"]
