@@ -5,8 +5,6 @@
 in float32, every term optional.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Launches a dense product: strides, constants and workspace of its kernels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,17 +11,8 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.dtypes import lookup
-from wavecast.kernels import checks, choice, gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Make,
-    Problem,
-    Settings,
-    StreamingKernel,
-    Workspace,
-)
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings
 from wavecast.kernels.gemm import tiling
 from wavecast.kernels.gemm.epilogue import Terms
 from wavecast.kernels.gemm.kernels import (
@@ -225,7 +214,7 @@ def _descriptor(matrices: Tensor, size: int, depth: int) -> TensorDescriptor:
     return TensorDescriptor(matrices, list(matrices.shape), steps, tile)
 
 
-def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
+def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, describe.Workspace]:
     """The parts of sums, one element where there are none."""
     shape: tuple[int, ...] = (1,)
     programs = settings["PROGRAMS"]
@@ -234,12 +223,12 @@ def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]
     elif programs and tiling.count(problem, settings) % programs:
         shape = programs, 2, settings["BLOCK_M"], settings["BLOCK_N"]
     dtype = torch.int32 if problem["dtype"] == "int8" else torch.float32
-    return {"part": Workspace(shape, dtype)}
+    return {"part": describe.Workspace(shape, dtype)}
 
 
-def _sum_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+def _sum_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     outputs, splits = problem["m"] * problem["n"], problem["splits"]
-    return StreamingKernel(
+    return describe.StreamingKernel(
         workgroups=tiling.count(problem, settings),
         read=4.0 * outputs * splits,
         written=4.0 * outputs,
@@ -254,10 +243,10 @@ def _rest_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
     return left_over, triton.cdiv(problem["BLOCK_M"], settings["ROWS"])
 
 
-def _rest_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+def _rest_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     rows, columns, programs = problem["BLOCK_M"], problem["BLOCK_N"], problem["PROGRAMS"]
     left_over, down = _rest_grid(problem, settings)
-    return StreamingKernel(
+    return describe.StreamingKernel(
         workgroups=left_over * down,
         read=4.0 * rows * columns * (programs + left_over),
         written=4.0 * rows * columns * left_over,
@@ -273,7 +262,6 @@ def _vector_axes(problem: Problem, device: Device) -> Axes:
         "BLOCK_N": (32, 64, 128, 256) if along_n else (2, 4, 8, 16),
         "BLOCK_K": (8, 16, 32, 64) if along_n else (256, 512, 1024, 2048),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     }
 
 
@@ -287,9 +275,9 @@ def _vector_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
     return triton.cdiv(problem["n"], settings["BLOCK_N"]), problem["batch"]
 
 
-def _vector_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     size = tiling.element_size(problem)
-    return StreamingKernel(
+    return describe.StreamingKernel(
         workgroups=math.prod(_vector_grid(problem, settings)),
         read=1.0 * problem["batch"] * problem["n"] * problem["k"] * size,
         written=1.0 * problem["batch"] * problem["n"] * size,
@@ -299,14 +287,14 @@ def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Stre
     )
 
 
-VECTOR: Final = KernelSpec(
+VECTOR: Final = describe.KernelSpec(
     function=matmul_vector_kernel,
     grid=_vector_grid,
     axes=_vector_axes,
     fits=_vector_fits,
     demand=_vector_demand,
 )
-TILES: Final = KernelSpec(
+TILES: Final = describe.KernelSpec(
     function=matmul_kernel,
     grid=lambda problem, settings: (
         settings["PROGRAMS"] or tiling.count(problem, settings),
@@ -320,7 +308,7 @@ TILES: Final = KernelSpec(
     derived=_descriptors,
     rounded=("m",),
 )
-SUM: Final = KernelSpec(
+SUM: Final = describe.KernelSpec(
     function=matmul_sum_kernel,
     grid=lambda problem, settings: (
         triton.cdiv(problem["m"], settings["BLOCK_M"]),
@@ -330,15 +318,14 @@ SUM: Final = KernelSpec(
         "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
         "BLOCK_N": (64, 128, 256, 512),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     },
     demand=_sum_demand,
     rounded=("m",),
 )
-REST: Final = KernelSpec(
+REST: Final = describe.KernelSpec(
     function=matmul_rest_kernel,
     grid=_rest_grid,
-    axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
+    axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4)},
     demand=_rest_demand,
     rounded=("m",),
 )

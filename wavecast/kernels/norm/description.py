@@ -1,7 +1,5 @@
 """What the descriptions of row normalisations have in common: tensors, inputs, work, sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

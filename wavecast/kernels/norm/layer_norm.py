@@ -1,7 +1,5 @@
 """Layer norm: y = (x - mean(x)) / sqrt(var(x) + eps) · weight + bias, over the last dimension."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -145,7 +143,6 @@ OPERATORS = (
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES + HEADS,
-        kernels=(rows.FORWARD,),
         gradient=derivative.Gradient(_setup, _gradient),
     ),
     Operator(
@@ -158,7 +155,6 @@ OPERATORS = (
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES,
-        kernels=(rows.FORWARD,),
         tolerance=Tolerance(ulps=1.5),
         gradient=derivative.Gradient(_setup, _gradient),
     ),
@@ -179,7 +175,6 @@ OPERATORS = (
             {"rows": 700, "columns": 100, "dtype": "float32", "biased": False},
         ),
         shapes=SHAPES[:2] + HEADS,
-        kernels=(rows.BACKWARD,),
         tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
     ),
 )

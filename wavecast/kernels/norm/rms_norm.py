@@ -1,7 +1,5 @@
 """RMS norm: y = x / sqrt(mean(x²) + eps) · (weight + offset), over the last dimension."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -127,7 +125,6 @@ OPERATORS = (
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES + HEADS,
-        kernels=(rows.FORWARD,),
         gradient=derivative.by_operator(
             rms_norm,
             "rms_norm_backward",
@@ -147,7 +144,6 @@ OPERATORS = (
         cases=CASES,
         thorough=THOROUGH + _FLAGS,
         shapes=SHAPES,
-        kernels=(rows.FORWARD,),
         tolerance=Tolerance(ulps=1.5),
         gradient=derivative.Gradient(_residual_setup, _residual_gradient),
     ),
@@ -168,7 +164,6 @@ OPERATORS = (
             {"rows": 700, "columns": 100, "dtype": "float32", "offset": 1.0},
         ),
         shapes=SHAPES[:2] + HEADS,
-        kernels=(rows.BACKWARD,),
         tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
     ),
 )

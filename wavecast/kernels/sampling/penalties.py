@@ -1,7 +1,5 @@
 """Penalties on tokens a sequence has already, in one pass over the logits."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
@@ -9,6 +7,7 @@ from torch import Tensor
 
 from wavecast.kernels.describe import Batch, Operator, Signature, Work, choice, widened
 from wavecast.kernels.pointwise import elementwise
+from wavecast.kernels.strides import rows_of
 
 PENALTIES = ("repetition", "presence", "frequency")
 TENSORS = Signature(
@@ -53,7 +52,12 @@ def penalise_kernel(
     tl.store(out_ptrs, x.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-PENALISE = elementwise.row_kernel(penalise_kernel, instructions=14.0, live_registers=4.0)
+PENALISE = elementwise.row_kernel(
+    penalise_kernel,
+    instructions=14.0,
+    live_registers=4.0,
+    strides={"logits": "stride", "counts": "counts_stride", "prompt": "prompt_stride"},
+)
 
 
 @TENSORS.checked
@@ -80,25 +84,15 @@ def penalise(
     if not out.numel():
         return out
     penalties = dict(zip(PENALTIES, (repetition, presence, frequency), strict=True))
-    flat, times = elementwise.rows_of(logits), elementwise.rows_of(counts)
-    prompted = times if prompt is None else elementwise.rows_of(prompt.view(torch.uint8))
+    flat, times = rows_of(logits), rows_of(counts)
+    prompted = times if prompt is None else rows_of(prompt.view(torch.uint8))
     flags = {name.upper(): one is not None for name, one in penalties.items()}
     flags["PROMPT"] = prompt is not None and repetition is not None
     problem = {"rows": rows, "columns": vocabulary, **elementwise.moved((flat, times), (out,))}
     problem["read"] += flags["PROMPT"]
-    choice.run(
-        PENALISE,
-        {**problem, **flags},
-        logits=flat,
-        counts=times,
-        prompt=prompted,
-        out=out,
-        vocabulary=vocabulary,
-        stride=flat.stride(0),
-        counts_stride=times.stride(0),
-        prompt_stride=prompted.stride(0),
-        **{name: flat if one is None else one.contiguous() for name, one in penalties.items()},
-    )
+    given = {"logits": flat, "counts": times, "prompt": prompted, "out": out}
+    given |= {n: flat if one is None else one.contiguous() for n, one in penalties.items()}
+    choice.run(PENALISE, {**problem, **flags}, **given, vocabulary=vocabulary)
     return out
 
 
@@ -156,6 +150,5 @@ OPERATOR = Operator(
         {"rows": 64, "vocabulary": 128256, "dtype": "float32"},
         {"rows": 64, "vocabulary": 128256, "dtype": "bfloat16", "counts": "int16"},
     ),
-    kernels=(PENALISE,),
     exact=("repetition", "presence", "frequency"),
 )

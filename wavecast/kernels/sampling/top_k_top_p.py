@@ -1,7 +1,5 @@
 """Sampling of tokens from logits with temperature, top-k, top-p and min-p, and the filter alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -10,8 +8,8 @@ from torch import Tensor
 
 from wavecast.kernels import random
 from wavecast.kernels.describe import Batch, Operator, Signature, Work, checks, choice
-from wavecast.kernels.pointwise.elementwise import rows_of
 from wavecast.kernels.sampling import filters
+from wavecast.kernels.strides import rows_of
 
 TENSORS = Signature(
     *("logits: [rows, vocabulary] float", "temperature: [rows] float32", "top_k?: [rows] int32"),
@@ -41,8 +39,7 @@ def top_k_top_p_sample(
     rows = logits.shape[0]
     tokens = torch.empty((rows,), dtype=torch.int64, device=logits.device)
     if rows:
-        signed = (seed + 2**63) % 2**64 - 2**63
-        _select(logits, temperature, top_k, top_p, min_p, None, tokens, signed)
+        _select(logits, temperature, top_k, top_p, min_p, None, tokens, random.signed(seed))
     return tokens
 
 
@@ -72,7 +69,7 @@ def top_k_top_p_mask(
     cuts = torch.empty((rows,), dtype=torch.int32, device=logits.device)
     _select(flat, temperature, top_k, top_p, min_p, cuts, None, 0)
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": logits.element_size()}
-    choice.run(filters.MASK, problem, logits=flat, cuts=cuts, out=out, stride=flat.stride(0))
+    choice.run(filters.MASK, problem, logits=flat, cuts=cuts, out=out)
     return out
 
 
@@ -92,16 +89,14 @@ def _select(
     shape = filters.split(vocabulary)
     parts = triton.cdiv(vocabulary, shape["SPLIT"])
 
-    def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
+    def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(sizes, dtype=dtype, device=flat.device)
 
-    row = {"logits": flat, "stride": flat.stride(0)}
-    best = empty(rows, parts, shape["COLUMNS"], dtype=torch.float32)
-    sums = empty(rows, parts, 2, dtype=torch.float32)
-    bounds = empty(rows, 3, dtype=torch.float32)
+    largest = {"best": empty(rows, parts, shape["COLUMNS"]), "sums": empty(rows, parts, 2)}
+    bounds = empty(rows, 3)
     counts = empty(rows, parts, dtype=torch.int32)
     gathered = {
-        "values": empty(rows, vocabulary, dtype=torch.float32),
+        "values": empty(rows, vocabulary),
         "tokens": empty(rows, vocabulary, dtype=torch.int32),
         "num_found": empty(rows, dtype=torch.int32),
     }
@@ -111,30 +106,18 @@ def _select(
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": flat.element_size(), **flags}
     split = {name: shape[name] for name in ("SPLIT", "COLUMNS")}
     options = {"temperature": divisor, "k": k}
-    choice.run(filters.SUMMARY, problem, **row, **options, best=best, sums=sums, **split)
-    choice.run(
-        filters.COUNT, problem, **row, **options, p=p, best=best, sums=sums, bounds=bounds,
-        counts=counts, **shape,
-    )  # fmt: skip
-    choice.run(
-        filters.GATHER, problem, **row, **gathered, bounds=bounds, counts=counts,
-        SPLIT=shape["SPLIT"], PARTS=shape["PARTS"],
-    )  # fmt: skip
+    choice.run(filters.SUMMARY, problem, logits=flat, **options, **largest, **split)
+    found = {"bounds": bounds, "counts": counts}
+    choice.run(filters.COUNT, problem, logits=flat, **options, p=p, **largest, **found, **shape)
+    split = {name: shape[name] for name in ("SPLIT", "PARTS")}
+    choice.run(filters.GATHER, problem, logits=flat, **gathered, **found, **split)
+    problem |= {"min": min_p is not None, "choose": drawn is not None}
     unused = gathered["num_found"]
     choice.run(
-        filters.CHOOSE,
-        {**problem, "min": min_p is not None, "choose": drawn is not None},
-        **gathered,
-        **options,
-        p=p,
-        min=ratio,
-        bounds=bounds,
-        cuts=unused if cuts is None else cuts,
-        token=unused if drawn is None else drawn,
-        seed=seed,
+        filters.CHOOSE, problem, **gathered, **options, p=p, min=ratio, bounds=bounds, seed=seed,
+        cuts=unused if cuts is None else cuts, token=unused if drawn is None else drawn,
         FILTER_MIN=min_p is not None,
-        CHOOSE=drawn is not None,
-    )
+    )  # fmt: skip
 
 
 def _check_vocabulary(operator: str, logits: Tensor) -> None:
@@ -188,7 +171,7 @@ def _kept(logits, temperature, top_k, top_p, min_p):
     return wide >= least
 
 
-def _inputs(make, rows, vocabulary, dtype, given="kp", k=50):
+def _inputs(make, rows, vocabulary, dtype, given="kp", k=50, **options):
     """`given` are the filters there are: k, p, m. Some rows go without, one is greedy."""
     temperature = make.uniform((rows,), "float32", 0.5, 1.5)
     top_k = make.integers((rows,), 1, min(k, vocabulary) + 1, "int32")
@@ -203,11 +186,12 @@ def _inputs(make, rows, vocabulary, dtype, given="kp", k=50):
         "top_k": top_k if "k" in given else None,
         "top_p": top_p if "p" in given else None,
         "min_p": make.uniform((rows,), "float32", 0.0, 0.1) if "m" in given else None,
+        **options,
     }
 
 
 def _sample_inputs(make, seed=7, **sizes):
-    return {**_inputs(make, **sizes), "seed": seed}
+    return _inputs(make, seed=seed, **sizes)
 
 
 def _work(writes: bool) -> Any:
@@ -243,7 +227,6 @@ OPERATORS = (
         cases=_CASES,
         thorough=({**_CASES[0], "seed": 2**40 + 1}, *_THOROUGH),
         shapes=_SHAPES,
-        kernels=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE),
         exact=("logits", "temperature", "top_p", "min_p"),
         needs_values=True,
         notes="Fast where filters leave few tokens: the last kernel takes a row per program.",
@@ -259,7 +242,6 @@ OPERATORS = (
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE, filters.MASK),
         exact=("logits", "temperature", "top_p", "min_p"),
         needs_values=True,
     ),
