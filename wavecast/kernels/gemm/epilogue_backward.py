@@ -8,10 +8,9 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Demand, Device, Make, Problem, Settings, sizes, vector_flops
+from wavecast.kernels.describe import Make, sizes, vector_flops
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, activation_grad
-from wavecast.kernels.strides import contiguous
 
 TENSORS = describe.Signature(
     "dy: [...] float",
@@ -42,23 +41,16 @@ def matmul_epilogue_backward_kernel(
     tl.store(dz_ptr + offs, dz.to(dz_ptr.dtype.element_ty), mask=mask)
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    count, tensors = problem["count"], 2 if problem["gated"] else 1
-    return describe.StreamingKernel(
-        workgroups=triton.cdiv(count, settings["BLOCK"]),
-        read=count * (problem["bytes"] + 2 * (tensors - 1)),
-        written=count * 2 * tensors,
-        elements=settings["BLOCK"],
-        instructions=20.0,
-        live_registers=4.0,
-    )
-
-
-BACKWARD = describe.KernelSpec(
-    function=matmul_epilogue_backward_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+BACKWARD = describe.KernelSpec.streaming(
+    matmul_epilogue_backward_kernel,
+    grid="cdiv(count, BLOCK)",
     axes={"BLOCK": (1024, 2048, 4096, 8192), "num_warps": (4, 8)},
-    demand=_demand,
+    read="count * (bytes + 2 * gated)",
+    written="count * 2 * (1 + gated)",
+    elements="BLOCK",
+    instructions=20.0,
+    live_registers=4.0,
+    contiguous=("dy", "z", "gate"),
     rounded=("count",),
 )
 
@@ -81,10 +73,9 @@ def matmul_epilogue_backward(
     if dy.numel():
         size = dy.element_size() + z.element_size()
         problem = {"count": dy.numel(), "bytes": size, "gated": gate is not None}
-        choice.run(
-            BACKWARD, {**problem, "activation": activation}, dy=dy.contiguous(), z=z.contiguous(),
-            gate=contiguous(gate), dz=dz, dgate=None if gate is None else dgate,
-        )  # fmt: skip
+        problem["activation"] = activation
+        grads = {"dz": dz, "dgate": None if gate is None else dgate}
+        choice.run(BACKWARD, problem, dy=dy, z=z, gate=gate, **grads)
     return dz, dgate
 
 

@@ -12,7 +12,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, describe, gpu
-from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings
+from wavecast.kernels.describe import Axes, Demand, Device, KernelSpec, Make, Problem, Settings
 from wavecast.kernels.gemm import tiling
 from wavecast.kernels.gemm.epilogue import Terms
 from wavecast.kernels.gemm.kernels import (
@@ -226,36 +226,6 @@ def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, describe.W
     return {"part": describe.Workspace(shape, dtype)}
 
 
-def _sum_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    outputs, splits = problem["m"] * problem["n"], problem["splits"]
-    return describe.StreamingKernel(
-        workgroups=tiling.count(problem, settings),
-        read=4.0 * outputs * splits,
-        written=4.0 * outputs,
-        elements=settings["BLOCK_M"] * settings["BLOCK_N"],
-        instructions=4.0 + 2.0 * splits,
-        live_registers=1.0 + splits,
-    )
-
-
-def _rest_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    left_over = tiling.count(problem, problem) % problem["PROGRAMS"]
-    return left_over, triton.cdiv(problem["BLOCK_M"], settings["ROWS"])
-
-
-def _rest_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    rows, columns, programs = problem["BLOCK_M"], problem["BLOCK_N"], problem["PROGRAMS"]
-    left_over, down = _rest_grid(problem, settings)
-    return describe.StreamingKernel(
-        workgroups=left_over * down,
-        read=4.0 * rows * columns * (programs + left_over),
-        written=4.0 * rows * columns * left_over,
-        elements=settings["ROWS"] * columns,
-        instructions=4.0 + 2.0 * triton.cdiv(programs, left_over),
-        live_registers=3.0,
-    )
-
-
 def _vector_axes(problem: Problem, device: Device) -> Axes:
     along_n = problem["rows"]  # B is contiguous along N
     return {
@@ -265,20 +235,10 @@ def _vector_axes(problem: Problem, device: Device) -> Axes:
     }
 
 
-def _vector_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    elements = settings["BLOCK_N"] * settings["BLOCK_K"]
-    per_lane = elements / (settings["num_warps"] * device.wave_lanes)
-    return 8 <= per_lane <= (32 if problem["aligned"] else 16)
-
-
-def _vector_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    return triton.cdiv(problem["n"], settings["BLOCK_N"]), problem["batch"]
-
-
 def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     size = tiling.element_size(problem)
     return describe.StreamingKernel(
-        workgroups=math.prod(_vector_grid(problem, settings)),
+        workgroups=triton.cdiv(problem["n"], settings["BLOCK_N"]) * problem["batch"],
         read=1.0 * problem["batch"] * problem["n"] * problem["k"] * size,
         written=1.0 * problem["batch"] * problem["n"] * size,
         elements=settings["BLOCK_N"] * settings["BLOCK_K"],
@@ -287,20 +247,16 @@ def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Dema
     )
 
 
-VECTOR: Final = describe.KernelSpec(
+VECTOR: Final = KernelSpec(
     function=matmul_vector_kernel,
-    grid=_vector_grid,
+    grid="cdiv(n, BLOCK_N), batch",
     axes=_vector_axes,
-    fits=_vector_fits,
+    fits="8 <= BLOCK_N * BLOCK_K / lanes <= (32 if aligned else 16)",
     demand=_vector_demand,
 )
-TILES: Final = describe.KernelSpec(
+TILES: Final = KernelSpec(
     function=matmul_kernel,
-    grid=lambda problem, settings: (
-        settings["PROGRAMS"] or tiling.count(problem, settings),
-        settings["SPLIT_K"],
-        problem["batch"],
-    ),
+    grid="PROGRAMS or cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N), SPLIT_K, batch",
     axes=tiling.axes,
     fits=tiling.fits,
     demand=tiling.demand,
@@ -308,28 +264,33 @@ TILES: Final = describe.KernelSpec(
     derived=_descriptors,
     rounded=("m",),
 )
-SUM: Final = describe.KernelSpec(
-    function=matmul_sum_kernel,
-    grid=lambda problem, settings: (
-        triton.cdiv(problem["m"], settings["BLOCK_M"]),
-        triton.cdiv(problem["n"], settings["BLOCK_N"]),
-    ),
+SUM: Final = KernelSpec.streaming(
+    matmul_sum_kernel,
+    grid="cdiv(m, BLOCK_M), cdiv(n, BLOCK_N)",
     axes=lambda problem, device: {
         "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
         "BLOCK_N": (64, 128, 256, 512),
         "num_warps": (1, 2, 4),
     },
-    demand=_sum_demand,
+    read="4.0 * m * n * splits",
+    written="4.0 * m * n",
+    elements="BLOCK_M * BLOCK_N",
+    instructions="4.0 + 2.0 * splits",
+    live_registers="1.0 + splits",
     rounded=("m",),
 )
-REST: Final = describe.KernelSpec(
-    function=matmul_rest_kernel,
-    grid=_rest_grid,
+_LEFT_OVER: Final = "(cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N) % PROGRAMS)"
+REST: Final = KernelSpec.streaming(
+    matmul_rest_kernel,
+    grid=f"{_LEFT_OVER}, cdiv(BLOCK_M, ROWS)",
     axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4)},
-    demand=_rest_demand,
+    read=f"4.0 * BLOCK_M * BLOCK_N * (PROGRAMS + {_LEFT_OVER})",
+    written=f"4.0 * BLOCK_M * BLOCK_N * {_LEFT_OVER}",
+    elements="ROWS * BLOCK_N",
+    instructions=f"4.0 + 2.0 * cdiv(PROGRAMS, {_LEFT_OVER})",
+    live_registers=3.0,
     rounded=("m",),
 )
-KERNELS: Final = (TILES, SUM, REST, VECTOR)
 
 
 def matrices(
