@@ -177,7 +177,7 @@ def _sizes(given: Sizes) -> dict[str, Any]:
     """Sizes with the dtypes of the result and of what follows a product of integers, and with the
     batches of operands, of which `shared` names one that has a single matrix."""
     integers, dtype = given["dtype"] == "int8", given["dtype"]
-    found = {name: one for name, one in given.items() if name not in ("layout", "shared", "out")}
+    found = {name: one for name, one in given.items() if name not in ("layout", "shared")}
     found["y_dtype"] = given.get("out") or ("int32" if integers else dtype)
     if "batch" in given:
         shared = given.get("shared")
@@ -194,8 +194,8 @@ def _inputs(tensors: describe.Signature) -> Any:
             return matrices(make, named["dtype"], shape, stored == "T", precision)
 
         a, b = (partial(operand, stored) for stored in given.get("layout", "NT"))
-        found = tensors.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
-        return {**found, "out_dtype": make.dtype(given["out"]) if given.get("out") else None}
+        options = {"out": "out_dtype"}
+        return tensors.inputs(absent=FURTHER, options=options, a=a, b=b)(make, **_sizes(given))
 
     return inputs
 

@@ -1,7 +1,5 @@
 """RMS norm: y = x / sqrt(mean(x²) + eps) · (weight + offset), over the last dimension."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -81,17 +79,6 @@ def rms_norm_backward_reference(dy, x, weight=None, eps=1e-6, offset=0.0, dsum=N
     return description.backward_reference(dy, x, weight, eps, dsum, offset, centred=False)[:2]
 
 
-def _residual_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    _, _, weight, ctx.eps, ctx.offset = inputs
-    ctx.save_for_backward(output[1], weight)
-
-
-def _residual_gradient(ctx: Any, dy: Tensor, dsum: Tensor) -> tuple[Any, ...]:
-    total, weight = ctx.saved_tensors
-    dx, dweight = torch.ops.wavecast.rms_norm_backward(dy, total, weight, ctx.eps, ctx.offset, dsum)
-    return dx, dx, None if weight is None else dweight, None, None
-
-
 _SIZES = "rows columns dtype"
 _FLAGS = (
     *sizes(f"{_SIZES} weight", (3, 100, "bfloat16", False)),
@@ -108,7 +95,10 @@ OPERATORS = description.operators(
             rms_norm, "rms_norm_backward", grads=("dy",), of=("x", "weight"),
             saved=("x", "weight", "eps", "offset"),
         ),
-        derivative.Gradient(_residual_setup, _residual_gradient),
+        derivative.by_operator(
+            rms_norm_residual, "rms_norm_backward", grads=("dy", "dsum"), of=("x", "weight"),
+            saved=("x", "weight", "eps", "offset"), outputs=("y", "x"), shared={"residual": "x"},
+        ),
     ),
     operations=(4.0, 5.0, 10.0),
     flags=_FLAGS,

@@ -272,6 +272,7 @@ def _check(given: dict[str, Any], sections: list[int] | None) -> None:
         checks.require(cos.shape[0] >= tokens, name, message)
     if sections is not None:
         checks.require(positions is not None, name, "sections need positions")
+        assert positions is not None
         checks.shape_is(name, "positions", positions, (3, *q.shape[:-2]))
         right = len(sections) == 3 and sum(sections) == half and min(sections) >= 0
         message = f"sections are {sections}, expected three that sum to {half}"

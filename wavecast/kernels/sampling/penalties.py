@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import Batch, Operator, Signature, Work, choice, widened
+from wavecast.kernels.describe import Batch, Operator, Signature, Work, choice, sizes, widened
 from wavecast.kernels.pointwise import elementwise
 from wavecast.kernels.strides import rows_of
 
@@ -137,14 +137,13 @@ OPERATOR = Operator(
     inputs=_inputs,
     work=_work,
     batch=Batch(("logits", "counts", "prompt", "repetition", "presence", "frequency"), merged=True),
-    cases=(
-        {"rows": 3, "vocabulary": 1003, "dtype": "float32"},
-        {"rows": 5, "vocabulary": 300, "dtype": "bfloat16", "given": "rf", "counts": "int16"},
+    cases=sizes(
+        "rows vocabulary dtype given counts",
+        *((3, 1003, "float32"), (5, 300, "bfloat16", "rf", "int16")),
     ),
-    thorough=(
-        {"rows": 2, "vocabulary": 5000, "dtype": "float16", "given": "tr"},
-        {"rows": 33, "vocabulary": 70, "dtype": "float32", "given": "p"},
-        {"rows": 4, "vocabulary": 129, "dtype": "bfloat16", "given": "tpf"},
+    thorough=sizes(
+        "rows vocabulary dtype given",
+        *((2, 5000, "float16", "tr"), (33, 70, "float32", "p"), (4, 129, "bfloat16", "tpf")),
     ),
     shapes=(
         {"rows": 64, "vocabulary": 128256, "dtype": "float32"},

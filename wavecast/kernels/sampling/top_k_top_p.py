@@ -1,5 +1,6 @@
 """Sampling of tokens from logits with temperature, top-k, top-p and min-p, and the filter alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -7,7 +8,7 @@ import triton
 from torch import Tensor
 
 from wavecast.kernels import random
-from wavecast.kernels.describe import Batch, Operator, Signature, Work, checks, choice
+from wavecast.kernels.describe import Batch, Operator, Signature, Work, checks, choice, sizes
 from wavecast.kernels.sampling import filters
 from wavecast.kernels.strides import rows_of
 
@@ -39,7 +40,7 @@ def top_k_top_p_sample(
     rows = logits.shape[0]
     tokens = torch.empty((rows,), dtype=torch.int64, device=logits.device)
     if rows:
-        _select(logits, temperature, top_k, top_p, min_p, None, tokens, random.signed(seed))
+        _select(logits, (temperature, top_k, top_p, min_p), None, tokens, random.signed(seed))
     return tokens
 
 
@@ -67,23 +68,18 @@ def top_k_top_p_mask(
         return out
     flat = rows_of(logits)
     cuts = torch.empty((rows,), dtype=torch.int32, device=logits.device)
-    _select(flat, temperature, top_k, top_p, min_p, cuts, None, 0)
+    _select(flat, (temperature, top_k, top_p, min_p), cuts, None)
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": logits.element_size()}
     choice.run(filters.MASK, problem, logits=flat, cuts=cuts, out=out)
     return out
 
 
 def _select(
-    logits: Tensor,
-    temperature: Tensor,
-    top_k: Tensor | None,
-    top_p: Tensor | None,
-    min_p: Tensor | None,
-    cuts: Tensor | None,
-    drawn: Tensor | None,
-    seed: int,
-) -> None:
-    """Writes the thresholds of rows to `cuts`, or tokens to `drawn`."""
+    logits: Tensor, options: Sequence[Tensor | None], cuts: Tensor | None, drawn: Tensor | None,
+    seed: int = 0,
+) -> None:  # fmt: skip
+    """Writes the thresholds of rows to `cuts`, or tokens to `drawn`. `options` are the temperature,
+    top_k, top_p and min_p."""
     flat = rows_of(logits)
     rows, vocabulary = flat.shape
     shape = filters.split(vocabulary)
@@ -100,23 +96,24 @@ def _select(
         "tokens": empty(rows, vocabulary, dtype=torch.int32),
         "num_found": empty(rows, dtype=torch.int32),
     }
-    divisor = temperature.contiguous()
-    k, p, ratio = (divisor if one is None else one.contiguous() for one in (top_k, top_p, min_p))
-    flags = {"FILTER_K": top_k is not None, "FILTER_P": top_p is not None}
+    flags = {f"FILTER_{n}": one is not None for n, one in zip("KP", options[1:], strict=False)}
+    given = [options[0] if one is None else one for one in options]
+    divisor, k, p, ratio = (one.contiguous() for one in given if one is not None)
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": flat.element_size(), **flags}
     split = {name: shape[name] for name in ("SPLIT", "COLUMNS")}
-    options = {"temperature": divisor, "k": k}
-    choice.run(filters.SUMMARY, problem, logits=flat, **options, **largest, **split)
+    scaled = {"temperature": divisor, "k": k}
+    choice.run(filters.SUMMARY, problem, logits=flat, **scaled, **largest, **split)
     found = {"bounds": bounds, "counts": counts}
-    choice.run(filters.COUNT, problem, logits=flat, **options, p=p, **largest, **found, **shape)
+    choice.run(filters.COUNT, problem, logits=flat, **scaled, p=p, **largest, **found, **shape)
     split = {name: shape[name] for name in ("SPLIT", "PARTS")}
     choice.run(filters.GATHER, problem, logits=flat, **gathered, **found, **split)
-    problem |= {"min": min_p is not None, "choose": drawn is not None}
+    minimum = options[3] is not None
+    problem |= {"min": minimum, "choose": drawn is not None}
     unused = gathered["num_found"]
     choice.run(
-        filters.CHOOSE, problem, **gathered, **options, p=p, min=ratio, bounds=bounds, seed=seed,
+        filters.CHOOSE, problem, **gathered, **scaled, p=p, min=ratio, bounds=bounds, seed=seed,
         cuts=unused if cuts is None else cuts, token=unused if drawn is None else drawn,
-        FILTER_MIN=min_p is not None,
+        FILTER_MIN=minimum,
     )  # fmt: skip
 
 
@@ -203,46 +200,44 @@ def _work(writes: bool) -> Any:
     return work
 
 
-_CASES = (
-    {"rows": 4, "vocabulary": 300, "dtype": "float32"},
-    {"rows": 3, "vocabulary": 5003, "dtype": "bfloat16", "given": "kpm"},
-    {"rows": 4, "vocabulary": 2500, "dtype": "float32", "given": "p"},
+_SIZES = "rows vocabulary dtype given k"
+_CASES = sizes(
+    _SIZES,
+    *((4, 300, "float32"), (3, 5003, "bfloat16", "kpm"), (4, 2500, "float32", "p")),
 )
-_THOROUGH = (
-    {"rows": 5, "vocabulary": 1100, "dtype": "float16", "given": "k", "k": 1},
-    {"rows": 3, "vocabulary": 20011, "dtype": "float32", "given": "kp", "k": 15000},
-    {"rows": 3, "vocabulary": 9000, "dtype": "float32", "given": ""},
-    {"rows": 4, "vocabulary": 777, "dtype": "float32", "given": "m"},
+_THOROUGH = sizes(
+    _SIZES,
+    *((5, 1100, "float16", "k", 1), (3, 20011, "float32", "kp", 15000)),
+    *((3, 9000, "float32", ""), (4, 777, "float32", "m")),
 )
-_SHAPES = ({"rows": 64, "vocabulary": 128256, "dtype": "float32"},)
+_SHAPES = sizes(_SIZES, (64, 128256, "float32"))
+_SHARED: dict[str, Any] = {
+    "tensors": TENSORS,
+    "cases": _CASES,
+    "shapes": _SHAPES,
+    "exact": ("logits", "temperature", "top_p", "min_p"),
+    "needs_values": True,
+}
 
 OPERATORS = (
     Operator(
         summary="tokens drawn from logits with temperature, top-k, top-p and min-p",
         call=top_k_top_p_sample,
         reference=top_k_top_p_sample_reference,
-        tensors=TENSORS,
         inputs=_sample_inputs,
         work=_work(False),
-        cases=_CASES,
         thorough=({**_CASES[0], "seed": 2**40 + 1}, *_THOROUGH),
-        shapes=_SHAPES,
-        exact=("logits", "temperature", "top_p", "min_p"),
-        needs_values=True,
         notes="Fast where filters leave few tokens: the last kernel takes a row per program.",
+        **_SHARED,
     ),
     Operator(
         summary="logits with -inf for what top-k, top-p and min-p drop",
         call=top_k_top_p_mask,
         reference=top_k_top_p_mask_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=_work(True),
         batch=Batch(("logits", "temperature", "top_k", "top_p", "min_p"), merged=True),
-        cases=_CASES,
         thorough=_THOROUGH,
-        shapes=_SHAPES,
-        exact=("logits", "temperature", "top_p", "min_p"),
-        needs_values=True,
+        **_SHARED,
     ),
 )
