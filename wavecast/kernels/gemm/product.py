@@ -13,14 +13,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.describe import Axes, Demand, Device, KernelSpec, Make, Problem, Settings
-from wavecast.kernels.gemm import tiling
+from wavecast.kernels.gemm import kernels, tiling
 from wavecast.kernels.gemm.epilogue import Terms
-from wavecast.kernels.gemm.kernels import (
-    matmul_kernel,
-    matmul_rest_kernel,
-    matmul_sum_kernel,
-    matmul_vector_kernel,
-)
 from wavecast.kernels.inputs import FP8
 
 PRECISIONS: Final = ("ieee", "tf32")
@@ -248,14 +242,14 @@ def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Dema
 
 
 VECTOR: Final = KernelSpec(
-    function=matmul_vector_kernel,
+    function=kernels.matmul_vector_kernel,
     grid="cdiv(n, BLOCK_N), batch",
     axes=_vector_axes,
     fits="8 <= BLOCK_N * BLOCK_K / lanes <= (32 if aligned else 16)",
     demand=_vector_demand,
 )
 TILES: Final = KernelSpec(
-    function=matmul_kernel,
+    function=kernels.matmul_kernel,
     grid="PROGRAMS or cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N), SPLIT_K, batch",
     axes=tiling.axes,
     fits=tiling.fits,
@@ -265,7 +259,7 @@ TILES: Final = KernelSpec(
     rounded=("m",),
 )
 SUM: Final = KernelSpec.streaming(
-    matmul_sum_kernel,
+    kernels.matmul_sum_kernel,
     grid="cdiv(m, BLOCK_M), cdiv(n, BLOCK_N)",
     axes=lambda problem, device: {
         "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
@@ -281,7 +275,7 @@ SUM: Final = KernelSpec.streaming(
 )
 _LEFT_OVER: Final = "(cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N) % PROGRAMS)"
 REST: Final = KernelSpec.streaming(
-    matmul_rest_kernel,
+    kernels.matmul_rest_kernel,
     grid=f"{_LEFT_OVER}, cdiv(BLOCK_M, ROWS)",
     axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4)},
     read=f"4.0 * BLOCK_M * BLOCK_N * (PROGRAMS + {_LEFT_OVER})",

@@ -6,19 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavecast.kernels import checks
+from wavecast.kernels import checks, describe
 from wavecast.kernels.derivative import by_reference
-from wavecast.kernels.describe import (
-    Batch,
-    Gradient,
-    Operator,
-    Signature,
-    Sizes,
-    Tolerance,
-    sizes,
-    streamed,
-    widened,
-)
+from wavecast.kernels.describe import Signature, Sizes, sizes, streamed, widened
 
 CASES = sizes(
     "rows columns dtype",
@@ -80,41 +70,41 @@ def operators(
     tensors: tuple[Signature, Signature, Signature],
     calls: tuple[Callable[..., Any], ...],
     references: tuple[Callable[..., Any], ...],
-    gradients: tuple[Gradient, Gradient],
+    gradients: tuple[describe.Gradient, describe.Gradient],
     operations: tuple[float, float, float],
     flags: tuple[Sizes, ...],
     backward_flags: tuple[Sizes, ...],
-) -> tuple[Operator, Operator, Operator]:
+) -> tuple[describe.Operator, describe.Operator, describe.Operator]:
     """A norm of rows, the norm of a sum, and the gradients of both: `operations` per element, with
     the `flags` that they are tested with beside the usual sizes."""
     names = [call.__name__ for call in calls]
     return (
-        Operator(
+        describe.Operator(
             summary=f"{what} normalisation of the last dimension",
             call=calls[0],
             reference=references[0],
             tensors=tensors[0],
             work=streamed(1, 1, operations[0]),
-            batch=Batch(("x",)),
+            batch=describe.Batch(("x",)),
             cases=CASES,
             thorough=THOROUGH + flags,
             shapes=SHAPES + HEADS,
             gradient=gradients[0],
         ),
-        Operator(
+        describe.Operator(
             summary=f"addition and {what} normalisation in one pass",
             call=calls[1],
             reference=references[1],
             tensors=tensors[1],
             work=streamed(2, 2, operations[1]),
-            batch=Batch(("x", "residual")),
+            batch=describe.Batch(("x", "residual")),
             cases=CASES,
             thorough=THOROUGH + flags,
             shapes=SHAPES,
-            tolerance=Tolerance(ulps=1.5),
+            tolerance=describe.Tolerance(ulps=1.5),
             gradient=gradients[1],
         ),
-        Operator(
+        describe.Operator(
             summary=f"gradients of {names[0]} and {names[1]}",
             call=calls[2],
             reference=references[2],
@@ -124,7 +114,7 @@ def operators(
             cases=CASES,
             thorough=THOROUGH[1:] + backward_flags,
             shapes=SHAPES[:2] + HEADS,
-            tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
+            tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
             gradient=by_reference(references[2]),
         ),
     )

@@ -15,15 +15,8 @@ import triton.language as tl
 
 from wavecast.kernels import choice
 from wavecast.kernels.describe import Axes, Constant, Demand, Device, KernelSpec, Problem, Settings
-from wavecast.kernels.norm.group_slab import (
-    PARAMETERS,
-    Shape,
-    Tensors,
-    affine,
-    last_first,
-    slab_kernel,
-    slab_of,
-)
+from wavecast.kernels.norm import group_slab
+from wavecast.kernels.norm.group_slab import affine, last_first, slab_of
 from wavecast.kernels.pointwise.functions import activated
 
 
@@ -150,8 +143,8 @@ def group_norm_apply_kernel(
         tl.store(y_ptr + ptrs, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
-MOMENTS = slab_kernel(group_norm_moments_kernel, 1, 0)
-APPLY = slab_kernel(group_norm_apply_kernel, 1, 1, contiguous=PARAMETERS)
+MOMENTS = group_slab.slab_kernel(group_norm_moments_kernel, 1, 0)
+APPLY = group_slab.slab_kernel(group_norm_apply_kernel, 1, 1, contiguous=group_slab.PARAMETERS)
 
 
 def _join_block(width: int, spans: int) -> dict[str, int]:
@@ -181,7 +174,9 @@ JOIN = KernelSpec(
 )
 
 
-def forward(shape: Shape, tensors: Tensors, eps: float, *, silu: bool) -> None:
+def forward(
+    shape: group_slab.Shape, tensors: group_slab.Tensors, eps: float, *, silu: bool
+) -> None:
     """Fill `y`, `mean` and `scale` of the `tensors`."""
     statistics = {name: tensors[name] for name in ("mean", "scale")}
     size = (2, shape.images, shape.spans, shape.channels)

@@ -11,15 +11,8 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels.describe import choice
-from wavecast.kernels.norm.group_slab import (
-    PARAMETERS,
-    Shape,
-    Tensors,
-    affine,
-    last_first,
-    slab_kernel,
-    slab_of,
-)
+from wavecast.kernels.norm import group_slab
+from wavecast.kernels.norm.group_slab import affine, last_first, slab_of
 from wavecast.kernels.pointwise.functions import value_and_derivative
 
 
@@ -138,12 +131,12 @@ def group_norm_slopes_kernel(
         tl.store(dx_ptr + ptrs, dx.to(dx_ptr.dtype.element_ty), mask=mask)
 
 
-_CONTIGUOUS = (*PARAMETERS, "mean", "scale")
-SUMS = slab_kernel(group_norm_sums_kernel, 2, 0, contiguous=_CONTIGUOUS)
-INPUT_GRADIENT = slab_kernel(group_norm_slopes_kernel, 2, 1, contiguous=_CONTIGUOUS)
+_CONTIGUOUS = (*group_slab.PARAMETERS, "mean", "scale")
+SUMS = group_slab.slab_kernel(group_norm_sums_kernel, 2, 0, contiguous=_CONTIGUOUS)
+INPUT_GRADIENT = group_slab.slab_kernel(group_norm_slopes_kernel, 2, 1, contiguous=_CONTIGUOUS)
 
 
-def backward(shape: Shape, tensors: Tensors, *, silu: bool) -> Tensor:
+def backward(shape: group_slab.Shape, tensors: group_slab.Tensors, *, silu: bool) -> Tensor:
     """Fill `dx` of the `tensors`; returns sums of each channel's gradients, and of their products
     with the normalised values: [2, parts, channels] of float32."""
     problem = shape.problem(tensors, silu=silu)

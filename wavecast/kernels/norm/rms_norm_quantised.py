@@ -9,16 +9,10 @@ from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.describe import Axes, Device, Problem, Sizes, sizes, widened
+from wavecast.kernels.norm import rows as norm_rows
 from wavecast.kernels.norm.description import signature
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
-from wavecast.kernels.norm.rows import (
-    READ_ONCE,
-    WHOLE_ROW,
-    load_row,
-    load_rows,
-    rows_axes,
-    rows_kernel,
-)
+from wavecast.kernels.norm.rows import load_row, load_rows
 from wavecast.kernels.quantise import formats
 from wavecast.kernels.quantise.common import blocks_of
 from wavecast.kernels.quantise.formats import fp8_of, integers_of, sizes_of
@@ -82,12 +76,14 @@ def rms_norm_quantised_kernel(
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
-    axes = rows_axes(WHOLE_ROW, ())(problem, device)
+    axes = norm_rows.rows_axes(norm_rows.WHOLE_ROW, ())(problem, device)
     block = max(axes["BLOCK"][0], problem["group"])
     return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
 
 
-QUANTISED = rows_kernel(rms_norm_quantised_kernel, axes=_axes, contiguous=("weight",), **READ_ONCE)
+QUANTISED = norm_rows.rows_kernel(
+    rms_norm_quantised_kernel, axes=_axes, contiguous=("weight",), **norm_rows.READ_ONCE
+)
 
 
 @TENSORS.checked
@@ -113,7 +109,9 @@ def rms_norm_quantised(
     name = "rms_norm_quantised"
     columns = x.shape[-1]
     checks.require(dtype in LIMITS, name, f"it does not quantise to {dtype}")
-    checks.require(columns <= WHOLE_ROW, name, f"{columns} columns are over {WHOLE_ROW}")
+    checks.require(
+        columns <= norm_rows.WHOLE_ROW, name, f"{columns} columns are over {norm_rows.WHOLE_ROW}"
+    )
     power = group == 0 or (group >= 16 and group & (group - 1) == 0)
     checks.require(power, name, f"group is {group}, expected 0 or a power of two from 16")
     groups = triton.cdiv(columns, group) if group else 1

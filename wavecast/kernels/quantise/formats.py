@@ -11,15 +11,8 @@ import torch
 import triton
 import triton.language as tl
 
-from wavecast.kernels import checks
-from wavecast.kernels.describe import (
-    Demand,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    coefficient,
-)
+from wavecast.kernels import checks, describe
+from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 
 FP8: Final = {
     torch.float8_e4m3fn: "e4m3fn",
@@ -112,7 +105,7 @@ def fp8_name(operator: str, dtype: torch.dtype) -> str:
     return FP8[dtype]
 
 
-def codes_kernel(function: Any, *, gaps: bool = True, **described: Any) -> KernelSpec:
+def codes_kernel(function: Any, *, gaps: bool = True, **described: Any) -> describe.KernelSpec:
     """A `KernelSpec.streaming` that finds codes of `problem["kind"]`, whose texts also know
     `codes`, the vector instructions for an element's.
 
@@ -130,7 +123,7 @@ def codes_kernel(function: Any, *, gaps: bool = True, **described: Any) -> Kerne
         codes = operations(problem["kind"], device)
         return stream.demand({**problem, "codes": codes}, settings, device)
 
-    stream = KernelSpec.streaming(function, slowed=slowed if gaps else None, **described)
+    stream = describe.KernelSpec.streaming(function, slowed=slowed if gaps else None, **described)
     return replace(stream, demand=demand)
 
 

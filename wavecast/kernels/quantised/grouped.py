@@ -11,16 +11,7 @@ from torch import Tensor
 
 from wavecast import dtypes
 from wavecast.kernels import checks, choice, describe, tiles
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    Make,
-    Problem,
-    Settings,
-    sizes,
-    wide_dtype,
-)
+from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, sizes
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
@@ -174,7 +165,7 @@ def grouped_matmul(a: Tensor, b: Tensor, offsets: Tensor, transposed: bool = Tru
 
 
 def grouped_matmul_reference(a, b, offsets, transposed=True):
-    wide = a.to(wide_dtype(a))
+    wide = a.to(describe.wide_dtype(a))
     matrices = b.to(wide.dtype).mT if transposed else b.to(wide.dtype)
     y = wide.new_zeros((a.shape[0], matrices.shape[2]))
     for group in range(b.shape[0]):
@@ -204,7 +195,7 @@ def grouped_outer(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
 
 
 def grouped_outer_reference(a, b, offsets):
-    wide, other = a.to(wide_dtype(a)), b.to(wide_dtype(a))
+    wide, other = a.to(describe.wide_dtype(a)), b.to(describe.wide_dtype(a))
     groups = range(offsets.shape[0] - 1)
     found = [_rows_of(wide, offsets, group).T @ other for group in groups]
     y = torch.stack(found) if found else wide.new_zeros((0, a.shape[1], b.shape[1]))

@@ -10,12 +10,8 @@ from torch import Tensor
 
 from wavecast.kernels import checks, describe, gpu, tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, integers, sizes
-from wavecast.kernels.quantise.widen import (
-    CODES,
-    dequantise_mx,
-    dequantise_mx_reference,
-    widened_mx,
-)
+from wavecast.kernels.quantise import widen
+from wavecast.kernels.quantise.widen import widened_mx
 from wavecast.kernels.quantised import operands, parts
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
@@ -148,11 +144,11 @@ def matmul_mx(
     flat, a_scale = a.reshape(-1, a.shape[-1]), a_scale.reshape(-1, a_scale.shape[-1])
     m = flat.shape[0]
     flat, b, a_scale, b_scale = (adjacent(one) for one in (flat, b, a_scale, b_scale))
-    a_format, b_format = CODES[a.dtype], CODES[b.dtype]
+    a_format, b_format = widen.CODES[a.dtype], widen.CODES[b.dtype]
     device = gpu.launching()
     native = device.capabilities.matrix_mx
     if not native and not operands.widened_in_tiles(m, device):
-        flat, b = dequantise_mx(flat, a_scale), dequantise_mx(b, b_scale)
+        flat, b = widen.dequantise_mx(flat, a_scale), widen.dequantise_mx(b, b_scale)
         a_format = b_format = "bf16"
     transposed = native and m > parts.SKINNY
     if transposed:
@@ -174,8 +170,8 @@ def matmul_mx(
 
 
 def matmul_mx_reference(a, b, a_scale, b_scale, out_dtype=torch.bfloat16):
-    left = dequantise_mx_reference(a, a_scale, torch.float64)  # holds all values exactly
-    right = dequantise_mx_reference(b, b_scale, torch.float64)
+    left = widen.dequantise_mx_reference(a, a_scale, torch.float64)  # holds all values exactly
+    right = widen.dequantise_mx_reference(b, b_scale, torch.float64)
     return (left @ right.T).to(out_dtype).contiguous()
 
 
