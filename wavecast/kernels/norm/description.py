@@ -75,8 +75,8 @@ def operators(
     flags: tuple[Sizes, ...],
     backward_flags: tuple[Sizes, ...],
 ) -> tuple[describe.Operator, describe.Operator, describe.Operator]:
-    """A norm of rows, the norm of a sum, and the gradients of both: `operations` per element, with
-    the `flags` that they are tested with beside the usual sizes."""
+    """A norm of rows, the norm of a sum, and the gradients of both, with float32 `operations` per
+    element; `flags` are sizes to test in addition to the usual ones."""
     names = [call.__name__ for call in calls]
     return (
         describe.Operator(

@@ -82,7 +82,7 @@ def _axes(problem: Problem, device: Device) -> Axes:
 
 
 QUANTISED = norm_rows.rows_kernel(
-    rms_norm_quantised_kernel, axes=_axes, contiguous=("weight",), **norm_rows.READ_ONCE
+    rms_norm_quantised_kernel, axes=_axes, contiguous=("weight",), **norm_rows.NORM_DEMAND
 )
 
 

@@ -293,15 +293,15 @@ def _programs(rows: int, columns: int, device: Device) -> int:
     return min(rows, most, _PROGRAMS_PER_UNIT * device.compute_units)
 
 
-READ_ONCE: dict[str, Any] = {
+NORM_DEMAND: dict[str, Any] = {
     "reads": "(1 + residual)",
     "writes": "(1 + residual)",
     "instructions": 6.0,
     "live_registers": 2.0,
     "strides": {"x": "stride", "residual": "residual_stride"},
 }
-"""What a norm demands: x and, where there is one, the residual; their sum is written, too."""
-FORWARD = rows_kernel(norm_rows_kernel, contiguous=("weight", "bias"), **READ_ONCE)
+"""What a norm reads (x and the residual, if any) and writes (the result and their sum)."""
+FORWARD = rows_kernel(norm_rows_kernel, contiguous=("weight", "bias"), **NORM_DEMAND)
 
 
 def _backward_grid(problem: Problem, settings: Settings) -> tuple[int]:
