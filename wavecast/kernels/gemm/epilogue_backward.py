@@ -108,8 +108,6 @@ def _inputs(make: Make, **given: Any) -> dict[str, Any]:
 OPERATOR = describe.Operator(
     summary="gradients of the activation and gate of matmul",
     call=matmul_epilogue_backward,
-    reference=matmul_epilogue_backward_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=lambda **given: TENSORS.work(vector_flops(10.0, "m", "n"))(**_sizes(**given)),
     gradient=derivative.by_reference(matmul_epilogue_backward_reference),

@@ -212,8 +212,6 @@ def _work(tensors: describe.Signature) -> Any:
 MATMUL = describe.Operator(
     summary="matrix product with bias, activation, gate and residual",
     call=matmul,
-    reference=matmul_reference,
-    tensors=TENSORS,
     inputs=_inputs(TENSORS),
     work=_work(TENSORS),
     batch=describe.Batch(("a", "residual", "gate")),
@@ -260,8 +258,6 @@ MATMUL = describe.Operator(
 BATCHED = describe.Operator(
     summary="products of a batch of matrices",
     call=batched_matmul,
-    reference=batched_matmul_reference,
-    tensors=BATCHED_TENSORS,
     inputs=_inputs(BATCHED_TENSORS),
     work=_work(BATCHED_TENSORS),
     batch=describe.Batch(

@@ -166,7 +166,6 @@ def _work(scales: str = "rows", **given: Any) -> Work:
 OPERATOR = Operator(
     summary="product of 8-bit operands with scales per tensor or per row and column",
     call=scaled_matmul,
-    reference=scaled_matmul_reference,
     inputs=_inputs,
     work=_work,
     tolerance=Tolerance(ulps=1.0, accumulated=4e-6),

@@ -224,7 +224,6 @@ OPERATORS = (
     describe.Operator(
         summary="cross entropy of a product's logits, which never exist as a whole",
         call=linear_cross_entropy,
-        reference=linear_cross_entropy_reference,
         tensors=TENSORS,
         inputs=_inputs,
         work=_work(1),
@@ -242,7 +241,6 @@ OPERATORS = (
     describe.Operator(
         summary="gradients of linear_cross_entropy",
         call=linear_cross_entropy_backward,
-        reference=linear_cross_entropy_backward_reference,
         tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(linear_cross_entropy_backward_reference),
         inputs=terms.backward_inputs(_inputs, linear_cross_entropy_reference),

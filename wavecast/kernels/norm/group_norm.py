@@ -246,7 +246,6 @@ OPERATORS = (
     describe.Operator(
         summary="normalisation of groups of channels over all positions, SiLU if asked",
         call=group_norm,
-        reference=group_norm_reference,
         tensors=TENSORS,
         inputs=_inputs,
         work=describe.streamed(1, 1, 8.0, "images channels height width"),
@@ -260,7 +259,6 @@ OPERATORS = (
     describe.Operator(
         summary="gradients of group_norm",
         call=group_norm_backward,
-        reference=group_norm_backward_reference,
         tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(group_norm_backward_reference),
         inputs=_backward_inputs,

@@ -198,8 +198,6 @@ _SIZES = "rows columns dtype"
 OPERATOR = describe.Operator(
     summary="addition, root mean square normalisation and quantisation in one pass",
     call=rms_norm_quantised,
-    reference=rms_norm_quantised_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     batch=describe.Batch(("x", "residual"), unless=lambda residual=None, **_: residual is None),

@@ -217,7 +217,6 @@ OPERATORS = (
     describe.Operator(
         summary="one step of AdamW in place on a list of tensors",
         call=adamw_foreach,
-        reference=adamw_foreach_reference,
         inputs=_inputs,
         work=_work,
         cases=(

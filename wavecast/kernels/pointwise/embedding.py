@@ -214,8 +214,6 @@ OPERATORS = (
     describe.Operator(
         summary="rows of a table by index",
         call=embedding,
-        reference=embedding_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
         batch=describe.Batch(("indices",)),
@@ -226,8 +224,6 @@ OPERATORS = (
     describe.Operator(
         summary="gradient of a table of embeddings",
         call=embedding_backward,
-        reference=embedding_backward_reference,
-        tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(embedding_backward_reference),
         inputs=_backward_inputs,
         work=_backward_work,

@@ -342,7 +342,6 @@ OPERATORS = (
     describe.Operator(
         summary="rotary position embedding of queries and keys",
         call=rope,
-        reference=rope_reference,
         tensors=TENSORS,
         inputs=_inputs,
         work=_work,

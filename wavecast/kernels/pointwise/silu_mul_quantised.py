@@ -225,7 +225,6 @@ _SIZES = "rows columns dtype to group pair"
 OPERATOR = describe.Operator(
     summary="SwiGLU into fp8 with a scale per row or group",
     call=silu_mul_quantised,
-    reference=silu_mul_quantised_reference,
     tensors=gated.TENSORS,
     inputs=_inputs,
     work=_work,

@@ -127,8 +127,6 @@ OPERATORS = (
     describe.Operator(
         summary="groups of columns in fp8 with a scale each",
         call=quantise_fp8_group,
-        reference=quantise_fp8_group_reference,
-        tensors=TENSORS,
         inputs=TENSORS.inputs(options={"to": "dtype"}),
         work=common.work(_written),
         batch=describe.Batch(("x",)),

@@ -222,7 +222,6 @@ OPERATORS = (
     describe.Operator(
         summary="a tensor in fp8 with one scale, given or found",
         call=quantise_fp8_tensor,
-        reference=quantise_fp8_tensor_reference,
         cases=(
             *with_format("float8_e4m3fn", *_CASES[:2]),
             *with_format("float8_e4m3fnuz", _CASES[2]),
@@ -240,7 +239,6 @@ OPERATORS = (
     describe.Operator(
         summary="a tensor in int8 with one scale, given or found",
         call=quantise_int8_tensor,
-        reference=quantise_int8_tensor_reference,
         cases=_CASES,
         shapes=_SHAPES,
         **_SHARED,

@@ -153,8 +153,6 @@ def _work(rows, columns, codes, dtype):
 OPERATOR = describe.Operator(
     summary="the values of mxfp4 and mxfp8",
     call=dequantise_mx,
-    reference=dequantise_mx_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     cases=sizes(

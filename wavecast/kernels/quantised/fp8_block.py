@@ -225,7 +225,6 @@ _ROWS = (1, 64, 1024, 4096)
 OPERATOR = describe.Operator(
     summary="fp8 product with scales per 1x128 of A and 128x128 of B",
     call=matmul_fp8_block,
-    reference=matmul_fp8_block_reference,
     tensors=TENSORS,
     inputs=TENSORS.inputs(
         options={"out": "out_dtype"},

@@ -328,7 +328,6 @@ OPERATORS = (
     describe.Operator(
         summary="rows sorted by group times a matrix per group",
         call=grouped_matmul,
-        reference=grouped_matmul_reference,
         tensors=TENSORS,
         inputs=_inputs,
         flops=_flops,
@@ -347,7 +346,6 @@ OPERATORS = (
     describe.Operator(
         summary="transposed rows of each group times other rows of it",
         call=grouped_outer,
-        reference=grouped_outer_reference,
         tensors=OUTER_TENSORS,
         inputs=_outer_inputs,
         flops=_flops,

@@ -187,7 +187,6 @@ _LLAMA = ((28672, 4096), (4096, 14336))
 OPERATOR = describe.Operator(
     summary="product of 16-bit activations with weights of four bits",
     call=matmul_w4a16,
-    reference=matmul_w4a16_reference,
     tensors=TENSORS,
     inputs=_described(
         TENSORS.inputs(

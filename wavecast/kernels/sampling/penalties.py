@@ -132,8 +132,6 @@ def _work(rows, vocabulary, dtype, given="trpf", counts="int32"):
 OPERATOR = Operator(
     summary="repetition, presence and frequency penalties on logits",
     call=penalise,
-    reference=penalise_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     batch=Batch(("logits", "counts", "prompt", "repetition", "presence", "frequency"), merged=True),

@@ -223,7 +223,6 @@ OPERATORS = (
     Operator(
         summary="tokens drawn from logits with temperature, top-k, top-p and min-p",
         call=top_k_top_p_sample,
-        reference=top_k_top_p_sample_reference,
         inputs=_sample_inputs,
         work=_work(False),
         thorough=({**_CASES[0], "seed": 2**40 + 1}, *_THOROUGH),
@@ -233,7 +232,6 @@ OPERATORS = (
     Operator(
         summary="logits with -inf for what top-k, top-p and min-p drop",
         call=top_k_top_p_mask,
-        reference=top_k_top_p_mask_reference,
         inputs=_inputs,
         work=_work(True),
         batch=Batch(("logits", "temperature", "top_k", "top_p", "min_p"), merged=True),
