@@ -10,7 +10,7 @@ from torch import Tensor
 from wavecast.kernels import checks, choice, derivative, describe
 from wavecast.kernels.describe import Axes, Device, Problem, Settings, widened
 from wavecast.kernels.loss import terms
-from wavecast.kernels.loss.terms import Options, capped, grad_of, loss_of, weights_of
+from wavecast.kernels.loss.terms import LossOptions, capped, grad_of, loss_of, weights_of
 from wavecast.kernels.norm.rows import preference
 from wavecast.kernels.strides import rows_of
 
@@ -147,7 +147,7 @@ def cross_entropy(
     target that is no class gives NaN. Both results have gradients. Raises ArgumentError.
     """
     given = {"logits": logits, "targets": targets}
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     _check("cross_entropy", TENSORS, given, options)
     loss = torch.empty((logits.shape[0],), dtype=torch.float32, device=logits.device)
     lse = torch.empty_like(loss)
@@ -162,7 +162,7 @@ def cross_entropy(
 def cross_entropy_reference(
     logits, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
 ):
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     return terms.reference(widened(logits), targets, options)
 
 
@@ -183,7 +183,7 @@ def cross_entropy_backward(
     pass. Raises ArgumentError.
     """
     given = {"logits": logits, "targets": targets, "dloss": dloss, "dlse": dlse, "lse": lse}
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     _check("cross_entropy_backward", BACKWARD_TENSORS, given, options)
     dlogits = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     if not logits.shape[0]:
@@ -198,17 +198,17 @@ def cross_entropy_backward_reference(
     dloss, dlse, logits, targets, lse,
     ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
 ):  # fmt: skip
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, options)
     return grad.to(logits.dtype).contiguous()
 
 
-def _check(operator: str, tensors: describe.Signature, given: Any, options: Options) -> None:
+def _check(operator: str, tensors: describe.Signature, given: Any, options: LossOptions) -> None:
     terms.check(operator, tensors, given, options)
     checks.require(given["logits"].shape[1] > 0, operator, "there are no classes")
 
 
-def _problem(logits: Tensor, options: Options) -> dict[str, Any]:
+def _problem(logits: Tensor, options: LossOptions) -> dict[str, Any]:
     rows, columns = logits.shape
     size = {"rows": rows, "columns": columns, "bytes": logits.element_size()}
     return {**size, "capped": options.soft_cap > 0}
@@ -260,7 +260,7 @@ OPERATORS = (
         tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
         gradient=derivative.by_operator(
             cross_entropy, "cross_entropy_backward", grads=("dloss", "dlse"), of=("logits",),
-            saved=("logits", "targets", "lse", *Options._fields), outputs=("loss", "lse"),
+            saved=("logits", "targets", "lse", *LossOptions._fields), outputs=("loss", "lse"),
         ),
     ),
     describe.Operator(

@@ -17,7 +17,7 @@ from wavecast.kernels.describe import widened
 from wavecast.kernels.gemm.product import Epilogue, product, rate_of
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.linear_kernels import JOIN, LOGITS, LOGITS_GRADIENT
-from wavecast.kernels.loss.terms import Options
+from wavecast.kernels.loss.terms import LossOptions
 from wavecast.kernels.quantise.formats import LEAST
 from wavecast.kernels.strides import rows_of
 
@@ -50,7 +50,7 @@ def linear_cross_entropy(
     ArgumentError.
     """
     given = {"hidden": hidden, "weight": weight, "targets": targets}
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     _check("linear_cross_entropy", TENSORS, given, options)
     rows, classes = hidden.shape[0], weight.shape[0]
     loss = torch.empty((rows,), dtype=torch.float32, device=hidden.device)
@@ -71,7 +71,7 @@ def linear_cross_entropy_reference(
     hidden, weight, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
 ):
     logits = widened(hidden) @ widened(weight).T
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     return terms.reference(logits, targets, options)
 
 
@@ -96,7 +96,7 @@ def linear_cross_entropy_backward(
     """
     given = {"hidden": hidden, "weight": weight, "targets": targets}
     given |= {"dloss": dloss, "dlse": dlse, "lse": lse}
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     _check("linear_cross_entropy_backward", BACKWARD_TENSORS, given, options)
     rows, classes = hidden.shape[0], weight.shape[0]
     dhidden = torch.zeros_like(hidden, memory_format=torch.contiguous_format)
@@ -134,13 +134,13 @@ def linear_cross_entropy_backward_reference(
     ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
 ):  # fmt: skip
     a, b = widened(hidden), widened(weight)
-    options = Options(ignore_index, label_smoothing, z_loss, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
     grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, options)
     dhidden, dweight = (grad @ b).to(hidden.dtype), (grad.T @ a).to(weight.dtype)
     return dhidden.contiguous(), dweight.contiguous()
 
 
-def _check(operator: str, tensors: describe.Signature, given: Any, options: Options) -> None:
+def _check(operator: str, tensors: describe.Signature, given: Any, options: LossOptions) -> None:
     terms.check(operator, tensors, given, options)
     checks.require(given["weight"].numel() > 0, operator, "weight is empty")
 
@@ -234,7 +234,7 @@ OPERATORS = (
         tolerance=describe.Tolerance(ulps=8.0, accumulated=1e-5),
         gradient=derivative.by_operator(
             linear_cross_entropy, "linear_cross_entropy_backward", grads=("dloss", "dlse"),
-            saved=("hidden", "weight", "targets", "lse", *Options._fields),
+            saved=("hidden", "weight", "targets", "lse", *LossOptions._fields),
             of=("hidden", "weight"), outputs=("loss", "lse"),
         ),
     ),

@@ -57,7 +57,7 @@ def grad_of(
     return grad
 
 
-class Options(NamedTuple):
+class LossOptions(NamedTuple):
     """The options of a loss."""
 
     ignore_index: int
@@ -72,7 +72,7 @@ class Options(NamedTuple):
         return dict(zip(names, self, strict=False))
 
 
-def reference(logits: Tensor, targets: Tensor, options: Options) -> tuple[Tensor, Tensor]:
+def reference(logits: Tensor, targets: Tensor, options: LossOptions) -> tuple[Tensor, Tensor]:
     """(loss per row, lse) of wide logits."""
     ignore_index, label_smoothing, z_loss, soft_cap = options
     if soft_cap:
@@ -89,7 +89,7 @@ def reference(logits: Tensor, targets: Tensor, options: Options) -> tuple[Tensor
 
 
 def reference_gradient(
-    logits: Tensor, targets: Tensor, dloss: Tensor, dlse: Tensor | None, options: Options
+    logits: Tensor, targets: Tensor, dloss: Tensor, dlse: Tensor | None, options: LossOptions
 ) -> Tensor:
     """The gradient of wide logits, by the formula."""
     ignore_index, label_smoothing, z_loss, soft_cap = options
@@ -107,7 +107,9 @@ def reference_gradient(
     return grad * (1 - (capped_x / soft_cap).square()) if soft_cap else grad
 
 
-def check(operator: str, tensors: Signature, given: Mapping[str, Any], options: Options) -> None:
+def check(
+    operator: str, tensors: Signature, given: Mapping[str, Any], options: LossOptions
+) -> None:
     """Tensors and options of a loss. Raises ArgumentError."""
     tensors.check(operator, given)
     smoothing, cap = options.label_smoothing, options.soft_cap

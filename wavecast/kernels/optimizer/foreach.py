@@ -15,8 +15,6 @@ from wavecast.kernels.optimizer.adamw import SCALARS, step_elements
 
 CHUNK: Final = 1 << 15
 """Elements of a tensor that a program takes at most."""
-_FIELDS: Final = 6
-"""Of a tensor in the table: addresses of parameters, master, gradient and averages, elements."""
 _KEPT: Final = 64
 _TYPES: Final = {
     torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16
