@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 from wavecast import ops  # noqa: E402
 from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.quantise.equal import same_codes  # noqa: E402
+from wavecast.kernels.quantise.common import same_codes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -53,6 +53,7 @@ def linear(forward: Callable[..., Any], gradients: Callable[..., Mapping[str, An
 def by_operator(
     forward: Callable[..., Any], backward: str, *, grads: tuple[str, ...], saved: tuple[str, ...],
     of: tuple[str, ...], outputs: tuple[str, ...] = (), optional: tuple[str, ...] = (),
+    shared: Mapping[str, str] | None = None,
 ) -> Gradient:  # fmt: skip
     """The gradient of `forward` that the operator `backward` computes.
 
@@ -60,6 +61,7 @@ def by_operator(
     with `saved` as they were in the call of `forward`, where `outputs` name the results. What it
     returns are the gradients of the arguments `of`; an argument that was None has none. Those of
     `grads` in `optional` are None where a result is not used; then all results are in `saved`.
+    `shared` names arguments whose gradient is that of another.
     """
     names = tuple(inspect.signature(forward).parameters)
 
@@ -86,6 +88,7 @@ def by_operator(
         found = call(**of_results, **tensors, **ctx.options)
         found = found if isinstance(found, tuple) else (found,)
         gradients = dict(zip(of, found, strict=False))
+        gradients |= {name: gradients[other] for name, other in (shared or {}).items()}
         return tuple(gradients.get(name) if name in ctx.given else None for name in names)
 
     return Gradient(setup, gradient)

@@ -12,7 +12,6 @@ from wavecast.model.bounds import Work
 
 if TYPE_CHECKING:
     from wavecast.kernels.signature import Signature
-    from wavecast.kernels.spec import KernelSpec
 
 Sizes = Mapping[str, Any]
 """What one call is about, in plain values: `{"rows": 8, "columns": 300, "dtype": "bfloat16"}`."""
@@ -121,7 +120,6 @@ class Operator:
     inputs: Callable[..., dict[str, Any]] = _underived
     work: Callable[..., Work] = _underived
     thorough: tuple[Sizes, ...] = ()
-    kernels: tuple[KernelSpec, ...] = ()
     tolerance: Tolerance = field(default_factory=Tolerance)
     gradient: Gradient | None = None
     fake: Callable[..., Any] | None = None

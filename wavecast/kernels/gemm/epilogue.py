@@ -5,14 +5,13 @@
 in float32, every term optional.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
-from torch.nn import functional
+
+from wavecast.kernels.pointwise import functions
 
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 
@@ -111,10 +110,10 @@ def reference(total, bias=None, residual=None, gate=None, activation="none"):
     """The same in plain torch, without scales, in the dtype of `total`."""
     if bias is not None:
         total = total + bias.to(total.dtype)
-    if activation == "gelu_tanh":
-        total = functional.gelu(total, approximate="tanh")
-    elif activation != "none":
-        total = getattr(functional, activation)(total)
+    if activation != "none":
+        total = (
+            torch.relu(total) if activation == "relu" else functions.reference(total, activation)
+        )
     if gate is not None:
         total = total * gate.to(total.dtype)
     return total if residual is None else total + residual.to(total.dtype)
@@ -122,17 +121,6 @@ def reference(total, bias=None, residual=None, gate=None, activation="none"):
 
 def grad_reference(x, activation):
     """The derivative of the activation at `x`, in plain torch."""
-    if activation == "relu":
-        return (x > 0).to(x.dtype)
-    if activation == "gelu":
-        density = torch.exp(-0.5 * x.square()) / (2 * torch.pi) ** 0.5
-        return torch.special.ndtr(x) + x * density
-    if activation == "gelu_tanh":
-        scale = (2 / torch.pi) ** 0.5
-        tanh = torch.tanh(scale * (x + 0.044715 * x**3))
-        inner = scale * (1 + 3 * 0.044715 * x.square())
-        return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh.square()) * inner
-    if activation == "silu":
-        sigmoid = torch.sigmoid(x)
-        return sigmoid * (1 + x * (1 - sigmoid))
-    return torch.ones_like(x)
+    if activation in ("none", "relu"):
+        return torch.ones_like(x) if activation == "none" else (x > 0).to(x.dtype)
+    return functions.reference_derivative(x, activation)

@@ -1,35 +1,18 @@
 """Gradients of what follows a product: of its activation and gate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Batch,
-    Device,
-    KernelSpec,
-    Make,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Tolerance,
-    checks,
-    choice,
-    derivative,
-    sizes,
-    vector_flops,
-)
+from wavecast.kernels import checks, choice, derivative, describe
+from wavecast.kernels.describe import Make, sizes, vector_flops
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS, activated, activation_grad
-from wavecast.kernels.strides import contiguous
 
-TENSORS = Signature(
+TENSORS = describe.Signature(
     "dy: [...] float",
     "z: [...] float",
     "gate?: [...] float",
@@ -58,34 +41,27 @@ def matmul_epilogue_backward_kernel(
     tl.store(dz_ptr + offs, dz.to(dz_ptr.dtype.element_ty), mask=mask)
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    count, tensors = problem["count"], 2 if problem["gated"] else 1
-    return StreamingKernel(
-        workgroups=triton.cdiv(count, settings["BLOCK"]),
-        read=count * (problem["bytes"] + 2 * (tensors - 1)),
-        written=count * 2 * tensors,
-        elements=settings["BLOCK"],
-        instructions=20.0,
-        live_registers=4.0,
-    )
-
-
-BACKWARD = KernelSpec(
-    function=matmul_epilogue_backward_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
-    axes={"BLOCK": (1024, 2048, 4096, 8192), "num_warps": (4, 8), "num_stages": (1,)},
-    demand=_demand,
+BACKWARD = describe.KernelSpec.streaming(
+    matmul_epilogue_backward_kernel,
+    grid="cdiv(count, BLOCK)",
+    axes={"BLOCK": (1024, 2048, 4096, 8192), "num_warps": (4, 8)},
+    read="count * (bytes + 2 * gated)",
+    written="count * 2 * (1 + gated)",
+    elements="BLOCK",
+    instructions=20.0,
+    live_registers=4.0,
+    contiguous=("dy", "z", "gate"),
     rounded=("count",),
 )
 
 
 @TENSORS.checked
 def matmul_epilogue_backward(
-    dy: torch.Tensor,
-    z: torch.Tensor,
-    gate: torch.Tensor | None = None,
+    dy: Tensor,
+    z: Tensor,
+    gate: Tensor | None = None,
     activation: str = "none",
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """The gradients of `y = activation(z) * gate` with respect to `z` and `gate`.
 
     `dy`, `z` and `gate` have one shape and any of float32, float16 and bfloat16. The first result
@@ -97,10 +73,9 @@ def matmul_epilogue_backward(
     if dy.numel():
         size = dy.element_size() + z.element_size()
         problem = {"count": dy.numel(), "bytes": size, "gated": gate is not None}
-        choice.run(
-            BACKWARD, {**problem, "activation": activation}, dy=dy.contiguous(), z=z.contiguous(),
-            gate=contiguous(gate), dz=dz, dgate=None if gate is None else dgate,
-        )  # fmt: skip
+        problem["activation"] = activation
+        grads = {"dz": dz, "dgate": None if gate is None else dgate}
+        choice.run(BACKWARD, problem, dy=dy, z=z, gate=gate, **grads)
     return dz, dgate
 
 
@@ -114,7 +89,7 @@ def matmul_epilogue_backward_reference(dy, z, gate=None, activation="none"):
     return (dz * gate.to(dtype)).to(dy.dtype).contiguous(), dgate.to(gate.dtype).contiguous()
 
 
-def _like_gate(dy: torch.Tensor, gate: torch.Tensor | None) -> torch.Tensor:
+def _like_gate(dy: Tensor, gate: Tensor | None) -> Tensor:
     if gate is None:
         return torch.empty(0, dtype=dy.dtype, device=dy.device)
     return torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
@@ -130,17 +105,14 @@ def _inputs(make: Make, **given: Any) -> dict[str, Any]:
     return TENSORS.inputs()(make, **_sizes(**given))
 
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="gradients of the activation and gate of matmul",
     call=matmul_epilogue_backward,
-    reference=matmul_epilogue_backward_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=lambda **given: TENSORS.work(vector_flops(10.0, "m", "n"))(**_sizes(**given)),
     gradient=derivative.by_reference(matmul_epilogue_backward_reference),
-    batch=Batch(("dy", "z", "gate"), unless=lambda gate=None, **_: gate is None),
-    kernels=(BACKWARD,),
-    tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    batch=describe.Batch(("dy", "z", "gate"), unless=lambda gate=None, **_: gate is None),
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=4e-6),
     cases=(
         *sizes("m n dtype gate", (7, 33, "float32", True)),
         *sizes("m n dtype activation", (65, 130, "bfloat16", "gelu")),

@@ -1,7 +1,5 @@
 """The kernels of dense products: tiles of the result, whole or in parts of K, and their sum."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import triton

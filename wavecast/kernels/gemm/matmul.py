@@ -1,32 +1,20 @@
 """Matrix products: one with what follows it, activation(a b + bias) · gate + residual, and those of
 a batch."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Batch,
-    Gradient,
-    Make,
-    Operator,
-    Signature,
-    Sizes,
-    Tolerance,
-    Work,
-    checks,
-    sizes,
-    wide_dtype,
-)
+from wavecast.kernels import checks, describe
+from wavecast.kernels.describe import Make, Sizes, sizes, wide_dtype
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
-from wavecast.kernels.gemm.product import KERNELS, PRECISIONS, Epilogue, flops, matrices, product
+from wavecast.kernels.gemm.product import PRECISIONS, Epilogue, flops, matrices, product
 
-TENSORS = Signature(
+TENSORS = describe.Signature(
     "a: [..., k] float|int8",
     "b: [k, n] =a",
     "bias?: [n] float",
@@ -35,7 +23,7 @@ TENSORS = Signature(
     returns=("y: [..., n] =a",),
     leading="m",
 )
-BATCHED_TENSORS = Signature(
+BATCHED_TENSORS = describe.Signature(
     "a: [a_batch, m, k] float|int8", "b: [b_batch, k, n] =a", returns=("y: [batch, m, n] =a",)
 )
 FURTHER = ("bias", "residual", "gate")
@@ -43,15 +31,15 @@ FURTHER = ("bias", "residual", "gate")
 
 @TENSORS.checked
 def matmul(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
-    gate: torch.Tensor | None = None,
+    a: Tensor,
+    b: Tensor,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    gate: Tensor | None = None,
     activation: str = "none",
     out_dtype: torch.dtype | None = None,
     precision: str = "ieee",
-) -> torch.Tensor:
+) -> Tensor:
     """`activation(a @ b + bias) * gate + residual`.
 
     `a` is [..., K] and `b` [K, N], of one dtype, with any strides, so that transposed operands need
@@ -87,11 +75,11 @@ def matmul_reference(
 
 @BATCHED_TENSORS.checked
 def batched_matmul(
-    a: torch.Tensor,
-    b: torch.Tensor,
+    a: Tensor,
+    b: Tensor,
     out_dtype: torch.dtype | None = None,
     precision: str = "ieee",
-) -> torch.Tensor:
+) -> Tensor:
     """`a @ b` for every matrix of a batch.
 
     `a` is [B, M, K] and `b` [B, K, N], with any strides; either may have a batch of one, which then
@@ -115,7 +103,7 @@ def batched_matmul_reference(a, b, out_dtype=None, precision="ieee"):
 
 
 def result_dtype(
-    operator: str, a: torch.Tensor, out_dtype: torch.dtype | None, precision: str
+    operator: str, a: Tensor, out_dtype: torch.dtype | None, precision: str
 ) -> torch.dtype:
     """The dtype of a product. Raises ArgumentError for one that it cannot have."""
     checks.one_of(operator, "precision", precision, PRECISIONS)
@@ -126,14 +114,14 @@ def result_dtype(
     return dtype
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, bias, residual, gate, activation, _, precision = inputs
     ctx.save_for_backward(a, b, bias, gate)
     ctx.residual = None if residual is None else residual.dtype
     ctx.activation, ctx.precision = activation, precision
 
 
-def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     """The sums before the activation are computed anew, in float32 at least."""
     a, b, bias, gate = ctx.saved_tensors
     ops = torch.ops.wavecast
@@ -157,12 +145,12 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     return da, db, dbias, dresidual, dgate, None, None, None
 
 
-def _batched_setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _batched_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, _, ctx.precision = inputs
     ctx.save_for_backward(a, b)
 
 
-def _batched_gradient(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _batched_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     """A matrix that served the whole batch gets the gradient of all its rows at once."""
     a, b = ctx.saved_tensors
     ops = torch.ops.wavecast
@@ -189,7 +177,7 @@ def _sizes(given: Sizes) -> dict[str, Any]:
     """Sizes with the dtypes of the result and of what follows a product of integers, and with the
     batches of operands, of which `shared` names one that has a single matrix."""
     integers, dtype = given["dtype"] == "int8", given["dtype"]
-    found = {name: one for name, one in given.items() if name not in ("layout", "shared", "out")}
+    found = {name: one for name, one in given.items() if name not in ("layout", "shared")}
     found["y_dtype"] = given.get("out") or ("int32" if integers else dtype)
     if "batch" in given:
         shared = given.get("shared")
@@ -197,23 +185,23 @@ def _sizes(given: Sizes) -> dict[str, Any]:
     return found | {f"{name}_dtype": "float32" if integers else dtype for name in FURTHER}
 
 
-def _inputs(tensors: Signature) -> Any:
+def _inputs(tensors: describe.Signature) -> Any:
     """Of sizes whose `layout` is that of `a` and `b`: N as they are multiplied, T transposed."""
 
     def inputs(make: Make, **given: Any) -> dict[str, Any]:
-        def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> torch.Tensor:
+        def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> Tensor:
             precision = given.get("precision", "ieee")
             return matrices(make, named["dtype"], shape, stored == "T", precision)
 
         a, b = (partial(operand, stored) for stored in given.get("layout", "NT"))
-        found = tensors.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
-        return {**found, "out_dtype": make.dtype(given["out"]) if given.get("out") else None}
+        options = {"out": "out_dtype"}
+        return tensors.inputs(absent=FURTHER, options=options, a=a, b=b)(make, **_sizes(given))
 
     return inputs
 
 
-def _work(tensors: Signature) -> Any:
-    def work(**given: Any) -> Work:
+def _work(tensors: describe.Signature) -> Any:
+    def work(**given: Any) -> describe.Work:
         count = given.get("batch", 1) * math.prod(given[name] for name in "mnk")
         rate = flops(count, given["dtype"], given.get("precision", "ieee"))
         return tensors.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
@@ -221,17 +209,14 @@ def _work(tensors: Signature) -> Any:
     return work
 
 
-MATMUL = Operator(
+MATMUL = describe.Operator(
     summary="matrix product with bias, activation, gate and residual",
     call=matmul,
-    reference=matmul_reference,
-    tensors=TENSORS,
     inputs=_inputs(TENSORS),
     work=_work(TENSORS),
-    batch=Batch(("a", "residual", "gate")),
-    kernels=KERNELS,
-    gradient=Gradient(_setup, _gradient),
-    tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    batch=describe.Batch(("a", "residual", "gate")),
+    gradient=describe.Gradient(_setup, _gradient),
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=4e-6),
     notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",
     cases=(
         *sizes(
@@ -270,17 +255,16 @@ MATMUL = Operator(
         (4096, 4096, 4096, "bfloat16", "TN"),
     ),
 )
-BATCHED = Operator(
+BATCHED = describe.Operator(
     summary="products of a batch of matrices",
     call=batched_matmul,
-    reference=batched_matmul_reference,
-    tensors=BATCHED_TENSORS,
     inputs=_inputs(BATCHED_TENSORS),
     work=_work(BATCHED_TENSORS),
-    batch=Batch(("a", "b"), merged=True, unless=lambda a, b, **_: a.shape[0] != b.shape[0]),
-    kernels=KERNELS,
-    gradient=Gradient(_batched_setup, _batched_gradient),
-    tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
+    batch=describe.Batch(
+        ("a", "b"), merged=True, unless=lambda a, b, **_: a.shape[0] != b.shape[0]
+    ),
+    gradient=describe.Gradient(_batched_setup, _batched_gradient),
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=4e-6),
     cases=(
         *sizes("batch m n k dtype layout", (3, 5, 18, 33, "float32", "NN")),
         *sizes("batch m n k dtype", (2, 40, 70, 136, "bfloat16")),

@@ -1,7 +1,5 @@
 """Launches a dense product: strides, constants and workspace of its kernels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,25 +11,10 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.dtypes import lookup
-from wavecast.kernels import checks, choice, gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    KernelSpec,
-    Make,
-    Problem,
-    Settings,
-    StreamingKernel,
-    Workspace,
-)
-from wavecast.kernels.gemm import tiling
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import Axes, Demand, Device, KernelSpec, Make, Problem, Settings
+from wavecast.kernels.gemm import kernels, tiling
 from wavecast.kernels.gemm.epilogue import Terms
-from wavecast.kernels.gemm.kernels import (
-    matmul_kernel,
-    matmul_rest_kernel,
-    matmul_sum_kernel,
-    matmul_vector_kernel,
-)
 from wavecast.kernels.inputs import FP8
 
 PRECISIONS: Final = ("ieee", "tf32")
@@ -225,7 +208,7 @@ def _descriptor(matrices: Tensor, size: int, depth: int) -> TensorDescriptor:
     return TensorDescriptor(matrices, list(matrices.shape), steps, tile)
 
 
-def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
+def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, describe.Workspace]:
     """The parts of sums, one element where there are none."""
     shape: tuple[int, ...] = (1,)
     programs = settings["PROGRAMS"]
@@ -234,37 +217,7 @@ def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]
     elif programs and tiling.count(problem, settings) % programs:
         shape = programs, 2, settings["BLOCK_M"], settings["BLOCK_N"]
     dtype = torch.int32 if problem["dtype"] == "int8" else torch.float32
-    return {"part": Workspace(shape, dtype)}
-
-
-def _sum_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    outputs, splits = problem["m"] * problem["n"], problem["splits"]
-    return StreamingKernel(
-        workgroups=tiling.count(problem, settings),
-        read=4.0 * outputs * splits,
-        written=4.0 * outputs,
-        elements=settings["BLOCK_M"] * settings["BLOCK_N"],
-        instructions=4.0 + 2.0 * splits,
-        live_registers=1.0 + splits,
-    )
-
-
-def _rest_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    left_over = tiling.count(problem, problem) % problem["PROGRAMS"]
-    return left_over, triton.cdiv(problem["BLOCK_M"], settings["ROWS"])
-
-
-def _rest_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    rows, columns, programs = problem["BLOCK_M"], problem["BLOCK_N"], problem["PROGRAMS"]
-    left_over, down = _rest_grid(problem, settings)
-    return StreamingKernel(
-        workgroups=left_over * down,
-        read=4.0 * rows * columns * (programs + left_over),
-        written=4.0 * rows * columns * left_over,
-        elements=settings["ROWS"] * columns,
-        instructions=4.0 + 2.0 * triton.cdiv(programs, left_over),
-        live_registers=3.0,
-    )
+    return {"part": describe.Workspace(shape, dtype)}
 
 
 def _vector_axes(problem: Problem, device: Device) -> Axes:
@@ -273,24 +226,13 @@ def _vector_axes(problem: Problem, device: Device) -> Axes:
         "BLOCK_N": (32, 64, 128, 256) if along_n else (2, 4, 8, 16),
         "BLOCK_K": (8, 16, 32, 64) if along_n else (256, 512, 1024, 2048),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     }
 
 
-def _vector_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    elements = settings["BLOCK_N"] * settings["BLOCK_K"]
-    per_lane = elements / (settings["num_warps"] * device.wave_lanes)
-    return 8 <= per_lane <= (32 if problem["aligned"] else 16)
-
-
-def _vector_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    return triton.cdiv(problem["n"], settings["BLOCK_N"]), problem["batch"]
-
-
-def _vector_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
+def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     size = tiling.element_size(problem)
-    return StreamingKernel(
-        workgroups=math.prod(_vector_grid(problem, settings)),
+    return describe.StreamingKernel(
+        workgroups=triton.cdiv(problem["n"], settings["BLOCK_N"]) * problem["batch"],
         read=1.0 * problem["batch"] * problem["n"] * problem["k"] * size,
         written=1.0 * problem["batch"] * problem["n"] * size,
         elements=settings["BLOCK_N"] * settings["BLOCK_K"],
@@ -300,19 +242,15 @@ def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Stre
 
 
 VECTOR: Final = KernelSpec(
-    function=matmul_vector_kernel,
-    grid=_vector_grid,
+    function=kernels.matmul_vector_kernel,
+    grid="cdiv(n, BLOCK_N), batch",
     axes=_vector_axes,
-    fits=_vector_fits,
+    fits="8 <= BLOCK_N * BLOCK_K / lanes <= (32 if aligned else 16)",
     demand=_vector_demand,
 )
 TILES: Final = KernelSpec(
-    function=matmul_kernel,
-    grid=lambda problem, settings: (
-        settings["PROGRAMS"] or tiling.count(problem, settings),
-        settings["SPLIT_K"],
-        problem["batch"],
-    ),
+    function=kernels.matmul_kernel,
+    grid="PROGRAMS or cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N), SPLIT_K, batch",
     axes=tiling.axes,
     fits=tiling.fits,
     demand=tiling.demand,
@@ -320,29 +258,33 @@ TILES: Final = KernelSpec(
     derived=_descriptors,
     rounded=("m",),
 )
-SUM: Final = KernelSpec(
-    function=matmul_sum_kernel,
-    grid=lambda problem, settings: (
-        triton.cdiv(problem["m"], settings["BLOCK_M"]),
-        triton.cdiv(problem["n"], settings["BLOCK_N"]),
-    ),
+SUM: Final = KernelSpec.streaming(
+    kernels.matmul_sum_kernel,
+    grid="cdiv(m, BLOCK_M), cdiv(n, BLOCK_N)",
     axes=lambda problem, device: {
         "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
         "BLOCK_N": (64, 128, 256, 512),
         "num_warps": (1, 2, 4),
-        "num_stages": (1,),
     },
-    demand=_sum_demand,
+    read="4.0 * m * n * splits",
+    written="4.0 * m * n",
+    elements="BLOCK_M * BLOCK_N",
+    instructions="4.0 + 2.0 * splits",
+    live_registers="1.0 + splits",
     rounded=("m",),
 )
-REST: Final = KernelSpec(
-    function=matmul_rest_kernel,
-    grid=_rest_grid,
-    axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    demand=_rest_demand,
+_LEFT_OVER: Final = "(cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N) % PROGRAMS)"
+REST: Final = KernelSpec.streaming(
+    kernels.matmul_rest_kernel,
+    grid=f"{_LEFT_OVER}, cdiv(BLOCK_M, ROWS)",
+    axes={"ROWS": (2, 4, 8, 16), "num_warps": (1, 2, 4)},
+    read=f"4.0 * BLOCK_M * BLOCK_N * (PROGRAMS + {_LEFT_OVER})",
+    written=f"4.0 * BLOCK_M * BLOCK_N * {_LEFT_OVER}",
+    elements="ROWS * BLOCK_N",
+    instructions=f"4.0 + 2.0 * cdiv(PROGRAMS, {_LEFT_OVER})",
+    live_registers=3.0,
     rounded=("m",),
 )
-KERNELS: Final = (TILES, SUM, REST, VECTOR)
 
 
 def matrices(

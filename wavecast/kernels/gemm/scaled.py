@@ -1,32 +1,19 @@
 """Product of 8-bit operands with float32 scales, the result rounded to 8 bits again if wanted."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Make,
-    Operator,
-    Signature,
-    Sizes,
-    Tolerance,
-    Work,
-    checks,
-    sizes,
-)
+from wavecast.kernels import checks, gpu
+from wavecast.kernels.describe import Make, Operator, Signature, Sizes, Tolerance, Work, sizes
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
 from wavecast.kernels.gemm.matmul import FURTHER
 from wavecast.kernels.gemm.product import (
-    REST,
-    SUM,
-    TILES,
     Epilogue,
     flops,
     matrices,
@@ -54,17 +41,17 @@ _FAMILIES = (
 
 
 def scaled_matmul(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    scale_a: torch.Tensor,
-    scale_b: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    residual: torch.Tensor | None = None,
-    gate: torch.Tensor | None = None,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    gate: Tensor | None = None,
     activation: str = "none",
     out_dtype: torch.dtype = torch.bfloat16,
-    out_scale: torch.Tensor | None = None,
-) -> torch.Tensor:
+    out_scale: Tensor | None = None,
+) -> Tensor:
     """`(activation((a @ b) * scale_a * scale_b + bias) * gate + residual) / out_scale`.
 
     `a` is [..., K] and `b` [K, N], with any strides, of float8_e4m3fn, float8_e4m3fnuz,
@@ -109,9 +96,7 @@ def scaled_matmul_reference(
     return total.float().to(out_dtype).contiguous()
 
 
-def _multiplied(
-    a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _multiplied(a: Tensor, b: Tensor, scale_a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Operands as the GPU multiplies them, and the scale of `a` that belongs to those: where many
     rows read fp8 the GPU does not know, that is recoded once."""
     device = gpu.launching()
@@ -157,7 +142,7 @@ def _sizes(given: Sizes) -> dict[str, Any]:
 def _inputs(make: Make, layout: str = "NT", scales: str = "rows", **given: Any) -> dict[str, Any]:
     """`layout` is that of `matmul`; `scales` are `rows` or `tensor`."""
 
-    def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> torch.Tensor:
+    def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> Tensor:
         return matrices(make, str(dtype).removeprefix("torch."), shape, stored == "T")
 
     a, b = (partial(operand, stored) for stored in layout)
@@ -181,10 +166,8 @@ def _work(scales: str = "rows", **given: Any) -> Work:
 OPERATOR = Operator(
     summary="product of 8-bit operands with scales per tensor or per row and column",
     call=scaled_matmul,
-    reference=scaled_matmul_reference,
     inputs=_inputs,
     work=_work,
-    kernels=(TILES, SUM, REST, operands.RECODE),
     tolerance=Tolerance(ulps=1.0, accumulated=4e-6),
     notes="on NVIDIA GPUs sums of 8-bit floats are kept in float32 every 128 elements of K",
     cases=(

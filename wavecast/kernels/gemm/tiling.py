@@ -1,7 +1,5 @@
 """Which tiles `matmul_kernel` may be cut into on a GPU, and what each demands of it."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 
@@ -10,7 +8,7 @@ import triton
 
 from wavecast.dtypes import element_bytes
 from wavecast.kernels import tiles
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, TiledProduct
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, TiledProduct
 from wavecast.model.ranking import TileResources, TritonProduct
 
 _LARGEST_WORKSPACE: Final = 2**28
@@ -129,7 +127,7 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return splits == 1 or (parts <= _LARGEST_WORKSPACE and splits * depth * 2 <= problem["k"])
 
 
-def demand(problem: Problem, settings: Settings, device: Device) -> TritonProduct:
+def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     product = TiledProduct(
         **{name: problem[name] for name in ("m", "n", "k", "batch")},
         dtype=problem["rate"],

@@ -1,7 +1,5 @@
 """Cross entropy of rows of logits, forward and backward; the vocabulary is streamed in blocks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -9,37 +7,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Demand,
-    Device,
-    Gradient,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Tolerance,
-    Work,
-    checks,
-    choice,
-    derivative,
-    widened,
-)
+from wavecast.kernels import checks, choice, derivative, describe
+from wavecast.kernels.describe import Axes, Device, Problem, Settings, widened
 from wavecast.kernels.loss import terms
-from wavecast.kernels.loss.terms import capped, grad_of, loss_of, weights_of
-from wavecast.kernels.norm.rows import flat, preference
-from wavecast.kernels.strides import contiguous
+from wavecast.kernels.loss.terms import LossOptions, capped, grad_of, loss_of, weights_of
+from wavecast.kernels.norm.rows import preference
+from wavecast.kernels.strides import rows_of
 
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
 _RUN = 8
 """Neighbouring logits of a lane, which rescales its sum once for all of them."""
 _GIVEN = ("logits: [rows, classes] float", "targets: [rows] index")
-TENSORS = Signature(*_GIVEN, returns=terms.LOSS)
-BACKWARD_TENSORS = Signature(*_GIVEN, *terms.PER_ROW, returns=("dlogits: [rows, classes] =logits",))
+TENSORS = describe.Signature(*_GIVEN, returns=terms.LOSS)
+BACKWARD_TENSORS = describe.Signature(
+    *_GIVEN, *terms.PER_ROW, returns=("dlogits: [rows, classes] =logits",)
+)
 
 
 @triton.jit
@@ -106,60 +89,44 @@ def _axes(problem: Problem, device: Device) -> Axes:
     return {
         "BLOCK": [min(n, most) for n in (4096, 2048, 8192, 16384) if n <= most] or [most],
         "num_warps": (4, 8, 2, 1, 16),
-        "num_stages": (1,),
     }
 
 
-def _forward_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    return settings["BLOCK"] >= 256 * settings["num_warps"] or settings["num_warps"] == 1
+def _forward_slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    return preference(kernel.elements, settings, device)
 
 
-def _forward_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    rows, columns, block = problem["rows"], problem["columns"], settings["BLOCK"]
-    found = StreamingKernel(
-        workgroups=rows,
-        read=rows * columns * problem["bytes"],
-        written=8 * rows,
-        elements=block,
-        instructions=(12.0 + 12 * problem["capped"]) * triton.cdiv(columns, block),
-        live_registers=2.0,
-    )
-    return found.slowed(preference(block, settings, device, few=False))
+def _backward_slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    padded = kernel.workgroups * kernel.elements / (problem["rows"] * problem["columns"])
+    return padded * preference(kernel.elements, settings, device)
 
 
-def _backward_grid(problem: Problem, settings: Settings) -> tuple[int]:
-    return (problem["rows"] * triton.cdiv(problem["columns"], settings["BLOCK"]),)
-
-
-def _backward_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    rows, columns, block = problem["rows"], problem["columns"], settings["BLOCK"]
-    workgroups = _backward_grid(problem, settings)[0]
-    found = StreamingKernel(
-        workgroups=workgroups,
-        read=rows * columns * problem["bytes"],
-        written=rows * columns * problem["bytes"],
-        elements=block,
-        instructions=10.0 + 12 * problem["capped"],
-        live_registers=2.0,
-    )
-    padded = workgroups * block / (rows * columns)
-    return found.slowed(padded * preference(block, settings, device, few=False))
-
-
-FORWARD = KernelSpec(
-    function=cross_entropy_kernel,
-    grid=lambda problem, settings: (problem["rows"],),
-    axes=_axes,
-    fits=_forward_fits,
-    demand=_forward_demand,
-    rounded=("rows",),
+_SHARED: dict[str, Any] = {
+    "axes": _axes,
+    "read": "rows * columns * bytes",
+    "elements": "BLOCK",
+    "live_registers": 2.0,
+    "strides": {"logits": "stride"},
+    "rounded": ("rows",),
+}
+FORWARD = describe.KernelSpec.streaming(
+    cross_entropy_kernel,
+    grid="rows",
+    fits="BLOCK >= 256 * num_warps or num_warps == 1",
+    written="8 * rows",
+    instructions="(12.0 + 12 * capped) * cdiv(columns, BLOCK)",
+    slowed=_forward_slowed,
+    contiguous=("targets",),
+    **_SHARED,
 )
-BACKWARD = KernelSpec(
-    function=cross_entropy_backward_kernel,
-    grid=_backward_grid,
-    axes=_axes,
-    demand=_backward_demand,
-    rounded=("rows",),
+BACKWARD = describe.KernelSpec.streaming(
+    cross_entropy_backward_kernel,
+    grid="rows * cdiv(columns, BLOCK)",
+    written="rows * columns * bytes",
+    instructions="10.0 + 12 * capped",
+    slowed=_backward_slowed,
+    contiguous=("targets", "dloss", "dlse", "lse"),
+    **_SHARED,
 )
 
 
@@ -180,29 +147,23 @@ def cross_entropy(
     target that is no class gives NaN. Both results have gradients. Raises ArgumentError.
     """
     given = {"logits": logits, "targets": targets}
-    _check("cross_entropy", TENSORS, given, label_smoothing, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    _check("cross_entropy", TENSORS, given, options)
     loss = torch.empty((logits.shape[0],), dtype=torch.float32, device=logits.device)
     lse = torch.empty_like(loss)
     if not loss.numel():
         return loss, lse
-    flags = {"smoothed": label_smoothing > 0, "capped": soft_cap > 0}
-    choice.run(
-        FORWARD,
-        _problem(logits) | flags,
-        **_options(logits, targets, ignore_index, label_smoothing, z_loss, soft_cap),
-        loss=loss,
-        lse=lse,
-        RUN=_RUN,
-        SMOOTHED=label_smoothing > 0,
-    )
+    problem = {**_problem(logits, options), "smoothed": label_smoothing > 0}
+    given |= {"logits": rows_of(logits), "loss": loss, "lse": lse}
+    choice.run(FORWARD, problem, **given, **options.arguments, cap=soft_cap, RUN=_RUN)
     return loss, lse
 
 
 def cross_entropy_reference(
     logits, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
 ):
-    options = ignore_index, label_smoothing, z_loss, soft_cap
-    return terms.reference(widened(logits), targets, *options)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    return terms.reference(widened(logits), targets, options)
 
 
 def cross_entropy_backward(
@@ -222,109 +183,47 @@ def cross_entropy_backward(
     pass. Raises ArgumentError.
     """
     given = {"logits": logits, "targets": targets, "dloss": dloss, "dlse": dlse, "lse": lse}
-    _check("cross_entropy_backward", BACKWARD_TENSORS, given, label_smoothing, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    _check("cross_entropy_backward", BACKWARD_TENSORS, given, options)
     dlogits = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     if not logits.shape[0]:
         return dlogits
-    choice.run(
-        BACKWARD,
-        _problem(logits) | {"capped": soft_cap > 0, "dlse": dlse is not None},
-        **_options(logits, targets, ignore_index, label_smoothing, z_loss, soft_cap),
-        dloss=dloss.contiguous(),
-        dlse=contiguous(dlse),
-        lse=lse.contiguous(),
-        grad=dlogits,
-    )
+    problem = {**_problem(logits, options), "dlse": dlse is not None}
+    given |= {"logits": rows_of(logits), "grad": dlogits}
+    choice.run(BACKWARD, problem, **given, **options.arguments, cap=soft_cap)
     return dlogits
 
 
 def cross_entropy_backward_reference(
-    dloss,
-    dlse,
-    logits,
-    targets,
-    lse,
-    ignore_index=-100,
-    label_smoothing=0.0,
-    z_loss=0.0,
-    soft_cap=0.0,
-):
-    options = ignore_index, label_smoothing, z_loss, soft_cap
-    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, *options)
+    dloss, dlse, logits, targets, lse,
+    ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
+):  # fmt: skip
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, options)
     return grad.to(logits.dtype).contiguous()
 
 
-def _check(operator: str, tensors: Signature, given: Any, smoothing: float, cap: float) -> None:
-    terms.check(operator, tensors, given, smoothing, cap)
+def _check(operator: str, tensors: describe.Signature, given: Any, options: LossOptions) -> None:
+    terms.check(operator, tensors, given, options)
     checks.require(given["logits"].shape[1] > 0, operator, "there are no classes")
 
 
-def _problem(logits: Tensor) -> dict[str, Any]:
+def _problem(logits: Tensor, options: LossOptions) -> dict[str, Any]:
     rows, columns = logits.shape
-    return {"rows": rows, "columns": columns, "bytes": logits.element_size()}
-
-
-def _options(
-    logits: Tensor,
-    targets: Tensor,
-    ignore_index: int,
-    label_smoothing: float,
-    z_loss: float,
-    soft_cap: float,
-) -> dict[str, Any]:
-    """The arguments both kernels take."""
-    rows = flat(logits)
-    return {
-        "logits": rows,
-        "stride": rows.stride(0),
-        "targets": targets.contiguous(),
-        "ignored": ignore_index,
-        "smoothing": label_smoothing,
-        "z_loss": z_loss,
-        "cap": soft_cap,
-        "CAPPED": soft_cap > 0,
-    }
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    logits, targets, *ctx.options = inputs
-    ctx.save_for_backward(logits, targets, output[1])
-
-
-def _gradient(ctx: Any, dloss: Tensor, dlse: Tensor) -> tuple[Any, ...]:
-    call = torch.ops.wavecast.cross_entropy_backward
-    return call(dloss, dlse, *ctx.saved_tensors, *ctx.options), None, None, None, None, None
+    size = {"rows": rows, "columns": columns, "bytes": logits.element_size()}
+    return {**size, "capped": options.soft_cap > 0}
 
 
 def _inputs(make, rows, columns, dtype, scale=3.0, **options):
-    """The last of several targets is ignored."""
-    targets = make.integers((rows,), 0, columns)
-    if rows > 1:
-        targets[-1] = -100
-    return {"logits": make.normal((rows, columns), dtype, scale), "targets": targets, **options}
-
-
-def _backward_inputs(make, rows, columns, dtype, dlse=True, **options):
-    given = _inputs(make, rows, columns, dtype, **options)
-    wide = "float64" if dtype == "float64" else "float32"
-    lse = make.normal((rows,), wide)
-    if make.values:
-        logits = given["logits"].to(lse.dtype)
-        cap = options.get("soft_cap", 0.0)
-        lse = torch.logsumexp(cap * torch.tanh(logits / cap) if cap else logits, -1)
-    return {
-        "dloss": make.normal((rows,), wide),
-        "dlse": make.normal((rows,), wide) if dlse else None,
-        **given,
-        "lse": lse,
-    }
+    logits = make.normal((rows, columns), dtype, scale)
+    return {"logits": logits, "targets": terms.made_targets(make, rows, columns), **options}
 
 
 def _work(written: int) -> Any:
     def work(rows, columns, dtype, **_):
         size = rows * columns * getattr(torch, dtype).itemsize
         flops = {"vector_fp32": 4.0 * rows * columns}
-        return Work(flops, size, written * size + 8 * rows, "formula", "formula")
+        return describe.Work(flops, size, written * size + 8 * rows, "formula", "formula")
 
     return work
 
@@ -348,34 +247,33 @@ _SHAPES = (
 )
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="cross entropy of rows of logits, with smoothing, z-loss and soft cap",
         call=cross_entropy,
-        reference=cross_entropy_reference,
         tensors=TENSORS,
         inputs=_inputs,
         work=_work(0),
-        batch=Batch(("logits", "targets"), merged=True),
+        batch=describe.Batch(("logits", "targets"), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(FORWARD,),
-        tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
-        gradient=Gradient(_setup, _gradient),
+        tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
+        gradient=derivative.by_operator(
+            cross_entropy, "cross_entropy_backward", grads=("dloss", "dlse"), of=("logits",),
+            saved=("logits", "targets", "lse", *LossOptions._fields), outputs=("loss", "lse"),
+        ),
     ),
-    Operator(
+    describe.Operator(
         summary="gradient of cross_entropy",
         call=cross_entropy_backward,
-        reference=cross_entropy_backward_reference,
         tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(cross_entropy_backward_reference),
-        inputs=_backward_inputs,
+        inputs=terms.backward_inputs(_inputs, cross_entropy_reference),
         work=_work(1),
-        batch=Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
+        batch=describe.Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
         cases=_CASES,
         thorough=(*_THOROUGH, {"rows": 3, "columns": 50, "dtype": "bfloat16", "dlse": False}),
         shapes=_SHAPES,
-        kernels=(BACKWARD,),
-        tolerance=Tolerance(ulps=1.0, accumulated=3e-5),
+        tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
     ),
-)
+)  # fmt: skip

@@ -6,32 +6,20 @@ gradient of logits is made again for a part of the vocabulary at a time, from wh
 give the part's rows of the weight's gradient and its part of that of the hidden states.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Batch,
-    Gradient,
-    Operator,
-    Signature,
-    Tolerance,
-    Work,
-    checks,
-    choice,
-    derivative,
-    wide_dtype,
-)
+from wavecast.kernels import checks, choice, derivative, describe
+from wavecast.kernels.describe import widened
 from wavecast.kernels.gemm.product import Epilogue, product, rate_of
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.linear_kernels import JOIN, LOGITS, LOGITS_GRADIENT
-from wavecast.kernels.norm.rows import flat
+from wavecast.kernels.loss.terms import LossOptions
 from wavecast.kernels.quantise.formats import LEAST
-from wavecast.kernels.strides import contiguous
+from wavecast.kernels.strides import rows_of
 
 _GRADIENT_BYTES = 2**28
 """Bytes that the gradient of a part's logits may take."""
@@ -39,8 +27,8 @@ _GIVEN = (
     *("hidden: [rows, size] float", "weight: [classes, size] =hidden"),
     "targets: [rows] index",
 )
-TENSORS = Signature(*_GIVEN, returns=terms.LOSS)
-BACKWARD_TENSORS = Signature(
+TENSORS = describe.Signature(*_GIVEN, returns=terms.LOSS)
+BACKWARD_TENSORS = describe.Signature(
     *(*_GIVEN, *terms.PER_ROW),
     returns=("dhidden: [rows, size] =hidden", "dweight: [classes, size] =weight"),
 )
@@ -62,50 +50,29 @@ def linear_cross_entropy(
     ArgumentError.
     """
     given = {"hidden": hidden, "weight": weight, "targets": targets}
-    _check("linear_cross_entropy", TENSORS, given, label_smoothing, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    _check("linear_cross_entropy", TENSORS, given, options)
     rows, classes = hidden.shape[0], weight.shape[0]
     loss = torch.empty((rows,), dtype=torch.float32, device=hidden.device)
     lse = torch.empty_like(loss)
     if not rows:
         return loss, lse
-    a, b, targets = flat(hidden), flat(weight), targets.contiguous()
-    target_logit = torch.empty_like(loss)
-    smoothed = label_smoothing > 0
-    tiles = choice.run(
-        LOGITS,
-        _problem(a, b, soft_cap, smoothed=smoothed),
-        **_product(a, b),
-        targets=targets,
-        target_logit=target_logit,
-        cap=soft_cap,
-        SMOOTHED=smoothed,
-        CAPPED=soft_cap > 0,
-    )
-    parts = tiles.workspaces["parts"]
-    choice.run(
-        JOIN,
-        {"rows": rows, "across": parts.shape[1], "smoothed": smoothed},
-        parts=parts,
-        target_logit=target_logit,
-        targets=targets,
-        loss=loss,
-        lse=lse,
-        tiles_n=parts.shape[1],
-        classes=classes,
-        ignored=ignore_index,
-        smoothing=label_smoothing,
-        z_loss=z_loss,
-        SMOOTHED=smoothed,
-    )
+    a, b, smoothed = rows_of(hidden), rows_of(weight), label_smoothing > 0
+    found = {"targets": targets.contiguous(), "target_logit": torch.empty_like(loss)}
+    problem = _problem(a, b, soft_cap, smoothed=smoothed)
+    parts = choice.run(LOGITS, problem, **_product(a, b), **found, cap=soft_cap).workspaces["parts"]
+    problem = {"rows": rows, "across": parts.shape[1], "smoothed": smoothed}
+    found |= {"parts": parts, "loss": loss, "lse": lse}
+    choice.run(JOIN, problem, **found, **options.arguments, tiles_n=parts.shape[1], classes=classes)
     return loss, lse
 
 
 def linear_cross_entropy_reference(
     hidden, weight, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
 ):
-    dtype = wide_dtype(hidden)
-    logits = hidden.to(dtype) @ weight.to(dtype).T
-    return terms.reference(logits, targets, ignore_index, label_smoothing, z_loss, soft_cap)
+    logits = widened(hidden) @ widened(weight).T
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    return terms.reference(logits, targets, options)
 
 
 def linear_cross_entropy_backward(
@@ -129,16 +96,16 @@ def linear_cross_entropy_backward(
     """
     given = {"hidden": hidden, "weight": weight, "targets": targets}
     given |= {"dloss": dloss, "dlse": dlse, "lse": lse}
-    _check("linear_cross_entropy_backward", BACKWARD_TENSORS, given, label_smoothing, soft_cap)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    _check("linear_cross_entropy_backward", BACKWARD_TENSORS, given, options)
     rows, classes = hidden.shape[0], weight.shape[0]
     dhidden = torch.zeros_like(hidden, memory_format=torch.contiguous_format)
     dweight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
     if not rows:
         return dhidden, dweight
-    a, b, targets = flat(hidden), flat(weight), targets.contiguous()
-    dloss, lse = dloss.contiguous(), lse.contiguous()
-    dlse = contiguous(dlse)
+    a, b = rows_of(hidden), rows_of(weight)
     power = _power(dloss, dlse) if hidden.dtype == torch.float16 else None
+    grads = {"targets": targets, "dloss": dloss, "dlse": dlse, "lse": lse, "power": power}
     inverse = None if power is None else power.reciprocal()
     part = _part(rows, classes, hidden.element_size())
     buffer = torch.empty((rows * part,), dtype=hidden.dtype, device=hidden.device)
@@ -150,23 +117,10 @@ def linear_cross_entropy_backward(
         count = weight_part.shape[0]
         grad = buffer[: rows * count].view(rows, count)
         choice.run(
-            LOGITS_GRADIENT,
-            _problem(a, weight_part, soft_cap, dlse=dlse is not None),
-            **_product(a, weight_part),
-            targets=targets,
-            dloss=dloss,
-            dlse=dlse,
-            lse=lse,
-            power=power,
-            grad=grad,
-            first=first,
-            classes=classes,
-            ignored=ignore_index,
-            smoothing=label_smoothing,
-            z_loss=z_loss,
-            cap=soft_cap,
-            CAPPED=soft_cap > 0,
-        )
+            LOGITS_GRADIENT, _problem(a, weight_part, soft_cap, dlse=dlse is not None),
+            **_product(a, weight_part), **grads, grad=grad, first=first, classes=classes,
+            **options.arguments, cap=soft_cap,
+        )  # fmt: skip
         epilogue = Epilogue(residual=total if first else None, scale_a=inverse)
         last = first + part >= classes
         product(grad[None], weight_part[None], (dhidden if last else total)[None], epilogue)
@@ -179,16 +133,15 @@ def linear_cross_entropy_backward_reference(
     dloss, dlse, hidden, weight, targets, lse,
     ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
 ):  # fmt: skip
-    dtype = wide_dtype(hidden)
-    a, b = hidden.to(dtype), weight.to(dtype)
-    options = ignore_index, label_smoothing, z_loss, soft_cap
-    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, *options)
+    a, b = widened(hidden), widened(weight)
+    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
+    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, options)
     dhidden, dweight = (grad @ b).to(hidden.dtype), (grad.T @ a).to(weight.dtype)
     return dhidden.contiguous(), dweight.contiguous()
 
 
-def _check(operator: str, tensors: Signature, given: Any, smoothing: float, cap: float) -> None:
-    terms.check(operator, tensors, given, smoothing, cap)
+def _check(operator: str, tensors: describe.Signature, given: Any, options: LossOptions) -> None:
+    terms.check(operator, tensors, given, options)
     checks.require(given["weight"].numel() > 0, operator, "weight is empty")
 
 
@@ -213,9 +166,7 @@ def _constants(a: Tensor, b: Tensor) -> dict[str, Any]:
 
 def _product(a: Tensor, b: Tensor) -> dict[str, Any]:
     """The arguments of a kernel that multiplies hidden states and weights."""
-    sizes = {"M": a.shape[0], "N": b.shape[0], "K": a.shape[1]}
-    strides = {"hidden_row": a.stride(0), "weight_row": b.stride(0)}
-    return {"hidden": a, "weight": b, **sizes, **strides, **_constants(a, b)}
+    return {"hidden": a, "weight": b, **_constants(a, b)}
 
 
 def _problem(a: Tensor, b: Tensor, soft_cap: float, **flags: bool) -> dict[str, Any]:
@@ -232,41 +183,12 @@ def _problem(a: Tensor, b: Tensor, soft_cap: float, **flags: bool) -> dict[str, 
     }
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    hidden, weight, targets, *ctx.options = inputs
-    ctx.save_for_backward(hidden, weight, targets, output[1])
-
-
-def _gradient(ctx: Any, dloss: Tensor, dlse: Tensor) -> tuple[Any, ...]:
-    call = torch.ops.wavecast.linear_cross_entropy_backward
-    found = call(dloss, dlse, *ctx.saved_tensors, *ctx.options)
-    return *found, None, None, None, None, None
-
-
 def _inputs(make, rows, size, classes, dtype, **options):
-    """The last of several targets is ignored."""
-    targets = make.integers((rows,), 0, classes)
-    if rows > 1:
-        targets[-1] = -100
     return {
         "hidden": make.normal((rows, size), dtype),
         "weight": make.normal((classes, size), dtype, 2.0 / size**0.5),
-        "targets": targets,
+        "targets": terms.made_targets(make, rows, classes),
         **options,
-    }
-
-
-def _backward_inputs(make, rows, size, classes, dtype, dlse=True, **options):
-    given = _inputs(make, rows, size, classes, dtype, **options)
-    wide = "float64" if dtype == "float64" else "float32"
-    lse = make.normal((rows,), wide)
-    if make.values:
-        lse = linear_cross_entropy_reference(**given)[1]
-    return {
-        "dloss": make.normal((rows,), wide),
-        "dlse": make.normal((rows,), wide) if dlse else None,
-        **given,
-        "lse": lse,
     }
 
 
@@ -276,7 +198,7 @@ def _work(products: int) -> Any:
         flops = {rate_of(operand): 2.0 * products * rows * size * classes}
         factors = float((rows + classes) * size * operand.itemsize)
         written = factors if products > 1 else 8.0 * rows
-        return Work(flops, factors, written, "formula", "formula")
+        return describe.Work(flops, factors, written, "formula", "formula")
 
     return work
 
@@ -299,28 +221,29 @@ _THOROUGH = (
 _SHAPES = ({"rows": 4096, "size": 4096, "classes": 128256, "dtype": "bfloat16"},)
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="cross entropy of a product's logits, which never exist as a whole",
         call=linear_cross_entropy,
-        reference=linear_cross_entropy_reference,
         tensors=TENSORS,
         inputs=_inputs,
         work=_work(1),
-        batch=Batch(("hidden", "targets"), merged=True),
+        batch=describe.Batch(("hidden", "targets"), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(LOGITS, JOIN),
-        tolerance=Tolerance(ulps=8.0, accumulated=1e-5),
-        gradient=Gradient(_setup, _gradient),
+        tolerance=describe.Tolerance(ulps=8.0, accumulated=1e-5),
+        gradient=derivative.by_operator(
+            linear_cross_entropy, "linear_cross_entropy_backward", grads=("dloss", "dlse"),
+            saved=("hidden", "weight", "targets", "lse", *LossOptions._fields),
+            of=("hidden", "weight"), outputs=("loss", "lse"),
+        ),
     ),
-    Operator(
+    describe.Operator(
         summary="gradients of linear_cross_entropy",
         call=linear_cross_entropy_backward,
-        reference=linear_cross_entropy_backward_reference,
         tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(linear_cross_entropy_backward_reference),
-        inputs=_backward_inputs,
+        inputs=terms.backward_inputs(_inputs, linear_cross_entropy_reference),
         work=_work(3),
         cases=_CASES,
         thorough=(
@@ -328,7 +251,6 @@ OPERATORS = (
             {"rows": 9, "size": 50, "classes": 90, "dtype": "bfloat16", "dlse": False},
         ),
         shapes=_SHAPES,
-        kernels=(LOGITS_GRADIENT,),
-        tolerance=Tolerance(ulps=2.0, accumulated=3e-5),
+        tolerance=describe.Tolerance(ulps=2.0, accumulated=3e-5),
     ),
-)
+)  # fmt: skip

@@ -5,25 +5,13 @@ its rows (`linear_cross_entropy_kernel`), which another kernel joins; the gradie
 logits is made from the product again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import triton
 import triton.language as tl
 
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    TiledProduct,
-    Workspace,
-    coefficient,
-)
+from wavecast.kernels import describe
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.loss.terms import capped, grad_of, loss_of, weights_of
 from wavecast.kernels.tiles import buffers, store_tile, tile_of
 
@@ -204,7 +192,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     """The product's, and by predictions of compiled code: a step further ahead pays, and so do
     fewer columns, each of which the epilogue adds up over."""
-    found = TiledProduct(
+    found = describe.TiledProduct(
         m=problem["m"],
         n=problem["n"],
         k=problem["k"],
@@ -220,38 +208,34 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return found.slowed(factor)
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    tiles_m = triton.cdiv(problem["m"], settings["BLOCK_M"])
-    return (tiles_m * triton.cdiv(problem["n"], settings["BLOCK_N"]),)
-
-
-def _parts(problem: Problem, settings: Settings) -> dict[str, Workspace]:
+def _parts(problem: Problem, settings: Settings) -> dict[str, describe.Workspace]:
     """Largest, sum of exponentials and, where asked, plain sum of each tile's rows."""
     tiles_n = triton.cdiv(problem["n"], settings["BLOCK_N"])
-    return {"parts": Workspace((3 if problem["smoothed"] else 2, tiles_n, problem["m"]))}
-
-
-def _join_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    arrays = 2 + problem["smoothed"]
-    return StreamingKernel(
-        workgroups=triton.cdiv(problem["rows"], settings["BLOCK"]),
-        read=4.0 * arrays * problem["rows"] * problem["across"],
-        written=8.0 * problem["rows"],
-        elements=settings["BLOCK"] * settings["TILES"],
-        instructions=16.0 * triton.cdiv(problem["across"], settings["TILES"]),
-        live_registers=4.0,
-    )
+    return {"parts": describe.Workspace((3 if problem["smoothed"] else 2, tiles_n, problem["m"]))}
 
 
 _PRODUCT: dict[str, Any] = {
-    "grid": _grid, "axes": _axes, "fits": _fits, "demand": _demand, "rounded": ("m",),
-}  # fmt: skip
-LOGITS = KernelSpec(function=linear_cross_entropy_kernel, workspaces=_parts, **_PRODUCT)
-LOGITS_GRADIENT = KernelSpec(function=linear_cross_entropy_slopes_kernel, **_PRODUCT)
-JOIN = KernelSpec(
-    function=linear_cross_entropy_join_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["BLOCK"]),),
-    axes={"BLOCK": (16, 32, 64), "TILES": (16, 32), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    demand=_join_demand,
+    "grid": "cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N)",
+    "axes": _axes,
+    "fits": _fits,
+    "demand": _demand,
+    "strides": {"hidden": "hidden_row", "weight": "weight_row"},
+    "contiguous": ("targets",),
+    "rounded": ("m",),
+}
+LOGITS = describe.KernelSpec(function=linear_cross_entropy_kernel, workspaces=_parts, **_PRODUCT)
+LOGITS_GRADIENT = describe.KernelSpec(
+    function=linear_cross_entropy_slopes_kernel,
+    **{**_PRODUCT, "contiguous": ("targets", "dloss", "dlse", "lse")},
+)
+JOIN = describe.KernelSpec.streaming(
+    linear_cross_entropy_join_kernel,
+    grid="cdiv(rows, BLOCK)",
+    axes={"BLOCK": (16, 32, 64), "TILES": (16, 32), "num_warps": (1, 2, 4)},
+    read="4.0 * (2 + smoothed) * rows * across",
+    written="8.0 * rows",
+    elements="BLOCK * TILES",
+    instructions="16.0 * cdiv(across, TILES)",
+    live_registers=4.0,
     rounded=("rows", "across"),
 )

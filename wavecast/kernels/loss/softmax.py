@@ -1,7 +1,5 @@
 """Softmax and its logarithm over the last dimension, forward and backward."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,26 +8,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Tolerance,
-    choice,
-    derivative,
-    normal,
-    sizes,
-    vector_flops,
-    widened,
-)
-from wavecast.kernels.norm.rows import flat, preference
+from wavecast.kernels import choice, derivative, describe
+from wavecast.kernels.describe import sizes, widened
+from wavecast.kernels.norm.rows import rows_kernel
+from wavecast.kernels.strides import rows_of
 
 _WHOLE_ROW = 32768
 """Columns a program holds at once; longer rows are read twice."""
@@ -37,8 +19,8 @@ _BITS = tl.constexpr(1.4426950408889634)
 """log2(e)."""
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
-TENSORS = Signature("x: [..., columns] float", returns=("y: [..., columns] =x",))
-BACKWARD_TENSORS = Signature(
+TENSORS = describe.Signature("x: [..., columns] float", returns=("y: [..., columns] =x",))
+BACKWARD_TENSORS = describe.Signature(
     *("y: [..., columns] float", "dy: [..., columns] float"), returns=("dx: [..., columns] =y",)
 )
 
@@ -127,46 +109,15 @@ def softmax_backward_kernel(
             tl.store(dx_ptr + row_start + offs_n, dx.to(dtype), mask=mask)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    block = triton.next_power_of_2(problem["columns"])
-    whole = problem["columns"] <= _WHOLE_ROW
-    most = min(8192 // block, triton.next_power_of_2(problem["rows"]))
-    return {
-        "BLOCK": (block,) if whole else (4096, 8192, 16384),
-        "ROWS": [n for n in (1, 2, 4, 8, 16, 32, 64) if n == 1 or n <= most],
-        "num_warps": (4, 2, 8, 1, 16),
-        "num_stages": (1,),
-    }
-
-
-def _spec(function: Any, reads: int) -> KernelSpec:
-    """A kernel over rows that reads so many tensors."""
-
-    def grid(problem: Problem, settings: Settings) -> tuple[int]:
-        return (triton.cdiv(problem["rows"], settings["ROWS"]),)
-
-    def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-        rows, columns = problem["rows"], problem["columns"]
-        passes = 1 if columns <= _WHOLE_ROW else 2
-        size = rows * columns * problem["bytes"]
-        workgroups = grid(problem, settings)[0]
-        elements = settings["ROWS"] * settings["BLOCK"]
-        found = StreamingKernel(
-            workgroups=workgroups,
-            read=reads * size * passes,
-            written=size,
-            elements=elements,
-            instructions=12.0 * passes * triton.cdiv(columns, settings["BLOCK"]),
-            live_registers=1.0 + reads,
-        )
-        few = workgroups <= 2 * device.compute_units
-        return found.slowed(preference(elements, settings, device, few=few))
-
-    return KernelSpec(function=function, grid=grid, axes=_axes, demand=demand, rounded=("rows",))
-
-
-FORWARD = _spec(softmax_kernel, 1)
-BACKWARD = _spec(softmax_backward_kernel, 2)
+_ROWS: dict[str, Any] = {
+    "writes": "1", "instructions": 12.0, "whole_row": _WHOLE_ROW, "blocks": (4096, 8192, 16384),
+}  # fmt: skip
+FORWARD = rows_kernel(
+    softmax_kernel, reads="1", live_registers=2.0, strides={"x": "stride"}, **_ROWS
+)
+BACKWARD = rows_kernel(
+    softmax_backward_kernel, reads="2", live_registers=3.0, contiguous=("dy", "y"), **_ROWS
+)
 
 
 @TENSORS.checked
@@ -232,18 +183,16 @@ def _problem(x: Tensor, log: bool) -> dict[str, Any]:
 def _forward(x: Tensor, *, log: bool) -> Tensor:
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if x.numel():
-        rows, whole = flat(x), x.shape[-1] <= _WHOLE_ROW
-        given = {"x": rows, "y": y, "stride": rows.stride(0)}
-        choice.run(FORWARD, _problem(x, log), **given, LOG=log, WHOLE=whole)
+        whole = x.shape[-1] <= _WHOLE_ROW
+        choice.run(FORWARD, _problem(x, log), x=rows_of(x), y=y, WHOLE=whole)
     return y
 
 
 def _backward(dy: Tensor, y: Tensor, *, log: bool) -> Tensor:
     dx = torch.empty(y.shape, dtype=y.dtype, device=y.device)
     if y.numel():
-        given = {"dy": dy.contiguous(), "y": y.contiguous(), "dx": dx}
         whole = y.shape[-1] <= _WHOLE_ROW
-        choice.run(BACKWARD, _problem(y, log), **given, LOG=log, WHOLE=whole)
+        choice.run(BACKWARD, _problem(y, log), dy=dy, y=y, dx=dx, WHOLE=whole)
     return dx
 
 
@@ -258,63 +207,54 @@ def _backward_inputs(log: bool) -> Callable[..., dict[str, Any]]:
 
 
 def _pair(
-    forward: Callable[..., Any],
-    backward: Callable[..., Any],
+    calls: tuple[Callable[..., Any], Callable[..., Any]],
     references: tuple[Callable[..., Any], Callable[..., Any]],
     what: str,
-) -> tuple[Operator, Operator]:
+) -> tuple[describe.Operator, describe.Operator]:
+    names = "rows columns dtype"
     shared: dict[str, Any] = {
-        "flops": vector_flops(5.0, "rows", "columns"),
+        "flops": describe.vector_flops(5.0, "rows", "columns"),
         "cases": sizes(
-            "rows columns dtype",
+            names,
             *((5, 300, "bfloat16"), (3, 17, "float32"), (133, 64, "float16")),
             (2, 33000, "bfloat16"),
         ),
-        "thorough": sizes(
-            "rows columns dtype", (1, 1, "float32"), (2, 8000, "float16"), (2, 33000, "float32")
-        ),
-        "shapes": sizes("rows columns dtype", (8192, 4096, "bfloat16"), (4096, 32768, "bfloat16")),
-        "tolerance": Tolerance(ulps=1.0, accumulated=1e-5),
+        "thorough": sizes(names, (1, 1, "float32"), (2, 8000, "float16"), (2, 33000, "float32")),
+        "shapes": sizes(names, (8192, 4096, "bfloat16"), (4096, 32768, "bfloat16")),
+        "tolerance": describe.Tolerance(ulps=1.0, accumulated=1e-5),
     }
+    forward, backward = calls
     name = forward.__name__
     return (
-        Operator(
+        describe.Operator(
             summary=f"{what} of the last dimension",
             call=forward,
             reference=references[0],
             tensors=TENSORS,
-            inputs=TENSORS.inputs(x=normal(3.0)),
-            batch=Batch(("x",)),
-            kernels=(FORWARD,),
+            inputs=TENSORS.inputs(x=describe.normal(3.0)),
+            batch=describe.Batch(("x",)),
             gradient=derivative.by_operator(
-                forward,
-                f"{name}_backward",
-                grads=("dy",),
-                saved=("y",),
-                of=("x",),
-                outputs=("y",),
+                forward, f"{name}_backward", grads=("dy",), saved=("y",), of=("x",), outputs=("y",)
             ),
             **shared,
         ),
-        Operator(
+        describe.Operator(
             summary=f"gradient of {name}",
             call=backward,
             reference=references[1],
             tensors=BACKWARD_TENSORS,
             gradient=derivative.by_reference(references[1]),
             inputs=_backward_inputs(name == "log_softmax"),
-            batch=Batch(("dy", "y")),
-            kernels=(BACKWARD,),
+            batch=describe.Batch(("dy", "y")),
             **shared,
         ),
     )
 
 
 OPERATORS = (
-    *_pair(softmax, softmax_backward, (softmax_reference, softmax_backward_reference), "softmax"),
+    *_pair((softmax, softmax_backward), (softmax_reference, softmax_backward_reference), "softmax"),
     *_pair(
-        log_softmax,
-        log_softmax_backward,
+        (log_softmax, log_softmax_backward),
         (log_softmax_reference, log_softmax_backward_reference),
         "logarithm of the softmax",
     ),

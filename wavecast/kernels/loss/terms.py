@@ -8,9 +8,8 @@ with x = soft_cap · tanh(x / soft_cap) before, where there is a cap. Rows whose
 `ignore_index` have loss 0; other targets that are no class give NaN.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -18,6 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks
+from wavecast.kernels.inputs import Make
 from wavecast.kernels.signature import Signature
 
 
@@ -57,15 +57,24 @@ def grad_of(
     return grad
 
 
-def reference(
-    logits: Tensor,
-    targets: Tensor,
-    ignore_index: int,
-    label_smoothing: float,
-    z_loss: float,
-    soft_cap: float,
-) -> tuple[Tensor, Tensor]:
+class LossOptions(NamedTuple):
+    """The options of a loss."""
+
+    ignore_index: int
+    label_smoothing: float
+    z_loss: float
+    soft_cap: float
+
+    @property
+    def arguments(self) -> dict[str, float]:
+        """As the kernels take them that know a whole row."""
+        names = ("ignored", "smoothing", "z_loss")
+        return dict(zip(names, self, strict=False))
+
+
+def reference(logits: Tensor, targets: Tensor, options: LossOptions) -> tuple[Tensor, Tensor]:
     """(loss per row, lse) of wide logits."""
+    ignore_index, label_smoothing, z_loss, soft_cap = options
     if soft_cap:
         logits = soft_cap * torch.tanh(logits / soft_cap)
     classes = logits.shape[-1]
@@ -80,16 +89,10 @@ def reference(
 
 
 def reference_gradient(
-    logits: Tensor,
-    targets: Tensor,
-    dloss: Tensor,
-    dlse: Tensor | None,
-    ignore_index: int,
-    label_smoothing: float,
-    z_loss: float,
-    soft_cap: float,
+    logits: Tensor, targets: Tensor, dloss: Tensor, dlse: Tensor | None, options: LossOptions
 ) -> Tensor:
     """The gradient of wide logits, by the formula."""
+    ignore_index, label_smoothing, z_loss, soft_cap = options
     capped_x = soft_cap * torch.tanh(logits / soft_cap) if soft_cap else logits
     classes = logits.shape[-1]
     lse = torch.logsumexp(capped_x, -1)
@@ -105,17 +108,37 @@ def reference_gradient(
 
 
 def check(
-    operator: str,
-    tensors: Signature,
-    given: Mapping[str, Tensor | None],
-    label_smoothing: float,
-    soft_cap: float,
+    operator: str, tensors: Signature, given: Mapping[str, Any], options: LossOptions
 ) -> None:
     """Tensors and options of a loss. Raises ArgumentError."""
     tensors.check(operator, given)
-    valid = 0.0 <= label_smoothing <= 1.0
-    checks.require(valid, operator, f"label_smoothing is {label_smoothing}, not from 0 to 1")
-    checks.require(soft_cap >= 0.0, operator, f"soft_cap is {soft_cap}, below 0")
+    smoothing, cap = options.label_smoothing, options.soft_cap
+    valid = 0.0 <= smoothing <= 1.0
+    checks.require(valid, operator, f"label_smoothing is {smoothing}, not from 0 to 1")
+    checks.require(cap >= 0.0, operator, f"soft_cap is {cap}, below 0")
+
+
+def made_targets(make: Make, rows: int, classes: int) -> Tensor:
+    """Targets of a test; the last of several is ignored."""
+    targets = make.integers((rows,), 0, classes)
+    if rows > 1:
+        targets[-1] = -100
+    return targets
+
+
+def backward_inputs(
+    inputs: Callable[..., dict[str, Any]], reference: Callable[..., tuple[Tensor, Tensor]]
+) -> Callable[..., dict[str, Any]]:
+    """`Operator.inputs` of the gradient of a loss that has these `inputs` and this `reference`."""
+
+    def made(make: Make, rows: int, dtype: str, dlse: bool = True, **sizes: Any) -> dict[str, Any]:
+        given = inputs(make, rows=rows, dtype=dtype, **sizes)
+        wide = "float64" if dtype == "float64" else "float32"
+        lse = reference(**given)[1] if make.values else make.normal((rows,), wide)
+        grads = [make.normal((rows,), wide) for _ in range(1 + dlse)]
+        return {"dloss": grads[0], "dlse": grads[1] if dlse else None, **given, "lse": lse}
+
+    return made
 
 
 PER_ROW = ("dloss: [rows] float32", "dlse?: [rows] float32", "lse: [rows] float32")

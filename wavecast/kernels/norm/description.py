@@ -1,14 +1,14 @@
 """What the descriptions of row normalisations have in common: tensors, inputs, work, sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wavecast.kernels.describe import Signature, Work, checks, sizes
+from wavecast.kernels import checks, describe
+from wavecast.kernels.derivative import by_reference
+from wavecast.kernels.describe import Signature, Sizes, sizes, streamed, widened
 
 CASES = sizes(
     "rows columns dtype",
@@ -42,13 +42,79 @@ def check_bias(operator: str, weight: Tensor | None, bias: Tensor | None) -> Non
     checks.require(bias is None or weight is not None, operator, "a bias needs a weight")
 
 
-def work(read: int, written: int, operations: float) -> Callable[..., Work]:
-    """Work of a call that reads and writes so many tensors like `x`, with so many operations per
-    element."""
+def backward_reference(dy, x, weight, eps, dsum, offset=0.0, *, centred, biased=False):
+    """(dx, dweight, dbias) of a norm of rows, `centred` or not, in float32 at least; gradients of
+    what is not given, and of a bias unless `biased`, have no elements."""
+    wide = widened(x)
+    dy = grad = dy.to(wide.dtype)
+    if weight is not None:
+        grad = grad * (weight.to(wide.dtype) + offset)
+    shifted = wide - wide.mean(-1, keepdim=True) if centred else wide
+    scale = torch.rsqrt(shifted.square().mean(-1, keepdim=True) + eps)
+    normal = shifted * scale
+    projection = normal * (grad * normal).mean(-1, keepdim=True)
+    dx = (grad - grad.mean(-1, keepdim=True) if centred else grad) - projection
+    dx = dx * scale if dsum is None else dx * scale + dsum.to(wide.dtype)
+    sums = {"weight": dy * normal, "bias": dy}
+    wanted = {"weight": weight is not None, "bias": weight is not None and biased}
+    dtype = x.dtype if weight is None else weight.dtype
+    parameters = (
+        sums[name].reshape(-1, x.shape[-1]).sum(0).to(dtype) if one else x.new_empty(0, dtype=dtype)
+        for name, one in wanted.items()
+    )
+    return dx.to(x.dtype).contiguous(), *parameters
 
-    def done(rows: int, columns: int, dtype: str, **_: Any) -> Work:
-        size = rows * columns * getattr(torch, dtype).itemsize
-        flops = {"vector_fp32": operations * rows * columns}
-        return Work(flops, read * size, written * size, "formula", "formula")
 
-    return done
+def operators(
+    what: str,
+    tensors: tuple[Signature, Signature, Signature],
+    calls: tuple[Callable[..., Any], ...],
+    references: tuple[Callable[..., Any], ...],
+    gradients: tuple[describe.Gradient, describe.Gradient],
+    operations: tuple[float, float, float],
+    flags: tuple[Sizes, ...],
+    backward_flags: tuple[Sizes, ...],
+) -> tuple[describe.Operator, describe.Operator, describe.Operator]:
+    """A norm of rows, the norm of a sum, and the gradients of both, with float32 `operations` per
+    element; `flags` are sizes to test in addition to the usual ones."""
+    names = [call.__name__ for call in calls]
+    return (
+        describe.Operator(
+            summary=f"{what} normalisation of the last dimension",
+            call=calls[0],
+            reference=references[0],
+            tensors=tensors[0],
+            work=streamed(1, 1, operations[0]),
+            batch=describe.Batch(("x",)),
+            cases=CASES,
+            thorough=THOROUGH + flags,
+            shapes=SHAPES + HEADS,
+            gradient=gradients[0],
+        ),
+        describe.Operator(
+            summary=f"addition and {what} normalisation in one pass",
+            call=calls[1],
+            reference=references[1],
+            tensors=tensors[1],
+            work=streamed(2, 2, operations[1]),
+            batch=describe.Batch(("x", "residual")),
+            cases=CASES,
+            thorough=THOROUGH + flags,
+            shapes=SHAPES,
+            tolerance=describe.Tolerance(ulps=1.5),
+            gradient=gradients[1],
+        ),
+        describe.Operator(
+            summary=f"gradients of {names[0]} and {names[1]}",
+            call=calls[2],
+            reference=references[2],
+            tensors=tensors[2],
+            inputs=tensors[2].inputs(absent=("dsum",)),
+            work=streamed(2, 1, operations[2]),
+            cases=CASES,
+            thorough=THOROUGH[1:] + backward_flags,
+            shapes=SHAPES[:2] + HEADS,
+            tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
+            gradient=by_reference(references[2]),
+        ),
+    )

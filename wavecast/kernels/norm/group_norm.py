@@ -5,39 +5,25 @@ once (`group_whole`); else kernels over slabs read them twice (`group_slabs` and
 `group_slabs_backward`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Batch,
-    Gradient,
-    Operator,
-    Signature,
-    Tolerance,
-    Work,
-    checks,
-    derivative,
-    sizes,
-    wide_dtype,
-    widened,
-)
+from wavecast.kernels import checks, derivative, describe
+from wavecast.kernels.describe import sizes, wide_dtype, widened
 from wavecast.kernels.norm import group_slabs, group_slabs_backward, group_whole
 from wavecast.kernels.norm.description import check_bias
 from wavecast.kernels.norm.group_slab import Shape
-from wavecast.kernels.strides import contiguous
 
 _PARAMETERS = ("weight?: [channels] float", "bias?: [channels] =weight")
 _STATISTICS = ("means: [images, groups] float32", "scales: [images, groups] float32")
-TENSORS = Signature(
+TENSORS = describe.Signature(
     "x: [images, channels, ...] float",
     *_PARAMETERS,
     returns=("y: [images, channels, ...] =x", *_STATISTICS),
 )
-BACKWARD_TENSORS = Signature(
+BACKWARD_TENSORS = describe.Signature(
     *("x: [images, channels, ...] float", "dy: [images, channels, ...] float"),
     *(*_PARAMETERS, *_STATISTICS),
     returns=("dx: [images, channels, ...] =x",),
@@ -69,9 +55,8 @@ def group_norm(
         return y, means.zero_(), scales.fill_(eps**-0.5 if eps else float("inf"))
     shape = Shape(source, groups)
     kernels = group_whole if group_whole.holds(shape, shape.bytes) else group_slabs
-    kernels.forward(
-        shape, source, contiguous(weight), contiguous(bias), y, means, scales, eps, silu=silu
-    )
+    tensors = {"x": source, "y": y, "mean": means, "scale": scales}
+    kernels.forward(shape, {**tensors, "weight": weight, "bias": bias}, eps, silu=silu)
     return y, means, scales
 
 
@@ -117,10 +102,9 @@ def group_norm_backward(
     shape = Shape(source, groups)
     both = shape.bytes + grad.element_size()
     kernels = group_whole if group_whole.holds(shape, both) else group_slabs_backward
-    grad_sums, grad_x_sums = kernels.backward(
-        shape, grad, source, contiguous(weight), contiguous(bias), means.contiguous(),
-        scales.contiguous(), dx, silu=silu,
-    )  # fmt: skip
+    tensors = {"dy": grad, "x": source, "weight": weight, "bias": bias}
+    tensors |= {"mean": means, "scale": scales, "dx": dx}
+    grad_sums, grad_x_sums = kernels.backward(shape, tensors, silu=silu)
     dweight = x.new_empty(0) if weight is None else grad_x_sums.sum(0).to(weight.dtype)
     return dx, dweight, x.new_empty(0) if bias is None else grad_sums.sum(0).to(bias.dtype)
 
@@ -164,7 +148,7 @@ def _layout(x: Tensor) -> torch.memory_format:
     return torch.channels_last if last else torch.contiguous_format
 
 
-def _check(operator: str, tensors: Signature, groups: int, given: dict[str, Any]) -> None:
+def _check(operator: str, tensors: describe.Signature, groups: int, given: dict[str, Any]) -> None:
     x, weight, bias = given["x"], given["weight"], given["bias"]
     checks.require(x.dim() >= 2, operator, f"x has {x.dim()} dimensions, expected 2 or more")
     check_bias(operator, weight, bias)
@@ -233,16 +217,6 @@ def _backward_inputs(make, dtype, groups, **named):
     return {"dy": dy, **given, "means": means, "scales": scales}
 
 
-def _work(tensors: int, operations: float) -> Any:
-    def work(images, channels, height, width, dtype, **_):
-        count = images * channels * height * width
-        size = count * getattr(torch, dtype).itemsize
-        flops = {"vector_fp32": operations * count}
-        return Work(flops, (tensors - 1) * size, size, "formula", "formula")
-
-    return work
-
-
 def _square(images: int, channels: int, side: int, *groups_dtype: Any, **flags: Any) -> Any:
     names = "images channels height width groups dtype"
     return {**sizes(names, (images, channels, side, side, *groups_dtype))[0], **flags}
@@ -269,37 +243,29 @@ _SHAPES = (
 )
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="normalisation of groups of channels over all positions, SiLU if asked",
         call=group_norm,
-        reference=group_norm_reference,
         tensors=TENSORS,
         inputs=_inputs,
-        work=_work(2, 8.0),
-        batch=Batch(("x",), merged=True),
+        work=describe.streamed(1, 1, 8.0, "images channels height width"),
+        batch=describe.Batch(("x",), merged=True),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(group_whole.FORWARD, group_slabs.MOMENTS, group_slabs.JOIN, group_slabs.APPLY),
-        tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
-        gradient=Gradient(_setup, _gradient),
+        tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
+        gradient=describe.Gradient(_setup, _gradient),
     ),
-    Operator(
+    describe.Operator(
         summary="gradients of group_norm",
         call=group_norm_backward,
-        reference=group_norm_backward_reference,
         tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(group_norm_backward_reference),
         inputs=_backward_inputs,
-        work=_work(3, 16.0),
+        work=describe.streamed(2, 1, 16.0, "images channels height width"),
         cases=_CASES,
         thorough=_THOROUGH[1:],
         shapes=_SHAPES,
-        kernels=(
-            group_whole.BACKWARD,
-            group_slabs_backward.SUMS,
-            group_slabs_backward.INPUT_GRADIENT,
-        ),
-        tolerance=Tolerance(ulps=1.0, accumulated=3e-5),
+        tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
     ),
 )

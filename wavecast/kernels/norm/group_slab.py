@@ -5,25 +5,15 @@ contiguous. What the kernels of group norm over them, forward and backward, have
 # pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOptionalMemberAccess=false
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    coefficient,
-)
+from wavecast.kernels import describe, gpu
+from wavecast.kernels.describe import Axes, Device, Problem, Settings, coefficient
 
 
 @triton.jit
@@ -62,10 +52,15 @@ def slab_of(pid, channels, positions, span, CHANNELS: tl.constexpr, WIDE: tl.con
     return image, channel, first, tl.minimum(first + span, positions)
 
 
+Tensors = Mapping[str, Any]
+"""The tensors of a call by the names of the kernels' parameters: x, weight, bias, mean, scale …"""
+PARAMETERS = ("weight", "bias")
+
+
 class Shape:
     """An image tensor as the kernels see it: channels, positions, strides, spans of positions."""
 
-    def __init__(self, x: torch.Tensor, groups: int) -> None:
+    def __init__(self, x: Tensor, groups: int) -> None:
         self.images, self.channels = x.shape[:2]
         self.groups = groups
         self.width = self.channels // groups
@@ -94,8 +89,13 @@ class Shape:
             return 0
         return min(64, triton.next_power_of_2(reached))
 
-    def problem(self, **flags: Any) -> dict[str, Any]:
+    def problem(self, tensors: Tensors, **flags: Any) -> dict[str, Any]:
         """What configurations depend on."""
+        flags["parameters"] = sum(tensors[name] is not None for name in PARAMETERS)
+        return self.plain_problem() | flags
+
+    def plain_problem(self) -> dict[str, Any]:
+        """What those depend on that take no weight or bias."""
         return {
             "images": self.images,
             "channels": self.channels,
@@ -104,7 +104,6 @@ class Shape:
             "span": self.span,
             "last": self.last,
             "bytes": self.bytes,
-            **flags,
         }
 
 
@@ -121,32 +120,28 @@ def axes(problem: Problem, device: Device) -> Axes:
         "CHANNELS": (channels,),
         "BLOCK": [n for n in blocks if n <= most] or [most],
         "num_warps": (4, 2, 8, 1),
-        "num_stages": (1,),
     }
 
 
-def slab_kernel(function: Any, reads: int, writes: int) -> KernelSpec:
+def slab_kernel(function: Any, reads: int, writes: int, **described: Any) -> describe.KernelSpec:
     """A kernel over slabs that reads and writes so many tensors like x."""
 
-    def grid(problem: Problem, settings: Settings) -> tuple[int]:
-        spans = triton.cdiv(problem["positions"], problem["span"])
-        blocks = triton.cdiv(problem["channels"], settings["CHANNELS"])
-        return (problem["images"] * spans * blocks,)
-
-    def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-        size = problem["images"] * problem["channels"] * problem["positions"] * problem["bytes"]
-        elements = settings["CHANNELS"] * settings["BLOCK"]
-        found = StreamingKernel(
-            workgroups=grid(problem, settings)[0],
-            read=reads * size,
-            written=writes * size,
-            elements=elements,
-            instructions=8.0 * triton.cdiv(problem["span"], settings["BLOCK"]),
-            live_registers=1.0 + reads,
-        )
-        lane = elements / (settings["num_warps"] * device.wave_lanes)
+    def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+        lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
         best = coefficient("ranking", "slab_lane_elements").of(device)
         penalty = coefficient("ranking", "slab_lane_elements_penalty").of(device)
-        return found.slowed(1.0 + penalty * abs(lane / best - 1))
+        return 1.0 + penalty * abs(lane / best - 1)
 
-    return KernelSpec(function=function, grid=grid, axes=axes, demand=demand, rounded=("images",))
+    return describe.KernelSpec.streaming(
+        function,
+        grid="images * cdiv(positions, span) * cdiv(channels, CHANNELS)",
+        axes=axes,
+        read=f"{reads} * images * channels * positions * bytes",
+        written=f"{writes} * images * channels * positions * bytes",
+        elements="CHANNELS * BLOCK",
+        instructions="8.0 * cdiv(span, BLOCK)",
+        live_registers=1.0 + reads,
+        slowed=slowed,
+        rounded=("images",),
+        **described,
+    )

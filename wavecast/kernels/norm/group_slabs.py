@@ -9,22 +9,14 @@ where they are few, by each program of the one that normalises.
 # pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOptionalMemberAccess=false
 
-from __future__ import annotations
-
+import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Constant,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    choice,
-)
-from wavecast.kernels.norm.group_slab import Shape, affine, last_first, slab_kernel, slab_of
+from wavecast.kernels import choice
+from wavecast.kernels.describe import Axes, Constant, Demand, Device, KernelSpec, Problem, Settings
+from wavecast.kernels.norm import group_slab
+from wavecast.kernels.norm.group_slab import affine, last_first, slab_of
 from wavecast.kernels.pointwise.functions import activated
 
 
@@ -151,8 +143,8 @@ def group_norm_apply_kernel(
         tl.store(y_ptr + ptrs, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
-MOMENTS = slab_kernel(group_norm_moments_kernel, 1, 0)
-APPLY = slab_kernel(group_norm_apply_kernel, 1, 1)
+MOMENTS = group_slab.slab_kernel(group_norm_moments_kernel, 1, 0)
+APPLY = group_slab.slab_kernel(group_norm_apply_kernel, 1, 1, contiguous=group_slab.PARAMETERS)
 
 
 def _join_block(width: int, spans: int) -> dict[str, int]:
@@ -164,10 +156,10 @@ def _join_block(width: int, spans: int) -> dict[str, int]:
 
 def _join_axes(problem: Problem, device: Device) -> Axes:
     block = _join_block(problem["width"], problem["spans"])
-    return {**{n: (size,) for n, size in block.items()}, "num_warps": (1, 4), "num_stages": (1,)}
+    return {**{name: (size,) for name, size in block.items()}, "num_warps": (1, 4)}
 
 
-def _join_demand(problem: Problem, settings: Settings, device: Device) -> Constant:
+def _join_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     """A small kernel: ordered by how near a wave is to 256 elements."""
     elements = settings["CHANNELS"] * settings["SPANS"] / settings["num_warps"]
     return Constant(abs(elements - 256))
@@ -175,7 +167,7 @@ def _join_demand(problem: Problem, settings: Settings, device: Device) -> Consta
 
 JOIN = KernelSpec(
     function=group_norm_join_kernel,
-    grid=lambda problem, settings: (problem["groups"],),
+    grid="groups",
     axes=_join_axes,
     demand=_join_demand,
     ignored=("groups",),
@@ -183,48 +175,25 @@ JOIN = KernelSpec(
 
 
 def forward(
-    shape: Shape,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    y: Tensor,
-    means: Tensor,
-    scales: Tensor,
-    eps: float,
-    *,
-    silu: bool,
+    shape: group_slab.Shape, tensors: group_slab.Tensors, eps: float, *, silu: bool
 ) -> None:
-    """Fill `y`, `means` and `scales`."""
-    moments = means.new_empty((2, shape.images, shape.spans, shape.channels))
-    problem = shape.problem()
+    """Fill `y`, `mean` and `scale` of the `tensors`."""
+    statistics = {name: tensors[name] for name in ("mean", "scale")}
+    size = (2, shape.images, shape.spans, shape.channels)
+    mean, squares = torch.empty(size, dtype=torch.float32, device=tensors["x"].device)
+    strides = {name: shape.sizes[name] for name in ("channel_stride", "position_stride")}
     choice.run(
-        MOMENTS, problem, x=x, mean=moments[0], squares=moments[1],
-        channel_stride=shape.sizes["channel_stride"],
-        position_stride=shape.sizes["position_stride"],
-    )  # fmt: skip
-    at_once = not shape.last and shape.width * shape.spans * 32 <= shape.span * shape.bytes
-    given = {"means": moments[0], "squares": moments[1], "mean": means, "scale": scales, "eps": eps}
-    if not at_once:
-        choice.run(
-            JOIN,
-            {"width": shape.width, "spans": shape.spans, "groups": shape.images * shape.groups},
-            **given,
-            groups=shape.groups,
-            positions=shape.positions,
-            span=shape.span,
-        )
-    block = _join_block(shape.width, shape.spans)
-    parameters = (weight is not None) + (bias is not None)
-    choice.run(
-        APPLY,
-        shape.problem(silu=silu, parameters=parameters, at_once=at_once),
-        **given,
-        **shape.sizes,
-        x=x,
-        weight=weight,
-        bias=bias,
-        y=y,
-        JOIN=block["CHANNELS"] if at_once else 0,
-        SPANS=block["SPANS"] if at_once else 0,
-        SILU=silu,
+        MOMENTS, shape.plain_problem(), x=tensors["x"], mean=mean, squares=squares, **strides
     )
+    at_once = not shape.last and shape.width * shape.spans * 32 <= shape.span * shape.bytes
+    moments = {"means": mean, "squares": squares, "eps": eps}
+    if not at_once:
+        problem = {"width": shape.width, "spans": shape.spans}
+        problem["groups"] = shape.images * shape.groups
+        positions = {"positions": shape.positions, "span": shape.span}
+        choice.run(JOIN, problem, **moments, **statistics, groups=shape.groups, **positions)
+    block = _join_block(shape.width, shape.spans)
+    constants = {"JOIN": block["CHANNELS"], "SPANS": block["SPANS"]}
+    constants = constants if at_once else dict.fromkeys(constants, 0)
+    problem = shape.problem(tensors, silu=silu, at_once=at_once)
+    choice.run(APPLY, problem, **tensors, **moments, **shape.sizes, **constants)

@@ -5,14 +5,14 @@ of some channels, which those that compute dx join."""
 # pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportOptionalMemberAccess=false
 
-from __future__ import annotations
-
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels.describe import choice
-from wavecast.kernels.norm.group_slab import Shape, affine, last_first, slab_kernel, slab_of
+from wavecast.kernels.norm import group_slab
+from wavecast.kernels.norm.group_slab import affine, last_first, slab_of
 from wavecast.kernels.pointwise.functions import value_and_derivative
 
 
@@ -131,42 +131,25 @@ def group_norm_slopes_kernel(
         tl.store(dx_ptr + ptrs, dx.to(dx_ptr.dtype.element_ty), mask=mask)
 
 
-SUMS = slab_kernel(group_norm_sums_kernel, 2, 0)
-INPUT_GRADIENT = slab_kernel(group_norm_slopes_kernel, 2, 1)
+_CONTIGUOUS = (*group_slab.PARAMETERS, "mean", "scale")
+SUMS = group_slab.slab_kernel(group_norm_sums_kernel, 2, 0, contiguous=_CONTIGUOUS)
+INPUT_GRADIENT = group_slab.slab_kernel(group_norm_slopes_kernel, 2, 1, contiguous=_CONTIGUOUS)
 
 
-def backward(
-    shape: Shape,
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    means: Tensor,
-    scales: Tensor,
-    dx: Tensor,
-    *,
-    silu: bool,
-) -> Tensor:
-    """Fill `dx`; returns sums of each channel's gradients, and of their products with the
-    normalised values: [2, parts, channels] of float32."""
-    problem = shape.problem(silu=silu, parameters=(weight is not None) + (bias is not None))
-    given = {"dy": dy, "x": x, "weight": weight, "bias": bias, "mean": means, "scale": scales}
-    given |= {**shape.sizes, "SILU": silu}
-    parts = means.new_empty((2, shape.images, shape.spans, shape.channels))
+def backward(shape: group_slab.Shape, tensors: group_slab.Tensors, *, silu: bool) -> Tensor:
+    """Fill `dx` of the `tensors`; returns sums of each channel's gradients, and of their products
+    with the normalised values: [2, parts, channels] of float32."""
+    problem = shape.problem(tensors, silu=silu)
+    given = {name: one for name, one in tensors.items() if name != "dx"} | shape.sizes
+    size = (2, shape.images, shape.spans, shape.channels)
+    parts = torch.empty(size, dtype=torch.float32, device=tensors["x"].device)
     choice.run(SUMS, problem, **given, grad_sum=parts[0], grad_x_sum=parts[1])
-    joined = shape.joined_at_once()
+    joined, weight = shape.joined_at_once(), tensors["weight"]
     sums = parts
     if not joined:
         sums = parts.sum(2) if weight is None else parts.sum(2) * weight.float()
         sums = sums.view(2, shape.images, shape.groups, shape.width).sum(3)
-    choice.run(
-        INPUT_GRADIENT,
-        {**problem, "taken": joined},
-        **given,
-        grad_sum=sums[0],
-        grad_x_sum=sums[1],
-        dx=dx,
-        JOINED=joined,
-        SPANS=min(triton.next_power_of_2(shape.spans), 1024 // max(1, joined)),
-    )
+    spans = min(triton.next_power_of_2(shape.spans), 1024 // max(1, joined))
+    given |= {"grad_sum": sums[0], "grad_x_sum": sums[1], "dx": tensors["dx"]}
+    choice.run(INPUT_GRADIENT, {**problem, "taken": joined}, **given, JOINED=joined, SPANS=spans)
     return parts.view(2, -1, shape.channels)

@@ -9,25 +9,14 @@ float32 it made of them for an earlier sum, which would take twice the registers
 # pyright: reportOperatorIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportAttributeAccessIssue=false
 
-from __future__ import annotations
-
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    choice,
-    coefficient,
-)
-from wavecast.kernels.norm.group_slab import Shape, affine
+from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
+from wavecast.kernels.norm.group_slab import PARAMETERS, Shape, Tensors, affine
 from wavecast.kernels.norm.rows import two_sums
 from wavecast.kernels.pointwise.functions import activated, value_and_derivative
 
@@ -159,11 +148,8 @@ def holds(shape: Shape, element_bytes: int) -> bool:
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
-    return {
-        "BLOCK": (triton.next_power_of_2(problem["positions"]),),
-        "num_warps": (8, 4, 16, 2, 1),
-        "num_stages": (1,),
-    }
+    block = triton.next_power_of_2(problem["positions"])
+    return {"BLOCK": (block,), "num_warps": (8, 4, 16, 2, 1)}
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
@@ -172,7 +158,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     width = problem["channels"] // problem["groups"]
     size = problem["images"] * problem["channels"] * problem["positions"]
     lane = settings["BLOCK"] / (settings["num_warps"] * device.wave_lanes)
-    found = StreamingKernel(
+    found = describe.StreamingKernel(
         workgroups=problem["images"] * problem["groups"],
         read=size * (element + dy),
         written=size * element,
@@ -189,88 +175,44 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
 
 
 FORWARD, BACKWARD = (
-    KernelSpec(
+    describe.KernelSpec(
         function=function,
-        grid=lambda problem, settings: (problem["images"] * problem["groups"],),
+        grid="images * groups",
         axes=_axes,
         demand=_demand,
+        contiguous=read,
         rounded=("images",),
     )
-    for function in (group_norm_whole_kernel, group_norm_whole_backward_kernel)
+    for function, read in (
+        (group_norm_whole_kernel, PARAMETERS),
+        (group_norm_whole_backward_kernel, (*PARAMETERS, "mean", "scale")),
+    )
 )
 
 
-def forward(
-    shape: Shape,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    y: Tensor,
-    means: Tensor,
-    scales: Tensor,
-    eps: float,
-    *,
-    silu: bool,
-) -> None:
-    """Fill `y`, `means` and `scales`."""
-    choice.run(
-        FORWARD,
-        shape.problem(silu=silu, parameters=(weight is not None) + (bias is not None)),
-        x=x,
-        weight=weight,
-        bias=bias,
-        y=y,
-        mean=means,
-        scale=scales,
-        eps=eps,
-        zero=0,
-        zero2=0,
-        WIDTH=shape.width,
-        BITS=_bits(x),
-        SILU=silu,
-    )
+def forward(shape: Shape, tensors: Tensors, eps: float, *, silu: bool) -> None:
+    """Fill `y`, `mean` and `scale` of the `tensors`."""
+    problem = shape.problem(tensors, silu=silu)
+    constants = {"WIDTH": shape.width, "BITS": _bits(shape.bytes)}
+    choice.run(FORWARD, problem, **tensors, eps=eps, zero=0, zero2=0, **constants)
 
 
-def backward(
-    shape: Shape,
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    means: Tensor,
-    scales: Tensor,
-    dx: Tensor,
-    *,
-    silu: bool,
-) -> Tensor:
-    """Fill `dx`; returns sums of each channel's gradients, and of their products with the
-    normalised values: [2, parts, channels] of float32."""
-    device = gpu.launching()
+def backward(shape: Shape, tensors: Tensors, *, silu: bool) -> Tensor:
+    """Fill `dx` of the `tensors`; returns sums of each channel's gradients, and of their products
+    with the normalised values: [2, parts, channels] of float32."""
+    device, dy = gpu.launching(), tensors["dy"].element_size()
     most = 1 if device.vendor == "amd" and device.wave_lanes == 32 else _PARTS
     parts = min(most, triton.next_power_of_2(shape.positions))
-    sums = means.new_empty((2, shape.images * parts, shape.channels))
-    parameters = (weight is not None) + (bias is not None)
+    size = (2, shape.images * parts, shape.channels)
+    sums = torch.empty(size, dtype=torch.float32, device=tensors["x"].device)
+    problem = shape.problem(tensors, silu=silu, dy=dy)
+    constants = {"WIDTH": shape.width, "PARTS": parts, "BITS": _bits(shape.bytes)}
     choice.run(
-        BACKWARD,
-        shape.problem(silu=silu, parameters=parameters, dy=dy.element_size()),
-        dy=dy,
-        x=x,
-        weight=weight,
-        bias=bias,
-        mean=means,
-        scale=scales,
-        grad_sum=sums[0],
-        grad_x_sum=sums[1],
-        dx=dx,
-        zero=0,
-        WIDTH=shape.width,
-        PARTS=parts,
-        BITS=_bits(x),
+        BACKWARD, problem, **tensors, grad_sum=sums[0], grad_x_sum=sums[1], zero=0, **constants,
         DY_BITS=_bits(dy),
-        SILU=silu,
-    )
+    )  # fmt: skip
     return sums
 
 
-def _bits(tensor: Tensor) -> tl.dtype:
-    return tl.int32 if tensor.element_size() == 4 else tl.int16
+def _bits(size: int) -> tl.dtype:
+    return tl.int32 if size == 4 else tl.int16

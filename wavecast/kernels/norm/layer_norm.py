@@ -1,23 +1,13 @@
 """Layer norm: y = (x - mean(x)) / sqrt(var(x) + eps) · weight + bias, over the last dimension."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, widened
-from wavecast.kernels.norm import rows
-from wavecast.kernels.norm.description import (
-    CASES,
-    HEADS,
-    SHAPES,
-    THOROUGH,
-    check_bias,
-    signature,
-    work,
-)
+from wavecast.kernels.describe import Gradient, sizes, widened
+from wavecast.kernels.norm import description, rows
+from wavecast.kernels.norm.description import check_bias, signature
 
 TENSORS = signature("x", "weight", "bias")
 RESIDUAL_TENSORS = signature("x", "residual", "weight", "bias", results=("y", "sum"))
@@ -94,24 +84,7 @@ def layer_norm_backward(
 
 
 def layer_norm_backward_reference(dy, x, weight=None, eps=1e-5, biased=True, dsum=None):
-    wide = widened(x)
-    dy = grad = dy.to(wide.dtype)
-    if weight is not None:
-        grad = grad * weight.to(wide.dtype)
-    centred = wide - wide.mean(-1, keepdim=True)
-    scale = torch.rsqrt(centred.square().mean(-1, keepdim=True) + eps)
-    normal = centred * scale
-    projection = normal * (grad * normal).mean(-1, keepdim=True)
-    dx = (grad - grad.mean(-1, keepdim=True) - projection) * scale
-    if dsum is not None:
-        dx = dx + dsum.to(wide.dtype)
-    dx = dx.to(x.dtype).contiguous()
-    if weight is None:
-        return dx, x.new_empty((0,)), x.new_empty((0,))
-    dweight = (dy * normal).reshape(-1, x.shape[-1]).sum(0).to(weight.dtype)
-    if not biased:
-        return dx, dweight, weight.new_empty((0,))
-    return dx, dweight, dy.reshape(-1, x.shape[-1]).sum(0).to(weight.dtype)
+    return description.backward_reference(dy, x, weight, eps, dsum, centred=True, biased=biased)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor | tuple[Tensor, ...]) -> None:
@@ -129,57 +102,23 @@ def _gradient(ctx: Any, dy: Tensor, dsum: Tensor | None = None) -> tuple[Any, ..
     return *dinputs, *parameters, None
 
 
-_FLAGS = (
-    {"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False, "bias": False},
-    {"rows": 3, "columns": 100, "dtype": "float16", "bias": False},
-)
+_SIZES = "rows columns dtype"
 
-OPERATORS = (
-    Operator(
-        summary="layer normalisation of the last dimension",
-        call=layer_norm,
-        reference=layer_norm_reference,
-        tensors=TENSORS,
-        work=work(1, 1, 7.0),
-        batch=Batch(("x",)),
-        cases=CASES,
-        thorough=THOROUGH + _FLAGS,
-        shapes=SHAPES + HEADS,
-        kernels=(rows.FORWARD,),
-        gradient=derivative.Gradient(_setup, _gradient),
+OPERATORS = description.operators(
+    "layer",
+    (TENSORS, RESIDUAL_TENSORS, BACKWARD_TENSORS),
+    (layer_norm, layer_norm_residual, layer_norm_backward),
+    (layer_norm_reference, layer_norm_residual_reference, layer_norm_backward_reference),
+    gradients=(Gradient(_setup, _gradient), Gradient(_setup, _gradient)),
+    operations=(7.0, 8.0, 14.0),
+    flags=(
+        *sizes(f"{_SIZES} weight bias", (3, 100, "bfloat16", False, False)),
+        *sizes(f"{_SIZES} bias", (3, 100, "float16", False)),
     ),
-    Operator(
-        summary="addition and layer normalisation in one pass",
-        call=layer_norm_residual,
-        reference=layer_norm_residual_reference,
-        tensors=RESIDUAL_TENSORS,
-        work=work(2, 2, 8.0),
-        batch=Batch(("x", "residual")),
-        cases=CASES,
-        thorough=THOROUGH + _FLAGS,
-        shapes=SHAPES,
-        kernels=(rows.FORWARD,),
-        tolerance=Tolerance(ulps=1.5),
-        gradient=derivative.Gradient(_setup, _gradient),
-    ),
-    Operator(
-        summary="gradients of layer_norm and layer_norm_residual",
-        call=layer_norm_backward,
-        reference=layer_norm_backward_reference,
-        tensors=BACKWARD_TENSORS,
-        gradient=derivative.by_reference(layer_norm_backward_reference),
-        inputs=BACKWARD_TENSORS.inputs(absent=("dsum",)),
-        work=work(2, 1, 14.0),
-        cases=CASES,
-        thorough=(
-            *THOROUGH[1:],
-            {"rows": 9, "columns": 100, "dtype": "bfloat16", "dsum": True},
-            {"rows": 2, "columns": 17000, "dtype": "bfloat16", "dsum": True, "biased": False},
-            {"rows": 3, "columns": 100, "dtype": "float16", "weight": False},
-            {"rows": 700, "columns": 100, "dtype": "float32", "biased": False},
-        ),
-        shapes=SHAPES[:2] + HEADS,
-        kernels=(rows.BACKWARD,),
-        tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
+    backward_flags=(
+        *sizes(f"{_SIZES} dsum biased", (9, 100, "bfloat16", True)),
+        *sizes(f"{_SIZES} dsum biased", (2, 17000, "bfloat16", True, False)),
+        *sizes(f"{_SIZES} weight", (3, 100, "float16", False)),
+        *sizes(f"{_SIZES} biased", (700, 100, "float32", False)),
     ),
 )

@@ -1,22 +1,12 @@
 """RMS norm: y = x / sqrt(mean(x²) + eps) · (weight + offset), over the last dimension."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, widened
-from wavecast.kernels.norm import rows
-from wavecast.kernels.norm.description import (
-    CASES,
-    HEADS,
-    SHAPES,
-    THOROUGH,
-    signature,
-    work,
-)
+from wavecast.kernels import derivative
+from wavecast.kernels.describe import sizes, widened
+from wavecast.kernels.norm import description, rows
+from wavecast.kernels.norm.description import signature
 
 TENSORS = signature("x", "weight")
 RESIDUAL_TENSORS = signature("x", "residual", "weight", results=("y", "sum"))
@@ -86,89 +76,35 @@ def rms_norm_backward(
 
 
 def rms_norm_backward_reference(dy, x, weight=None, eps=1e-6, offset=0.0, dsum=None):
-    wide = widened(x)
-    dy = grad = dy.to(wide.dtype)
-    if weight is not None:
-        grad = grad * (weight.to(wide.dtype) + offset)
-    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-    normal = wide * scale
-    dx = (grad - normal * (grad * normal).mean(-1, keepdim=True)) * scale
-    if dsum is not None:
-        dx = dx + dsum.to(wide.dtype)
-    dx = dx.to(x.dtype).contiguous()
-    if weight is None:
-        return dx, x.new_empty((0,))
-    return dx, (dy * normal).reshape(-1, x.shape[-1]).sum(0).to(weight.dtype)
+    return description.backward_reference(dy, x, weight, eps, dsum, offset, centred=False)[:2]
 
 
-def _residual_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    _, _, weight, ctx.eps, ctx.offset = inputs
-    ctx.save_for_backward(output[1], weight)
-
-
-def _residual_gradient(ctx: Any, dy: Tensor, dsum: Tensor) -> tuple[Any, ...]:
-    total, weight = ctx.saved_tensors
-    dx, dweight = torch.ops.wavecast.rms_norm_backward(dy, total, weight, ctx.eps, ctx.offset, dsum)
-    return dx, dx, None if weight is None else dweight, None, None
-
-
+_SIZES = "rows columns dtype"
 _FLAGS = (
-    {"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False},
-    {"rows": 3, "columns": 100, "dtype": "bfloat16", "offset": 1.0},
+    *sizes(f"{_SIZES} weight", (3, 100, "bfloat16", False)),
+    *sizes(f"{_SIZES} offset", (3, 100, "bfloat16", 1.0)),
 )
 
-OPERATORS = (
-    Operator(
-        summary="root mean square normalisation of the last dimension",
-        call=rms_norm,
-        reference=rms_norm_reference,
-        tensors=TENSORS,
-        work=work(1, 1, 4.0),
-        cases=CASES,
-        thorough=THOROUGH + _FLAGS,
-        shapes=SHAPES + HEADS,
-        kernels=(rows.FORWARD,),
-        gradient=derivative.by_operator(
-            rms_norm,
-            "rms_norm_backward",
-            grads=("dy",),
+OPERATORS = description.operators(
+    "root mean square",
+    (TENSORS, RESIDUAL_TENSORS, BACKWARD_TENSORS),
+    (rms_norm, rms_norm_residual, rms_norm_backward),
+    (rms_norm_reference, rms_norm_residual_reference, rms_norm_backward_reference),
+    gradients=(
+        derivative.by_operator(
+            rms_norm, "rms_norm_backward", grads=("dy",), of=("x", "weight"),
             saved=("x", "weight", "eps", "offset"),
-            of=("x", "weight"),
         ),
-        batch=Batch(("x",)),
-    ),
-    Operator(
-        summary="addition and root mean square normalisation in one pass",
-        call=rms_norm_residual,
-        reference=rms_norm_residual_reference,
-        tensors=RESIDUAL_TENSORS,
-        work=work(2, 2, 5.0),
-        batch=Batch(("x", "residual")),
-        cases=CASES,
-        thorough=THOROUGH + _FLAGS,
-        shapes=SHAPES,
-        kernels=(rows.FORWARD,),
-        tolerance=Tolerance(ulps=1.5),
-        gradient=derivative.Gradient(_residual_setup, _residual_gradient),
-    ),
-    Operator(
-        summary="gradients of rms_norm and rms_norm_residual",
-        call=rms_norm_backward,
-        reference=rms_norm_backward_reference,
-        tensors=BACKWARD_TENSORS,
-        gradient=derivative.by_reference(rms_norm_backward_reference),
-        inputs=BACKWARD_TENSORS.inputs(absent=("dsum",)),
-        work=work(2, 1, 10.0),
-        cases=CASES,
-        thorough=(
-            *THOROUGH[1:],
-            {"rows": 9, "columns": 100, "dtype": "bfloat16", "dsum": True},
-            {"rows": 2, "columns": 17000, "dtype": "bfloat16", "dsum": True},
-            *_FLAGS,
-            {"rows": 700, "columns": 100, "dtype": "float32", "offset": 1.0},
+        derivative.by_operator(
+            rms_norm_residual, "rms_norm_backward", grads=("dy", "dsum"), of=("x", "weight"),
+            saved=("x", "weight", "eps", "offset"), outputs=("y", "x"), shared={"residual": "x"},
         ),
-        shapes=SHAPES[:2] + HEADS,
-        kernels=(rows.BACKWARD,),
-        tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
     ),
-)
+    operations=(4.0, 5.0, 10.0),
+    flags=_FLAGS,
+    backward_flags=(
+        *sizes(f"{_SIZES} dsum", (9, 100, "bfloat16", True), (2, 17000, "bfloat16", True)),
+        *_FLAGS,
+        *sizes(f"{_SIZES} offset", (700, 100, "float32", 1.0)),
+    ),
+)  # fmt: skip

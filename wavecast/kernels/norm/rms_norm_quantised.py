@@ -1,7 +1,5 @@
 """RMS norm whose result is quantised in the same pass: what the next matrix product reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -9,26 +7,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Sizes,
-    Work,
-    checks,
-    choice,
-    widened,
-)
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import Axes, Device, Problem, Sizes, sizes, widened
 from wavecast.kernels.norm import rows as norm_rows
 from wavecast.kernels.norm.description import signature
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
 from wavecast.kernels.norm.rows import load_row, load_rows
-from wavecast.kernels.quantise.formats import FP8, fp8_of, integers_of, sizes_of, way
-from wavecast.kernels.strides import contiguous
+from wavecast.kernels.quantise import formats
+from wavecast.kernels.quantise.common import blocks_of
+from wavecast.kernels.quantise.formats import fp8_of, integers_of, sizes_of
+from wavecast.kernels.strides import rows_of
 
 TENSORS = signature("x", "weight", "residual?", results=("q",))
 LIMITS = {
@@ -88,17 +76,13 @@ def rms_norm_quantised_kernel(
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
-    axes = norm_rows.axes(problem, device)
+    axes = norm_rows.rows_axes(norm_rows.WHOLE_ROW, ())(problem, device)
     block = max(axes["BLOCK"][0], problem["group"])
     return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
 
 
-QUANTISED = KernelSpec(
-    function=rms_norm_quantised_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
-    axes=_axes,
-    demand=norm_rows.forward_demand,
-    rounded=("rows",),
+QUANTISED = norm_rows.rows_kernel(
+    rms_norm_quantised_kernel, axes=_axes, contiguous=("weight",), **norm_rows.NORM_DEMAND
 )
 
 
@@ -125,7 +109,9 @@ def rms_norm_quantised(
     name = "rms_norm_quantised"
     columns = x.shape[-1]
     checks.require(dtype in LIMITS, name, f"it does not quantise to {dtype}")
-    checks.require(columns <= norm_rows.WHOLE_ROW, name, f"{columns} columns are over 16384")
+    checks.require(
+        columns <= norm_rows.WHOLE_ROW, name, f"{columns} columns are over {norm_rows.WHOLE_ROW}"
+    )
     power = group == 0 or (group >= 16 and group & (group - 1) == 0)
     checks.require(power, name, f"group is {group}, expected 0 or a power of two from 16")
     groups = triton.cdiv(columns, group) if group else 1
@@ -135,29 +121,20 @@ def rms_norm_quantised(
     found = q, scales, x.new_empty((0,)) if total is None else total
     if not x.numel():
         return found
-    choice.run(
-        QUANTISED,
-        {
-            "rows": x.numel() // columns,
-            "columns": columns,
-            "bytes": x.element_size(),
-            "dtype": str(dtype).removeprefix("torch."),
-            "group": group,
-            "residual": residual is not None,
-            "parameters": int(weight is not None),
-        },
-        **norm_rows.source(x, residual),
-        weight=contiguous(weight),
-        q=q,
-        scale=scales,
-        sum=total,
-        groups=groups,
-        share=1.0 / columns,
-        eps=eps,
-        offset=offset,
-        LIMIT=LIMITS[dtype],
-        NATIVE=way(FP8[dtype], gpu.launching()) if dtype in FP8 else "",
-    )
+    problem = {
+        "rows": x.numel() // columns,
+        "columns": columns,
+        "bytes": x.element_size(),
+        "dtype": str(dtype).removeprefix("torch."),
+        "group": group,
+        "residual": residual is not None,
+        "parameters": int(weight is not None),
+    }
+    given = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
+    given |= {"weight": weight, "q": q, "scale": scales, "sum": total}
+    numbers = {"groups": groups, "share": 1.0 / columns, "eps": eps, "offset": offset}
+    native = formats.way(formats.FP8[dtype], gpu.launching()) if dtype in formats.FP8 else ""
+    choice.run(QUANTISED, problem, **given, **numbers, LIMIT=LIMITS[dtype], NATIVE=native)
     return found
 
 
@@ -165,23 +142,19 @@ def rms_norm_quantised_reference(
     x, weight=None, residual=None, dtype=torch.float8_e4m3fn, group=0, eps=1e-6, offset=0.0
 ):
     total = x if residual is None else (x + residual).contiguous()
-    y = rms_norm_reference(widened(total), weight, eps, offset)
-    columns = x.shape[-1]
-    length = group or max(1, columns)
-    padded = torch.nn.functional.pad(y, (0, -columns % length))
-    parts = padded.reshape(*x.shape[:-1], padded.shape[-1] // length if columns else 1, -1)
+    summed = x.new_empty((0,)) if residual is None else total
+    columns, limit = x.shape[-1], LIMITS[dtype]
     if not x.numel():
-        groups = -(-columns // length) if group else 1
+        groups = -(-columns // group) if group else 1
         scales = torch.empty((*x.shape[:-1], groups), dtype=torch.float32, device=x.device)
-        q = torch.empty(x.shape, dtype=dtype, device=x.device)
-        return q, scales, x.new_empty((0,)) if residual is None else total
+        return torch.empty(x.shape, dtype=dtype, device=x.device), scales, summed
+    parts = blocks_of(rms_norm_reference(widened(total), weight, eps, offset), group or columns)
     largest = parts.abs().amax(-1).clamp_min(_LEAST.value)
-    q = (parts * (LIMITS[dtype] / largest)[..., None]).clamp(-LIMITS[dtype], LIMITS[dtype])
+    q = (parts * (limit / largest)[..., None]).clamp(-limit, limit)
     if dtype == torch.int8:
         q = q.round().nan_to_num()
-    q = q.reshape(padded.shape)[..., :columns].to(dtype).contiguous()
-    scales = (largest / LIMITS[dtype]).to(torch.float32)
-    return q, scales, x.new_empty((0,)) if residual is None else total
+    q = q.flatten(-2)[..., :columns].to(dtype).contiguous()
+    return q, (largest / limit).to(torch.float32), summed
 
 
 def same(got: Any, expected: Any, sizes: Sizes) -> str:
@@ -201,7 +174,7 @@ def same(got: Any, expected: Any, sizes: Sizes) -> str:
     return f"{wrong} of {q.numel()} codes differ" if wrong > 1 + q.numel() // 100 else ""
 
 
-def _order(q: torch.Tensor) -> torch.Tensor:
+def _order(q: Tensor) -> Tensor:
     """Codes as numbers in the order of their values."""
     if q.dtype == torch.int8:
         return q.int()
@@ -209,55 +182,44 @@ def _order(q: torch.Tensor) -> torch.Tensor:
     return torch.where(code >= 128, 128 - code, code)
 
 
-def _inputs(
-    make, rows, columns, dtype, to="float8_e4m3fn", group=0, residual=True, weight=True, offset=0.0
-):
-    return {
-        "x": make.normal((rows, columns), dtype),
-        "weight": make.normal((columns,), dtype) if weight else None,
-        "residual": make.normal((rows, columns), dtype) if residual else None,
-        "dtype": make.dtype(to),
-        "group": group,
-        "offset": offset,
-    }
+def _inputs(make, to="float8_e4m3fn", residual=True, **sizes):
+    given = TENSORS.inputs(options={"to": "dtype"})
+    return given(make, to=to, residual=residual, **sizes)
 
 
 def _work(rows, columns, dtype, residual=True, **_):
     size, count = getattr(torch, dtype).itemsize, rows * columns
     written = count * (1 + size * residual)
     flops = {"vector_fp32": 8.0 * count}
-    return Work(flops, count * size * (1 + residual), written, "formula", "formula")
+    return describe.Work(flops, count * size * (1 + residual), written, "formula", "formula")
 
 
-OPERATOR = Operator(
+_SIZES = "rows columns dtype"
+OPERATOR = describe.Operator(
     summary="addition, root mean square normalisation and quantisation in one pass",
     call=rms_norm_quantised,
-    reference=rms_norm_quantised_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
-    batch=Batch(("x", "residual"), unless=lambda residual=None, **_: residual is None),
+    batch=describe.Batch(("x", "residual"), unless=lambda residual=None, **_: residual is None),
     cases=(
-        {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-        {"rows": 3, "columns": 300, "dtype": "float16", "group": 128},
-        {"rows": 9, "columns": 100, "dtype": "float32", "to": "int8", "residual": False},
-        {"rows": 2, "columns": 7168, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
+        *sizes(_SIZES, (5, 300, "bfloat16")),
+        *sizes(f"{_SIZES} group", (3, 300, "float16", 128)),
+        *sizes(f"{_SIZES} to residual", (9, 100, "float32", "int8", False)),
+        *sizes(f"{_SIZES} to", (2, 7168, "bfloat16", "float8_e4m3fnuz")),
     ),
     thorough=(
-        {"rows": 3, "columns": 100, "dtype": "bfloat16", "to": "float8_e5m2", "group": 32},
-        {"rows": 3, "columns": 20, "dtype": "float32", "to": "int8", "group": 64},
-        {"rows": 3, "columns": 100, "dtype": "bfloat16", "weight": False},
-        {"rows": 3, "columns": 100, "dtype": "bfloat16", "offset": 1.0},
-        {"rows": 70, "columns": 128, "dtype": "bfloat16", "to": "float8_e4m3fnuz", "group": 16},
+        *sizes(f"{_SIZES} to group", (3, 100, "bfloat16", "float8_e5m2", 32)),
+        *sizes(f"{_SIZES} to group", (3, 20, "float32", "int8", 64)),
+        *sizes(f"{_SIZES} weight", (3, 100, "bfloat16", False)),
+        *sizes(f"{_SIZES} offset", (3, 100, "bfloat16", 1.0)),
+        *sizes(f"{_SIZES} to group", (70, 128, "bfloat16", "float8_e4m3fnuz", 16)),
     ),
     shapes=(
-        {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
-        {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "group": 128},
-        {"rows": 8192, "columns": 8192, "dtype": "bfloat16", "to": "float8_e4m3fnuz"},
-        {"rows": 8192, "columns": 4096, "dtype": "bfloat16", "to": "int8", "residual": False},
-        {"rows": 64, "columns": 7168, "dtype": "bfloat16", "group": 128},
+        *sizes(f"{_SIZES} group", (8192, 4096, "bfloat16"), (8192, 8192, "bfloat16", 128)),
+        *sizes(f"{_SIZES} to", (8192, 8192, "bfloat16", "float8_e4m3fnuz")),
+        *sizes(f"{_SIZES} to residual", (8192, 4096, "bfloat16", "int8", False)),
+        *sizes(f"{_SIZES} group", (64, 7168, "bfloat16", 128)),
     ),
-    kernels=(QUANTISED,),
     compare=same,
     exact=("x", "residual"),
 )

@@ -9,9 +9,8 @@ at once where they fit its registers (`WHOLE`), so that short rows (the heads of
 lanes; longer rows are read twice.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,19 +18,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    choice,
-    coefficient,
-)
-from wavecast.kernels.strides import adjacent, contiguous
+from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
+from wavecast.kernels.strides import rows_of
 
 WHOLE_ROW = 16384
 """Columns a program holds at once; longer rows are read twice."""
@@ -236,20 +225,22 @@ def norm_rows_backward_kernel(
                     tl.store(ptrs, previous + dy, mask=col_mask)
 
 
-def axes(problem: Problem, device: Device) -> Axes:
-    """Whole rows, several where they are short; else blocks of a row."""
-    block = triton.next_power_of_2(problem["columns"])
-    whole = problem["columns"] <= WHOLE_ROW
-    most = min(_ROWS_ELEMENTS // block, triton.next_power_of_2(problem["rows"]))
-    return {
-        "BLOCK": (block,) if whole else (4096, 8192),
-        "ROWS": [n for n in (1, 2, 4, 8, 16, 32, 64) if n == 1 or n <= most],
-        "num_warps": (4, 2, 8, 1, 16),
-        "num_stages": (1,),
-    }
+def rows_axes(whole_row: int, blocks: tuple[int, ...]) -> Callable[[Problem, Device], Axes]:
+    """Whole rows of up to `whole_row` columns, several where they are short; else blocks of one."""
+
+    def axes(problem: Problem, device: Device) -> Axes:
+        block = triton.next_power_of_2(problem["columns"])
+        most = min(_ROWS_ELEMENTS // block, triton.next_power_of_2(problem["rows"]))
+        return {
+            "BLOCK": (block,) if problem["columns"] <= whole_row else blocks,
+            "ROWS": [n for n in (1, 2, 4, 8, 16, 32, 64) if n == 1 or n <= most],
+            "num_warps": (4, 2, 8, 1, 16),
+        }
+
+    return axes
 
 
-def preference(elements: int, settings: Settings, device: Device, *, few: bool) -> float:
+def preference(elements: int, settings: Settings, device: Device, *, few: bool = False) -> float:
     """Factor of a configuration's time for how many of a program's `elements` a lane holds.
 
     Two loads of 16 bytes leave registers for many waves and give each enough requests in flight;
@@ -261,42 +252,38 @@ def preference(elements: int, settings: Settings, device: Device, *, few: bool) 
     return 1.0 + penalty * abs(math.log2(lane / best))
 
 
-def forward_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    """Reads of x and residual, once or twice, and the write of the result."""
-    rows, columns = problem["rows"], problem["columns"]
-    passes = 1 if columns <= WHOLE_ROW else 2
-    size = rows * columns * problem["bytes"] * (1 + problem["residual"])
-    workgroups = triton.cdiv(rows, settings["ROWS"])
-    elements = settings["ROWS"] * settings["BLOCK"]
-    found = StreamingKernel(
-        workgroups=workgroups,
-        read=size * passes,
-        written=size,
-        elements=elements,
-        instructions=6.0 * passes * triton.cdiv(columns, settings["BLOCK"]),
-        live_registers=2.0,
-    )
-    few = workgroups <= 2 * device.compute_units
-    return found.slowed(preference(elements, settings, device, few=few))
+def rows_kernel(
+    function: Any,
+    *,
+    reads: str,
+    writes: str,
+    instructions: float,
+    live_registers: float,
+    whole_row: int = WHOLE_ROW,
+    blocks: tuple[int, ...] = (4096, 8192),
+    **described: Any,
+) -> describe.KernelSpec:
+    """A kernel over `ROWS` rows per program that reads and writes so many tensors of `rows` x
+    `columns` elements of `bytes` bytes: once where they fit `whole_row`, else twice."""
+    passes = f"(1 + (columns > {whole_row}))"
 
+    def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+        few = kernel.workgroups <= 2 * device.compute_units
+        return preference(kernel.elements, settings, device, few=few)
 
-def _backward_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    rows, columns = problem["rows"], problem["columns"]
-    passes = 1 if columns <= WHOLE_ROW else 2
-    size = rows * columns * problem["bytes"]
-    programs = _programs(rows, columns, device)
-    iterations = triton.cdiv(rows, settings["ROWS"] * programs)
-    elements = settings["ROWS"] * settings["BLOCK"]
-    found = StreamingKernel(
-        workgroups=programs,
-        read=(2 + problem["residual"]) * size * passes,
-        written=size,
-        elements=elements,
-        instructions=14.0 * passes * triton.cdiv(columns, settings["BLOCK"]) * iterations,
-        live_registers=4.0,
+    return describe.KernelSpec.streaming(
+        function,
+        grid="cdiv(rows, ROWS)",
+        axes=described.pop("axes", rows_axes(whole_row, blocks)),
+        read=f"rows * columns * bytes * {reads} * {passes}",
+        written=f"rows * columns * bytes * {writes}",
+        elements="ROWS * BLOCK",
+        instructions=f"{instructions} * {passes} * cdiv(columns, BLOCK)",
+        live_registers=live_registers,
+        slowed=slowed,
+        rounded=("rows",),
+        **described,
     )
-    idle = max(1.0, 4 / settings["num_warps"])  # waves are few, and each waits for its rows
-    return found.slowed(preference(elements, settings, device, few=False) * idle)
 
 
 def _programs(rows: int, columns: int, device: Device) -> int:
@@ -306,34 +293,48 @@ def _programs(rows: int, columns: int, device: Device) -> int:
     return min(rows, most, _PROGRAMS_PER_UNIT * device.compute_units)
 
 
-FORWARD = KernelSpec(
-    function=norm_rows_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
-    axes=axes,
-    demand=forward_demand,
-    rounded=("rows",),
-)
-BACKWARD = KernelSpec(
+NORM_DEMAND: dict[str, Any] = {
+    "reads": "(1 + residual)",
+    "writes": "(1 + residual)",
+    "instructions": 6.0,
+    "live_registers": 2.0,
+    "strides": {"x": "stride", "residual": "residual_stride"},
+}
+"""What a norm reads (x and the residual, if any) and writes (the result and their sum)."""
+FORWARD = rows_kernel(norm_rows_kernel, contiguous=("weight", "bias"), **NORM_DEMAND)
+
+
+def _backward_grid(problem: Problem, settings: Settings) -> tuple[int]:
+    return (_programs(problem["rows"], problem["columns"], gpu.launching()),)
+
+
+def _backward_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+    rows, columns = problem["rows"], problem["columns"]
+    passes = 1 if columns <= WHOLE_ROW else 2
+    size = rows * columns * problem["bytes"]
+    programs = _programs(rows, columns, device)
+    iterations = triton.cdiv(rows, settings["ROWS"] * programs)
+    elements = settings["ROWS"] * settings["BLOCK"]
+    found = describe.StreamingKernel(
+        workgroups=programs,
+        read=(2 + problem["residual"]) * size * passes,
+        written=size,
+        elements=elements,
+        instructions=14.0 * passes * triton.cdiv(columns, settings["BLOCK"]) * iterations,
+        live_registers=4.0,
+    )
+    idle = max(1.0, 4 / settings["num_warps"])  # waves are few, and each waits for its rows
+    return found.slowed(preference(elements, settings, device) * idle)
+
+
+BACKWARD = describe.KernelSpec(
     function=norm_rows_backward_kernel,
-    grid=lambda problem, settings: (
-        _programs(problem["rows"], problem["columns"], gpu.launching()),
-    ),
-    axes=axes,
+    grid=_backward_grid,
+    axes=rows_axes(WHOLE_ROW, (4096, 8192)),
     demand=_backward_demand,
+    contiguous=("dy", "dsum", "x", "weight"),
     rounded=("rows",),
 )
-
-
-def flat(x: Tensor) -> Tensor:
-    """[rows, columns] with contiguous columns; a copy only where needed."""
-    return adjacent(x.reshape(-1, x.shape[-1]))
-
-
-def source(x: Tensor, residual: Tensor | None) -> dict[str, Any]:
-    """The arguments of a kernel that reads rows of x, and of a residual where there is one."""
-    x, added = flat(x), None if residual is None else flat(residual)
-    strides = {"stride": x.stride(0), "residual_stride": 0 if added is None else added.stride(0)}
-    return {"x": x, "residual": added, **strides}
 
 
 def forward(
@@ -351,19 +352,11 @@ def forward(
     total = None if residual is None else torch.empty_like(y)
     if not x.numel():
         return y, total
-    choice.run(
-        FORWARD,
-        _problem(x, residual, (weight is not None) + (bias is not None), centred),
-        **source(x, residual),
-        weight=contiguous(weight),
-        bias=contiguous(bias),
-        y=y,
-        sum=total,
-        eps=eps,
-        offset=offset,
-        CENTRED=centred,
-        WHOLE=x.shape[-1] <= WHOLE_ROW,
-    )
+    problem = _problem(x, residual, (weight is not None) + (bias is not None), centred)
+    given = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
+    given |= {"weight": weight, "bias": bias, "y": y, "sum": total}
+    whole = x.shape[-1] <= WHOLE_ROW
+    choice.run(FORWARD, problem, **given, eps=eps, offset=offset, WHOLE=whole)
     return y, total
 
 
@@ -389,21 +382,11 @@ def backward(
         return dx, none[0], none[1]
     programs = _programs(x.numel() // columns, columns, gpu.launching())
     partial = torch.empty((2, programs, columns), dtype=torch.float32, device=x.device)
-    choice.run(
-        BACKWARD,
-        _problem(x, dsum, (weight is not None) + biased, centred),
-        dy=dy.contiguous(),
-        dsum=contiguous(dsum),
-        x=x.contiguous(),
-        weight=contiguous(weight),
-        dx=dx,
-        dweight=None if weight is None else partial[0],
-        dbias=partial[1] if biased else None,
-        eps=eps,
-        offset=offset,
-        CENTRED=centred,
-        WHOLE=columns <= WHOLE_ROW,
-    )
+    problem = _problem(x, dsum, (weight is not None) + biased, centred)
+    given = {"dy": dy, "dsum": dsum, "x": x, "weight": weight, "dx": dx}
+    given |= {"dweight": partial[0] if wanted[0] else None, "dbias": partial[1] if biased else None}
+    whole = columns <= WHOLE_ROW
+    choice.run(BACKWARD, problem, **given, eps=eps, offset=offset, WHOLE=whole)
     sums = [
         part.sum(0) if one else nothing.clone() for part, one in zip(partial, wanted, strict=True)
     ]

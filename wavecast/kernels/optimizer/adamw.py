@@ -1,7 +1,5 @@
 """AdamW, one step in place: reads and writes each tensor once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,7 +97,7 @@ def adamw(
     was captured with. Raises ArgumentError.
     """
     numbers = scalars("adamw", step, lr, beta1, beta2, eps, weight_decay, grad_scale)
-    _run("adamw", param, None, grad, exp_avg, exp_avg_sq, numbers)
+    _run("adamw", param, grad, {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}, numbers)
 
 
 def adamw_master(
@@ -119,43 +117,28 @@ def adamw_master(
     """`adamw` with the parameters kept in float32: the step is on `master`, and `param` gets it
     rounded. Raises ArgumentError."""
     numbers = scalars("adamw_master", step, lr, beta1, beta2, eps, weight_decay, grad_scale)
-    _run("adamw_master", param, master, grad, exp_avg, exp_avg_sq, numbers)
+    states = {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq, "master": master}
+    _run("adamw_master", param, grad, states, numbers)
 
 
 def _run(
-    operator: str,
-    param: Tensor,
-    master: Tensor | None,
-    grad: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
-    numbers: Mapping[str, float],
+    operator: str, param: Tensor, grad: Tensor, states: dict[str, Tensor], numbers: dict[str, float]
 ) -> None:
-    states = {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
-    if master is not None:
-        states["master"] = master
+    """`states` are the averages, and the parameters of float32 where they are kept."""
     check_tensors(operator, param, grad, states)
     if not param.numel():
         return
-    updated = param if master is None else master
-    copies = () if master is None else (param,)
-    state = (exp_avg, exp_avg_sq, updated)
-    choice.run(
-        ADAMW,
-        {
-            "count": param.numel(),
-            **elementwise.moved((*state, grad), (*state, *copies)),
-            "master": master is not None,
-            "mixed": torch.float32 != param.dtype or torch.float32 != grad.dtype,
-        },
-        param=param,
-        grad=grad.contiguous(),
-        exp_avg=exp_avg,
-        exp_avg_sq=exp_avg_sq,
-        **numbers,
-        master=updated,
-        MASTER=master is not None,
-    )
+    master = "master" in states
+    given = {"param": param, "grad": grad.contiguous(), "master": param, **states}
+    averages_and_updated = tuple(given[name] for name in ("exp_avg", "exp_avg_sq", "master"))
+    written = (*averages_and_updated, param) if master else averages_and_updated
+    problem = {
+        "count": param.numel(),
+        **elementwise.moved((*averages_and_updated, grad), written),
+        "master": master,
+        "mixed": torch.float32 != param.dtype or torch.float32 != grad.dtype,
+    }
+    choice.run(ADAMW, problem, **given, **numbers)
 
 
 def check_tensors(operator: str, param: Tensor, grad: Tensor, states: Mapping[str, Tensor]) -> None:
@@ -172,15 +155,9 @@ def check_tensors(operator: str, param: Tensor, grad: Tensor, states: Mapping[st
 
 
 def scalars(
-    operator: str,
-    step: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    grad_scale: float,
-) -> dict[str, float]:
+    operator: str, step: int, lr: float, beta1: float, beta2: float, eps: float,
+    weight_decay: float, grad_scale: float,
+) -> dict[str, float]:  # fmt: skip
     """`SCALARS` of a kernel: `step_size` is the learning rate over the bias of the mean,
     `inv_sqrt_bias` 1 / the square root of the bias of the squares. Raises ArgumentError."""
     checks.require(step >= 1, operator, f"step is {step}; it counts from 1")
@@ -271,13 +248,11 @@ OPERATORS = (
     Operator(
         summary="one step of AdamW in place",
         call=adamw,
-        reference=adamw_reference,
         inputs=_inputs,
         work=_work(2),
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(ADAMW,),
         mutates=MUTATED,
         tolerance=Tolerance(ulps=1.0, accumulated=2e-6),
         notes=NOTES,
@@ -285,13 +260,11 @@ OPERATORS = (
     Operator(
         summary="one step of AdamW in place on a float32 copy of the parameters",
         call=adamw_master,
-        reference=adamw_master_reference,
         inputs=_master_inputs,
         work=_work(3),
         cases=tuple({**one, "dtype": "bfloat16"} for one in _CASES),
         thorough=tuple({**one, "dtype": "float16"} for one in _THOROUGH),
         shapes=_SHAPES[1:],
-        kernels=(ADAMW,),
         mutates=("master", *MUTATED),
         notes=NOTES,
     ),

@@ -1,7 +1,5 @@
 """AdamW over a list of tensors in one launch: their addresses and sizes are in a table."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,25 +9,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-)
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.optimizer import adamw
 from wavecast.kernels.optimizer.adamw import SCALARS, step_elements
-from wavecast.kernels.pointwise.elementwise import threads
 
 CHUNK: Final = 1 << 15
 """Elements of a tensor that a program takes at most."""
-_FIELDS: Final = 6
-"""Of a tensor in the table: addresses of parameters, master, gradient and averages, elements."""
 _KEPT: Final = 64
 _TYPES: Final = {
     torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16
@@ -133,25 +118,18 @@ def _launch(
     entries = tuple((*(one.data_ptr() for one in own), own[0].numel()) for own in group)
     table, chunks = _table(entries, group[0][0].device)
     moved = 12 if master else 8 + dtypes[0].itemsize
-    choice.run(
-        ADAMW_FOREACH,
-        {
-            "count": sum(count for *_, count in entries),
-            "read": moved + dtypes[1].itemsize,
-            "written": moved + (dtypes[0].itemsize if master else 0),
-            "master": master,
-            "mixed": any(dtype != torch.float32 for dtype in dtypes),
-            "programs": len(chunks),
-        },
-        table=table,
-        chunks=chunks,
-        **numbers,
-        PARAM=_TYPES[dtypes[0]],
-        GRAD=_TYPES[dtypes[1]],
-        MASTER=master,
-        ALIGNED=all(at % 16 == 0 for *addresses, _ in entries for at in addresses),
-        CHUNK=CHUNK,
-    )
+    problem = {
+        "count": sum(count for *_, count in entries),
+        "read": moved + dtypes[1].itemsize,
+        "written": moved + (dtypes[0].itemsize if master else 0),
+        "master": master,
+        "mixed": any(dtype != torch.float32 for dtype in dtypes),
+        "programs": len(chunks),
+    }
+    types = {"PARAM": _TYPES[dtypes[0]], "GRAD": _TYPES[dtypes[1]]}
+    aligned = all(at % 16 == 0 for *addresses, _ in entries for at in addresses)
+    given = {"table": table, "chunks": chunks, **numbers, **types}
+    choice.run(ADAMW_FOREACH, problem, **given, ALIGNED=aligned, CHUNK=CHUNK)
 
 
 def _table(entries: tuple[tuple[int, ...], ...], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -188,30 +166,17 @@ def adamw_foreach_reference(
             adamw.adamw_reference(*own, *numbers)
 
 
-def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    lanes = threads(settings, device)
-    most = 4 if problem["mixed"] else 16  # dtypes have one layout only where lanes take 4 each
-    return 4 * lanes <= settings["BLOCK"] <= most * lanes
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    count = problem["count"]
-    return StreamingKernel(
-        workgroups=triton.cdiv(count, CHUNK),
-        read=count * problem["read"],
-        written=count * problem["written"],
-        elements=settings["BLOCK"],
-        instructions=30.0 * CHUNK / settings["BLOCK"],
-        live_registers=6.0,
-    )
-
-
-ADAMW_FOREACH = KernelSpec(
-    function=adamw_foreach_kernel,
-    grid=lambda problem, settings: (problem["programs"],),
-    axes={"BLOCK": (512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8), "num_stages": (1,)},
-    fits=_fits,
-    demand=_demand,
+ADAMW_FOREACH = describe.KernelSpec.streaming(
+    adamw_foreach_kernel,
+    grid="programs",
+    axes={"BLOCK": (512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8)},
+    # dtypes have one layout only where lanes take 4 each
+    fits="4 * lanes <= BLOCK <= (4 if mixed else 16) * lanes",
+    read="count * read",
+    written="count * written",
+    elements="BLOCK",
+    instructions=f"30.0 * {CHUNK} / BLOCK",
+    live_registers=6.0,
     rounded=("count",),
     ignored=("programs",),
 )
@@ -243,14 +208,13 @@ def _work(count, dtype, grad="", master=False, **_):
     state = count * (12 if master else 8 + size)
     written = state + (count * size if master else 0)
     flops = {"vector_fp32": 14.0 * count}
-    return Work(flops, state + count * grad_size, written, "formula", "formula")
+    return describe.Work(flops, state + count * grad_size, written, "formula", "formula")
 
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="one step of AdamW in place on a list of tensors",
         call=adamw_foreach,
-        reference=adamw_foreach_reference,
         inputs=_inputs,
         work=_work,
         cases=(
@@ -266,7 +230,6 @@ OPERATORS = (
             {"count": 1 << 27, "tensors": 20, "dtype": "float32"},
             {"count": 1 << 27, "tensors": 20, "dtype": "bfloat16", "master": True},
         ),
-        kernels=(ADAMW_FOREACH,),
         mutates=("params", "masters", "exp_avgs", "exp_avg_sqs"),
         notes=adamw.NOTES,
     ),

@@ -1,7 +1,5 @@
 """Activations y = f(x) of tensors of any shape: silu, gelu, relu_squared, and their gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -9,16 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Operator,
-    Sizes,
-    checks,
-    derivative,
-    normal,
-    sizes,
-    vector_flops,
-    widened,
-)
+from wavecast.kernels import checks, derivative
+from wavecast.kernels.describe import Operator, Sizes, normal, sizes, vector_flops, widened
 from wavecast.kernels.pointwise import elementwise, functions
 from wavecast.kernels.pointwise.functions import activated, value_and_derivative
 
@@ -153,7 +143,6 @@ def _pair(
             tensors=TENSORS,
             inputs=TENSORS.inputs(x=normal(2.0)),
             flops=vector_flops(5.0, "rows", "columns"),
-            kernels=(ACTIVATION,),
             gradient=derivative.by_operator(
                 forward, f"{name}_backward", grads=("dy",), of=("x",),
                 saved=("x", "approximate") if options else ("x",),
@@ -167,7 +156,6 @@ def _pair(
             tensors=BACKWARD_TENSORS,
             inputs=BACKWARD_TENSORS.inputs(x=normal(2.0)),
             flops=vector_flops(10.0, "rows", "columns"),
-            kernels=(BACKWARD,),
             gradient=derivative.by_reference(backward_reference(name)),
             **shared,
         ),

@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels.describe import Operator, derivative, sizes, vector_flops, widened
 from wavecast.kernels.pointwise import elementwise
@@ -26,7 +27,7 @@ ADD = elementwise.flat_kernel(add_kernel, instructions=8.0, live_registers=2.0)
 
 
 @TENSORS.checked
-def add(x: torch.Tensor, other: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
+def add(x: Tensor, other: Tensor, alpha: float = 1.0) -> Tensor:
     """x + alpha · other, computed in float32 and returned in the dtype of `x`."""
     return elementwise.run(ADD, "y", x, x=x, other=other, alpha=float(alpha))
 
@@ -38,10 +39,7 @@ def add_reference(x, other, alpha=1.0):
 OPERATOR = Operator(
     summary="x + alpha · other",
     call=add,
-    reference=add_reference,
-    tensors=TENSORS,
     flops=vector_flops(2.0, "rows", "columns"),
-    kernels=(ADD,),
     gradient=derivative.linear(add, lambda dy, alpha: {"x": dy, "other": dy * alpha}),
     cases=sizes("rows columns dtype alpha", (3, 301, "float32", -0.5), (5, 700, "bfloat16")),
     thorough=sizes("rows columns dtype alpha", (33, 64, "float16", 3.0)),

@@ -5,22 +5,15 @@ e // 8, its lower half for even e. It is kept where these are at least p · 2^16
 with 7 rounds, the fewest that pass all of BigCrush (Salmon et al., SC 2011).
 """
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import random
-from wavecast.kernels.describe import (
-    Gradient,
-    Operator,
-    checks,
-    sizes,
-    vector_flops,
-    widened,
-)
+from wavecast.kernels import checks, random
+from wavecast.kernels.describe import Gradient, Operator, Signature, sizes, vector_flops, widened
 from wavecast.kernels.pointwise import elementwise
 
 ROUNDS = 7
@@ -81,28 +74,14 @@ def dropout_add(x: Tensor, residual: Tensor, p: float, seed: int) -> Tensor:
 def _run(operator: str, x: Tensor, residual: Tensor | None, p: float, seed: int) -> Tensor:
     checks.require(0 <= p <= 1, operator, f"p is {p}, expected 0 to 1")
     threshold, scale = _threshold(p)
-    return elementwise.run(
-        DROPOUT,
-        "y",
-        x,
-        x=x,
-        residual=residual,
-        seed=_signed(seed),
-        threshold=threshold,
-        scale=scale,
-        ADD=residual is not None,
-        ROUNDS=ROUNDS,
-    )
+    numbers = {"seed": random.signed(seed), "threshold": threshold, "scale": scale}
+    constants = {"ADD": residual is not None, "ROUNDS": ROUNDS}
+    return elementwise.run(DROPOUT, "y", x, x=x, residual=residual, **numbers, **constants)
 
 
 def _threshold(p: float) -> tuple[int, float]:
     """(the least 16-bit number that is kept, what kept elements are multiplied by)."""
     return round(p * _LEVELS), 1 / (1 - p) if p < 1 else 0.0
-
-
-def _signed(seed: int) -> int:
-    """The lower 64 bits of a seed as an int64."""
-    return (seed + 2**63) % 2**64 - 2**63
 
 
 def _dropped(x: Tensor, p: float, seed: int) -> Tensor:
@@ -133,13 +112,8 @@ def _gradient(ctx, dy):
     return dx.to(ctx.dtypes[0]), *(dy.to(dtype) for dtype in ctx.dtypes[1:]), None, None
 
 
-def _inputs(make, rows, columns, dtype, p=0.1, seed=42):
-    return {"x": make.normal((rows, columns), dtype), "p": p, "seed": seed}
-
-
-def _add_inputs(make, rows, columns, dtype, **options):
-    given = _inputs(make, rows, columns, dtype, **options)
-    return {"x": given.pop("x"), "residual": make.normal((rows, columns), dtype), **given}
+def _inputs(tensors: Signature) -> Any:
+    return lambda make, p=0.1, seed=42, **sizes: tensors.inputs()(make, p=p, seed=seed, **sizes)
 
 
 _CASES = sizes(
@@ -157,23 +131,16 @@ OPERATORS = tuple(
         call=call,
         reference=reference,
         tensors=tensors,
-        inputs=inputs,
+        inputs=_inputs(tensors),
         flops=vector_flops(len(tensors.arguments), "rows", "columns"),
         batch=None,  # the random numbers depend on the index of an element in the whole tensor
         cases=_CASES,
         thorough=_THOROUGH,
         shapes=_SHAPES,
-        kernels=(DROPOUT,),
         gradient=Gradient(_setup, _gradient),
     )
-    for summary, call, reference, tensors, inputs in (
-        (
-            "zeros at random, the same again from the same seed",
-            *(dropout, dropout_reference, TENSORS, _inputs),
-        ),
-        (
-            "dropout and a residual added",
-            *(dropout_add, dropout_add_reference, ADD_TENSORS, _add_inputs),
-        ),
+    for call, reference, tensors, summary in (
+        (dropout, dropout_reference, TENSORS, "zeros at random, the same again from the same seed"),
+        (dropout_add, dropout_add_reference, ADD_TENSORS, "dropout and a residual added"),
     )
 )

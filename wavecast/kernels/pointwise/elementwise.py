@@ -4,21 +4,14 @@ A program takes `ROWS` x `BLOCK` elements. Bytes read and written per element, a
 instructions on each, are enough to rank the configurations.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
-from wavecast.arch import Device
 from wavecast.kernels import choice
-from wavecast.kernels.signature import Signature
-from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
-from wavecast.model.bounds import Work
-from wavecast.model.ranking import StreamingKernel
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature
 
 WIDEST = 2048
 """Elements of a row that a program takes at most."""
@@ -43,34 +36,31 @@ def flat_kernel(
     def axes(problem: Problem, device: Device) -> Axes:
         most = max(narrowest, triton.next_power_of_2(problem["count"]))
         blocks = tuple(b for b in _powers(narrowest, widest) if b <= most)
-        return {"BLOCK": blocks, "num_warps": _warps(problem["count"]), "num_stages": (1,)}
+        return {"BLOCK": blocks, "num_warps": _warps(problem["count"])}
 
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        if problem.get("mixed") and settings["BLOCK"] > 4 * threads(settings, device):
+        lanes = settings["num_warps"] * device.wave_lanes
+        if problem.get("mixed") and settings["BLOCK"] > 4 * lanes:
             return False  # tensors of several dtypes have one layout only where lanes take 4 each
-        return _sensible(settings["BLOCK"], settings, device, live_registers)
+        return _sensible(settings["BLOCK"], lanes, live_registers)
 
-    def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-        return StreamingKernel(
-            workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
-            read=problem["count"] * problem["read"],
-            written=problem["count"] * problem["written"],
-            elements=settings["BLOCK"],
-            instructions=instructions,
-            live_registers=live_registers,
-        )
-
-    return KernelSpec(
-        function=function,
-        grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
+    return KernelSpec.streaming(
+        function,
+        grid="cdiv(count, BLOCK)",
         axes=axes,
         fits=fits,
-        demand=demand,
+        read="count * read",
+        written="count * written",
+        elements="BLOCK",
+        instructions=instructions,
+        live_registers=live_registers,
         rounded=("count",),
     )
 
 
-def row_kernel(function: Any, *, instructions: float, live_registers: float) -> KernelSpec:
+def row_kernel(
+    function: Any, *, instructions: float, live_registers: float, strides: Any = None
+) -> KernelSpec:
     """As `flat_kernel`, over `rows` x `columns` elements in tiles of `ROWS` x `BLOCK`."""
 
     def axes(problem: Problem, device: Device) -> Axes:
@@ -80,30 +70,24 @@ def row_kernel(function: Any, *, instructions: float, live_registers: float) -> 
             "BLOCK": blocks[-4:],
             "ROWS": (1, 2, 4, 8, 16) if blocks[-1] < WIDEST else (1, 2, 4),
             "num_warps": _warps(problem["rows"] * problem["columns"]),
-            "num_stages": (1,),
         }
 
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        elements = settings["ROWS"] * settings["BLOCK"]
-        return _sensible(elements, settings, device, live_registers)
+        lanes = settings["num_warps"] * device.wave_lanes
+        return _sensible(settings["ROWS"] * settings["BLOCK"], lanes, live_registers)
 
-    def grid(problem: Problem, settings: Settings) -> tuple[int]:
-        tiles_m = triton.cdiv(problem["rows"], settings["ROWS"])
-        return (tiles_m * triton.cdiv(problem["columns"], settings["BLOCK"]),)
-
-    def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-        count = problem["rows"] * problem["columns"]
-        return StreamingKernel(
-            workgroups=grid(problem, settings)[0],
-            read=count * problem["read"],
-            written=count * problem["written"],
-            elements=settings["ROWS"] * settings["BLOCK"],
-            instructions=instructions,
-            live_registers=live_registers,
-        )
-
-    return KernelSpec(
-        function=function, grid=grid, axes=axes, fits=fits, demand=demand, rounded=("rows",)
+    return KernelSpec.streaming(
+        function,
+        grid="cdiv(rows, ROWS) * cdiv(columns, BLOCK)",
+        axes=axes,
+        fits=fits,
+        read="rows * columns * read",
+        written="rows * columns * written",
+        elements="ROWS * BLOCK",
+        instructions=instructions,
+        live_registers=live_registers,
+        strides=strides or {},
+        rounded=("rows",),
     )
 
 
@@ -139,11 +123,6 @@ def bytes_of(*tensors: Tensor | None) -> int:
     return sum(tensor.element_size() for tensor in tensors if tensor is not None)
 
 
-def threads(settings: Settings, device: Device) -> int:
-    """Lanes of a workgroup."""
-    return settings["num_warps"] * device.wave_lanes
-
-
 def _warps(elements: int) -> tuple[int, ...]:
     """Workgroups of one wave spread small tensors; for large ones they are too many to start."""
     return (1, 2, 4) if elements < _LARGE else (4, 8)
@@ -153,26 +132,6 @@ def _powers(low: int, high: int) -> list[int]:
     return [1 << power for power in range(low.bit_length() - 1, high.bit_length())]
 
 
-def _sensible(elements: int, settings: Settings, device: Device, live: float) -> bool:
-    lanes = threads(settings, device)
+def _sensible(elements: int, lanes: int, live: float) -> bool:
     low, high = _PER_LANE
     return elements < 256 or low * lanes <= elements <= min(high, _LIVE_REGISTERS / live) * lanes
-
-
-def rows_of(x: Tensor) -> Tensor:
-    """A tensor as rows of its last dimension, whose elements are contiguous."""
-    flat = x.reshape(-1, x.shape[-1])
-    return flat if flat.stride(1) == 1 or flat.shape[1] == 1 else flat.contiguous()
-
-
-def work(read: int, written: int, operations: float) -> Callable[..., Work]:
-    """The work of an operator on `rows` x `columns` elements: so many tensors read and written, of
-    the dtype in its sizes, and vector operations per element."""
-
-    def found(rows: int, columns: int, dtype: str, **_: Any) -> Work:
-        count = rows * columns
-        size = count * getattr(torch, dtype).itemsize
-        flops = {"vector_fp32": operations * count}
-        return Work(flops, read * size, written * size, "formula", "formula")
-
-    return found

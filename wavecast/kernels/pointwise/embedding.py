@@ -1,39 +1,21 @@
 """Rows of a table by index, and the table's gradient summed in a fixed order."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Device,
-    Gradient,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Tolerance,
-    Work,
-    checks,
-    choice,
-    derivative,
-    sizes,
-    widened,
-)
+from wavecast.kernels import checks, choice, derivative, describe
+from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, sizes, widened
 from wavecast.kernels.pointwise import elementwise
+from wavecast.kernels.strides import rows_of
 
-TENSORS = Signature(
+TENSORS = describe.Signature(
     *("weight: [vocabulary, columns] float", "indices: [...] index"),
     returns=("y: [..., columns] =weight",),
     leading="tokens",
 )
-BACKWARD_TENSORS = Signature(
+BACKWARD_TENSORS = describe.Signature(
     *("indices: [...] index", "dy: [..., columns] float"),
     returns=("dweight: [vocabulary, columns] =dy",),
     leading="tokens",
@@ -95,32 +77,25 @@ def embedding_backward_kernel(
 
 def _backward_axes(problem: Problem, device: Device) -> Axes:
     columns = max(64, min(triton.next_power_of_2(problem["columns"]), elementwise.WIDEST))
-    blocks = tuple(b for b in (64, 256, 512, 1024, 2048) if b <= columns)
-    return {"BLOCK": blocks, "num_warps": (1, 2, 4), "num_stages": (1,)}
+    return {
+        "BLOCK": [b for b in (64, 256, 512, 1024, 2048) if b <= columns],
+        "num_warps": (1, 2, 4),
+    }
 
 
-def _backward_grid(problem: Problem, settings: Settings) -> tuple[int]:
-    return (problem["rows"] * triton.cdiv(problem["columns"], settings["BLOCK"]),)
-
-
-def _backward_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    size = problem["rows"] * problem["columns"] * problem["read"]
-    return StreamingKernel(
-        workgroups=_backward_grid(problem, settings)[0],
-        read=size,
-        written=size,
-        elements=settings["BLOCK"],
-        instructions=8.0,
-        live_registers=3.0,
-    )
-
-
-EMBEDDING = elementwise.row_kernel(embedding_kernel, instructions=4.0, live_registers=1.0)
-BACKWARD = KernelSpec(
-    function=embedding_backward_kernel,
-    grid=_backward_grid,
+EMBEDDING = elementwise.row_kernel(
+    embedding_kernel, instructions=4.0, live_registers=1.0, strides={"weight": "stride"}
+)
+BACKWARD = KernelSpec.streaming(
+    embedding_backward_kernel,
+    grid="rows * cdiv(columns, BLOCK)",
     axes=_backward_axes,
-    demand=_backward_demand,
+    read="rows * columns * read",
+    written="rows * columns * read",
+    elements="BLOCK",
+    instructions=8.0,
+    live_registers=3.0,
+    contiguous=("dy",),
     rounded=("rows",),
 )
 
@@ -140,18 +115,10 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor:
         return y
     if not vocabulary:
         return y.zero_()
-    table = elementwise.rows_of(weight)
-    problem = {"rows": indices.numel(), "columns": columns}
-    choice.run(
-        EMBEDDING,
-        problem | elementwise.moved((weight,), (y,)),
-        weight=table,
-        indices=indices.contiguous(),
-        y=y,
-        count=indices.numel(),
-        vocabulary=vocabulary,
-        stride=table.stride(0),
-    )
+    count, index = indices.numel(), indices.contiguous()
+    problem = {"rows": count, "columns": columns, **elementwise.moved((weight,), (y,))}
+    given = {"weight": rows_of(weight), "indices": index, "y": y}
+    choice.run(EMBEDDING, problem, **given, count=count, vocabulary=vocabulary)
     return y
 
 
@@ -181,17 +148,10 @@ def embedding_backward(
     if not dweight.numel() or not count:
         return dweight
     ordered, order = torch.sort(indices.reshape(-1), stable=True)
-    choice.run(
-        BACKWARD,
-        {"rows": count, "columns": columns, "read": dy.element_size()},
-        dy=dy.contiguous(),
-        sorted=ordered,
-        order=order,
-        dweight=dweight,
-        count=count,
-        vocabulary=vocabulary,
-        padding=padding_idx,
-    )
+    problem = {"rows": count, "columns": columns, "read": dy.element_size()}
+    given = {"dy": dy, "sorted": ordered, "order": order, "dweight": dweight}
+    options = {"count": count, "vocabulary": vocabulary, "padding": padding_idx}
+    choice.run(BACKWARD, problem, **given, **options)
     return dweight
 
 
@@ -236,14 +196,14 @@ def _backward_inputs(make, tokens, vocabulary, columns, dtype, padding=-1):
 
 def _work(tokens, columns, dtype, **_):
     size = tokens * columns * getattr(torch, dtype).itemsize
-    return Work({}, size + 8 * tokens, size, "formula", "formula")
+    return describe.Work({}, size + 8 * tokens, size, "formula", "formula")
 
 
 def _backward_work(tokens, vocabulary, columns, dtype, **_):
     size = columns * getattr(torch, dtype).itemsize
     flops = {"vector_fp32": float(tokens * columns)}
     read, written = tokens * (size + 16), min(tokens, vocabulary) * size
-    return Work(flops, read, written, "formula", "formula")
+    return describe.Work(flops, read, written, "formula", "formula")
 
 
 _NAMES = "tokens vocabulary columns dtype padding"
@@ -251,31 +211,25 @@ _SHAPES = sizes(_NAMES, (8192, 128256, 4096, "bfloat16"))
 _CASES = sizes(_NAMES, (70, 50, 300, "bfloat16"), (3, 11, 2500, "float16"))
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="rows of a table by index",
         call=embedding,
-        reference=embedding_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=_work,
-        batch=Batch(("indices",)),
+        batch=describe.Batch(("indices",)),
         cases=sizes(_NAMES, (13, 7, 37, "float32", -1)) + _CASES,
         shapes=_SHAPES,
-        kernels=(EMBEDDING,),
-        gradient=Gradient(_setup, _gradient),
+        gradient=describe.Gradient(_setup, _gradient),
     ),
-    Operator(
+    describe.Operator(
         summary="gradient of a table of embeddings",
         call=embedding_backward,
-        reference=embedding_backward_reference,
-        tensors=BACKWARD_TENSORS,
         gradient=derivative.by_reference(embedding_backward_reference),
         inputs=_backward_inputs,
         work=_backward_work,
         cases=sizes(_NAMES, (13, 7, 37, "float32", 3)) + _CASES,
         shapes=_SHAPES,
-        kernels=(BACKWARD,),
-        tolerance=Tolerance(ulps=1.0, accumulated=1e-5),
+        tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
         notes="Sorts the indices; besides the rows that occur, zeros are written to the table.",
     ),
 )

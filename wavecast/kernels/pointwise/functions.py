@@ -4,11 +4,10 @@ They go by name, a constant of the kernel: `silu`, `gelu` (by the error function
 `relu_squared`. All avoid division: 1 / d is rsqrt(d)² for d >= 1, an instruction instead of ten.
 """
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 NAMES = ("silu", "gelu", "gelu_tanh", "relu_squared")
 
@@ -79,7 +78,7 @@ def value_and_derivative(x, NAME: tl.constexpr):
     return y, derivative
 
 
-def reference(x: torch.Tensor, name: str) -> torch.Tensor:
+def reference(x: Tensor, name: str) -> Tensor:
     """f(x) by torch, in the dtype of `x`."""
     if name == "silu":
         return torch.nn.functional.silu(x)
@@ -88,7 +87,7 @@ def reference(x: torch.Tensor, name: str) -> torch.Tensor:
     return torch.nn.functional.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
 
 
-def reference_derivative(x: torch.Tensor, name: str) -> torch.Tensor:
+def reference_derivative(x: Tensor, name: str) -> Tensor:
     """f'(x) by formula, in the dtype of `x`."""
     if name == "silu":
         share = torch.sigmoid(x)

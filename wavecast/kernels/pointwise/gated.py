@@ -1,7 +1,5 @@
 """Gated activations y = f(gate) · up: silu_mul (SwiGLU), gelu_mul (GeGLU), and their gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,20 +8,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Batch,
-    Operator,
-    Signature,
-    Sizes,
-    checks,
-    choice,
-    derivative,
-    sizes,
-    widened,
-)
+from wavecast.kernels import checks, choice, derivative
+from wavecast.kernels.describe import Batch, Operator, Signature, Sizes, sizes, streamed, widened
 from wavecast.kernels.pointwise import elementwise, functions
 from wavecast.kernels.pointwise.activation import gelu_name
 from wavecast.kernels.pointwise.functions import activated, value_and_derivative
+from wavecast.kernels.strides import rows_of
 
 TENSORS = Signature("x: [..., _] float", "up?: [..., _] =x", returns=("y: [..., columns] =x",))
 BACKWARD_TENSORS = Signature(
@@ -82,8 +72,16 @@ def gated_backward_kernel(
     tl.store(dup_ptr + out, (dy * value).to(dup_ptr.dtype.element_ty), mask=mask)
 
 
-GATED = elementwise.row_kernel(gated_kernel, instructions=16.0, live_registers=2.5)
-BACKWARD = elementwise.row_kernel(gated_backward_kernel, instructions=30.0, live_registers=5.0)
+_STRIDES = {"gate": "gate_stride", "up": "up_stride"}
+GATED = elementwise.row_kernel(
+    gated_kernel, instructions=16.0, live_registers=2.5, strides=_STRIDES
+)
+BACKWARD = elementwise.row_kernel(
+    gated_backward_kernel,
+    instructions=30.0,
+    live_registers=5.0,
+    strides=_STRIDES | {"dy": "dy_stride", "dgate": "out_stride"},
+)
 
 
 def silu_mul(x: Tensor, up: Tensor | None = None) -> Tensor:
@@ -133,10 +131,8 @@ def check(operator: str, x: Tensor, up: Tensor | None) -> int:
 
 def halves(x: Tensor, up: Tensor | None, columns: int) -> tuple[Tensor, Tensor]:
     """Gate and up as [rows, columns] with contiguous columns."""
-    flat = elementwise.rows_of(x)
-    if up is None:
-        return flat[:, :columns], flat[:, columns:]
-    return flat, elementwise.rows_of(up)
+    flat = rows_of(x)
+    return (flat[:, :columns], flat[:, columns:]) if up is None else (flat, rows_of(up))
 
 
 def _forward(operator: str, x: Tensor, up: Tensor | None, name: str) -> Tensor:
@@ -146,16 +142,8 @@ def _forward(operator: str, x: Tensor, up: Tensor | None, name: str) -> Tensor:
         return y
     gate, other = halves(x, up, columns)
     problem = {"rows": gate.shape[0], "columns": columns, "name": name}
-    choice.run(
-        GATED,
-        problem | elementwise.moved((gate, other), (y,)),
-        gate=gate,
-        up=other,
-        y=y,
-        gate_stride=gate.stride(0),
-        up_stride=other.stride(0),
-        NAME=name,
-    )
+    problem |= elementwise.moved((gate, other), (y,))
+    choice.run(GATED, problem, gate=gate, up=other, y=y)
     return y
 
 
@@ -170,22 +158,10 @@ def _backward(
         return dx, dup
     gate, other = halves(x, up, columns)
     dgate, dother = halves(dx, dup if up is not None else None, columns)
-    flat = elementwise.rows_of(dy)
+    given = {"dy": rows_of(dy), "gate": gate, "up": other, "dgate": dgate, "dup": dother}
     problem = {"rows": gate.shape[0], "columns": columns, "name": name}
-    choice.run(
-        BACKWARD,
-        problem | elementwise.moved((gate, other, flat), (dgate, dother)),
-        dy=flat,
-        gate=gate,
-        up=other,
-        dgate=dgate,
-        dup=dother,
-        dy_stride=flat.stride(0),
-        gate_stride=gate.stride(0),
-        up_stride=other.stride(0),
-        out_stride=dgate.stride(0),
-        NAME=name,
-    )
+    problem |= elementwise.moved((gate, other, dy), (dgate, dother))
+    choice.run(BACKWARD, problem, **given)
     return dx, dup
 
 
@@ -225,18 +201,16 @@ def gelu_mul_backward_reference(dy, x, up=None, approximate="none"):
     return _gradients(dy, x, up, gelu_name("gelu_mul_backward", approximate))
 
 
-def _inputs(make, rows, columns, dtype, pair=False, **options):
+def inputs(make, rows, columns, dtype, pair=False, **options):
+    """The arguments of a call: gate and up in one tensor, or a `pair`."""
     up = make.normal((rows, columns), dtype) if pair else None
-    return {
-        "x": make.normal((rows, columns if pair else 2 * columns), dtype, 2.0),
-        "up": up,
-        **options,
-    }
+    x = make.normal((rows, columns if pair else 2 * columns), dtype, 2.0)
+    return {"x": x, "up": up, **options}
 
 
 def _backward_inputs(make, rows, columns, dtype, **options):
     dy = make.normal((rows, columns), dtype)
-    return {"dy": dy, **_inputs(make, rows, columns, dtype, **options)}
+    return {"dy": dy, **inputs(make, rows, columns, dtype, **options)}
 
 
 _SHAPES = sizes("rows columns dtype", (8192, 14336, "bfloat16"), (64, 14336, "bfloat16"))
@@ -271,11 +245,10 @@ def _pair(
             call=calls[0],
             reference=references[0],
             tensors=TENSORS,
-            inputs=_inputs,
-            work=elementwise.work(2, 1, 6.0),
+            inputs=inputs,
+            work=streamed(2, 1, 6.0),
             batch=Batch(("x", "up")),
             shapes=each(_SHAPES),
-            kernels=(GATED,),
             gradient=derivative.by_operator(
                 calls[0], f"{name}_backward", grads=("dy",), of=("x", "up"),
                 saved=("x", "up", "approximate") if options else ("x", "up"),
@@ -289,10 +262,9 @@ def _pair(
             tensors=BACKWARD_TENSORS,
             gradient=derivative.by_reference(references[1]),
             inputs=_backward_inputs,
-            work=elementwise.work(3, 2, 12.0),
+            work=streamed(3, 2, 12.0),
             batch=Batch(("dy", "x", "up"), unless=lambda up=None, **_: up is None),
             shapes=each(_SHAPES[:1]),
-            kernels=(BACKWARD,),
             **shared,
         ),
     )  # fmt: skip

@@ -1,38 +1,18 @@
 """Rotary position embedding of queries and keys in one launch, and its inverse, the gradient."""
 
-from __future__ import annotations
-
 import math
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Constant,
-    Demand,
-    Device,
-    Gradient,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-    coefficient,
-    derivative,
-    wide_dtype,
-)
-from wavecast.kernels.pointwise.elementwise import threads
+from wavecast.kernels import checks, choice, derivative, describe
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.strides import adjacent
 
-TENSORS = Signature(
+TENSORS = describe.Signature(
     *("q: [..., q_heads, dim] float", "k: [..., k_heads, dim] =q"),
     *("cos: [limit, half] float", "sin: [limit, half] float", "positions?: [...] index"),
     returns=("q_out: [..., q_heads, dim] =q", "k_out: [..., k_heads, dim] =q"),
@@ -129,19 +109,15 @@ def rope_kernel(
 
 def _axes(problem: Problem, device: Device) -> Axes:
     most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
-    return {
-        "HEADS": tuple(heads for heads in (1, 2, 4, 8, 16, 32, 64) if heads <= most),
-        "PARTS": (1, 2, 4, 8),
-        "num_warps": (1, 2, 4),
-        "num_stages": (1,),
-    }
+    heads = tuple(heads for heads in (1, 2, 4, 8, 16, 32, 64) if heads <= most)
+    return {"HEADS": heads, "PARTS": (1, 2, 4, 8), "num_warps": (1, 2, 4)}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     elements = settings["HEADS"] * triton.next_power_of_2(problem["dim"])
     most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
     # A lane's 16 bytes of each half: with more, its loads leave gaps that others fill.
-    lane_bytes = elements * problem["bytes"] / threads(settings, device)
+    lane_bytes = elements * problem["bytes"] / (settings["num_warps"] * device.wave_lanes)
     enough = lane_bytes >= 16 or (settings["HEADS"] == most and settings["num_warps"] == 1)
     few = lane_bytes <= 32 or (settings["HEADS"] == 1 and settings["num_warps"] == 4)
     return settings["PARTS"] <= _blocks(problem, settings) and enough and few
@@ -159,7 +135,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     iterations = triton.cdiv(blocks, settings["PARTS"])
     padded = blocks * settings["HEADS"] / heads * iterations * settings["PARTS"] / blocks
     tables = 4 * tokens * problem["rotary"] * settings["PARTS"]
-    stream = StreamingKernel(
+    stream = describe.StreamingKernel(
         workgroups=tokens * settings["PARTS"],
         read=size + tables / 4,
         written=size,
@@ -169,15 +145,21 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     )
     wait = coefficient("ranking", "rope_iteration_latency").of(device)
     exponent = coefficient("ranking", "rope_padding_exponent").of(device)
-    return Constant(iterations * wait) + stream.slowed(padded**exponent)
+    return describe.Constant(iterations * wait) + stream.slowed(padded**exponent)
 
 
-ROPE = KernelSpec(
+ROPE = describe.KernelSpec(
     function=rope_kernel,
-    grid=lambda problem, settings: (problem["tokens"] * settings["PARTS"],),
+    grid="tokens * PARTS",
     axes=_axes,
     fits=_fits,
     demand=_demand,
+    strides={
+        "q": "q_token q_head",
+        "k": "k_token k_head",
+        "cos": "cos_stride",
+        "sin": "sin_stride",
+    },
     rounded=("tokens",),
 )
 
@@ -204,15 +186,14 @@ def rope(
     q and k are of one dtype of float32, float16, bfloat16; tables of any of these; computed in
     float32. `inverse` rotates back: that is the gradient. Raises ArgumentError.
     """
-    _check(q, k, cos, sin, positions, sections)
+    _check({"q": q, "k": k, "cos": cos, "sin": sin, "positions": positions}, sections)
     leading, dim = q.shape[:-2], q.shape[-1]
     q_out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     k_out = torch.empty(k.shape, dtype=k.dtype, device=k.device)
     if not q.numel() and not k.numel():
         return q_out, k_out
     q, k = _heads(q), _heads(k)
-    cos, sin = adjacent(cos), adjacent(sin)
-    given, rotary = positions is not None, 2 * cos.shape[1]
+    rotary = 2 * cos.shape[1]
     problem = {
         "tokens": q.shape[0],
         "q_heads": q.shape[1],
@@ -221,7 +202,7 @@ def rope(
         "rotary": rotary,
         "bytes": q.element_size(),
         "interleaved": interleaved,
-        "given": given,
+        "given": positions is not None,
         "sections": sections is not None,
     }
     choice.run(
@@ -231,22 +212,13 @@ def rope(
         k=k,
         q_out=q_out,
         k_out=k_out,
-        cos=cos,
-        sin=sin,
-        positions=q if positions is None else positions.contiguous(),
+        cos=adjacent(cos),
+        sin=adjacent(sin),
         length=leading[-1],
         limit=cos.shape[0],
-        q_token=q.stride(0),
-        q_head=q.stride(1),
-        k_token=k.stride(0),
-        k_head=k.stride(1),
-        cos_stride=cos.stride(0),
-        sin_stride=sin.stride(0),
-        ROTARY=rotary,
-        REST=triton.next_power_of_2(dim - rotary) if dim > rotary else 0,
-        INTERLEAVED=interleaved,
+        positions=q if positions is None else positions.contiguous(),
         INVERSE=inverse,
-        GIVEN=given,
+        REST=triton.next_power_of_2(dim - rotary) if dim > rotary else 0,
         FIRST=sections[0] if sections else -1,
         SECOND=sections[0] + sections[1] if sections else -1,
         HALF=triton.next_power_of_2(max(1, rotary // 2)),
@@ -261,7 +233,7 @@ def rope_reference(q, k, cos, sin, positions=None, interleaved=False, inverse=Fa
     known = (positions >= 0) & (positions < cos.shape[0])
     index = torch.where(known, positions, 0)
 
-    def angles(table: torch.Tensor) -> torch.Tensor:
+    def angles(table: Tensor) -> Tensor:
         found = torch.where(known[..., None], table[index], 0.0)
         if sections is not None:
             parts = found.split(sections, dim=-1)
@@ -275,7 +247,7 @@ def rope_reference(q, k, cos, sin, positions=None, interleaved=False, inverse=Fa
 
 
 def _rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
-    dtype = wide_dtype(x)
+    dtype = describe.wide_dtype(x)
     rotary = 2 * cos.shape[-1]
     wide, cos, sin = x[..., :rotary].to(dtype), cos.to(dtype), sin.to(dtype)
     if interleaved:
@@ -287,20 +259,11 @@ def _rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     return torch.cat([found.to(x.dtype), x[..., rotary:]], dim=-1).contiguous()
 
 
-def _check(
-    q: Tensor,
-    k: Tensor,
-    cos: Tensor,
-    sin: Tensor,
-    positions: Tensor | None,
-    sections: list[int] | None,
-) -> None:
-    name = "rope"
+def _check(given: dict[str, Any], sections: list[int] | None) -> None:
+    name, q, cos, positions = "rope", given["q"], given["cos"], given["positions"]
     checks.require(q.dim() >= 3, name, f"q has {q.dim()} dimensions, expected [..., heads, dim]")
-    given = {"q": q, "k": k, "cos": cos, "sin": sin}
-    rows = None if positions is None or sections is None else positions[0]
-    given["positions"] = positions if sections is None else rows  # pyright: ignore
-    TENSORS.check(name, given)
+    rows = positions if positions is None or sections is None else positions[0]
+    TENSORS.check(name, {**given, "positions": rows})
     half, dim, tokens = cos.shape[1], q.shape[-1], q.shape[-3]
     message = f"tables of {half} angles rotate {2 * half} of {dim} dimensions"
     checks.require(2 * half <= dim, name, message)
@@ -339,19 +302,9 @@ def _gradient(ctx, dq, dk):
 
 
 def _inputs(
-    make,
-    tokens,
-    q_heads,
-    k_heads,
-    dim,
-    dtype,
-    rotary=0,
-    batch=0,
-    given=True,
-    sections=None,
-    table="float32",
-    **flags,
-):
+    make, tokens, q_heads, k_heads, dim, dtype, rotary=0, batch=0, given=True, sections=None,
+    table="float32", **flags,
+):  # fmt: skip
     leading = (batch, tokens) if batch else (tokens,)
     limit, half = max(tokens, 64), (rotary or dim) // 2
     positions = make.integers((*((3,) if sections else ()), *leading), 0, limit) if given else None
@@ -372,7 +325,7 @@ def _work(tokens, q_heads, k_heads, dim, dtype, rotary=0, batch=0, **_):
     elements = max(1, batch) * tokens * (q_heads + k_heads) * dim
     size = elements * getattr(torch, dtype).itemsize
     tables = 4 * tokens * (rotary or dim) + 8 * tokens
-    return Work({"vector_fp32": 3.0 * elements}, size + tables, size, "formula", "formula")
+    return describe.Work({"vector_fp32": 3.0 * elements}, size + tables, size, "formula", "formula")
 
 
 _CASE = {"tokens": 5, "q_heads": 3, "k_heads": 2, "dim": 20, "dtype": "float32"}
@@ -386,14 +339,13 @@ def _no_rows(q, positions=None, sections=None, **_) -> bool:
 
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="rotary position embedding of queries and keys",
         call=rope,
-        reference=rope_reference,
         tensors=TENSORS,
         inputs=_inputs,
         work=_work,
-        batch=Batch(("q", "k", "positions"), unless=_no_rows),
+        batch=describe.Batch(("q", "k", "positions"), unless=_no_rows),
         cases=(
             {**_CASE, "rotary": 12, "interleaved": True},
             {**_CASE, "tokens": 7, "q_heads": 12, "dim": 64, "dtype": "bfloat16"},
@@ -411,7 +363,6 @@ OPERATORS = (
             {**_LARGE, "interleaved": True},
             {**_LARGE, "tokens": 64},
         ),
-        kernels=(ROPE,),
-        gradient=Gradient(_setup, _gradient),
+        gradient=describe.Gradient(_setup, _gradient),
     ),
 )

@@ -1,43 +1,20 @@
 """SwiGLU into fp8, with a scale per row or per group of columns: nothing is stored in between."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Sizes,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-    widened,
-)
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import Axes, Device, Problem, Sizes, sizes, widened
 from wavecast.kernels.pointwise import gated
-from wavecast.kernels.pointwise.elementwise import threads
 from wavecast.kernels.pointwise.functions import activated
-from wavecast.kernels.quantise.formats import (
-    LEAST,
-    codes_of,
-    constants,
-    fp8_name,
-    operations,
-    sizes_of,
-    straddling,
-)
+from wavecast.kernels.quantise import formats
+from wavecast.kernels.quantise.common import blocks_of
+from wavecast.kernels.quantise.formats import codes_of, sizes_of
 
 _WHOLE_ROW = 16384
 """Columns a program holds at once; longer rows are read twice."""
@@ -127,60 +104,36 @@ def _token_axes(problem: Problem, device: Device) -> Axes:
     return {
         "BLOCK": (columns,) if whole else (1024, 2048, 4096),
         "num_warps": (1, 2, 4, 8, 16, 32) if device.wave_lanes == 32 else (1, 2, 4, 8, 16),
-        "num_stages": (1,),
     }
 
 
-def _token_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    """Many elements in a lane leave too few waves to hide their loads."""
-    return settings["BLOCK"] <= 32 * threads(settings, device)
-
-
-def _token_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    rows, columns = problem["rows"], problem["columns"]
-    passes = 1 if columns <= _WHOLE_ROW else 2
-    each = operations(problem["kind"], device) + 14.0 * passes
-    return StreamingKernel(
-        workgroups=rows,
-        read=2 * rows * columns * problem["bytes"] * passes,
-        written=rows * columns,
-        elements=settings["BLOCK"],
-        instructions=each * triton.cdiv(columns, settings["BLOCK"]),
-        live_registers=4.0,
-    )
-
-
-def _group_fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    return 512 <= settings["GROUPS"] * problem["width"] <= 8192
-
-
-def _group_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    elements, total = (n * problem["width"] for n in (settings["GROUPS"], problem["groups"]))
-    found = StreamingKernel(
-        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
-        read=2 * total * problem["bytes"],
-        written=total,
-        elements=elements,
-        instructions=16.0 + operations(problem["kind"], device),
-        live_registers=4.0,
-    )
-    return found.slowed(straddling(elements, problem, settings, device))
-
-
-TOKEN = KernelSpec(
-    function=silu_mul_token_kernel,
-    grid=lambda problem, settings: (problem["rows"],),
+_PASSES = f"(1 + (columns > {_WHOLE_ROW}))"
+_STRIDES = {"gate": "gate_stride", "up": "up_stride"}
+TOKEN = formats.codes_kernel(
+    silu_mul_token_kernel,
+    gaps=False,
+    grid="rows",
     axes=_token_axes,
-    fits=_token_fits,
-    demand=_token_demand,
+    fits="BLOCK <= 32 * lanes",  # more elements in a lane leave too few waves to hide their loads
+    read=f"2 * rows * columns * bytes * {_PASSES}",
+    written="rows * columns",
+    elements="BLOCK",
+    instructions=f"(codes + 14.0 * {_PASSES}) * cdiv(columns, BLOCK)",
+    live_registers=4.0,
+    strides=_STRIDES,
     rounded=("rows",),
 )
-GROUP = KernelSpec(
-    function=silu_mul_group_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
-    axes={"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1,)},
-    fits=_group_fits,
-    demand=_group_demand,
+GROUP = formats.codes_kernel(
+    silu_mul_group_kernel,
+    grid="cdiv(groups, GROUPS)",
+    axes={"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8)},
+    fits="512 <= GROUPS * width <= 8192",
+    read="2 * groups * width * bytes",
+    written="groups * width",
+    elements="GROUPS * width",
+    instructions="16.0 + codes",
+    live_registers=4.0,
+    strides=_STRIDES,
     rounded=("groups",),
 )
 
@@ -200,30 +153,21 @@ def silu_mul_quantised(
     """
     name = "silu_mul_quantised"
     columns = gated.check(name, x, up)
-    kind = fp8_name(name, dtype)
+    kind = formats.fp8_name(name, dtype)
     known = ", ".join(map(str, _WIDTHS))
     checks.require(group in _WIDTHS, name, f"groups of {group}; it takes {known}")
     groups_per_row = triton.cdiv(columns, group) if group else 1
     codes = torch.empty((*x.shape[:-1], columns), dtype=dtype, device=x.device)
     scale = torch.empty((*x.shape[:-1], groups_per_row), dtype=torch.float32, device=x.device)
     if not codes.numel():
-        return codes, scale.fill_(LEAST / torch.finfo(dtype).max)
+        return codes, scale.fill_(formats.LEAST / torch.finfo(dtype).max)
     gate, other = gated.halves(x, up, columns)
-    given = {
-        "gate": gate,
-        "up": other,
-        "codes": codes.view(torch.uint8),
-        "scale": scale,
-        "gate_stride": gate.stride(0),
-        "up_stride": other.stride(0),
-        "least": LEAST,
-        **constants(kind, gpu.launching()),
-    }
+    given = {"gate": gate, "up": other, "codes": codes.view(torch.uint8), "scale": scale}
+    given |= {"least": formats.LEAST, **formats.constants(kind, gpu.launching())}
     problem = {"columns": columns, "bytes": x.element_size(), "kind": kind}
     if group:
         problem |= {"groups": scale.numel(), "width": group}
-        count = {"count": scale.numel(), "groups_per_row": groups_per_row}
-        choice.run(GROUP, problem, **given, **count, WIDTH=group)
+        choice.run(GROUP, problem, **given, count=scale.numel(), groups_per_row=groups_per_row)
     else:
         problem |= {"rows": gate.shape[0]}
         choice.run(TOKEN, problem, **given, WHOLE=columns <= _WHOLE_ROW)
@@ -235,13 +179,11 @@ def silu_mul_quantised_reference(x, up=None, dtype=torch.float8_e4m3fn, group=0)
     gate, other = x.chunk(2, dim=-1) if up is None else (x, up)
     value = torch.nn.functional.silu(widened(gate)) * widened(other)
     columns, most = value.shape[-1], torch.finfo(dtype).max
-    width = group or max(columns, 1)
-    groups_per_row = (columns + width - 1) // width if group else 1
-    padded = torch.nn.functional.pad(value, (0, groups_per_row * width - columns))
-    parts = padded.reshape(*value.shape[:-1], groups_per_row, width)
-    largest = parts.abs().amax(-1, keepdim=True).clamp_min(LEAST)
+    row = torch.nn.functional.pad(value, (0, int(not columns))).unsqueeze(-2)
+    parts = blocks_of(value, group) if group else row
+    largest = parts.abs().amax(-1, keepdim=True).clamp_min(formats.LEAST)
     scaled = (parts * (torch.full_like(largest, most) / largest)).clamp(-most, most)
-    codes = scaled.reshape(padded.shape)[..., :columns].to(dtype)
+    codes = scaled.flatten(-2)[..., :columns].to(dtype)
     return codes.contiguous(), (largest / most).squeeze(-1).float().contiguous()
 
 
@@ -267,53 +209,43 @@ def near_codes(got: Sequence[Tensor], expected: Sequence[Tensor], sizes: Sizes) 
 
 
 def _inputs(make, rows, columns, dtype, to, group=0, pair=False):
-    width = columns if pair else 2 * columns
-    return {
-        "x": make.normal((rows, width), dtype, 2.0),
-        "up": make.normal((rows, width), dtype) if pair else None,
-        "dtype": make.dtype(to),
-        "group": group,
-    }
+    given = gated.inputs(make, rows=rows, columns=columns, dtype=dtype, pair=pair)
+    return {**given, "dtype": make.dtype(to), "group": group}
 
 
-def _work(rows, columns, dtype, group=0, **_):
-    size = getattr(torch, dtype).itemsize
+def _work(group=0, **sizes):
+    found, rows, columns = describe.streamed(2, 0, 8.0)(**sizes), sizes["rows"], sizes["columns"]
     scales = 4.0 * rows * (triton.cdiv(columns, group) if group else 1)
-    flops = {"vector_fp32": 8.0 * rows * columns}
-    read, written = 2.0 * rows * columns * size, rows * columns + scales
-    return Work(flops, read, written, "formula", "formula")
+    return replace(found, bytes_written=rows * columns + scales)
 
 
-_OCP = {"dtype": "bfloat16", "to": "float8_e4m3fn"}
-_FNUZ = {"dtype": "bfloat16", "to": "float8_e4m3fnuz"}
+_OCP, _FNUZ = "float8_e4m3fn", "float8_e4m3fnuz"
+_SIZES = "rows columns dtype to group pair"
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="SwiGLU into fp8 with a scale per row or group",
     call=silu_mul_quantised,
-    reference=silu_mul_quantised_reference,
     tensors=gated.TENSORS,
     inputs=_inputs,
     work=_work,
-    batch=Batch(("x", "up")),
-    cases=(
-        {"rows": 5, "columns": 300, **_OCP},
-        {"rows": 5, "columns": 300, **_FNUZ, "group": 128},
-        {"rows": 3, "columns": 1000, **_OCP, "group": 64, "pair": True},
+    batch=describe.Batch(("x", "up")),
+    cases=sizes(
+        _SIZES,
+        (5, 300, "bfloat16", _OCP),
+        (5, 300, "bfloat16", _FNUZ, 128),
+        (3, 1000, "bfloat16", _OCP, 64, True),
     ),
     thorough=(
-        {"rows": 2, "columns": 17001, **_FNUZ},
-        {"rows": 5, "columns": 130, "dtype": "float32", "to": "float8_e5m2", "group": 32},
-        {"rows": 5, "columns": 300, "dtype": "float16", "to": "float8_e5m2fnuz", "pair": True},
-        {"rows": 5, "columns": 300, **_OCP, "group": 256},
+        *sizes(_SIZES, (2, 17001, "bfloat16", _FNUZ), (5, 130, "float32", "float8_e5m2", 32)),
+        *sizes("rows columns dtype to pair", (5, 300, "float16", "float8_e5m2fnuz", True)),
+        *sizes(_SIZES, (5, 300, "bfloat16", _OCP, 256)),
     ),
-    shapes=(
-        {"rows": 8192, "columns": 14336, **_OCP},
-        {"rows": 8192, "columns": 14336, **_FNUZ},
-        {"rows": 8192, "columns": 14336, **_OCP, "group": 128},
-        {"rows": 8192, "columns": 14336, **_FNUZ, "group": 128},
-        {"rows": 64, "columns": 14336, **_OCP, "group": 128},
+    shapes=sizes(
+        _SIZES,
+        *((8192, 14336, "bfloat16", to) for to in (_OCP, _FNUZ)),
+        *((8192, 14336, "bfloat16", to, 128) for to in (_OCP, _FNUZ)),
+        (64, 14336, "bfloat16", _OCP, 128),
     ),
-    kernels=(TOKEN, GROUP),
     compare=near_codes,
     notes="It has no gradient.",
 )

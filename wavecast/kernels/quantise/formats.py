@@ -4,19 +4,15 @@ Codes are found by integer arithmetic that rounds to nearest, ties to even, as P
 targets that convert to a format by instructions of their own use these.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
 
-from wavecast.arch import Device
-from wavecast.kernels import checks
-from wavecast.kernels.spec import Problem, Settings
-from wavecast.model.coefficients import coefficient
+from wavecast.kernels import checks, describe
+from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 
 FP8: Final = {
     torch.float8_e4m3fn: "e4m3fn",
@@ -109,13 +105,26 @@ def fp8_name(operator: str, dtype: torch.dtype) -> str:
     return FP8[dtype]
 
 
-def straddling(elements: int, problem: Problem, settings: Settings, device: Device) -> float:
-    """How much longer a kernel takes whose lanes hold more than 16 bytes of input: Triton then
-    gives each lane 16 codes in a row, and its loads of 16 bytes leave gaps that others fill."""
-    lane = elements / (settings["num_warps"] * device.wave_lanes)
-    if lane * problem["bytes"] <= 16:
-        return 1.0
-    return coefficient("ranking", "codes_gapped_loads").of(device)
+def codes_kernel(function: Any, *, gaps: bool = True, **described: Any) -> describe.KernelSpec:
+    """A `KernelSpec.streaming` that finds codes of `problem["kind"]`, whose texts also know
+    `codes`, the vector instructions for an element's.
+
+    It takes longer where lanes have more than 16 bytes of input (`gaps`): Triton then gives each
+    lane 16 codes in a row, and its loads of 16 bytes leave gaps that others fill.
+    """
+
+    def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+        lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
+        if lane * problem["bytes"] <= 16:
+            return 1.0
+        return coefficient("ranking", "codes_gapped_loads").of(device)
+
+    def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+        codes = operations(problem["kind"], device)
+        return stream.demand({**problem, "codes": codes}, settings, device)
+
+    stream = describe.KernelSpec.streaming(function, slowed=slowed if gaps else None, **described)
+    return replace(stream, demand=demand)
 
 
 @triton.jit

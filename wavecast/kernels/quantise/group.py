@@ -1,44 +1,19 @@
 """Quantisation to fp8 with a scale per group of columns."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Batch,
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    Sizes,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-    widened,
-)
-from wavecast.kernels.quantise.equal import same_codes
-from wavecast.kernels.quantise.formats import (
-    LEAST,
-    codes_of,
-    constants,
-    fp8_name,
-    operations,
-    sizes_of,
-    straddling,
-)
-from wavecast.kernels.strides import adjacent
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import sizes, widened
+from wavecast.kernels.quantise import common, formats
+from wavecast.kernels.quantise.formats import codes_of, sizes_of
+from wavecast.kernels.strides import rows_of
 
 _WIDTHS = (32, 64, 128, 256)
 """Columns of a group."""
-TENSORS = Signature("x: [..., columns] float")
+TENSORS = describe.Signature("x: [..., columns] float")
 
 
 @triton.jit
@@ -74,29 +49,17 @@ def quantise_group_kernel(
     tl.store(codes_ptr + row[:, None] * columns + column, code, mask=mask)
 
 
-def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
-    return 512 <= settings["GROUPS"] * problem["width"] <= 16384
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    elements, total = (n * problem["width"] for n in (settings["GROUPS"], problem["groups"]))
-    found = StreamingKernel(
-        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
-        read=total * problem["bytes"],
-        written=total,
-        elements=elements,
-        instructions=2.0 + operations(problem["kind"], device),
-        live_registers=2.0,
-    )
-    return found.slowed(straddling(elements, problem, settings, device))
-
-
-GROUP = KernelSpec(
-    function=quantise_group_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
-    axes={"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8), "num_stages": (1,)},
-    fits=_fits,
-    demand=_demand,
+GROUP = formats.codes_kernel(
+    quantise_group_kernel,
+    grid="cdiv(groups, GROUPS)",
+    axes={"GROUPS": (4, 8, 16, 32, 64, 128), "num_warps": (4, 8)},
+    fits="512 <= GROUPS * width <= 16384",
+    read="groups * width * bytes",
+    written="groups * width",
+    elements="GROUPS * width",
+    instructions="2.0 + codes",
+    live_registers=2.0,
+    strides={"x": "stride"},
     rounded=("groups",),
 )
 
@@ -119,7 +82,7 @@ def quantise_fp8_group(
     NaN has NaN everywhere. Raises ArgumentError.
     """
     operator = "quantise_fp8_group"
-    kind = fp8_name(operator, dtype)
+    kind = formats.fp8_name(operator, dtype)
     checks.require(group in _WIDTHS, operator, f"groups of {group}; it takes 32, 64, 128 and 256")
     columns = x.shape[-1]
     groups_per_row = triton.cdiv(columns, group)
@@ -127,35 +90,20 @@ def quantise_fp8_group(
     scale = torch.empty((*x.shape[:-1], groups_per_row), dtype=torch.float32, device=x.device)
     if not x.numel():
         return codes, scale
-    flat = adjacent(x.reshape(-1, columns))
     count = scale.numel()
-    choice.run(
-        GROUP,
-        {"groups": count, "width": group, "bytes": x.element_size(), "kind": kind},
-        x=flat,
-        codes=codes.view(torch.uint8),
-        scale=scale,
-        count=count,
-        columns=columns,
-        groups_per_row=groups_per_row,
-        stride=flat.stride(0),
-        least=LEAST,
-        WIDTH=group,
-        POWERS=powers,
-        **constants(kind, gpu.launching()),
-    )
+    problem = {"groups": count, "width": group, "bytes": x.element_size(), "kind": kind}
+    given = {"x": rows_of(x), "codes": codes.view(torch.uint8), "scale": scale}
+    shape = {"count": count, "columns": columns, "groups_per_row": groups_per_row}
+    constants = {"POWERS": powers, **formats.constants(kind, gpu.launching())}
+    choice.run(GROUP, problem, **given, **shape, least=formats.LEAST, **constants)
     return codes, scale
 
 
 def quantise_fp8_group_reference(x, dtype=torch.float8_e4m3fn, group=128, powers=False):
     """In float32 at least, by PyTorch's cast."""
     most = torch.finfo(dtype).max
-    wide = widened(x)
-    columns = x.shape[-1]
-    groups_per_row = (columns + group - 1) // group
-    padded = torch.nn.functional.pad(wide, (0, groups_per_row * group - columns))
-    parts = padded.reshape(*x.shape[:-1], groups_per_row, group)
-    largest = parts.abs().amax(-1, keepdim=True).clamp_min(LEAST)
+    parts = common.blocks_of(widened(x), group)
+    largest = parts.abs().amax(-1, keepdim=True).clamp_min(formats.LEAST)
     scale = largest / most
     if powers:
         mantissa, exponent = torch.frexp(scale)
@@ -165,54 +113,43 @@ def quantise_fp8_group_reference(x, dtype=torch.float8_e4m3fn, group=128, powers
         scaled = parts / scale
     else:
         scaled = parts * (torch.full_like(largest, most) / largest)
-    codes = scaled.clamp(-most, most).reshape(padded.shape)[..., :columns].to(dtype)
+    codes = scaled.clamp(-most, most).flatten(-2)[..., : x.shape[-1]].to(dtype)
     return codes.contiguous(), scale.squeeze(-1).float().contiguous()
 
 
-def _inputs(make, rows, columns, dtype, to, group=128, powers=False):
-    x = make.normal((rows, columns), dtype)
-    return {"x": x, "dtype": make.dtype(to), "group": group, "powers": powers}
+def _written(rows, columns, group=128, **_):
+    return rows * columns + 4.0 * rows * triton.cdiv(columns, group)
 
 
-def _work(rows, columns, dtype, group=128, **_):
-    size = getattr(torch, dtype).itemsize
-    flops = {"vector_fp32": 2.0 * rows * columns}
-    written = rows * columns + 4.0 * rows * triton.cdiv(columns, group)
-    return Work(flops, rows * columns * size, written, "formula", "formula")
-
-
-_OCP = {"dtype": "bfloat16", "to": "float8_e4m3fn"}
-_FNUZ = {"dtype": "bfloat16", "to": "float8_e4m3fnuz"}
-_CASES: tuple[Sizes, ...] = (
-    {"rows": 5, "columns": 300, **_OCP},
-    {"rows": 3, "columns": 17, "dtype": "float32", "to": "float8_e4m3fn", "powers": True},
-    {"rows": 33, "columns": 256, "dtype": "float16", "to": "float8_e4m3fnuz"},
-    {"rows": 7, "columns": 1000, "dtype": "bfloat16", "to": "float8_e5m2", "group": 64},
-)
+_SIZES = "rows columns dtype to"
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="groups of columns in fp8 with a scale each",
         call=quantise_fp8_group,
-        reference=quantise_fp8_group_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("x",)),
-        cases=_CASES,
+        inputs=TENSORS.inputs(options={"to": "dtype"}),
+        work=common.work(_written),
+        batch=describe.Batch(("x",)),
+        cases=(
+            *sizes(_SIZES, (5, 300, "bfloat16", "float8_e4m3fn")),
+            *sizes(f"{_SIZES} powers", (3, 17, "float32", "float8_e4m3fn", True)),
+            *sizes(_SIZES, (33, 256, "float16", "float8_e4m3fnuz")),
+            *sizes(f"{_SIZES} group", (7, 1000, "bfloat16", "float8_e5m2", 64)),
+        ),
         thorough=(
-            {"rows": 5, "columns": 300, **_FNUZ, "group": 32, "powers": True},
-            {"rows": 5, "columns": 300, "dtype": "float32", "to": "float8_e5m2fnuz", "group": 256},
-            {"rows": 5, "columns": 300, "dtype": "float16", "to": "float8_e5m2", "powers": True},
+            *sizes(f"{_SIZES} group powers", (5, 300, "bfloat16", "float8_e4m3fnuz", 32, True)),
+            *sizes(f"{_SIZES} group", (5, 300, "float32", "float8_e5m2fnuz", 256)),
+            *sizes(f"{_SIZES} powers", (5, 300, "float16", "float8_e5m2", True)),
         ),
-        shapes=(
-            {"rows": 8192, "columns": 4096, **_OCP},
-            {"rows": 64, "columns": 7168, **_OCP},
-            {"rows": 8192, "columns": 4096, **_FNUZ},
-            {"rows": 64, "columns": 7168, **_FNUZ},
+        shapes=sizes(
+            _SIZES,
+            *((8192, 4096, "bfloat16", "float8_e4m3fn"), (64, 7168, "bfloat16", "float8_e4m3fn")),
+            *(
+                (8192, 4096, "bfloat16", "float8_e4m3fnuz"),
+                (64, 7168, "bfloat16", "float8_e4m3fnuz"),
+            ),
         ),
-        kernels=(GROUP,),
         exact=("x",),
-        compare=same_codes,
+        compare=common.same_codes,
     ),
 )

@@ -1,47 +1,25 @@
 """Quantisation to the OCP microscaling formats: blocks of 32 with a power of two each."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Batch,
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-    sizes,
-    widened,
-)
-from wavecast.kernels.quantise.equal import same_codes, with_format
-from wavecast.kernels.quantise.formats import (
-    FORMATS,
-    FP8,
-    codes_of,
-    constants,
-    operations,
-    sizes_of,
-    straddling,
-)
-from wavecast.kernels.strides import adjacent
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import sizes, widened
+from wavecast.kernels.quantise import common, formats
+from wavecast.kernels.quantise.common import with_format
+from wavecast.kernels.quantise.formats import codes_of, sizes_of
+from wavecast.kernels.strides import rows_of
 
 BLOCK = 32
 """Elements that share a scale."""
 _ELEMENTS = (torch.float8_e4m3fn, torch.float8_e5m2)
 _FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """The values of the codes of e2m1 without sign."""
-TENSORS = Signature("x: [..., columns] float")
+TENSORS = describe.Signature("x: [..., columns] float")
 
 
 @triton.jit
@@ -77,24 +55,16 @@ def quantise_mx_kernel(
         tl.store(codes_ptr + row[:, None] * columns + column, code, mask=mask)
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    elements, total = settings["GROUPS"] * BLOCK, problem["groups"] * BLOCK
-    found = StreamingKernel(
-        workgroups=triton.cdiv(problem["groups"], settings["GROUPS"]),
-        read=total * problem["bytes"],
-        written=total / (2 if problem["kind"] == "e2m1" else 1),
-        elements=elements,
-        instructions=2.0 + operations(problem["kind"], device),
-        live_registers=2.0,
-    )
-    return found.slowed(straddling(elements, problem, settings, device))
-
-
-MX = KernelSpec(
-    function=quantise_mx_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["groups"], settings["GROUPS"]),),
-    axes={"GROUPS": (16, 32, 64, 128, 256), "num_warps": (4, 8), "num_stages": (1,)},
-    demand=_demand,
+MX = formats.codes_kernel(
+    quantise_mx_kernel,
+    grid="cdiv(groups, GROUPS)",
+    axes={"GROUPS": (16, 32, 64, 128, 256), "num_warps": (4, 8)},
+    read=f"groups * {BLOCK} * bytes",
+    written=f"groups * {BLOCK} / (2 if kind == 'e2m1' else 1)",
+    elements=f"GROUPS * {BLOCK}",
+    instructions="2.0 + codes",
+    live_registers=2.0,
+    strides={"x": "stride"},
     rounded=("groups",),
 )
 
@@ -119,7 +89,7 @@ def quantise_mxfp4(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def quantise_mxfp4_reference(x):
     """By comparison with the midpoints between values."""
-    scaled, scale = _scaled(x, FORMATS["e2m1"].wide)
+    scaled, scale = _scaled(x, formats.FORMATS["e2m1"].wide)
     size = scaled.abs()
     code = torch.zeros_like(scaled, dtype=torch.uint8)
     for lower in range(7):
@@ -145,23 +115,19 @@ def quantise_mxfp8(x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn) -> tuple
     message = f"no MX dtype {name}; it takes float8_e4m3fn, float8_e5m2"
     checks.require(dtype in _ELEMENTS, "quantise_mxfp8", message)
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
-    return codes, _quantise(x, codes.view(torch.uint8), FP8[dtype])
+    return codes, _quantise(x, codes.view(torch.uint8), formats.FP8[dtype])
 
 
 def quantise_mxfp8_reference(x, dtype=torch.float8_e4m3fn):
     """By PyTorch's cast."""
     most = torch.finfo(dtype).max
-    scaled, scale = _scaled(x, FORMATS[FP8[dtype]].wide)
+    scaled, scale = _scaled(x, formats.FORMATS[formats.FP8[dtype]].wide)
     return scaled.clamp(-most, most).to(dtype).contiguous(), scale
 
 
 def _scaled(x: Tensor, greatest: int) -> tuple[Tensor, Tensor]:
     """`x` divided by the scales of its blocks, and these as e8m0."""
-    wide = widened(x)
-    columns = x.shape[-1]
-    blocks_per_row = (columns + BLOCK - 1) // BLOCK
-    padded = torch.nn.functional.pad(wide, (0, blocks_per_row * BLOCK - columns))
-    parts = padded.reshape(*x.shape[:-1], blocks_per_row, BLOCK)
+    parts = common.blocks_of(widened(x), BLOCK)
     largest = parts.abs().amax(-1, keepdim=True)
     _, exponent = torch.frexp(largest)  # a mantissa from 0.5
     exponent = torch.where(largest == 0, 0, exponent + 126 - greatest).clamp(0, 254)
@@ -169,7 +135,7 @@ def _scaled(x: Tensor, greatest: int) -> tuple[Tensor, Tensor]:
     divided = torch.ldexp(parts, 127 - exponent)
     divided = torch.where(finite, divided, torch.zeros_like(divided))
     scale = torch.where(finite, exponent, 255).squeeze(-1).to(torch.uint8)
-    return divided.reshape(padded.shape)[..., :columns], scale.contiguous()
+    return divided.flatten(-2)[..., : x.shape[-1]], scale.contiguous()
 
 
 def _quantise(x: Tensor, codes: Tensor, kind: str) -> Tensor:
@@ -179,33 +145,16 @@ def _quantise(x: Tensor, codes: Tensor, kind: str) -> Tensor:
     scale = torch.empty((*x.shape[:-1], blocks_per_row), dtype=torch.uint8, device=x.device)
     if not x.numel():
         return scale
-    flat = adjacent(x.reshape(-1, columns))
-    choice.run(
-        MX,
-        {"groups": scale.numel(), "bytes": x.element_size(), "kind": kind},
-        x=flat,
-        codes=codes,
-        scale=scale,
-        count=scale.numel(),
-        columns=columns,
-        blocks_per_row=blocks_per_row,
-        stride=flat.stride(0),
-        LARGEST=FORMATS[kind].wide,
-        **constants(kind, gpu.launching()),
-    )
+    problem = {"groups": scale.numel(), "bytes": x.element_size(), "kind": kind}
+    given = {"x": rows_of(x), "codes": codes, "scale": scale}
+    shape = {"count": scale.numel(), "columns": columns, "blocks_per_row": blocks_per_row}
+    constants = {"LARGEST": formats.FORMATS[kind].wide, **formats.constants(kind, gpu.launching())}
+    choice.run(MX, problem, **given, **shape, **constants)
     return scale
 
 
-def _inputs(make, rows, columns, dtype, to=""):
-    given = {"x": make.normal((rows, columns), dtype)}
-    return {**given, "dtype": make.dtype(to)} if to else given
-
-
-def _work(rows, columns, dtype, to=""):
-    size = getattr(torch, dtype).itemsize
-    flops = {"vector_fp32": 2.0 * rows * columns}
-    written = rows * columns * (1.0 if to else 0.5) + rows * triton.cdiv(columns, BLOCK)
-    return Work(flops, rows * columns * size, written, "formula", "formula")
+def _written(rows, columns, to="", **_):
+    return rows * columns * (1.0 if to else 0.5) + rows * triton.cdiv(columns, BLOCK)
 
 
 _CASES = sizes(
@@ -213,35 +162,29 @@ _CASES = sizes(
     *((5, 300, "bfloat16"), (3, 18, "float32"), (33, 128, "float16"), (7, 1000, "bfloat16")),
 )
 _SHAPES = sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16"))
+_SHARED: dict[str, Any] = {
+    "tensors": TENSORS,
+    "inputs": TENSORS.inputs(options={"to": "dtype"}),
+    "work": common.work(_written),
+    "batch": describe.Batch(("x",)),
+    "exact": ("x",),
+    "compare": common.same_codes,
+}
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="blocks of 32 columns in mxfp4",
         call=quantise_mxfp4,
-        reference=quantise_mxfp4_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("x",)),
         cases=_CASES,
         shapes=_SHAPES,
-        kernels=(MX,),
-        exact=("x",),
-        compare=same_codes,
+        **_SHARED,
     ),
-    Operator(
+    describe.Operator(
         summary="blocks of 32 columns in mxfp8",
         call=quantise_mxfp8,
-        reference=quantise_mxfp8_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("x",)),
         cases=(*with_format("float8_e4m3fn", *_CASES[:3]), *with_format("float8_e5m2", _CASES[3])),
         thorough=with_format("float8_e5m2", *_CASES[:2]),
         shapes=with_format("float8_e4m3fn", *_SHAPES),
-        kernels=(MX,),
-        exact=("x",),
-        compare=same_codes,
+        **_SHARED,
     ),
 )

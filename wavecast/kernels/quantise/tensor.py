@@ -1,46 +1,25 @@
 """Quantisation with one scale for a whole tensor, given or found: fp8 and int8."""
 
-from __future__ import annotations
+from dataclasses import replace
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Work,
-    checks,
-    choice,
-    widened,
-)
-from wavecast.kernels.quantise.equal import same_codes, with_format
-from wavecast.kernels.quantise.formats import (
-    LEAST,
-    codes_of,
-    fp8_name,
-    integers_of,
-    most_of,
-    operations,
-    rounding,
-    sizes_of,
-    straddling,
-)
+from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels.describe import sizes, widened
+from wavecast.kernels.quantise import common, formats
+from wavecast.kernels.quantise.common import with_format
+from wavecast.kernels.quantise.formats import codes_of, integers_of, sizes_of
 
 _PARTS = 1024
 """The most parts whose largest values are found apart; every workgroup of the second pass reads
 them all."""
 _PART = 4096
 """Elements of a part, where there are few."""
-TENSORS = Signature("x: [...] float", "scale?: [_...] float32", leading="rows columns")
+TENSORS = describe.Signature("x: [...] float", "scale?: [_...] float32", leading="rows columns")
 
 
 @triton.jit
@@ -101,52 +80,30 @@ def _parts(count: int) -> int:
     return min(_PARTS, triton.cdiv(count, _PART))
 
 
-def _largest_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    count, parts = problem["count"], _parts(problem["count"])
-    return StreamingKernel(
-        workgroups=parts,
-        read=count * problem["bytes"],
-        written=4 * parts,
-        elements=settings["BLOCK"],
-        instructions=3.0 * triton.cdiv(count, parts * settings["BLOCK"]),
-        live_registers=2.0,
-    )
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    count, block = problem["count"], settings["BLOCK"]
-    workgroups = triton.cdiv(count, block)
-    again = 0 if problem["given"] else 4 * _parts(count) * workgroups
-    found = StreamingKernel(
-        workgroups=workgroups,
-        read=count * problem["bytes"] + again,
-        written=count,
-        elements=block,
-        instructions=operations(problem["kind"], device),
-        live_registers=2.0,
-    )
-    return found.slowed(straddling(block, problem, settings, device))
-
-
-LARGEST = KernelSpec(
-    function=largest_kernel,
-    grid=lambda problem, settings: (_parts(problem["count"]),),
-    axes={"BLOCK": (4096, 8192), "num_warps": (4, 8, 16), "num_stages": (1,)},
-    demand=_largest_demand,
+_COUNTED = f"min({_PARTS}, cdiv(count, {_PART}))"
+LARGEST = describe.KernelSpec.streaming(
+    largest_kernel,
+    grid=_COUNTED,
+    axes={"BLOCK": (4096, 8192), "num_warps": (4, 8, 16)},
+    read="count * bytes",
+    written=f"4 * {_COUNTED}",
+    elements="BLOCK",
+    instructions=f"3.0 * cdiv(count, {_COUNTED} * BLOCK)",
+    live_registers=2.0,
     derived=lambda values: {
         "iterations": triton.cdiv(values["count"], _parts(values["count"]) * values["BLOCK"])
     },
     rounded=("count",),
 )
-TENSOR = KernelSpec(
-    function=quantise_tensor_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
-    axes={
-        "BLOCK": (1024, 2048, 4096, 8192, 16384),
-        "num_warps": (2, 4, 8, 16),
-        "num_stages": (1,),
-    },
-    demand=_demand,
+TENSOR = formats.codes_kernel(
+    quantise_tensor_kernel,
+    grid="cdiv(count, BLOCK)",
+    axes={"BLOCK": (1024, 2048, 4096, 8192, 16384), "num_warps": (2, 4, 8, 16)},
+    read=f"count * bytes + (0 if given else 4 * {_COUNTED} * cdiv(count, BLOCK))",
+    written="count",
+    elements="BLOCK",
+    instructions="codes",
+    live_registers=2.0,
     rounded=("count",),
 )
 
@@ -164,7 +121,9 @@ def quantise_fp8_tensor(
     saturated and rounded to nearest, ties to even; NaN stays NaN, and without `scale` spreads to
     all. Raises ArgumentError.
     """
-    return _whole("quantise_fp8_tensor", x, scale, dtype, fp8_name("quantise_fp8_tensor", dtype))
+    return _whole(
+        "quantise_fp8_tensor", x, scale, dtype, formats.fp8_name("quantise_fp8_tensor", dtype)
+    )
 
 
 def quantise_fp8_tensor_reference(x, scale=None, dtype=torch.float8_e4m3fn):
@@ -193,9 +152,9 @@ def _scaled(x: Tensor, scale: Tensor | None, most: float) -> tuple[Tensor, Tenso
         known = scale.reshape(1).to(wide.dtype)
         factor = torch.ones_like(known) / known
     elif not x.numel():
-        return wide, wide.new_full((1,), LEAST / most, dtype=torch.float32)
+        return wide, wide.new_full((1,), formats.LEAST / most, dtype=torch.float32)
     else:
-        largest = wide.abs().amax().reshape(1).clamp_min(LEAST)
+        largest = wide.abs().amax().reshape(1).clamp_min(formats.LEAST)
         known = largest / most
         factor = torch.full_like(largest, most) / largest  # a number / a tensor rounds twice
     return (wide * factor[0]).clamp(-most, most), known.float().clone()
@@ -212,7 +171,7 @@ def _whole(
     if not count:
         if given is not None:
             return codes, given.reshape(1).clone()
-        least = LEAST / most_of(kind)
+        least = formats.LEAST / formats.most_of(kind)
         return codes, torch.full((1,), least, dtype=torch.float32, device=x.device)
     x = x.contiguous()
     scale = torch.empty(1, dtype=torch.float32, device=x.device)
@@ -221,58 +180,48 @@ def _whole(
     if given is None:
         part_max = torch.empty(_parts(count), dtype=torch.int32, device=x.device)
         choice.run(LARGEST, size, x=x, part_max=part_max)
-    choice.run(
-        TENSOR,
-        {**size, "kind": kind, "given": given is not None},
-        x=x,
-        codes=codes.view(torch.uint8),
-        static=given,
-        part_max=part_max,
-        scale=scale,
-        least=LEAST,
-        PARTS=_parts(count),
-        **rounding(kind, gpu.launching()),
-    )
+    problem = {**size, "kind": kind, "given": given is not None}
+    scales = {"static": given, "part_max": part_max, "scale": scale, "least": formats.LEAST}
+    constants = {"PARTS": _parts(count), **formats.rounding(kind, gpu.launching())}
+    choice.run(TENSOR, problem, x=x, codes=codes.view(torch.uint8), **scales, **constants)
     return codes, scale
 
 
-def _inputs(make, rows, columns, dtype, to="", static=False):
+def _inputs(make, rows, columns, dtype, static=False, **options):
     """`static`: a scale at which some values saturate."""
-    given = {
-        "x": make.normal((rows, columns), dtype),
-        "scale": make.uniform((1,), "float32", 0.004, 0.02) if static else None,
-    }
-    return {**given, "dtype": make.dtype(to)} if to else given
+    given = TENSORS.inputs(absent=("scale",), options={"to": "dtype"})
+    scale = make.uniform((1,), "float32", 0.004, 0.02) if static else None
+    return {**given(make, rows=rows, columns=columns, dtype=dtype, **options), "scale": scale}
 
 
-def _work(rows, columns, dtype, static=False, **_):
+def _work(static=False, **sizes):
     """Found scales need every value before the first code: a tensor that no cache holds is read
     twice."""
-    count = rows * columns
-    read = count * getattr(torch, dtype).itemsize * (1 if static else 2)
-    return Work({"vector_fp32": 2.0 * count}, read, count + 4.0, "formula", "formula")
+    found = describe.streamed(1 if static else 2, 0, 2.0)(**sizes)
+    return replace(found, bytes_written=sizes["rows"] * sizes["columns"] + 4.0)
 
 
-_CASES = (
-    {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-    {"rows": 3, "columns": 17, "dtype": "float32", "static": True},
-    {"rows": 33, "columns": 640, "dtype": "float16"},
-    {"rows": 9, "columns": 1001, "dtype": "bfloat16", "static": True},
+_CASES = sizes(
+    "rows columns dtype static",
+    *((5, 300, "bfloat16"), (3, 17, "float32", True)),
+    *((33, 640, "float16"), (9, 1001, "bfloat16", True)),
 )
-_SHAPES = (
-    {"rows": 8192, "columns": 4096, "dtype": "bfloat16", "static": True},
-    {"rows": 8192, "columns": 4096, "dtype": "bfloat16"},
-    {"rows": 64, "columns": 7168, "dtype": "bfloat16"},
+_SHAPES = sizes(
+    "rows columns dtype static",
+    *((8192, 4096, "bfloat16", True), (8192, 4096, "bfloat16"), (64, 7168, "bfloat16")),
 )
+_SHARED: dict[str, Any] = {
+    "tensors": TENSORS,
+    "inputs": _inputs,
+    "work": _work,
+    "exact": ("x", "scale"),
+    "compare": common.same_codes,
+}
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="a tensor in fp8 with one scale, given or found",
         call=quantise_fp8_tensor,
-        reference=quantise_fp8_tensor_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
         cases=(
             *with_format("float8_e4m3fn", *_CASES[:2]),
             *with_format("float8_e4m3fnuz", _CASES[2]),
@@ -285,21 +234,13 @@ OPERATORS = (
             *with_format("float8_e4m3fn", *_CASES[2:]),
         ),
         shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
-        kernels=(LARGEST, TENSOR),
-        exact=("x", "scale"),
-        compare=same_codes,
+        **_SHARED,
     ),
-    Operator(
+    describe.Operator(
         summary="a tensor in int8 with one scale, given or found",
         call=quantise_int8_tensor,
-        reference=quantise_int8_tensor_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
         cases=_CASES,
         shapes=_SHAPES,
-        kernels=(LARGEST, TENSOR),
-        exact=("x", "scale"),
-        compare=same_codes,
+        **_SHARED,
     ),
 )

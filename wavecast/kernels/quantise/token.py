@@ -1,46 +1,22 @@
 """Quantisation with a scale per row: fp8 and int8."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Batch,
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Work,
-    choice,
-    sizes,
-    widened,
-)
-from wavecast.kernels.quantise.equal import same_codes, with_format
-from wavecast.kernels.quantise.formats import (
-    LEAST,
-    codes_of,
-    fp8_name,
-    integers_of,
-    most_of,
-    operations,
-    rounding,
-    sizes_of,
-    straddling,
-)
-from wavecast.kernels.strides import adjacent
+from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels.describe import Axes, Device, Problem, sizes, widened
+from wavecast.kernels.quantise import common, formats
+from wavecast.kernels.quantise.common import with_format
+from wavecast.kernels.quantise.formats import codes_of, integers_of, sizes_of
+from wavecast.kernels.strides import rows_of
 
 _WHOLE_ROW = 8192
 """Columns a program holds at once; longer rows are read twice."""
-TENSORS = Signature("x: [..., columns] float")
+TENSORS = describe.Signature("x: [..., columns] float")
 
 
 @triton.jit
@@ -99,31 +75,20 @@ def _axes(problem: Problem, device: Device) -> Axes:
         "BLOCK": (columns,) if whole else (1024, 2048, 4096),
         "ROWS": (1, 2, 4, 8) if columns <= 1024 else (1,),
         "num_warps": (1, 2, 4, 8, 16, 32) if device.wave_lanes == 32 else (1, 2, 4, 8, 16),
-        "num_stages": (1,),
     }
 
 
-def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    rows, columns = problem["rows"], problem["columns"]
-    passes = 1 if columns <= _WHOLE_ROW else 2
-    elements = settings["ROWS"] * settings["BLOCK"]
-    each = operations(problem["kind"], device) + 3.0 * (passes - 1)
-    found = StreamingKernel(
-        workgroups=triton.cdiv(rows, settings["ROWS"]),
-        read=rows * columns * problem["bytes"] * passes,
-        written=rows * columns,
-        elements=elements,
-        instructions=each * triton.cdiv(columns, settings["BLOCK"]),
-        live_registers=2.0,
-    )
-    return found.slowed(straddling(elements, problem, settings, device))
-
-
-TOKEN = KernelSpec(
-    function=quantise_token_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["rows"], settings["ROWS"]),),
+_PASSES = f"(1 + (columns > {_WHOLE_ROW}))"
+TOKEN = formats.codes_kernel(
+    quantise_token_kernel,
+    grid="cdiv(rows, ROWS)",
     axes=_axes,
-    demand=_demand,
+    read=f"rows * columns * bytes * {_PASSES}",
+    written="rows * columns",
+    elements="ROWS * BLOCK",
+    instructions=f"(codes + 3.0 * (columns > {_WHOLE_ROW})) * cdiv(columns, BLOCK)",
+    live_registers=2.0,
+    strides={"x": "stride"},
     rounded=("rows",),
 )
 
@@ -139,7 +104,7 @@ def quantise_fp8_token(
     are `x * (most / largest)` in float32, saturated and rounded to nearest, ties to even. A row
     with NaN has NaN everywhere. Raises ArgumentError.
     """
-    return per_row("quantise_fp8_token", x, dtype, fp8_name("quantise_fp8_token", dtype))
+    return per_row("quantise_fp8_token", x, dtype, formats.fp8_name("quantise_fp8_token", dtype))
 
 
 def quantise_fp8_token_reference(x, dtype=torch.float8_e4m3fn):
@@ -167,8 +132,8 @@ def quantise_int8_token_reference(x):
 def _scaled(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
     wide = widened(x)
     if not x.shape[-1]:
-        return wide, wide.new_full((*x.shape[:-1], 1), LEAST / most, dtype=torch.float32)
-    largest = wide.abs().amax(-1, keepdim=True).clamp_min(LEAST)
+        return wide, wide.new_full((*x.shape[:-1], 1), formats.LEAST / most, dtype=torch.float32)
+    largest = wide.abs().amax(-1, keepdim=True).clamp_min(formats.LEAST)
     factor = torch.full_like(largest, most) / largest  # a number / a tensor rounds twice
     scaled = (wide * factor).clamp(-most, most)
     return scaled, (largest / most).float().contiguous()
@@ -189,35 +154,13 @@ def per_row(
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
     scale = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
     if not x.numel():
-        return codes, scale.fill_(LEAST / most_of(kind))
-    flat = adjacent(x.reshape(-1, columns))
+        return codes, scale.fill_(formats.LEAST / formats.most_of(kind))
+    flat = rows_of(x)
     problem = {"rows": flat.shape[0], "columns": columns, "bytes": x.element_size(), "kind": kind}
-    choice.run(
-        TOKEN,
-        problem,
-        x=flat,
-        codes=codes.view(torch.uint8),
-        scale=scale,
-        owners=owners,
-        num_owners=count,
-        stride=flat.stride(0),
-        least=LEAST,
-        WHOLE=columns <= _WHOLE_ROW,
-        **rounding(kind, gpu.launching()),
-    )
+    given = {"x": flat, "codes": codes.view(torch.uint8), "scale": scale, "owners": owners}
+    constants = {"WHOLE": columns <= _WHOLE_ROW, **formats.rounding(kind, gpu.launching())}
+    choice.run(TOKEN, problem, **given, num_owners=count, least=formats.LEAST, **constants)
     return codes, scale
-
-
-def _inputs(make, rows, columns, dtype, to=""):
-    given = {"x": make.normal((rows, columns), dtype)}
-    return {**given, "dtype": make.dtype(to)} if to else given
-
-
-def _work(rows, columns, dtype, **_):
-    size = getattr(torch, dtype).itemsize
-    flops = {"vector_fp32": 2.0 * rows * columns}
-    written = rows * columns + 4.0 * rows
-    return Work(flops, rows * columns * size, written, "formula", "formula")
 
 
 _CASES = sizes(
@@ -225,16 +168,19 @@ _CASES = sizes(
     *((5, 300, "bfloat16"), (3, 17, "float32"), (33, 64, "float16"), (2, 9000, "bfloat16")),
 )
 _SHAPES = sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16"))
+_SHARED: dict[str, Any] = {
+    "tensors": TENSORS,
+    "inputs": TENSORS.inputs(options={"to": "dtype"}),
+    "work": common.work(lambda rows, columns, **_: rows * columns + 4.0 * rows),
+    "batch": describe.Batch(("x",)),
+    "exact": ("x",),
+    "compare": common.same_codes,
+}
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="rows in fp8 with a scale each",
         call=quantise_fp8_token,
-        reference=quantise_fp8_token_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("x",)),
         cases=(
             *with_format("float8_e4m3fn", *_CASES[:2]),
             *with_format("float8_e4m3fnuz", _CASES[2]),
@@ -247,22 +193,13 @@ OPERATORS = (
             *with_format("float8_e4m3fn", _CASES[3]),
         ),
         shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
-        kernels=(TOKEN,),
-        exact=("x",),
-        compare=same_codes,
+        **_SHARED,
     ),
-    Operator(
+    describe.Operator(
         summary="rows in int8 with a scale each",
         call=quantise_int8_token,
-        reference=quantise_int8_token_reference,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work,
-        batch=Batch(("x",)),
         cases=_CASES,
         shapes=_SHAPES,
-        kernels=(TOKEN,),
-        exact=("x",),
-        compare=same_codes,
+        **_SHARED,
     ),
 )

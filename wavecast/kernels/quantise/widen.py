@@ -1,34 +1,23 @@
 """Values of the OCP microscaling formats as bfloat16, which holds nearly all of them exactly."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Demand,
-    Device,
-    KernelSpec,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    Tolerance,
-    Work,
-    checks,
-    choice,
-    coefficient,
-)
+from wavecast.kernels import checks, choice, describe
+from wavecast.kernels.describe import Device, Problem, Settings, coefficient, sizes
 from wavecast.kernels.quantise.formats import values_of
 
 CODES = {torch.uint8: "e2m1", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
 """Formats of elements, as Triton names them, by the dtype that holds their codes."""
 _VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """The values of the codes of e2m1 without sign."""
-TENSORS = Signature("codes: [..., _] uint8|float8_e4m3fn|float8_e5m2", "scale: [..., _] uint8")
+TENSORS = describe.Signature(
+    "codes: [..., _] uint8|float8_e4m3fn|float8_e5m2", "scale: [..., _] uint8"
+)
 
 
 @triton.jit
@@ -83,38 +72,23 @@ def dequantise_mx_kernel(
     )
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    tiles_n = triton.cdiv(problem["columns"], settings["COLUMNS"])
-    return tiles_n, triton.cdiv(problem["rows"], settings["ROWS"])
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    rows, columns = problem["rows"], problem["columns"]
-    elements = settings["ROWS"] * settings["COLUMNS"]
-    lane = elements / (settings["num_warps"] * device.wave_lanes)
-    tiles_n, tiles_m = _grid(problem, settings)
-    found = StreamingKernel(
-        workgroups=tiles_n * tiles_m,
-        read=rows * columns / 2,
-        written=rows * columns * problem["bytes"],
-        elements=elements,
-        instructions=10.0,
-        live_registers=2.0,
-    )
+def _slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
     penalty = coefficient("ranking", "widen_lane_elements_penalty").of(device)
-    return found.slowed(1.0 + penalty * abs(lane - 8) / 8)
+    return 1.0 + penalty * abs(lane - 8) / 8
 
 
-WIDEN = KernelSpec(
-    function=dequantise_mx_kernel,
-    grid=_grid,
-    axes={
-        "ROWS": (1, 4, 16),
-        "COLUMNS": (256, 512, 1024, 2048),
-        "num_warps": (4, 8),
-        "num_stages": (1,),
-    },
-    demand=_demand,
+WIDEN = describe.KernelSpec.streaming(
+    dequantise_mx_kernel,
+    grid="cdiv(columns, COLUMNS), cdiv(rows, ROWS)",
+    axes={"ROWS": (1, 4, 16), "COLUMNS": (256, 512, 1024, 2048), "num_warps": (4, 8)},
+    read="rows * columns / 2",
+    written="rows * columns * bytes",
+    elements="ROWS * COLUMNS",
+    instructions=10.0,
+    live_registers=2.0,
+    slowed=_slowed,
+    contiguous=("codes", "scale"),
     rounded=("rows",),
 )
 
@@ -139,15 +113,8 @@ def dequantise_mx(codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloa
         return out
     kind = CODES[codes.dtype]
     rows = out.numel() // columns
-    choice.run(
-        WIDEN,
-        {"rows": rows, "columns": columns, "kind": kind, "bytes": out.element_size()},
-        codes=codes.contiguous(),
-        scale=scale.contiguous(),
-        out=out,
-        blocks_per_row=blocks_per_row,
-        KIND=kind,
-    )
+    problem = {"rows": rows, "columns": columns, "kind": kind, "bytes": out.element_size()}
+    choice.run(WIDEN, problem, codes=codes, scale=scale, out=out, blocks_per_row=blocks_per_row)
     return out
 
 
@@ -180,24 +147,22 @@ def _work(rows, columns, codes, dtype):
     size = getattr(torch, dtype).itemsize
     read = rows * columns * (0.5 if codes == "uint8" else 1.0) + rows * triton.cdiv(columns, 32)
     flops = {"vector_fp32": 1.0 * rows * columns}
-    return Work(flops, read, rows * columns * size, "formula", "formula")
+    return describe.Work(flops, read, rows * columns * size, "formula", "formula")
 
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="the values of mxfp4 and mxfp8",
     call=dequantise_mx,
-    reference=dequantise_mx_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
-    cases=(
-        {"rows": 5, "columns": 300, "codes": "uint8", "dtype": "bfloat16"},
-        {"rows": 19, "columns": 64, "codes": "float8_e4m3fn", "dtype": "float32"},
-        {"rows": 3, "columns": 1100, "codes": "float8_e5m2", "dtype": "bfloat16"},
+    cases=sizes(
+        "rows columns codes dtype",
+        (5, 300, "uint8", "bfloat16"),
+        (19, 64, "float8_e4m3fn", "float32"),
+        (3, 1100, "float8_e5m2", "bfloat16"),
     ),
-    thorough=({"rows": 3, "columns": 100, "codes": "uint8", "dtype": "float16"},),
-    shapes=({"rows": 8192, "columns": 4096, "codes": "uint8", "dtype": "bfloat16"},),
-    kernels=(WIDEN,),
-    tolerance=Tolerance(ulps=0.0, accumulated=0.0),
+    thorough=sizes("rows columns codes dtype", (3, 100, "uint8", "float16")),
+    shapes=sizes("rows columns codes dtype", (8192, 4096, "uint8", "bfloat16")),
+    tolerance=describe.Tolerance(ulps=0.0, accumulated=0.0),
     exact=("codes",),
 )

@@ -1,29 +1,14 @@
 """fp8 products with a scale per block: 1x128 of A, 128x128 of B."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    Sizes,
-    checks,
-    normal,
-    short_name,
-    sizes,
-    uniform,
-)
+from wavecast.kernels import checks, describe, gpu
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, Sizes, normal, sizes
 from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
 from wavecast.kernels.quantised import operands, parts
 from wavecast.kernels.quantised.operands import halved_tile
@@ -32,7 +17,7 @@ from wavecast.kernels.tiles import store_tile, tile_of
 
 _BLOCK: Final = 128
 """Elements of K, and columns of B, that share a scale."""
-TENSORS = Signature(
+TENSORS = describe.Signature(
     "a: [..., k] fp8",
     "b: [n, k] =a",
     "a_scale: [..., cdiv(k, 128)] float32",
@@ -108,12 +93,12 @@ def matmul_fp8_block_kernel(
 
 
 def matmul_fp8_block(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
+    a: Tensor,
+    b: Tensor,
+    a_scale: Tensor,
+    b_scale: Tensor,
     out_dtype: torch.dtype = torch.bfloat16,
-) -> torch.Tensor:
+) -> Tensor:
     """`a @ b.T` of fp8 operands scaled by blocks, as DeepSeek-V3 has them.
 
     `a` is [..., K] and `b` [N, K] of one fp8 dtype; `a_scale` [..., ceil(K / 128)] of float32 has a
@@ -155,29 +140,15 @@ def matmul_fp8_block(
         "kind": name,
         "bytes": out.element_size(),
         "wide": checks.wide(flat, b, out),
-        "format": "fp8" if words else short_name(flat.dtype),
+        "format": "fp8" if words else describe.short_name(flat.dtype),
         "widened": widened,
         "words": words,
     }
+    given |= {"a": flat, "b": b, "a_scale": scale}
     unit = 4 if words else 1
-    parts.run(
-        TILES,
-        problem,
-        out,
-        a=flat,
-        b=b,
-        a_scale=scale,
-        b_scale=b_scale,
-        a_row=flat.stride(0) * unit,
-        b_column=b.stride(0) * unit,
-        a_scale_row=scale.stride(0),
-        a_scale_step=scale.stride(1),
-        b_scale_column=b_scale.stride(0),
-        b_scale_step=b_scale.stride(1),
-        K_EVEN=k % _BLOCK == 0,
-        WIDEN=widened,
-        TIMES=times,
-    )
+    rows = {"a_row": flat.stride(0) * unit, "b_column": b.stride(0) * unit}
+    constants = {"K_EVEN": k % _BLOCK == 0, "WIDEN": widened, "TIMES": times}
+    parts.run(TILES, problem, out, **given, **rows, **constants)
     return out
 
 
@@ -231,7 +202,16 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return parts.tiled(problem, settings, dtype, _BLOCK, weight=weight, scaling="block")
 
 
-TILES = parts.split_kernel(matmul_fp8_block_kernel, _axes, _fits, _demand)
+TILES = parts.split_kernel(
+    matmul_fp8_block_kernel,
+    _axes,
+    _fits,
+    _demand,
+    strides={
+        "a_scale": "a_scale_row a_scale_step",
+        "b_scale": "b_scale_column b_scale_step",
+    },
+)
 
 
 def _cases(dtype: str) -> tuple[Sizes, ...]:
@@ -242,17 +222,16 @@ def _cases(dtype: str) -> tuple[Sizes, ...]:
 _DEEPSEEK = ((4096, 7168), (7168, 2048), (2112, 7168), (24576, 1536), (7168, 16384))
 _ROWS = (1, 64, 1024, 4096)
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="fp8 product with scales per 1x128 of A and 128x128 of B",
     call=matmul_fp8_block,
-    reference=matmul_fp8_block_reference,
     tensors=TENSORS,
-    inputs=parts.output_inputs(
-        TENSORS,
+    inputs=TENSORS.inputs(
+        options={"out": "out_dtype"},
         a=normal(8.0),
         b=normal(8.0),
         a_scale=lambda make, shape, dtype, _: make.uniform(shape[::-1], dtype, 0.01, 0.1).T,
-        b_scale=uniform(0.01, 0.1),
+        b_scale=describe.uniform(0.01, 0.1),
     ),
     work=parts.output_work(TENSORS, lambda m, n, k, **_: {"fp8": 2.0 * m * n * k}),
     cases=_cases("float8_e4m3fn"),
@@ -267,5 +246,4 @@ OPERATOR = Operator(
         *((m, n, k, "float8_e4m3fn") for n, k in _DEEPSEEK for m in _ROWS),
         *((m, 4096, 7168, "float8_e4m3fnuz") for m in _ROWS),
     ),
-    kernels=(TILES, parts.ADD, operands.RECODE, operands.TRANSPOSE),
 )

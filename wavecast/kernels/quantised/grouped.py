@@ -1,7 +1,5 @@
 """Products of groups of rows with a matrix each, whose sizes only the GPU knows."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -9,32 +7,17 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast import dtypes
-from wavecast.kernels import tiles
-from wavecast.kernels.describe import (
-    Axes,
-    Device,
-    Gradient,
-    KernelSpec,
-    Make,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    TiledProduct,
-    checks,
-    choice,
-    short_name,
-    sizes,
-    wide_dtype,
-)
+from wavecast.kernels import checks, choice, describe, tiles
+from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, sizes
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
 
 TENSORS, PLAIN = (
-    Signature(
+    describe.Signature(
         "a: [m, k] half",
         f"b: [groups, {matrix}] =a",
         "offsets: [groups + 1] int32|int64",
@@ -43,7 +26,7 @@ TENSORS, PLAIN = (
     for matrix in ("n, k", "k, n")
 )
 """With `transposed` matrices, and without."""
-OUTER_TENSORS = Signature(
+OUTER_TENSORS = describe.Signature(
     "a: [rows, m] half",
     "b: [rows, n] =a",
     "offsets: [groups + 1] int32|int64",
@@ -148,9 +131,7 @@ def grouped_outer_kernel(
     store_tile(out_ptr + group * M * N, offs, acc, mask)
 
 
-def grouped_matmul(
-    a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor, transposed: bool = True
-) -> torch.Tensor:
+def grouped_matmul(a: Tensor, b: Tensor, offsets: Tensor, transposed: bool = True) -> Tensor:
     """Rows of `a` times the matrix of their group, as experts of a mixture have them.
 
     `a` is [M, K] with its rows sorted by group; `b` [G, N, K] (`transposed`, as `nn.Linear` keeps
@@ -176,26 +157,15 @@ def grouped_matmul(
         "along_k": b_step == 1,
         "even": k % 64 == 0 and n % 256 == 0,
     }
-    choice.run(
-        TILES,
-        problem,
-        a=a,
-        b=b,
-        offsets=offsets.contiguous(),
-        out=out,
-        a_row=a.stride(0),
-        b_group=b.stride(0),
-        b_step=b_step,
-        b_column=b_column,
-        N_EVEN=n % 256 == 0,
-        K_EVEN=k % 64 == 0,
-        LISTED=triton.next_power_of_2(groups),
-    )
+    given |= {"a": a, "b": b, "out": out}
+    strides = {"b_group": b.stride(0), "b_step": b_step, "b_column": b_column}
+    even = {"N_EVEN": n % 256 == 0, "K_EVEN": k % 64 == 0}
+    choice.run(TILES, problem, **given, **strides, **even, LISTED=triton.next_power_of_2(groups))
     return out
 
 
 def grouped_matmul_reference(a, b, offsets, transposed=True):
-    wide = a.to(wide_dtype(a))
+    wide = a.to(describe.wide_dtype(a))
     matrices = b.to(wide.dtype).mT if transposed else b.to(wide.dtype)
     y = wide.new_zeros((a.shape[0], matrices.shape[2]))
     for group in range(b.shape[0]):
@@ -203,7 +173,7 @@ def grouped_matmul_reference(a, b, offsets, transposed=True):
     return y.to(a.dtype).contiguous()
 
 
-def grouped_outer(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+def grouped_outer(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
     """`a[rows].T @ b[rows]` over the rows of each group: the gradient of a grouped product with
     respect to its matrices.
 
@@ -219,35 +189,27 @@ def grouped_outer(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> to
         return out.zero_()
     a, b = adjacent(a), adjacent(b)
     groups, m, n = out.shape
-    choice.run(
-        OUTER,
-        {**_problem(a, n, a.shape[0], groups, checks.wide(a, b, out)), "m": m},
-        a=a,
-        b=b,
-        offsets=offsets.contiguous(),
-        out=out,
-        a_row=a.stride(0),
-        b_row=b.stride(0),
-    )
+    problem = _problem(a, n, a.shape[0], groups, checks.wide(a, b, out)) | {"m": m}
+    choice.run(OUTER, problem, a=a, b=b, offsets=offsets, out=out)
     return out
 
 
 def grouped_outer_reference(a, b, offsets):
-    wide, other = a.to(wide_dtype(a)), b.to(wide_dtype(a))
+    wide, other = a.to(describe.wide_dtype(a)), b.to(describe.wide_dtype(a))
     groups = range(offsets.shape[0] - 1)
     found = [_rows_of(wide, offsets, group).T @ other for group in groups]
     y = torch.stack(found) if found else wide.new_zeros((0, a.shape[1], b.shape[1]))
     return y.to(a.dtype).contiguous()
 
 
-def _rows_of(a: torch.Tensor, offsets: torch.Tensor, group: int) -> torch.Tensor:
+def _rows_of(a: Tensor, offsets: Tensor, group: int) -> Tensor:
     """`a` with zeros in the rows of other groups."""
     row = torch.arange(a.shape[0], device=a.device)[:, None]
     return torch.where((row >= offsets[group]) & (row < offsets[group + 1]), a, 0.0)
 
 
-def _problem(a: torch.Tensor, n: int, k: int, groups: int, wide: bool) -> dict[str, Any]:
-    dtype = short_name(a.dtype)
+def _problem(a: Tensor, n: int, k: int, groups: int, wide: bool) -> dict[str, Any]:
+    dtype = describe.short_name(a.dtype)
     return {"m": a.shape[0], "n": n, "k": k, "groups": groups, "dtype": dtype, "wide": wide}
 
 
@@ -277,53 +239,46 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return parts.fits_lanes(settings, device, 1)
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    down = triton.cdiv(problem["m"], settings["BLOCK_M"]) + problem["groups"]
-    return (down * triton.cdiv(problem["n"], settings["BLOCK_N"]),)
-
-
-def _outer_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    down = triton.cdiv(problem["m"], settings["BLOCK_M"])
-    return down * triton.cdiv(problem["n"], settings["BLOCK_N"]), problem["groups"]
-
-
-def _demand(problem: Problem, settings: Settings, device: Device) -> TiledProduct:
+def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     number = problem["groups"]
     each, more = divmod(problem["m"], number)
     groups = tuple(each + (group < more) for group in range(number))
     return parts.tiled(problem, settings, problem["dtype"], settings["BLOCK_K"], groups=groups)
 
 
-def _outer_demand(problem: Problem, settings: Settings, device: Device) -> TiledProduct:
+def _outer_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     groups, dtype = problem["groups"], problem["dtype"]
     k = max(1, problem["k"] // groups)
     return parts.tiled(problem, settings, dtype, settings["BLOCK_K"], k=k, batch=groups)
 
 
-TILES = KernelSpec(
+_SHARED: dict[str, Any] = {"fits": _fits, "contiguous": ("offsets",)}
+TILES = describe.KernelSpec(
     function=grouped_matmul_kernel,
-    grid=_grid,
+    grid="(cdiv(m, BLOCK_M) + groups) * cdiv(n, BLOCK_N)",
     axes=_axes,
-    fits=_fits,
     demand=_demand,
+    strides={"a": "a_row"},
     rounded=("m",),
+    **_SHARED,
 )
-OUTER = KernelSpec(
+OUTER = describe.KernelSpec(
     function=grouped_outer_kernel,
-    grid=_outer_grid,
+    grid="cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N), groups",
     axes=_outer_axes,
-    fits=_fits,
     demand=_outer_demand,
+    strides={"a": "a_row", "b": "b_row"},
     rounded=("k",),
+    **_SHARED,
 )
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs[:3])
     ctx.options = inputs[3:]
 
 
-def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     a, b, offsets = ctx.saved_tensors
     (transposed,) = ctx.options
     da = torch.ops.wavecast.grouped_matmul(dy, b, offsets, not transposed)
@@ -331,20 +286,15 @@ def _backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
     return da, torch.ops.wavecast.grouped_outer(first, second, offsets), None, None
 
 
-def _outer_backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+def _outer_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     a, b, offsets = ctx.saved_tensors
     da = torch.ops.wavecast.grouped_matmul(b, dy, offsets, True)
     return da, torch.ops.wavecast.grouped_matmul(a, dy, offsets, False), None
 
 
 def _offsets(
-    make: Make,
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    sizes: Mapping[str, Any],
-    short: int,
-    even: bool,
-) -> torch.Tensor:
+    make: Make, shape: Any, dtype: Any, sizes: Mapping[str, Any], short: int, even: bool
+) -> Tensor:
     """Groups of uneven sizes, or `even` ones; the last `short` rows belong to none."""
     rows, groups = sizes.get("rows", sizes["m"]), sizes["groups"]
     if even:
@@ -375,10 +325,9 @@ def _flops(m: int, n: int, dtype: str, k: int = 0, rows: int = 0, **_: Any) -> d
 _EXPERTS = {"groups": 128, "dtype": "bfloat16", "even": True}
 
 OPERATORS = (
-    Operator(
+    describe.Operator(
         summary="rows sorted by group times a matrix per group",
         call=grouped_matmul,
-        reference=grouped_matmul_reference,
         tensors=TENSORS,
         inputs=_inputs,
         flops=_flops,
@@ -392,13 +341,11 @@ OPERATORS = (
             {"m": 40, "n": 70, "k": 33, "groups": 9, "dtype": "bfloat16", "transposed": False},
         ),
         shapes=({"m": 32768, "n": 3072, "k": 4096, **_EXPERTS},),
-        kernels=(TILES,),
-        gradient=Gradient(_setup, _backward),
+        gradient=describe.Gradient(_setup, _backward),
     ),
-    Operator(
+    describe.Operator(
         summary="transposed rows of each group times other rows of it",
         call=grouped_outer,
-        reference=grouped_outer_reference,
         tensors=OUTER_TENSORS,
         inputs=_outer_inputs,
         flops=_flops,
@@ -409,7 +356,6 @@ OPERATORS = (
             (33, 64, 90, 5, "float16"),
         ),
         shapes=({"m": 3072, "n": 4096, "rows": 32768, **_EXPERTS},),
-        kernels=(OUTER,),
-        gradient=Gradient(_setup, _outer_backward),
+        gradient=describe.Gradient(_setup, _outer_backward),
     ),
 )

@@ -3,11 +3,10 @@
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # pyright: reportAssignmentType=false
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast.kernels.strides import adjacent
 
@@ -63,7 +62,7 @@ def differences(pairs, zero, HALF: tl.constexpr):
     return value
 
 
-def packed(weight: torch.Tensor, group: int) -> tuple[int, torch.Tensor]:
+def packed(weight: Tensor, group: int) -> tuple[int, Tensor]:
     """(codes per integer, weights as such integers), of weights of two codes per byte: four where a
     `group` of one scale has enough of them for a matrix instruction."""
     if group < 64:

@@ -1,34 +1,17 @@
 """Products of operands in the OCP microscaling formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import gpu, tiles
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    Make,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    checks,
-    integers,
-    sizes,
-)
-from wavecast.kernels.quantise.widen import (
-    CODES,
-    dequantise_mx,
-    dequantise_mx_reference,
-    widened_mx,
-)
+from wavecast.kernels import checks, describe, gpu, tiles
+from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, integers, sizes
+from wavecast.kernels.quantise import widen
+from wavecast.kernels.quantise.widen import widened_mx
 from wavecast.kernels.quantised import operands, parts
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
@@ -37,7 +20,7 @@ _SIZES: Final = {"e2m1": 0.5, "e4m3": 1.0, "e5m2": 1.0, "bf16": 2.0}
 """Bytes per element."""
 _RATES: Final = {"e2m1": "mxfp4", "e4m3": "mxfp8", "e5m2": "mxfp8", "bf16": "bf16"}
 _OPERAND = "uint8|float8_e4m3fn|float8_e5m2"
-TENSORS = Signature(
+TENSORS = describe.Signature(
     f"a: [..., k / a_packed] {_OPERAND}",
     f"b: [n, k / b_packed] {_OPERAND}",
     "a_scale: [..., k / 32] uint8",
@@ -132,12 +115,12 @@ def matmul_mx_kernel(
 
 
 def matmul_mx(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    a_scale: torch.Tensor,
-    b_scale: torch.Tensor,
+    a: Tensor,
+    b: Tensor,
+    a_scale: Tensor,
+    b_scale: Tensor,
     out_dtype: torch.dtype = torch.bfloat16,
-) -> torch.Tensor:
+) -> Tensor:
     """`a @ b.T` of operands in mxfp4 or mxfp8, each its own (`quantise_mxfp4`, `quantise_mxfp8`).
 
     mxfp4 is uint8 with two codes per byte along K, `a` [..., K / 2] and `b` [N, K / 2]; mxfp8 is
@@ -161,11 +144,11 @@ def matmul_mx(
     flat, a_scale = a.reshape(-1, a.shape[-1]), a_scale.reshape(-1, a_scale.shape[-1])
     m = flat.shape[0]
     flat, b, a_scale, b_scale = (adjacent(one) for one in (flat, b, a_scale, b_scale))
-    a_format, b_format = CODES[a.dtype], CODES[b.dtype]
+    a_format, b_format = widen.CODES[a.dtype], widen.CODES[b.dtype]
     device = gpu.launching()
     native = device.capabilities.matrix_mx
     if not native and not operands.widened_in_tiles(m, device):
-        flat, b = dequantise_mx(flat, a_scale), dequantise_mx(b, b_scale)
+        flat, b = widen.dequantise_mx(flat, a_scale), widen.dequantise_mx(b, b_scale)
         a_format = b_format = "bf16"
     transposed = native and m > parts.SKINNY
     if transposed:
@@ -180,31 +163,15 @@ def matmul_mx(
         "even": k % 512 == 0,
         "wide": checks.wide(flat, b, out),
     }
-    parts.run(
-        TILES,
-        problem,
-        out,
-        a=flat,
-        b=b,
-        a_scale=a_scale,
-        b_scale=b_scale,
-        a_row=flat.stride(0),
-        b_row=b.stride(0),
-        a_scale_row=a_scale.stride(0),
-        a_scale_step=a_scale.stride(1),
-        b_scale_row=b_scale.stride(0),
-        b_scale_step=b_scale.stride(1),
-        A_FORMAT=a_format,
-        B_FORMAT=b_format,
-        TRANSPOSED_SCALES=transposed,
-        K_EVEN=k % 512 == 0,
-    )
+    given = {"a": flat, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    formats = {"A_FORMAT": a_format, "B_FORMAT": b_format, "TRANSPOSED_SCALES": transposed}
+    parts.run(TILES, problem, out, **given, **formats, K_EVEN=k % 512 == 0)
     return out
 
 
 def matmul_mx_reference(a, b, a_scale, b_scale, out_dtype=torch.bfloat16):
-    left = dequantise_mx_reference(a, a_scale, torch.float64)  # holds all values exactly
-    right = dequantise_mx_reference(b, b_scale, torch.float64)
+    left = widen.dequantise_mx_reference(a, a_scale, torch.float64)  # holds all values exactly
+    right = widen.dequantise_mx_reference(b, b_scale, torch.float64)
     return (left @ right.T).to(out_dtype).contiguous()
 
 
@@ -218,10 +185,7 @@ def _axes(problem: Problem, device: Device) -> Axes:
     most = 256 if native else parts.most_columns(device)
     stages = (2,) if device.vendor == "amd" else (3,)
     if device.vendor == "amd" and native and not few:
-        stages = (
-            2,
-            3,
-        )  # scaled products end soon: a third step in the LDS hides more of the memory
+        stages = (2, 3)  # scaled products end soon: a third step in the LDS hides the memory
     depths = ((256, 512) if few else (128, 256)) if native else (64, 128)
     return {
         "BLOCK_M": parts.blocks(problem["m"], 16, 256),
@@ -263,12 +227,21 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return parts.tiled(problem, settings, _RATES[a] if problem["native"] else "bf16", depth)
 
 
-TILES = parts.split_kernel(matmul_mx_kernel, _axes, _fits, _demand)
+TILES = parts.split_kernel(
+    matmul_mx_kernel,
+    _axes,
+    _fits,
+    _demand,
+    strides={
+        "a": "a_row",
+        "b": "b_row",
+        "a_scale": "a_scale_row a_scale_step",
+        "b_scale": "b_scale_row b_scale_step",
+    },
+)
 
 
-def _codes(
-    make: Make, shape: tuple[int, ...], dtype: torch.dtype, _: Mapping[str, Any]
-) -> torch.Tensor:
+def _codes(make: Make, shape: tuple[int, ...], dtype: torch.dtype, _: Mapping[str, Any]) -> Tensor:
     if dtype == torch.uint8:
         return make.integers(shape, 0, 256, dtype)
     return make.normal(shape, dtype, 8.0)
@@ -294,13 +267,14 @@ _SCALES = integers(120, 130)
 _FP8 = "float8_e4m3fn"
 _LLAMA = ((10240, 8192), (8192, 28672))
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="product of operands in mxfp4 and mxfp8",
     call=matmul_mx,
-    reference=matmul_mx_reference,
     tensors=TENSORS,
     inputs=_described(
-        parts.output_inputs(TENSORS, a=_codes, b=_codes, a_scale=_SCALES, b_scale=_SCALES)
+        TENSORS.inputs(
+            options={"out": "out_dtype"}, a=_codes, b=_codes, a_scale=_SCALES, b_scale=_SCALES
+        )
     ),
     work=_described(parts.output_work(TENSORS, _flops)),
     cases=(
@@ -318,6 +292,5 @@ OPERATOR = Operator(
         *sizes("m n k", *((m, n, k) for n, k in _LLAMA for m in (16, 4096))),
         {"m": 4096, "n": 10240, "k": 8192, "a": _FP8, "b": _FP8},
     ),
-    kernels=(TILES, parts.ADD, operands.TRANSPOSE),
     exact=("a", "b"),
 )

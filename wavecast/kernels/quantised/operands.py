@@ -5,24 +5,15 @@ A step of a product reads a few scales of each row of a tile. Where those of a r
 every row costs a whole cache line, as much as its operands; transposed, lanes read adjacent rows.
 """
 
-from __future__ import annotations
-
-from typing import Final
+from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels.describe import (
-    Demand,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-    choice,
-    coefficient,
-)
+from wavecast.kernels import choice
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, coefficient
 from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
 
 _FAMILY: Final = "ranking_quantised"
@@ -111,7 +102,7 @@ def in_words(dtype: torch.dtype, rows: int, columns: int, device: Device) -> boo
     return rows <= (most if several else most // 2)
 
 
-def words(operand: torch.Tensor) -> torch.Tensor:
+def words(operand: Tensor) -> Tensor:
     """Codes of two dimensions, of which each row is adjacent, four to a word: a copy where rows do
     not begin at words."""
     if operand.stride(0) % 4 or operand.storage_offset() % 4:
@@ -119,7 +110,7 @@ def words(operand: torch.Tensor) -> torch.Tensor:
     return operand.view(torch.int32)
 
 
-def recoded(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, float]:
+def recoded(operand: Tensor, device: Device) -> tuple[Tensor, float]:
     """An fp8 operand of two dimensions as a device multiplies it, and what one of its values is
     in those: itself, e4m3fnuz, or bfloat16."""
     name = FP8[operand.dtype]
@@ -134,16 +125,14 @@ def recoded(operand: torch.Tensor, device: Device) -> tuple[torch.Tensor, float]
     return found, 1.0 if halved is None else 2.0
 
 
-def transposed(scale: torch.Tensor) -> torch.Tensor:
+def transposed(scale: Tensor) -> Tensor:
     """A copy of a matrix [rows, columns] whose rows are adjacent in memory, with zeros after them
     up to a multiple of 256."""
     rows, columns = scale.shape
     pitch = triton.cdiv(rows, _PITCH) * _PITCH
     found = torch.empty((columns, pitch), dtype=scale.dtype, device=scale.device)
-    row_step, column_step = scale.stride()
-    steps = {"pitch": pitch, "row_step": row_step, "column_step": column_step}
     problem = {"rows": rows, "columns": columns, "bytes": scale.element_size()}
-    choice.run(TRANSPOSE, problem, **{"from": scale, "to": found}, **steps)
+    choice.run(TRANSPOSE, problem, **{"from": scale, "to": found}, pitch=pitch)
     return found.T[:rows]
 
 
@@ -154,50 +143,32 @@ def _halved(dtype: torch.dtype, device: Device) -> torch.dtype | None:
     return torch.float8_e4m3fnuz if fits else None
 
 
-def _recode_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    codes = settings["BLOCK"] / (settings["num_warps"] * device.wave_lanes)
+def _recode_slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    codes = kernel.elements / (settings["num_warps"] * device.wave_lanes)
     gaps = codes > (16 if problem["halved"] else 8)
-    return StreamingKernel(
-        workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
-        read=problem["count"],
-        written=problem["count"] * (1 if problem["halved"] else 2),
-        elements=settings["BLOCK"],
-        instructions=6.0,
-    ).slowed(coefficient(_FAMILY, "load_gaps").of(device) if gaps else 1.0)
+    return coefficient(_FAMILY, "load_gaps").of(device) if gaps else 1.0
 
 
-def _transpose_grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-    pitch = triton.cdiv(problem["rows"], _PITCH) * _PITCH
-    across = triton.cdiv(problem["columns"], settings["COLUMNS"])
-    return triton.cdiv(pitch, settings["ROWS"]), across
-
-
-def _transpose_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    rows, columns, size = problem["rows"], problem["columns"], problem["bytes"]
-    tiles = triton.cdiv(rows, settings["ROWS"]) * triton.cdiv(columns, settings["COLUMNS"])
-    # a line is read and written whole, whatever part of it a tile has
-    read = max(1.0, 128 / (min(columns, settings["COLUMNS"]) * size))
-    written = max(1.0, 128 / (min(rows, settings["ROWS"]) * size))
-    return StreamingKernel(
-        workgroups=tiles,
-        read=rows * columns * size * read,
-        written=rows * columns * size * written,
-        elements=settings["ROWS"] * settings["COLUMNS"],
-        instructions=8.0,
-    )
-
-
-RECODE = KernelSpec(
-    function=recode_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
-    axes={"BLOCK": (1024, 2048, 4096, 8192), "num_warps": (4, 8), "num_stages": (1,)},
-    demand=_recode_demand,
+RECODE = KernelSpec.streaming(
+    recode_kernel,
+    grid="cdiv(count, BLOCK)",
+    axes={"BLOCK": (1024, 2048, 4096, 8192), "num_warps": (4, 8)},
+    read="count",
+    written="count * (1 if halved else 2)",
+    elements="BLOCK",
+    instructions=6.0,
+    slowed=_recode_slowed,
     rounded=("count",),
 )
-TRANSPOSE = KernelSpec(
-    function=turn_kernel,
-    grid=_transpose_grid,
-    axes={"ROWS": (32, 64, 128), "COLUMNS": (32, 64, 128), "num_warps": (4,), "num_stages": (1,)},
-    demand=_transpose_demand,
+TRANSPOSE = KernelSpec.streaming(
+    turn_kernel,
+    grid=f"cdiv(cdiv(rows, {_PITCH}) * {_PITCH}, ROWS), cdiv(columns, COLUMNS)",
+    axes={"ROWS": (32, 64, 128), "COLUMNS": (32, 64, 128), "num_warps": (4,)},
+    # a line is read and written whole, whatever part of it a tile has
+    read="rows * columns * bytes * max(1.0, 128 / (min(columns, COLUMNS) * bytes))",
+    written="rows * columns * bytes * max(1.0, 128 / (min(rows, ROWS) * bytes))",
+    elements="ROWS * COLUMNS",
+    instructions=8.0,
+    strides={"from": "row_step column_step"},
     rounded=("rows", "columns"),
 )

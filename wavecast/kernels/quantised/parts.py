@@ -1,30 +1,15 @@
 """What the products of this family share: tiles to choose from, and sums of a split K."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from wavecast.kernels import tiles
-from wavecast.kernels.describe import (
-    Device,
-    KernelSpec,
-    Make,
-    Problem,
-    Settings,
-    Signature,
-    StreamingKernel,
-    TiledProduct,
-    Work,
-    Workspace,
-    checks,
-    choice,
-    coefficient,
-)
+from wavecast.kernels import checks, choice, describe, tiles
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, coefficient
 from wavecast.model.ranking import SkinnyProduct
 
 OUTPUTS: Final = (torch.bfloat16, torch.float16, torch.float32)
@@ -46,33 +31,25 @@ def add_parts_kernel(part_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.co
     tl.store(out_ptr + offs, acc.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def run(spec: KernelSpec, problem: Problem, out: torch.Tensor, **arguments: Any) -> None:
+def run(spec: describe.KernelSpec, problem: Problem, out: Tensor, **arguments: Any) -> None:
     """Launch a kernel whose programs write tiles of `out`, or with `SPLIT_K` in its settings parts
     of them to its parameter `part_ptr`, which are then added up in their order."""
     launched = choice.run(spec, problem, out=out, **arguments)
     parts = launched.settings["SPLIT_K"]
     if parts > 1:
-        count = out.numel()
-        adding = {"count": count, "parts": parts, "bytes": out.element_size()}
+        adding = {"count": out.numel(), "parts": parts, "bytes": out.element_size()}
         choice.run(ADD, adding, part=launched.workspaces["part"], out=out)
 
 
-def _add_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    return StreamingKernel(
-        workgroups=triton.cdiv(problem["count"], settings["BLOCK"]),
-        read=4.0 * problem["count"] * problem["parts"],
-        written=problem["count"] * problem["bytes"],
-        elements=settings["BLOCK"],
-        instructions=3.0 + 2.0 * problem["parts"],
-        live_registers=1.0 + problem["parts"],
-    )
-
-
-ADD = KernelSpec(
-    function=add_parts_kernel,
-    grid=lambda problem, settings: (triton.cdiv(problem["count"], settings["BLOCK"]),),
-    axes={"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4), "num_stages": (1,)},
-    demand=_add_demand,
+ADD = KernelSpec.streaming(
+    add_parts_kernel,
+    grid="cdiv(count, BLOCK)",
+    axes={"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4)},
+    read="4.0 * count * parts",
+    written="count * bytes",
+    elements="BLOCK",
+    instructions="3.0 + 2.0 * parts",
+    live_registers="1.0 + parts",
     rounded=("count",),
 )
 
@@ -99,25 +76,25 @@ def blocks(size: int, least: int, most: int) -> tuple[int, ...]:
     return tuple(one for one in (largest >> 2, largest >> 1, largest) if one >= least)
 
 
-def split_kernel(function: Any, axes: Any, fits: Any, demand: Any) -> KernelSpec:
+def split_kernel(
+    function: Any, axes: Any, fits: Any, demand: Any, **described: Any
+) -> describe.KernelSpec:
     """A kernel whose programs compute a tile, or one of `SPLIT_K` parts of it."""
 
-    def workspaces(problem: Problem, settings: Settings) -> Mapping[str, Workspace]:
+    def workspaces(problem: Problem, settings: Settings) -> Mapping[str, describe.Workspace]:
         number = settings["SPLIT_K"]
-        return {"part": Workspace((number, problem["m"], problem["n"]) if number > 1 else (1,))}
+        shape = (number, problem["m"], problem["n"]) if number > 1 else (1,)
+        return {"part": describe.Workspace(shape)}
 
-    def grid(problem: Problem, settings: Settings) -> tuple[int, int]:
-        down = triton.cdiv(problem["m"], settings["BLOCK_M"])
-        return down * triton.cdiv(problem["n"], settings["BLOCK_N"]), settings["SPLIT_K"]
-
-    return KernelSpec(
+    return describe.KernelSpec(
         function=function,
-        grid=grid,
+        grid="cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N), SPLIT_K",
         workspaces=workspaces,
         axes=axes,
         fits=fits,
         demand=demand,
         rounded=("m",),
+        **described,
     )
 
 
@@ -161,26 +138,23 @@ def skinny(
 ) -> SkinnyProduct:
     """The demand of a product of at most `SKINNY` rows of elements of `size` bytes, which reads
     `weights` bytes of the other operand."""
-    sizes = {name: problem[name] for name in "mnk"}
-    return SkinnyProduct(
-        **sizes,
-        weights=weights,
-        size=size,
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=depth,
-        splits=settings["SPLIT_K"],
-    )
+    sizes = {**_tile(settings, depth), **{name: problem[name] for name in "mnk"}}
+    return SkinnyProduct(**sizes, weights=weights, size=size, splits=settings["SPLIT_K"])
 
 
 def tiled(
     problem: Problem, settings: Settings, dtype: str, depth: int, **more: Any
-) -> TiledProduct:
+) -> describe.TiledProduct:
     """The demand of a product of many rows in `dtype`, with steps of `depth` elements."""
     sizes = {name: problem[name] for name in "mnk" if name not in more}
-    tile = {"tile_m": settings["BLOCK_M"], "tile_n": settings["BLOCK_N"], "tile_k": depth}
     splits = settings.get("SPLIT_K", 1)
-    return TiledProduct(**sizes, **tile, dtype=dtype, splits=splits, **more)
+    return describe.TiledProduct(
+        **sizes, **_tile(settings, depth), dtype=dtype, splits=splits, **more
+    )
+
+
+def _tile(settings: Settings, depth: int) -> dict[str, int]:
+    return {"tile_m": settings["BLOCK_M"], "tile_n": settings["BLOCK_N"], "tile_k": depth}
 
 
 def check_output(operator: str, dtype: torch.dtype) -> None:
@@ -189,17 +163,9 @@ def check_output(operator: str, dtype: torch.dtype) -> None:
     checks.require(dtype in OUTPUTS, operator, f"out_dtype is none of {known}")
 
 
-def output_inputs(signature: Signature, **values: Any) -> Callable[..., dict[str, Any]]:
-    """`Operator.inputs` of a product that takes `out_dtype`, which sizes name `out`."""
-    made = signature.inputs(**values)
-
-    def inputs(make: Make, out: str = "bfloat16", **sizes: Any) -> dict[str, Any]:
-        return {**made(make, **sizes), "out_dtype": make.dtype(out)}
-
-    return inputs
-
-
-def output_work(signature: Signature, flops: Callable[..., Any]) -> Callable[..., Work]:
+def output_work(
+    signature: describe.Signature, flops: Callable[..., Any]
+) -> Callable[..., describe.Work]:
     """`Operator.work` of a product that takes `out_dtype`, which sizes name `out`."""
     work = signature.work(flops)
     return lambda out="bfloat16", **sizes: work(out_dtype=out, **sizes)

@@ -3,39 +3,24 @@
 # What pyright does not know of Triton: unrolled loops and indices.
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from wavecast import dtypes
-from wavecast.kernels.describe import (
-    Axes,
-    Demand,
-    Device,
-    Make,
-    Operator,
-    Problem,
-    Settings,
-    Signature,
-    checks,
-    integers,
-    short_name,
-    sizes,
-    uniform,
-    wide_dtype,
-)
+from wavecast.kernels import checks, describe
+from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, integers, sizes
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.int4 import packed, product_of_codes
-from wavecast.kernels.strides import adjacent, contiguous
+from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
 
 _GROUPS = (32, 64, 128)
-TENSORS = Signature(
+TENSORS = describe.Signature(
     "x: [..., k] half",
     "weight: [n, k / 2] uint8",
     "scale: [k / group, n] float",
@@ -99,12 +84,12 @@ def matmul_w4a16_kernel(
 
 
 def matmul_w4a16(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    scale: torch.Tensor,
-    zero: torch.Tensor | None = None,
+    x: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
     group: int = 128,
-) -> torch.Tensor:
+) -> Tensor:
     """`x @ w.T` with weights of four bits: `w = (code - zero) * scale`.
 
     `x` is [..., K] of bfloat16 or float16. `weight` [N, K / 2] of uint8 has two codes from 0 to 15
@@ -130,30 +115,18 @@ def matmul_w4a16(
         "n": n,
         "k": k,
         "group": group,
-        "dtype": short_name(x.dtype),
+        "dtype": describe.short_name(x.dtype),
         "scale": scale.element_size(),
         "zero": zero is not None,
         "wide": checks.wide(flat, weight, out),
     }
-    parts.run(
-        TILES,
-        problem,
-        out,
-        x=flat,
-        w=weight,
-        scale=scale.contiguous(),
-        zero=contiguous(zero),
-        x_row=flat.stride(0),
-        w_row=weight.stride(0),
-        GROUP_K=group,
-        PACKED=number,
-        N_EVEN=n % 256 == 0,
-    )
+    constants = {"GROUP_K": group, "PACKED": number, "N_EVEN": n % 256 == 0}
+    parts.run(TILES, problem, out, x=flat, w=weight, scale=scale, zero=zero, **constants)
     return out
 
 
 def matmul_w4a16_reference(x, weight, scale, zero=None, group=128):
-    dtype = wide_dtype(x)
+    dtype = describe.wide_dtype(x)
     code = torch.stack((weight & 15, weight >> 4), -1).flatten(1).to(dtype)
     shift = 8.0 if zero is None else zero.to(dtype).T.repeat_interleave(group, 1)
     wide = (code - shift) * scale.to(dtype).T.repeat_interleave(group, 1)
@@ -190,7 +163,14 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     return parts.tiled(problem, settings, problem["dtype"], depth, weight="int4")
 
 
-TILES = parts.split_kernel(matmul_w4a16_kernel, _axes, _fits, _demand)
+TILES = parts.split_kernel(
+    matmul_w4a16_kernel,
+    _axes,
+    _fits,
+    _demand,
+    strides={"x": "x_row", "w": "w_row"},
+    contiguous=("scale", "zero"),
+)
 
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,14 +184,16 @@ def _described(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _LLAMA = ((28672, 4096), (4096, 14336))
 
-OPERATOR = Operator(
+OPERATOR = describe.Operator(
     summary="product of 16-bit activations with weights of four bits",
     call=matmul_w4a16,
-    reference=matmul_w4a16_reference,
     tensors=TENSORS,
     inputs=_described(
         TENSORS.inputs(
-            ("group",), weight=integers(0, 256), scale=uniform(0.01, 0.1), zero=integers(0, 16)
+            ("group",),
+            weight=integers(0, 256),
+            scale=describe.uniform(0.01, 0.1),
+            zero=integers(0, 16),
         )
     ),
     work=_described(
@@ -231,5 +213,4 @@ OPERATOR = Operator(
         "m n k dtype",
         *((m, n, k, "bfloat16") for n, k in _LLAMA for m in (1, 16, 256)),
     ),
-    kernels=(TILES, parts.ADD),
 )

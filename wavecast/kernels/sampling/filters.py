@@ -8,22 +8,13 @@ row has parts (`count_kernel`, `gather_kernel`); everything after that works on 
 (`choose_kernel`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import triton
 import triton.language as tl
 
-from wavecast.kernels.describe import (
-    Constant,
-    Device,
-    KernelSpec,
-    Problem,
-    Settings,
-    StreamingKernel,
-)
-from wavecast.kernels.pointwise.elementwise import threads
+from wavecast.kernels import describe
+from wavecast.kernels.describe import Demand, Device, KernelSpec, Problem, Settings
 
 _LOG2_E = tl.constexpr(1.4426950408889634)
 _LEAST = tl.constexpr(-(2**31))
@@ -290,25 +281,23 @@ def _part_kernel(function: Any, instructions: float, passes: int = 0) -> KernelS
     """A program per part of a row: `instructions` per token, and more for each of `passes` over the
     largest of the columns."""
 
-    def elements(problem: Problem) -> int:
+    def elements(problem: Problem, passes: int) -> int:
         shape = split(problem["vocabulary"])
         return max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"] if passes else 0)
 
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
-        shape = split(problem["vocabulary"])
-        most = max(shape["SPLIT"], shape["PARTS"] * shape["COLUMNS"])
-        return most <= 32 * threads(settings, device)
+        return elements(problem, 1) <= 32 * settings["num_warps"] * device.wave_lanes
 
     def grid(problem: Problem, settings: Settings) -> tuple[int]:
         parts = triton.cdiv(problem["vocabulary"], split(problem["vocabulary"])["SPLIT"])
         return (problem["rows"] * parts,)
 
-    def demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-        return StreamingKernel(
+    def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
+        return describe.StreamingKernel(
             workgroups=grid(problem, settings)[0],
             read=problem["rows"] * problem["vocabulary"] * problem["bytes"],
             written=0.0,
-            elements=elements(problem),
+            elements=elements(problem, passes),
             instructions=instructions + 3.0 * passes,
             live_registers=3.0,
         )
@@ -316,42 +305,34 @@ def _part_kernel(function: Any, instructions: float, passes: int = 0) -> KernelS
     return KernelSpec(
         function=function,
         grid=grid,
-        axes={"num_warps": (4, 8, 16), "num_stages": (1,)},
+        axes={"num_warps": (4, 8, 16)},
         fits=fits,
         demand=demand,
-        rounded=("rows", "vocabulary"),
+        strides=_STRIDES,
+        rounded=_ROUNDED,
     )
 
 
-def _mask_grid(problem: Problem, settings: Settings) -> tuple[int]:
-    return (problem["rows"] * triton.cdiv(problem["vocabulary"], settings["BLOCK"]),)
-
-
-def _mask_demand(problem: Problem, settings: Settings, device: Device) -> StreamingKernel:
-    size = problem["rows"] * problem["vocabulary"] * problem["bytes"]
-    return StreamingKernel(
-        workgroups=_mask_grid(problem, settings)[0],
-        read=size,
-        written=size,
-        elements=settings["BLOCK"],
-        live_registers=2.0,
-    )
-
-
+_STRIDES = {"logits": "stride"}
+_ROUNDED = ("rows", "vocabulary")
 SUMMARY = _part_kernel(summary_kernel, 14.0)
 COUNT = _part_kernel(count_kernel, 6.0, 32)
 GATHER = _part_kernel(gather_kernel, 20.0)
 CHOOSE = KernelSpec(
     function=choose_kernel,
-    grid=lambda problem, settings: (problem["rows"],),
-    axes={"BLOCK": (1024,), "num_warps": (4,), "num_stages": (1,)},
-    demand=lambda problem, settings, device: Constant(0.0),  # one configuration
-    rounded=("rows", "vocabulary"),
+    grid="rows",
+    axes={"BLOCK": (1024,), "num_warps": (4,)},
+    demand=lambda problem, settings, device: describe.Constant(0.0),  # one configuration
+    rounded=_ROUNDED,
 )
-MASK = KernelSpec(
-    function=mask_kernel,
-    grid=_mask_grid,
-    axes={"BLOCK": (1024, 2048, 4096), "num_warps": (4, 8), "num_stages": (1,)},
-    demand=_mask_demand,
-    rounded=("rows", "vocabulary"),
+MASK = KernelSpec.streaming(
+    mask_kernel,
+    grid="rows * cdiv(vocabulary, BLOCK)",
+    axes={"BLOCK": (1024, 2048, 4096), "num_warps": (4, 8)},
+    read="rows * vocabulary * bytes",
+    written="rows * vocabulary * bytes",
+    elements="BLOCK",
+    live_registers=2.0,
+    strides=_STRIDES,
+    rounded=_ROUNDED,
 )

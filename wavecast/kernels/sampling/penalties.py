@@ -1,14 +1,13 @@
 """Penalties on tokens a sequence has already, in one pass over the logits."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.describe import Batch, Operator, Signature, Work, choice, widened
+from wavecast.kernels.describe import Batch, Operator, Signature, Work, choice, sizes, widened
 from wavecast.kernels.pointwise import elementwise
+from wavecast.kernels.strides import rows_of
 
 PENALTIES = ("repetition", "presence", "frequency")
 TENSORS = Signature(
@@ -53,7 +52,12 @@ def penalise_kernel(
     tl.store(out_ptrs, x.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-PENALISE = elementwise.row_kernel(penalise_kernel, instructions=14.0, live_registers=4.0)
+PENALISE = elementwise.row_kernel(
+    penalise_kernel,
+    instructions=14.0,
+    live_registers=4.0,
+    strides={"logits": "stride", "counts": "counts_stride", "prompt": "prompt_stride"},
+)
 
 
 @TENSORS.checked
@@ -80,25 +84,15 @@ def penalise(
     if not out.numel():
         return out
     penalties = dict(zip(PENALTIES, (repetition, presence, frequency), strict=True))
-    flat, times = elementwise.rows_of(logits), elementwise.rows_of(counts)
-    prompted = times if prompt is None else elementwise.rows_of(prompt.view(torch.uint8))
+    flat, times = rows_of(logits), rows_of(counts)
+    prompted = times if prompt is None else rows_of(prompt.view(torch.uint8))
     flags = {name.upper(): one is not None for name, one in penalties.items()}
     flags["PROMPT"] = prompt is not None and repetition is not None
     problem = {"rows": rows, "columns": vocabulary, **elementwise.moved((flat, times), (out,))}
     problem["read"] += flags["PROMPT"]
-    choice.run(
-        PENALISE,
-        {**problem, **flags},
-        logits=flat,
-        counts=times,
-        prompt=prompted,
-        out=out,
-        vocabulary=vocabulary,
-        stride=flat.stride(0),
-        counts_stride=times.stride(0),
-        prompt_stride=prompted.stride(0),
-        **{name: flat if one is None else one.contiguous() for name, one in penalties.items()},
-    )
+    given = {"logits": flat, "counts": times, "prompt": prompted, "out": out}
+    given |= {n: flat if one is None else one.contiguous() for n, one in penalties.items()}
+    choice.run(PENALISE, {**problem, **flags}, **given, vocabulary=vocabulary)
     return out
 
 
@@ -138,24 +132,20 @@ def _work(rows, vocabulary, dtype, given="trpf", counts="int32"):
 OPERATOR = Operator(
     summary="repetition, presence and frequency penalties on logits",
     call=penalise,
-    reference=penalise_reference,
-    tensors=TENSORS,
     inputs=_inputs,
     work=_work,
     batch=Batch(("logits", "counts", "prompt", "repetition", "presence", "frequency"), merged=True),
-    cases=(
-        {"rows": 3, "vocabulary": 1003, "dtype": "float32"},
-        {"rows": 5, "vocabulary": 300, "dtype": "bfloat16", "given": "rf", "counts": "int16"},
+    cases=sizes(
+        "rows vocabulary dtype given counts",
+        *((3, 1003, "float32"), (5, 300, "bfloat16", "rf", "int16")),
     ),
-    thorough=(
-        {"rows": 2, "vocabulary": 5000, "dtype": "float16", "given": "tr"},
-        {"rows": 33, "vocabulary": 70, "dtype": "float32", "given": "p"},
-        {"rows": 4, "vocabulary": 129, "dtype": "bfloat16", "given": "tpf"},
+    thorough=sizes(
+        "rows vocabulary dtype given",
+        *((2, 5000, "float16", "tr"), (33, 70, "float32", "p"), (4, 129, "bfloat16", "tpf")),
     ),
     shapes=(
         {"rows": 64, "vocabulary": 128256, "dtype": "float32"},
         {"rows": 64, "vocabulary": 128256, "dtype": "bfloat16", "counts": "int16"},
     ),
-    kernels=(PENALISE,),
     exact=("repetition", "presence", "frequency"),
 )

@@ -1,7 +1,6 @@
 """Sampling of tokens from logits with temperature, top-k, top-p and min-p, and the filter alone."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,9 +8,9 @@ import triton
 from torch import Tensor
 
 from wavecast.kernels import random
-from wavecast.kernels.describe import Batch, Operator, Signature, Work, checks, choice
-from wavecast.kernels.pointwise.elementwise import rows_of
+from wavecast.kernels.describe import Batch, Operator, Signature, Work, checks, choice, sizes
 from wavecast.kernels.sampling import filters
+from wavecast.kernels.strides import rows_of
 
 TENSORS = Signature(
     *("logits: [rows, vocabulary] float", "temperature: [rows] float32", "top_k?: [rows] int32"),
@@ -41,8 +40,7 @@ def top_k_top_p_sample(
     rows = logits.shape[0]
     tokens = torch.empty((rows,), dtype=torch.int64, device=logits.device)
     if rows:
-        signed = (seed + 2**63) % 2**64 - 2**63
-        _select(logits, temperature, top_k, top_p, min_p, None, tokens, signed)
+        _select(logits, (temperature, top_k, top_p, min_p), None, tokens, random.signed(seed))
     return tokens
 
 
@@ -70,71 +68,53 @@ def top_k_top_p_mask(
         return out
     flat = rows_of(logits)
     cuts = torch.empty((rows,), dtype=torch.int32, device=logits.device)
-    _select(flat, temperature, top_k, top_p, min_p, cuts, None, 0)
+    _select(flat, (temperature, top_k, top_p, min_p), cuts, None)
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": logits.element_size()}
-    choice.run(filters.MASK, problem, logits=flat, cuts=cuts, out=out, stride=flat.stride(0))
+    choice.run(filters.MASK, problem, logits=flat, cuts=cuts, out=out)
     return out
 
 
 def _select(
-    logits: Tensor,
-    temperature: Tensor,
-    top_k: Tensor | None,
-    top_p: Tensor | None,
-    min_p: Tensor | None,
-    cuts: Tensor | None,
-    drawn: Tensor | None,
-    seed: int,
-) -> None:
-    """Writes the thresholds of rows to `cuts`, or tokens to `drawn`."""
+    logits: Tensor, options: Sequence[Tensor | None], cuts: Tensor | None, drawn: Tensor | None,
+    seed: int = 0,
+) -> None:  # fmt: skip
+    """Writes the thresholds of rows to `cuts`, or tokens to `drawn`. `options` are the temperature,
+    top_k, top_p and min_p."""
     flat = rows_of(logits)
     rows, vocabulary = flat.shape
     shape = filters.split(vocabulary)
     parts = triton.cdiv(vocabulary, shape["SPLIT"])
 
-    def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
+    def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(sizes, dtype=dtype, device=flat.device)
 
-    row = {"logits": flat, "stride": flat.stride(0)}
-    best = empty(rows, parts, shape["COLUMNS"], dtype=torch.float32)
-    sums = empty(rows, parts, 2, dtype=torch.float32)
-    bounds = empty(rows, 3, dtype=torch.float32)
+    largest = {"best": empty(rows, parts, shape["COLUMNS"]), "sums": empty(rows, parts, 2)}
+    bounds = empty(rows, 3)
     counts = empty(rows, parts, dtype=torch.int32)
     gathered = {
-        "values": empty(rows, vocabulary, dtype=torch.float32),
+        "values": empty(rows, vocabulary),
         "tokens": empty(rows, vocabulary, dtype=torch.int32),
         "num_found": empty(rows, dtype=torch.int32),
     }
-    divisor = temperature.contiguous()
-    k, p, ratio = (divisor if one is None else one.contiguous() for one in (top_k, top_p, min_p))
-    flags = {"FILTER_K": top_k is not None, "FILTER_P": top_p is not None}
+    flags = {f"FILTER_{n}": one is not None for n, one in zip("KP", options[1:], strict=False)}
+    given = [options[0] if one is None else one for one in options]
+    divisor, k, p, ratio = (one.contiguous() for one in given if one is not None)
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": flat.element_size(), **flags}
     split = {name: shape[name] for name in ("SPLIT", "COLUMNS")}
-    options = {"temperature": divisor, "k": k}
-    choice.run(filters.SUMMARY, problem, **row, **options, best=best, sums=sums, **split)
-    choice.run(
-        filters.COUNT, problem, **row, **options, p=p, best=best, sums=sums, bounds=bounds,
-        counts=counts, **shape,
-    )  # fmt: skip
-    choice.run(
-        filters.GATHER, problem, **row, **gathered, bounds=bounds, counts=counts,
-        SPLIT=shape["SPLIT"], PARTS=shape["PARTS"],
-    )  # fmt: skip
+    scaled = {"temperature": divisor, "k": k}
+    choice.run(filters.SUMMARY, problem, logits=flat, **scaled, **largest, **split)
+    found = {"bounds": bounds, "counts": counts}
+    choice.run(filters.COUNT, problem, logits=flat, **scaled, p=p, **largest, **found, **shape)
+    split = {name: shape[name] for name in ("SPLIT", "PARTS")}
+    choice.run(filters.GATHER, problem, logits=flat, **gathered, **found, **split)
+    minimum = options[3] is not None
+    problem |= {"min": minimum, "choose": drawn is not None}
     unused = gathered["num_found"]
     choice.run(
-        filters.CHOOSE,
-        {**problem, "min": min_p is not None, "choose": drawn is not None},
-        **gathered,
-        **options,
-        p=p,
-        min=ratio,
-        bounds=bounds,
-        cuts=unused if cuts is None else cuts,
-        token=unused if drawn is None else drawn,
-        seed=seed,
-        FILTER_MIN=min_p is not None,
-        CHOOSE=drawn is not None,
-    )
+        filters.CHOOSE, problem, **gathered, **scaled, p=p, min=ratio, bounds=bounds, seed=seed,
+        cuts=unused if cuts is None else cuts, token=unused if drawn is None else drawn,
+        FILTER_MIN=minimum,
+    )  # fmt: skip
 
 
 def _check_vocabulary(operator: str, logits: Tensor) -> None:
@@ -188,7 +168,7 @@ def _kept(logits, temperature, top_k, top_p, min_p):
     return wide >= least
 
 
-def _inputs(make, rows, vocabulary, dtype, given="kp", k=50):
+def _inputs(make, rows, vocabulary, dtype, given="kp", k=50, **options):
     """`given` are the filters there are: k, p, m. Some rows go without, one is greedy."""
     temperature = make.uniform((rows,), "float32", 0.5, 1.5)
     top_k = make.integers((rows,), 1, min(k, vocabulary) + 1, "int32")
@@ -203,11 +183,12 @@ def _inputs(make, rows, vocabulary, dtype, given="kp", k=50):
         "top_k": top_k if "k" in given else None,
         "top_p": top_p if "p" in given else None,
         "min_p": make.uniform((rows,), "float32", 0.0, 0.1) if "m" in given else None,
+        **options,
     }
 
 
 def _sample_inputs(make, seed=7, **sizes):
-    return {**_inputs(make, **sizes), "seed": seed}
+    return _inputs(make, seed=seed, **sizes)
 
 
 def _work(writes: bool) -> Any:
@@ -219,48 +200,42 @@ def _work(writes: bool) -> Any:
     return work
 
 
-_CASES = (
-    {"rows": 4, "vocabulary": 300, "dtype": "float32"},
-    {"rows": 3, "vocabulary": 5003, "dtype": "bfloat16", "given": "kpm"},
-    {"rows": 4, "vocabulary": 2500, "dtype": "float32", "given": "p"},
+_SIZES = "rows vocabulary dtype given k"
+_CASES = sizes(
+    _SIZES,
+    *((4, 300, "float32"), (3, 5003, "bfloat16", "kpm"), (4, 2500, "float32", "p")),
 )
-_THOROUGH = (
-    {"rows": 5, "vocabulary": 1100, "dtype": "float16", "given": "k", "k": 1},
-    {"rows": 3, "vocabulary": 20011, "dtype": "float32", "given": "kp", "k": 15000},
-    {"rows": 3, "vocabulary": 9000, "dtype": "float32", "given": ""},
-    {"rows": 4, "vocabulary": 777, "dtype": "float32", "given": "m"},
+_THOROUGH = sizes(
+    _SIZES,
+    *((5, 1100, "float16", "k", 1), (3, 20011, "float32", "kp", 15000)),
+    *((3, 9000, "float32", ""), (4, 777, "float32", "m")),
 )
-_SHAPES = ({"rows": 64, "vocabulary": 128256, "dtype": "float32"},)
+_SHAPES = sizes(_SIZES, (64, 128256, "float32"))
+_SHARED: dict[str, Any] = {
+    "tensors": TENSORS,
+    "cases": _CASES,
+    "shapes": _SHAPES,
+    "exact": ("logits", "temperature", "top_p", "min_p"),
+    "needs_values": True,
+}
 
 OPERATORS = (
     Operator(
         summary="tokens drawn from logits with temperature, top-k, top-p and min-p",
         call=top_k_top_p_sample,
-        reference=top_k_top_p_sample_reference,
-        tensors=TENSORS,
         inputs=_sample_inputs,
         work=_work(False),
-        cases=_CASES,
         thorough=({**_CASES[0], "seed": 2**40 + 1}, *_THOROUGH),
-        shapes=_SHAPES,
-        kernels=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE),
-        exact=("logits", "temperature", "top_p", "min_p"),
-        needs_values=True,
         notes="Fast where filters leave few tokens: the last kernel takes a row per program.",
+        **_SHARED,
     ),
     Operator(
         summary="logits with -inf for what top-k, top-p and min-p drop",
         call=top_k_top_p_mask,
-        reference=top_k_top_p_mask_reference,
-        tensors=TENSORS,
         inputs=_inputs,
         work=_work(True),
         batch=Batch(("logits", "temperature", "top_k", "top_p", "min_p"), merged=True),
-        cases=_CASES,
         thorough=_THOROUGH,
-        shapes=_SHAPES,
-        kernels=(filters.SUMMARY, filters.COUNT, filters.GATHER, filters.CHOOSE, filters.MASK),
-        exact=("logits", "temperature", "top_p", "min_p"),
-        needs_values=True,
+        **_SHARED,
     ),
 )

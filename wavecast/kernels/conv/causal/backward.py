@@ -161,8 +161,8 @@ def causal_conv1d_backward(
         (shares if shares > 1 else 0, channels * (taps + 1)), dtype=torch.float32, device=x.device
     )
     choice.run(
-        BACKWARD, problem, **given, **forward.filter_taps(problem), dx=dx, dstate=ds, batches=batch,
-        dweight=parts if shares > 1 else dw,
+        BACKWARD, problem, **given, **forward.arguments(given, problem), dx=dx, dstate=ds,
+        batches=batch, dweight=parts if shares > 1 else dw,
         dbias=parts[:, channels * taps :] if shares > 1 else db,
     )  # fmt: skip
     if shares > 1:
@@ -233,7 +233,7 @@ BACKWARD = KernelSpec.streaming(
     elements="BLOCK_D * EACH * GROUPS",
     instructions=_instructions,
     live_registers=6.0,
-    strides=forward.strides("dy", "x", "state", "dx"),
+    strides=forward.strides("dy", "x", "dx"),
     contiguous=("weight", "bias", "dnext"),
     rounded=("batch", "length", "shares"),
 )

@@ -101,7 +101,7 @@ def causal_conv1d(
     if not x.numel():
         return y, after.zero_() if state is None else after.copy_(state)
     problem = described(given, activation)
-    choice.run(FORWARD, problem, **given, y=y, next=after, **filter_taps(problem))
+    choice.run(FORWARD, problem, **given, y=y, next=after, **arguments(given, problem))
     return y, after
 
 
@@ -159,9 +159,12 @@ def strides(*names: str) -> dict[str, str]:
     return {name: f"{name}_batch {name}_channel {name}_step" for name in names}
 
 
-def filter_taps(problem: Problem) -> dict[str, int]:
-    """The constants that say how many taps a filter has."""
-    return {"W": problem["taps"], "TAPS": triton.next_power_of_2(problem["taps"])}
+def arguments(given: Mapping[str, Any], problem: Problem) -> dict[str, int]:
+    """How many taps a filter has, and the strides of the state; without one those of x, which
+    nothing reads."""
+    state = given["x"] if given["state"] is None else given["state"]
+    steps = dict(zip(strides("state")["state"].split(), state.stride(), strict=True))
+    return {"W": problem["taps"], "TAPS": triton.next_power_of_2(problem["taps"]), **steps}
 
 
 def axes(problem: Problem, device: Device) -> Axes:
@@ -229,7 +232,7 @@ FORWARD = KernelSpec.streaming(
     elements="BLOCK_D * EACH * GROUPS",
     instructions="taps * 1.5 + 12.0",
     live_registers=1.5,
-    strides=strides("x", "state", "y"),
+    strides=strides("x", "y"),
     contiguous=("weight", "bias"),
     rounded=("batch", "length"),
 )

@@ -1,12 +1,14 @@
-"""When quantised results are right: bit by bit, since kernels round as PyTorch does."""
+"""What quantisers have in common: blocks of columns, work, and when results are right (bit by bit,
+since kernels round as PyTorch does)."""
 
-from __future__ import annotations
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
-from collections.abc import Sequence
-
+import torch
 from torch import Tensor
 
-from wavecast.kernels.operator import Sizes
+from wavecast.kernels.describe import Sizes, Work, streamed
 
 
 def same_codes(got: Sequence[Tensor], expected: Sequence[Tensor], sizes: Sizes) -> str:
@@ -28,6 +30,24 @@ def same_codes(got: Sequence[Tensor], expected: Sequence[Tensor], sizes: Sizes) 
     return ""
 
 
+def blocks_of(x: Tensor, size: int) -> Tensor:
+    """[..., blocks, size]: the last dimension in blocks, with zeros where the last one is cut."""
+    blocks = -(-x.shape[-1] // size)
+    padded = torch.nn.functional.pad(x, (0, blocks * size - x.shape[-1]))
+    return padded.reshape(*x.shape[:-1], blocks, size)
+
+
 def with_format(to: str, *given: Sizes) -> tuple[Sizes, ...]:
     """Sizes of calls, each with the format `to` to quantise to."""
     return tuple({**one, "to": to} for one in given)
+
+
+def work(written: Callable[..., float]) -> Callable[..., Work]:
+    """What `Operator.work` takes of an operator that reads `rows` x `columns` elements once and
+    writes `written(**sizes)` bytes of codes and scales."""
+
+    def found(**sizes: Any) -> Work:
+        read = streamed(1, 0, 2.0)(**sizes)
+        return replace(read, bytes_written=written(**sizes))
+
+    return found
