@@ -19,14 +19,6 @@ SAXPY = ROOT / "tests/compile/data/saxpy.gfx942.s"
 EXAMPLES = ROOT / "examples/hip"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("WAVECAST_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
-
-
 @pytest.fixture(scope="module")
 def saxpy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`a * x + y` with its arguments' names, as a kernel's metadata may keep them."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.targets import swept
 from wavecast.compile import DiskCache, hip, load, toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UnknownName, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
@@ -47,7 +48,7 @@ def test_code_of_the_headers_counts_for_the_user_s_lines() -> None:
     assert lines <= {0, 4, 5, 6}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_an_ordinary_program_compiles_unchanged(target: str) -> None:
     codes = load(DATA / "program.hip", target)
     names = [code.kernel for code in codes]

@@ -10,7 +10,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 from tests.emulate.memory_support import kernel_of
 from wavecast.emulate.check.counters import Progress
 from wavecast.emulate.check.registers import Undefined
-from wavecast.emulate.hostmemory import APART, zeros
+from wavecast.emulate.hostmemory import APART, PAGE, zeros
 from wavecast.emulate.trace.layout import TracePlan
 
 
@@ -25,6 +25,13 @@ def test_arrays_share_no_lines(dtype: type) -> None:
     assert [len(array) for array in arrays] == [1, 3, 16, 17, 128, 1000, 5]
     assert not any(array.any() for array in arrays)
     assert sum(map(len, map(_lines, arrays))) == len(set().union(*map(_lines, arrays)))
+
+
+def test_arrays_start_at_a_page_where_samples_depend_on_it() -> None:
+    for count in (1, 64, 5000):
+        array = zeros(count, np.uint8, align=PAGE)
+        assert (len(array), array.ctypes.data % PAGE) == (count, 0)
+        assert not array.any()
 
 
 def test_what_modes_write_starts_a_line() -> None:

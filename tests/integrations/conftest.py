@@ -1,4 +1,4 @@
-"""Devices and scripts for the capture tests, and a Triton cache of their own."""
+"""Devices and scripts for the capture tests."""
 
 from __future__ import annotations
 
@@ -51,10 +51,9 @@ def script(tmp_path: Path):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def triton_cache(tmp_path_factory: pytest.TempPathFactory):
-    """Compile anew, away from the user's cache."""
+def fp_fusion():
+    """Triton's default, whatever the environment says."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
     patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
     yield
     patch.undo()

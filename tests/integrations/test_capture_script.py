@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integrations.conftest import GFX942, GFX1100, SM_90
+from tests.targets import thorough_beyond
 from wavecast.errors import CaptureError, InputError, NothingAnalysed, UsageError
 from wavecast.integrations.triton import capture_script
 
@@ -88,23 +89,25 @@ launch(1000)
 
 
 def test_time_limit_keeps_what_was_launched(script):
-    path = script("launch(1000)\nwhile True: pass\n")
+    path = script("import time\nlaunch(1000)\ntime.sleep(600)\n")
     found = capture_script(path, [], [GFX942], quiet=True, timeout=20)
     assert len(found.launches["gfx942"]) == 1
     assert any("stopped after 20 s" in note for note in found.notes)
 
 
+REFUSED = [
+    ("raise RuntimeError('too early')", "", CaptureError, "RuntimeError: too early (script.py"),
+    ("import nosuchmodule", "", CaptureError, "No module named 'nosuchmodule'"),
+    ("input()", "", CaptureError, "EOFError"),
+    ("import os; os._exit(3)", "", CaptureError, "os._exit(3)"),
+    ("print('hello')", "", NothingAnalysed, "without launching a Triton kernel"),
+    ("launch(1000)", "matmul", NothingAnalysed, "no launched kernel matches 'matmul'"),
+    ("launch(1000)\nassert False", "matmul", NothingAnalysed, "no launched kernel matches"),
+]
+
+
 @pytest.mark.parametrize(
-    ("body", "kernels", "error", "message"),
-    [
-        ("raise RuntimeError('too early')", "", CaptureError, "RuntimeError: too early (script.py"),
-        ("import nosuchmodule", "", CaptureError, "No module named 'nosuchmodule'"),
-        ("input()", "", CaptureError, "EOFError"),
-        ("import os; os._exit(3)", "", CaptureError, "os._exit(3)"),
-        ("print('hello')", "", NothingAnalysed, "without launching a Triton kernel"),
-        ("launch(1000)", "matmul", NothingAnalysed, "no launched kernel matches 'matmul'"),
-        ("launch(1000)\nassert False", "matmul", NothingAnalysed, "no launched kernel matches"),
-    ],
+    ("body", "kernels", "error", "message"), thorough_beyond(REFUSED[::3] + REFUSED[4:5], REFUSED)
 )
 def test_nothing_captured_says_why_in_one_line(script, body, kernels, error, message):
     with pytest.raises(error) as caught:

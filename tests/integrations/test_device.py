@@ -202,7 +202,7 @@ if "five" in sys.argv:
 @pytest.mark.parametrize(
     ("word", "code", "stdout", "stderr"),
     [
-        ("well", 0, "ran well\n", r"^$"),
+        pytest.param("well", 0, "ran well\n", r"^$", marks=pytest.mark.thorough),
         ("five", 5, "ran five\n", r"^$"),
         ("fail", 1, "ran fail\n", r"(?s)^Traceback .*script\.py.*AssertionError"),
         ("wild", 2, "", r"^wavecast: add: workgroup .*script\.py:\d+: .*unknown address"),

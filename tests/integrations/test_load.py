@@ -50,14 +50,6 @@ __global__ void dynamic(int *out, int n) {
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("WAVECAST_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
-
-
 @pytest.fixture(scope="module")
 def compiler() -> None:
     try:

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
+from tests.targets import thorough_beyond
+
 pytestmark = pytest.mark.torch
 
 CONFTEST = """
@@ -141,7 +143,11 @@ def test_the_plugin_imports_nothing_until_asked() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("spread", [(), ("-n2",)], ids=["one process", "xdist"])
+@pytest.mark.parametrize(
+    "spread",
+    [(), pytest.param(("-n2",), marks=pytest.mark.thorough)],
+    ids=["one process", "xdist"],
+)
 def test_kernels_are_executed_and_failures_are_the_user_s(
     suite: Path, spread: tuple[str, ...]
 ) -> None:
@@ -173,7 +179,10 @@ def test_kinds_of_reports_can_be_left_out(suite: Path) -> None:
     assert (code, "nearest known: workgroup-race" in out) == (4, True), out
 
 
-@pytest.mark.parametrize(("choice", "says"), [("skip", "1 skipped"), ("xfail", "1 xfailed")])
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    thorough_beyond([("xfail", "1 xfailed")], [("skip", "1 skipped"), ("xfail", "1 xfailed")]),
+)
 def test_unsupported_kernels_can_be_passed_over(suite: Path, choice: str, says: str) -> None:
     code, out = run(
         suite, "--wavecast", "mi300x", "--wavecast-unsupported", choice, "-rsx", "-k", "refused"
@@ -183,9 +192,11 @@ def test_unsupported_kernels_can_be_passed_over(suite: Path, choice: str, says: 
     assert "unsupported: formatted: cannot execute 'buffer_load_format_x" in out
 
 
+NVIDIA = ("sm_90", "only AMD GPUs can be executed")
+
+
 @pytest.mark.parametrize(
-    ("gpu", "says"),
-    [("gfx924", "nearest known: gfx942"), ("sm_90", "only AMD GPUs can be executed")],
+    ("gpu", "says"), thorough_beyond([NVIDIA], [("gfx924", "nearest known: gfx942"), NVIDIA])
 )
 def test_a_wrong_gpu_is_one_line(suite: Path, gpu: str, says: str) -> None:
     code, out = run(suite, "--wavecast", gpu)

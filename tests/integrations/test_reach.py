@@ -11,7 +11,9 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
+from wavecast.compile.triton import Slot  # noqa: E402
 from wavecast.emulate.errors import ExecutionError  # noqa: E402
+from wavecast.integrations.triton.reach import reachable  # noqa: E402
 
 pytestmark = pytest.mark.torch
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
@@ -84,6 +86,20 @@ def test_an_atomic_on_half_a_word(target: str, dtype: torch.dtype) -> None:
     with wavecast.device(target):
         _add_one[(1,)](x)
     assert x.item() == 3.5
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0)])
+def test_memory_is_in_the_order_of_the_arguments(order: tuple[int, ...]) -> None:
+    """Predictions number arrays by it: host addresses differ from run to run."""
+    tensors = sorted((torch.zeros(64) for _ in range(3)), key=lambda tensor: tensor.data_ptr())
+    values = [tensors[number] for number in order]
+    layout = [Slot((number,), "", "*fp32", 8 * number, 8) for number in range(3)]
+    found = reachable("k", layout, values, everything=False)
+    assert found == [(x.data_ptr(), x.data_ptr() + 256) for x in values]
+    others = reachable("k", layout, values, everything=True)
+    assert others[:3] == found
+    sizes = [end - first for first, end in others[3:]]
+    assert sizes == sorted(sizes)
 
 
 def test_beyond_the_word_is_an_error() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integrations.conftest import GFX942
+from tests.targets import thorough_beyond
 from tests.waiting import until
 from wavecast.errors import CaptureError, NothingAnalysed
 from wavecast.integrations.triton import capture_script
@@ -41,8 +42,11 @@ launch(2000)
     assert not any("did not finish" in note for note in found.notes)
 
 
+TOO_LARGE = ("(2**40,)", "1099511627776 programs")
+
+
 @pytest.mark.parametrize(
-    ("grid", "says"), [("(1.5,)", "float"), ("(2**40,)", "1099511627776 programs")]
+    ("grid", "says"), thorough_beyond([TOO_LARGE], [("(1.5,)", "float"), TOO_LARGE])
 )
 def test_a_grid_no_gpu_takes_is_refused(script, grid: str, says: str):
     path = script(f"x = torch.ones(8)\nadd[{grid}](x, x, x, 8, BLOCK=8)\n")
@@ -50,7 +54,7 @@ def test_a_grid_no_gpu_takes_is_refused(script, grid: str, says: str):
         capture_script(path, [], [GFX942], quiet=True)
 
 
-@pytest.mark.parametrize("grid", ["(0,)", "(-1,)"])
+@pytest.mark.parametrize("grid", thorough_beyond(["(0,)"], ["(0,)", "(-1,)"]))
 def test_an_empty_grid_is_why_nothing_was_launched(script, grid: str):
     path = script(f"x = torch.ones(8)\nadd[{grid}](x, x, x, 8, BLOCK=8)\n")
     with pytest.raises(NothingAnalysed, match="empty grid"):
@@ -71,7 +75,7 @@ def test_a_source_may_state_another_encoding(tmp_path):
         capture_script(path, [], [GFX942], quiet=True)
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("method", thorough_beyond(["spawn"], ["spawn", "forkserver", "fork"]))
 def test_processes_of_any_start_method_are_captured(script, method: str):
     path = script(
         f"""

@@ -39,6 +39,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("adamw", {"count": 1 << 24, "dtype": "float32"}),
     ("silu", SQUARE),
     ("rope", {"tokens": 4096, "q_heads": 32, "k_heads": 8, "dim": 128, **BF16}),
+    ("embedding", {"tokens": 4096, "vocabulary": 32000, "columns": 4096, **BF16}),
     ("kv_cache_write", {"tokens": 4096, "heads": 8, "head": 128, **BF16}),
     ("rms_norm", SQUARE),
     ("rms_norm_residual", WIDE),

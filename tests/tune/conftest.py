@@ -1,4 +1,4 @@
-"""A script with autotuned launches, and a Triton cache of the session's own."""
+"""A script with autotuned launches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.conftest import triton_cache
+from tests.integrations.conftest import fp_fusion
 
 SCRIPT = """
 import sys
@@ -51,4 +51,4 @@ def script(tmp_path: Path):
     return write
 
 
-__all__ = ["script", "triton_cache"]
+__all__ = ["fp_fusion", "script"]

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.emulate import hostmemory
 from wavecast.emulate.lower import runtime
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.processor import load_object
@@ -133,7 +134,8 @@ class Compiled:
 
 def _placed(compiled: Compiled) -> np.ndarray:
     """A kernel's data in memory, its addresses filled in."""
-    data = np.frombuffer(bytearray(compiled.data), np.uint8)
+    data = hostmemory.zeros(len(compiled.data), np.uint8, align=hostmemory.PAGE)
+    data[:] = np.frombuffer(compiled.data, np.uint8)
     for place, to in compiled.addresses:
         data[place : place + 8].view(np.uint64)[0] = data.ctypes.data + to
     return data

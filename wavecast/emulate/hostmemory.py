@@ -12,12 +12,17 @@ APART: Final = 128
 Architectures Optimization Reference Manual, "Data Prefetch to L2" (spatial prefetcher)."""
 
 
-def zeros(count: int, dtype: type) -> np.ndarray:
-    """`count` zeros in cache lines of their own. Pages nobody touches take no memory."""
+PAGE: Final = 4096
+"""Bytes of a page: samples of launches depend on addresses within one."""
+
+
+def zeros(count: int, dtype: type, align: int = APART) -> np.ndarray:
+    """`count` zeros at a multiple of `align` bytes, a multiple of `APART`, in cache lines that
+    nothing else uses. Pages nobody touches take no memory."""
     size = count * np.dtype(dtype).itemsize
-    raw = np.zeros(-(-size // APART) * APART + APART, np.uint8)
-    start = -raw.ctypes.data % APART
+    raw = np.zeros(-(-size // APART) * APART + align, np.uint8)
+    start = -raw.ctypes.data % align
     return raw[start : start + size].view(dtype)
 
 
-__all__ = ["APART", "zeros"]
+__all__ = ["APART", "PAGE", "zeros"]

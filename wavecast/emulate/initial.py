@@ -12,7 +12,7 @@ import numpy as np
 from wavecast.analyze.values.inputs import Inputs
 from wavecast.arch import capabilities
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate import fault
+from wavecast.emulate import fault, hostmemory
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
@@ -45,8 +45,6 @@ class Setup:
     packed: int
 
 
-_PAGE = 4096
-"""Where the packet begins: samples of launches must not depend on where it happens to lie."""
 _PACKET = 64
 """Bytes of the dispatch packet, which lies before the argument segment."""
 
@@ -61,8 +59,7 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
     ends = (argument.offset + argument.size for argument in hidden)
     size = max(descriptor.kernarg_bytes, len(launch.kernarg), *ends)
     needed = _PACKET + -(-size // 64) * 64 + 64
-    memory = np.zeros(needed + _PAGE, np.uint8)
-    memory = memory[-memory.ctypes.data % _PAGE :][:needed]
+    memory = hostmemory.zeros(needed, np.uint8, align=hostmemory.PAGE)
     packet = memory[:_PACKET]
     packet[4:10].view(np.uint16)[:] = launch.block
     packet[12:24].view(np.uint32)[:] = [

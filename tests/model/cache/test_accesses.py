@@ -28,8 +28,8 @@ def record(instruction: int, offsets: np.ndarray, mask: int = (1 << 64) - 1, str
     return row
 
 
-def kept(*records: np.ndarray) -> Accesses:
-    return reduced(np.array(records), ASKED, ARRAYS)
+def kept(*records: np.ndarray, arrays: ArrayMap = ARRAYS) -> Accesses:
+    return reduced(np.array(records), ASKED, arrays)
 
 
 def test_arrays_begin_at_pages_of_the_device() -> None:
@@ -39,6 +39,20 @@ def test_arrays_begin_at_pages_of_the_device() -> None:
     assert first % 4096 == 0
     assert found.sectors.tolist() == [first // 64 + n for n in range(4)]
     assert found.array.tolist() == [0]
+
+
+def test_numbers_and_addresses_do_not_depend_on_where_the_host_has_an_array() -> None:
+    """Three arrays in their order as arguments, at host addresses in any order."""
+    sizes, found = (8192, 256, 4096), []
+    for starts in ((BASE, BASE + (1 << 20), BASE + (2 << 20)),
+                   (BASE + (7 << 20), BASE + 16, BASE + (3 << 20) + 64)):  # fmt: skip
+        arrays = ArrayMap.of([(at, at + size) for at, size in zip(starts, sizes, strict=True)])
+        rows = [record(0, at + 4 * np.arange(LANES)) for at in starts]
+        found.append((kept(*rows, arrays=arrays), arrays.sizes))
+    (one, sizes_of_one), (other, sizes_of_other) = found
+    assert one.array.tolist() == other.array.tolist() == [0, 1, 2]
+    assert one.sectors.tolist() == other.sectors.tolist()
+    assert sizes_of_one == sizes_of_other == (8192.0, 256.0, 4096.0, 4096.0)
 
 
 def test_sectors_are_sorted_and_counted_once() -> None:

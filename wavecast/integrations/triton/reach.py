@@ -37,11 +37,13 @@ def only_indices(arguments: Iterable[Any]) -> bool:
 def reachable(
     kernel: str, layout: Sequence[Slot], values: Sequence[Any], *, everything: bool
 ) -> list[AddressRange]:
-    """The host memory that a launch with these parameters may touch.
+    """The host memory that a launch with these parameters may touch: that of the arguments in their
+    order, then what pointers in memory may reach, from small to large.
 
+    The order decides the addresses of a prediction (`ArrayMap`), so it does not follow the host's.
     Raises LaunchError for an argument that lies on another device.
     """
-    ranges: set[AddressRange] = set()
+    ranges: dict[AddressRange, None] = {}
     for slot in layout:
         if not slot.type.startswith("*"):
             continue
@@ -50,12 +52,12 @@ def reachable(
             value = value.base
         value = getattr(value, "base", value)  # triton.reinterpret wraps the tensor
         if hasattr(value, "untyped_storage"):
-            ranges.add(_storage(kernel, slot, value))
+            ranges[_storage(kernel, slot, value)] = None
         elif value is not None and value != 0:
             everything = True
     if everything:
-        ranges |= set(_live())
-    return sorted(ranges)
+        ranges |= dict.fromkeys(sorted(_live(), key=lambda found: found[1] - found[0]))
+    return list(ranges)
 
 
 def _storage(kernel: str, slot: Slot, tensor: Any) -> AddressRange:

@@ -38,12 +38,17 @@ class MemoryTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayMap:
-    """Where arrays of this process are on a device: those at `first` (i64, sorted) to before `end`
-    begin at `base`. Anything else lies in `window` bytes (a power of two) from `rest` on."""
+    """Where arrays of this process are on a device: those at `first` (i64) to before `end` begin at
+    `base`. Anything else lies in `window` bytes (a power of two) from `rest` on.
+
+    Numbers and bases follow the order in which arrays are given, never their host addresses: two
+    processes predict the same time. `by_address` (i64) sorts the arrays by `first`.
+    """
 
     first: Array
     end: Array
     base: Array
+    by_address: Array
     rest: int
     window: int
 
@@ -54,11 +59,9 @@ class ArrayMap:
         size = np.array([high - low for low, high in given], np.int64)
         pages = 1 + np.concatenate([[0], np.cumsum(size // page + 2)]).astype(np.int64)
         first = np.array([low for low, _ in given], np.int64)
-        order = np.argsort(first, kind="stable")
-        base = pages[:-1] * page
-        return ArrayMap(
-            first[order], (first + size)[order], base[order], int(pages[-1]) * page, page
-        )
+        by_address = np.argsort(first, kind="stable")
+        base, rest = pages[:-1] * page, int(pages[-1]) * page
+        return ArrayMap(first, first + size, base, by_address, rest, page)
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -118,7 +121,7 @@ def reduced(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Acce
     sectors = _reduced(
         records, instruction, instructions.path, instructions.kind, instructions.width,
         instructions.phases, instructions.lanes, instructions.banks, arrays.first, arrays.end,
-        arrays.base, arrays.rest, arrays.window, array, passes, counts,
+        arrays.base, arrays.by_address, arrays.rest, arrays.window, array, passes, counts,
     )  # fmt: skip
     start = np.concatenate([[0], np.cumsum(counts)])
     return Accesses(stream, instruction, array, passes, start, sectors)
@@ -126,9 +129,10 @@ def reduced(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Acce
 
 @numba.njit(cache=True)
 def _reduced(  # pragma: no cover
-    records, instruction, path, kind, width, phases, lanes, banks, first, end, base, rest, window,
-    array, passes, counts,
+    records, instruction, path, kind, width, phases, lanes, banks, first, end, base, by_address,
+    rest, window, array, passes, counts,
 ):  # fmt: skip
+    firsts = first[by_address]
     room = np.zeros(max(1024, 8 * len(records)), np.uint32)
     own = np.zeros(MOST, np.uint32)
     dwords = np.zeros((64, 64), np.int64)
@@ -153,9 +157,9 @@ def _reduced(  # pragma: no cover
         while not (mask >> np.uint64(lane)) & np.uint64(1):
             lane += 1
         address = np.int64(records[at, 2 + lane])
-        index = np.searchsorted(first, address, side="right") - 1
-        if index >= 0 and address < end[index]:
-            array[at] = index
+        below = np.searchsorted(firsts, address, side="right") - 1
+        if below >= 0 and address < end[by_address[below]]:
+            array[at] = by_address[below]
         count = 0
         for lane in range(records.shape[1] - 2):
             if not (mask >> np.uint64(lane)) & np.uint64(1):
