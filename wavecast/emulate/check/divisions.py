@@ -44,7 +44,7 @@ class DivisionChecks(Observer):
             return
         emitter.pending.settle()
         builder = emitter.builder
-        zero = builder.and_(_zeros(emitter, instruction.decoded), emitter.exec_mask())
+        zero: Any = builder.and_(_zeros(emitter, instruction.decoded), emitter.exec_mask())
         with builder.if_then(builder.icmp_unsigned("!=", zero, zero.type(0)), likely=False):
             log.emit(emitter, Kind.INTEGER_DIVISION_BY_ZERO, instruction.index, lanes=zero)
 
