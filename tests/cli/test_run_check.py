@@ -124,5 +124,16 @@ def test_memory_a_script_never_wrote(tmp_path):
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert ended.returncode == 1
     assert "error[uninitialised-global]" in ended.stderr
-    assert "byte 0x960 of x" in ended.stderr
+    assert "memory never written at x[600]" in ended.stderr
     assert "7 │ tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)" in ended.stderr
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("options", [("--check", "determinism"), ("--check", "--check-determinism")])
+def test_determinism_is_asked_for_by_a_word_or_an_option(capsys, options):
+    source = PLANTED.with_name("order.hip")
+    given = ("--kernel", "last_wins", "--grid", "4", "--block", "64", "--arg", "out=i32[4]:zeros")
+    code, _, err = call(capsys, "run", *options, str(source), *given)
+    assert code == 1
+    assert "error[order-dependent]" in err
+    assert "makes out[2] 3 or 0" in err

@@ -77,6 +77,22 @@ class Checking:
             print(text)
 
 
+class CheckedCommand(click.Command):
+    """A command with check options, of which `--check determinism` is written as two words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        separator = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, _expanded(args[:separator]) + args[separator:])
+
+
+def _expanded(args: list[str]) -> list[str]:
+    found: list[str] = []
+    for arg in args:
+        orders = arg == "determinism" and found[-1:] == ["--check"]
+        found.append("--check-determinism" if orders else arg)
+    return found
+
+
 def check_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options to a command, which gets them as one: `checking`."""
 
@@ -91,6 +107,9 @@ def check_options(command: Callable[..., int]) -> Callable[..., int]:
                   help="Check: disable a kind of report (lds-race, …); repeatable.")  # fmt: skip
     @click.option("--check-numbers", is_flag=True,
                   help="Check: also report the first NaN and infinity (warnings).")  # fmt: skip
+    @click.option("--check-determinism", is_flag=True,
+                  help="Check: repeat launches in other orders of workgroups and waves, and report "
+                  "what differs. Also: --check determinism.")  # fmt: skip
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -99,21 +118,23 @@ def check_options(command: Callable[..., int]) -> Callable[..., int]:
         check_output: Path | None,
         check_ignore: tuple[str, ...],
         check_numbers: bool,
+        check_determinism: bool,
         **rest: Any,
     ) -> int:
         from wavecast.errors import UsageError
 
-        if not check and (check_format or check_output or check_ignore or check_numbers):
+        asked = check_format or check_output or check_ignore or check_numbers or check_determinism
+        if not check and asked:
             raise UsageError("--check-… options need --check")
         checking = Checking(None)
         if check:
             from wavecast.emulate.check.collected import Reports
 
-            reports = Reports(check_ignore, numbers=check_numbers)
+            reports = Reports(check_ignore, numbers=check_numbers, determinism=check_determinism)
             checking = Checking(reports, check_format or "text", check_output)
         return command(*args, checking=checking, **rest)
 
     return wrapped
 
 
-__all__ = ["Checking", "check_options"]
+__all__ = ["CheckedCommand", "Checking", "check_options"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli import streams
-from wavecast.cli.checking import Checking, check_options
+from wavecast.cli.checking import CheckedCommand, Checking, check_options
 from wavecast.cli.tracing import Tracing, trace_options
 from wavecast.cli.types import Dimensions
 
@@ -25,6 +25,7 @@ _Grid = tuple[int, int, int]
 
 @click.command(
     "run",
+    cls=CheckedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""Examples:
 
@@ -40,6 +41,8 @@ _Grid = tuple[int, int, int]
     wavecast run test_matmul.py --trace trace.json --perfetto waves.json
 
     wavecast run test_matmul.py --check
+
+    wavecast run test_matmul.py --check determinism
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))

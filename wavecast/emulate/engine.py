@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -44,6 +45,15 @@ _PAUSE = 0.0005
 """Seconds a stuck host thread sleeps while others are at work."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """The order workgroups start in, and that of the waves of a workgroup: permutations of their
+    numbers (int64)."""
+
+    groups: np.ndarray
+    waves: np.ndarray
+
+
 def run(
     native: NativeKernel,
     launch: Launch,
@@ -53,10 +63,12 @@ def run(
     budget: int = DEFAULT_BUDGET,
     cut: bool = False,
     mode: Mode | None = None,
+    order: RunOrder | None = None,
 ) -> None:
     """Run a launch with code translated for `mode`. `ranges` are the (first, end) host addresses it
     may touch; `budget` is how many instructions each wave may execute (counted by basic blocks);
-    then it ends at its next loop header if `cut`, and otherwise that is an error.
+    then it ends at its next loop header if `cut`, and otherwise that is an error. `order` is for
+    runs without a mode.
 
     Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address, and
     LaunchError for a workgroup or a grid no hardware runs.
@@ -84,8 +96,9 @@ def run(
         hostmemory.zeros(1, np.int64),
         hostmemory.zeros(1, np.int64),
         budget,
-        watch.workgroups if watch is not None else None,
+        watch.workgroups if watch is not None else order.groups if order is not None else None,
         cut,
+        order.waves if order is not None else None,
     )
     attach = watch.attach if watch is not None else None
     team = _Team(threads)
@@ -239,4 +252,4 @@ class _Worker:
         return f"{name}: deadlock: all that runs waits: {text}"
 
 
-__all__ = ["DEFAULT_BUDGET", "run", "translate"]
+__all__ = ["DEFAULT_BUDGET", "RunOrder", "run", "translate"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import engine
+from wavecast.emulate.check.determinism import OrderChecks
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.mode import Mode
@@ -23,8 +24,9 @@ class Emulator:
     """Runs launches of AMD code on the host's processor to the end, plain or in a mode.
 
     `threads` is how many host threads share the workgroups of a launch (default: the processors
-    this process may use), `max_instructions` how many instructions each wave may execute. Raises
-    UsageError for numbers below 1.
+    this process may use), `max_instructions` how many instructions each wave may execute. With
+    `orders` every launch is repeated in other orders of workgroups and waves, and what differs is
+    reported. Raises UsageError for numbers below 1.
     """
 
     def __init__(
@@ -32,12 +34,14 @@ class Emulator:
         threads: int | None = None,
         mode: Mode | None = None,
         max_instructions: int | None = None,
+        orders: OrderChecks | None = None,
     ) -> None:
         for what, number in (("threads", threads), ("max_instructions", max_instructions)):
             if number is not None and number < 1:
                 raise UsageError(f"{what}={number}: at least 1 is needed")
         self.threads = threads or available_processors()
         self.mode = mode
+        self.orders = orders
         self.budget = max_instructions or engine.DEFAULT_BUDGET
         self._translated: dict[str, NativeKernel] = {}
 
@@ -74,9 +78,12 @@ class Emulator:
         words = [(first & ~3, end + 3 & ~3) for first, end in _united(ranges)]
         mode = mode or self.mode
         budget = self.budget if cut is None else min(cut, self.budget)
+        before = self.orders.snapshot(words) if self.orders is not None else None
         engine.run(
             native, launch, words, threads=threads, mode=mode, budget=budget, cut=cut is not None
         )
+        if self.orders is not None and before is not None:
+            self.orders.compare(launch, words, before, budget)
 
 
 def _united(ranges: Sequence[AddressRange]) -> list[AddressRange]:

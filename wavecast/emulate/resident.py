@@ -40,7 +40,8 @@ _WAITING: Final = 2
 @dataclass(frozen=True)
 class LaunchGrid:
     """What the workgroups of a launch share. `budget`: instructions each wave may execute, after
-    which it ends if `cut`; `chosen`: the numbers of the only workgroups to run."""
+    which it ends if `cut`; `chosen`: the numbers of the only workgroups to run, in order; `waves`:
+    the order in which the waves of a workgroup run (int64), None for that of their numbers."""
 
     native: NativeKernel
     launch: Launch
@@ -51,6 +52,7 @@ class LaunchGrid:
     budget: int
     chosen: np.ndarray | None
     cut: bool = False
+    waves: np.ndarray | None = None
 
     @property
     def groups(self) -> int:
@@ -118,6 +120,7 @@ class Resident:
                 setup.packed, 0, 0, 0, self.scratch.ctypes.data, grid.scratch_bytes, grid.budget,
                 grid.failed.ctypes.data, 0 if grid.chosen is None else grid.chosen.ctypes.data,
                 self.used.ctypes.data, SLICE, 0, QUANTUM, grid.cut,
+                0 if grid.waves is None else grid.waves.ctypes.data,
             ],
             dtype=np.int64,
         )  # fmt: skip

@@ -9,6 +9,7 @@
 ;  21 failed*   22 numbers of the workgroups to run* (0: all)            23 instructions executed*
 ;  24 slice     25 a workgroup is under way  26 quantum
 ;  27 a wave that has executed all it may ends (else that is an error)
+;  28 order in which waves run* (0: by number)
 ; Flags of waves: 0 can run, 1 ended, 2 waits at a barrier.
 ; Returns 0 when no workgroup is left, 1 with one under way after a slice or the quantum was used up,
 ; 2 after an error.
@@ -66,6 +67,9 @@ entry:
   %quantum.slot = getelementptr i64, ptr %job, i64 26
   %cut = call i64 @field(ptr %job, i64 27)
   %cuts = icmp ne i64 %cut, 0
+  %order.n = call i64 @field(ptr %job, i64 28)
+  %order = inttoptr i64 %order.n to ptr
+  %ordered = icmp ne i64 %order.n, 0
   %failed.n = call i64 @field(ptr %job, i64 21)
   %failed = inttoptr i64 %failed.n to ptr
   %chosen.n = call i64 @field(ptr %job, i64 22)
@@ -136,9 +140,16 @@ setup.done:
 turn:
   br label %run
 run:
-  %r = phi i64 [ 0, %turn ], [ %r.next, %run.next ]
+  %index = phi i64 [ 0, %turn ], [ %index.next, %run.next ]
   %waiting = phi i64 [ 0, %turn ], [ %waiting.next, %run.next ]
   %paused = phi i64 [ 0, %turn ], [ %paused.next, %run.next ]
+  br i1 %ordered, label %run.ordered, label %run.next.wave
+run.ordered:
+  %order.slot = getelementptr i64, ptr %order, i64 %index
+  %from.order = load i64, ptr %order.slot
+  br label %run.next.wave
+run.next.wave:
+  %r = phi i64 [ %index, %run ], [ %from.order, %run.ordered ]
   %r.flag = getelementptr i8, ptr %flags, i64 %r
   %flag.now = load i8, ptr %r.flag
   switch i8 %flag.now, label %run.wave [ i8 1, label %run.next
@@ -180,12 +191,12 @@ slice.over:
 used.all:
   br i1 %cuts, label %ended, label %broken
 run.next:
-  %one.waits = phi i64 [ 0, %run ], [ 0, %ended ], [ 1, %still ], [ 0, %slice.over ]
-  %one.paused = phi i64 [ 0, %run ], [ 0, %ended ], [ 0, %still ], [ 1, %slice.over ]
+  %one.waits = phi i64 [ 0, %run.next.wave ], [ 0, %ended ], [ 1, %still ], [ 0, %slice.over ]
+  %one.paused = phi i64 [ 0, %run.next.wave ], [ 0, %ended ], [ 0, %still ], [ 1, %slice.over ]
   %waiting.next = add i64 %waiting, %one.waits
   %paused.next = add i64 %paused, %one.paused
-  %r.next = add i64 %r, 1
-  %r.more = icmp ult i64 %r.next, %waves
+  %index.next = add i64 %index, 1
+  %r.more = icmp ult i64 %index.next, %waves
   br i1 %r.more, label %run, label %round.over
 round.over:
   %any.paused = icmp ne i64 %paused.next, 0

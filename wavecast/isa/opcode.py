@@ -183,6 +183,8 @@ class OpcodeFlag(StrEnum):
     """The upper half of an integer product; compilers divide by constants with it."""
     DIVISION = "division"
     """A step of a division whose result v_div_fixup replaces for special operands."""
+    INTEGER_RECIPROCAL = "integer_reciprocal"
+    """Only integer divisions use it: 0 raises the exception of an integer division by zero."""
     LANE_READ = "lane_read"
     """Reads one lane of a vector register into a scalar register."""
     LANE_WRITE = "lane_write"

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
-from tests.emulate.check.support import checked, of_kind
+from tests.emulate.check.support import checked
 from wavecast.emulate.check.report import Kind
 
 _NUMBER = "s_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v2, s2\n"

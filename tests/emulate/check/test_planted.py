@@ -110,7 +110,7 @@ def test_an_address_that_lands_in_another_tensor(kernels):
     assert found(kernel, 1, 64, second, first, 0) == ()
     (report,) = found(kernel, 1, 64, second, first, far)
     assert report.kind is Kind.OUT_OF_BOUNDS
-    assert "of in and lands" in report.message
+    assert "outside in (256 elements): it lands in out[0]" in report.message
 
 
 def test_tensors_that_overlap_are_one_place(kernels):

@@ -16,21 +16,25 @@ class Pointers:
 
     def __init__(self, code: CodeObject, descriptor: KernelDescriptor) -> None:
         self.names: list[str] = []
+        self.slots: list[tuple[str, int, int]] = []
+        """Name, offset and size in bytes in the argument segment."""
         self._at: dict[int, int] = {}
         kinds = {argument.offset: argument for argument in descriptor.arguments}
-        for parameter in code.parameters:
+        for number, parameter in enumerate(code.parameters, 1):
             if parameter.offset is None:
                 continue
             known = kinds.get(parameter.offset)
             if _is_pointer(parameter.type, parameter.size, known):
-                self._add(parameter.name, parameter.offset, parameter.size or 8)
+                name = parameter.name or f"argument {number}"
+                self._add(name, parameter.offset, parameter.size or 8)
         if not code.parameters:
-            for number, argument in enumerate(descriptor.arguments):
+            for number, argument in enumerate(descriptor.arguments, 1):
                 if argument.kind in _POINTER_KINDS:
                     self._add(argument.name or f"argument {number}", argument.offset, argument.size)
 
     def _add(self, name: str, offset: int, size: int) -> None:
         self.names.append(name)
+        self.slots.append((name, offset, size))
         for dword in range(offset // 4, (offset + size) // 4):
             self._at[dword] = 1 << len(self.names)
 

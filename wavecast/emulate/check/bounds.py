@@ -7,20 +7,27 @@ address comes from memory, or cannot be traced, may touch everything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from wavecast.analyze.values.pointers import Pointers
 from wavecast.analyze.values.roots import roots
 from wavecast.analyze.values.slices import slices
-from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.compile.codeobject import CodeObject
+from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor
+from wavecast.isa.opcode import MemoryEffect, MemoryKind, Space
 from wavecast.isa.program import Kernel
 
 _STORING = frozenset({MemoryKind.STORE, MemoryKind.ATOMIC, MemoryKind.STORE_FROM_LDS})
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
-_EVERYTHING = (1 << 64) - 1
+_ONES = (1 << 64) - 1
+ROW_WORDS: Final = 4
+"""64-bit words per instruction: the first address an access may touch, the one after the last, a
+list of intervals (address; 0: the one interval is all), and bytes of what is written at once."""
+_NOWHERE = (1, 0)
+_HALF_FLOATS = frozenset({"float16", "bfloat16"})
 
 
 def sources(kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
@@ -30,49 +37,90 @@ def sources(kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
     return roots(kernel.program, descriptor, parts, Pointers(code, descriptor))
 
 
-def allowed(
-    kernel: Kernel,
-    launch: Launch,
-    ranges: Sequence[tuple[int, int]],
-    known: dict[int, tuple[str, ...]],
-) -> np.ndarray:
-    """For every instruction a mask (uint64) of the ranges it may touch; all from the 64th on.
+class AccessBounds:
+    """The memory every instruction of a launch may touch, for native code.
 
-    Arguments that point into no range (null, or memory reached another way) allow nothing more.
+    `known` are the arguments addresses come from (`sources`). Arguments that point into no range
+    (null, or memory reached another way) allow nothing more; without any other all is allowed.
     """
-    places = {
-        parameter.name: number
-        for parameter in launch.code.parameters
-        if (number := _range_of(launch, parameter.offset, ranges)) is not None
-    }
-    masks = np.full(len(kernel.program.instructions), _EVERYTHING, np.uint64)
-    if len(ranges) > 64:
-        return masks
-    for index, names in known.items():
-        numbers = [places[name] for name in names if name in places]
-        if numbers:
-            masks[index] = sum({1 << number for number in numbers})
-    return masks
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        tensors: Sequence[LaunchTensor],
+        known: Mapping[int, tuple[str, ...]],
+    ) -> None:
+        by_name: dict[str, list[LaunchTensor]] = {}
+        for tensor in tensors:
+            by_name.setdefault(tensor.name, []).append(tensor)
+        rows = np.zeros((len(kernel.program.instructions), ROW_WORDS), np.uint64)
+        rows[:] = (0, _ONES, 0, 4)
+        self._lists: dict[tuple[AddressInterval, ...], np.ndarray] = {}
+        self._allowed: dict[int, list[AddressInterval]] = {}
+        for index, names in known.items():
+            memory = kernel.program.instructions[index].memory
+            owners = [tensor for name in names for tensor in by_name.get(name, ())]
+            if memory is None or memory.space not in _GLOBAL or not owners:
+                continue
+            self._allowed[index] = intervals = _intervals(owners, _rounded(memory))
+            halves = all(tensor.dtype in _HALF_FLOATS for tensor in owners)
+            first, end = intervals[0] if len(intervals) == 1 else _NOWHERE
+            listed = self._list(intervals) if len(intervals) > 1 else 0
+            rows[index] = (first, end, listed, 2 if halves else 4)
+        self.rows = rows
+
+    def _list(self, intervals: list[AddressInterval]) -> int:
+        """The address of a list of intervals: their number, then first and end of each."""
+        key = tuple(intervals)
+        if key not in self._lists:
+            numbers = [len(intervals), *(number for pair in intervals for number in pair)]
+            self._lists[key] = np.array(numbers, np.uint64)
+        return self._lists[key].ctypes.data
+
+    def stored(self, kernel: Kernel, ranges: Sequence[AddressInterval]) -> set[int]:
+        """The numbers of the ranges that stores and atomics of the program may touch."""
+        storing = [
+            instruction.index
+            for instruction in kernel.program.instructions
+            if (memory := instruction.memory) is not None
+            and memory.kind in _STORING
+            and memory.space in _GLOBAL
+        ]
+        return self.reached(storing, ranges)
+
+    def reached(self, accesses: Iterable[int], ranges: Sequence[AddressInterval]) -> set[int]:
+        """The numbers of the ranges that some instructions may touch."""
+        found: set[int] = set()
+        for index in accesses:
+            intervals = self._allowed.get(index)
+            if intervals is None:
+                return set(range(len(ranges)))
+            found |= {
+                number
+                for number, (first, end) in enumerate(ranges)
+                if any(first < stop and start < end for start, stop in intervals)
+            }
+        return found
 
 
-def stored(kernel: Kernel, masks: np.ndarray) -> int:
-    """A mask of the ranges that stores and atomics of the program may touch; `masks` as `allowed`
-    has them."""
-    found = 0
-    for instruction in kernel.program.instructions:
-        memory = instruction.memory
-        if memory is not None and memory.kind in _STORING and memory.space in _GLOBAL:
-            found |= int(masks[instruction.index])
-    return found
+def _rounded(memory: MemoryEffect) -> bool:
+    """Whether compilers let an access reach the whole dwords its elements lie in: atomics of 16
+    bits are made from those of 32, and scalar loads are widened."""
+    return memory.kind is MemoryKind.ATOMIC or memory.space is Space.SCALAR
 
 
-def _range_of(launch: Launch, offset: int | None, ranges: Sequence[tuple[int, int]]) -> int | None:
-    if offset is None:
-        return None
-    pointer = int.from_bytes(launch.kernarg[offset : offset + 8], "little")
-    return next(
-        (number for number, (first, end) in enumerate(ranges) if first <= pointer < end), None
-    )
+def _intervals(owners: Iterable[LaunchTensor], rounded: bool) -> list[AddressInterval]:
+    """The memory of tensors as sorted intervals that neither touch nor overlap."""
+    pairs = sorted((tensor.first, tensor.end) for tensor in owners)
+    if rounded:
+        pairs = [(first & ~3, end + 3 & ~3) for first, end in pairs]
+    merged: list[AddressInterval] = []
+    for first, end in pairs:
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((first, end))
+    return merged
 
 
-__all__ = ["allowed", "sources", "stored"]
+__all__ = ["ROW_WORDS", "AccessBounds", "sources"]

@@ -17,11 +17,15 @@ class Reports:
     """Reports in the order they came up, each once; `count` says how often it happened.
 
     `ignored` are kinds by name (`lds-race`) to leave out; `numbers` asks for the first NaN and the
-    first infinity that are computed as well. Raises UnknownName for a kind there is not.
+    first infinity that are computed as well, `determinism` for a repetition of every launch in
+    other orders of workgroups and waves. Raises UnknownName for a kind there is not.
     """
 
-    def __init__(self, ignored: Iterable[str] = (), *, numbers: bool = False) -> None:
+    def __init__(
+        self, ignored: Iterable[str] = (), *, numbers: bool = False, determinism: bool = False
+    ) -> None:
         self.numbers = numbers
+        self.determinism = determinism
         known = {kind.rule: kind for kind in Kind}
         self._ignored = set()
         for name in ignored:

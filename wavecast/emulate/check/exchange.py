@@ -78,6 +78,12 @@ def moved_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     if not fetches or decoded.opcode.memory_form.exchange != "bpermute":
         some = builder.icmp_unsigned("!=", value, value.type(0))
         return builder.sext(some, value.type)
+    return fetched_bits(emitter, decoded, value)
+
+
+def fetched_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
+    """For every lane the bit of the lane that ds_bpermute reads."""
+    builder = emitter.builder
     last = min(emitter.layout.lanes, emitter.input.capabilities.lane_exchange_span) - 1
     function = _fetch_function(emitter.module, emitter.layout.lanes, last)
     emitter.pending.flush_rows(decoded)
@@ -130,4 +136,4 @@ def _fetch_function(module: ir.Module, lanes: int, last: int) -> ir.Function:
     return function
 
 
-__all__ = ["moved_bits", "permuted_bits", "written_lanes"]
+__all__ = ["fetched_bits", "moved_bits", "permuted_bits", "written_lanes"]

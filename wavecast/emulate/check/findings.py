@@ -8,6 +8,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
+from wavecast.emulate.check.tensors import LaunchTensor, element_at, outside
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import register_names
 
@@ -27,24 +28,33 @@ _RACES = {
 _LARGEST_LDS = 1 << 20
 """Bytes: below it an address is an offset in LDS."""
 
+_SENTENCES = {
+    Kind.EXITED_WAVE: "waits for waves of the workgroup of which some have ended; let every wave "
+    "reach the barrier, and mask the work instead",
+    Kind.INTEGER_DIVISION_BY_ZERO: "belongs to a division of integers, and the divisor is 0 in "
+    "these lanes",
+    Kind.INACTIVE_LANE: "reads registers of lanes that are not active here; exchange values "
+    "outside the branch",
+}
+
 
 def reports(
     kernel: Kernel,
     launch: Launch,
-    ranges: Sequence[tuple[int, int]],
+    tensors: Sequence[LaunchTensor],
     known: Mapping[int, tuple[str, ...]],
     records: Sequence[CheckRecord],
     missing: Mapping[tuple[int, int], str],
 ) -> list[Report]:
     """The reports of one launch, by instruction. `known` are the arguments addresses come from;
     `missing` says for two instructions what would order them."""
-    return [_report(kernel, launch, ranges, known, record, missing) for record in records]
+    return [_report(kernel, launch, tensors, known, record, missing) for record in records]
 
 
 def _report(
     kernel: Kernel,
     launch: Launch,
-    ranges: Sequence[tuple[int, int]],
+    tensors: Sequence[LaunchTensor],
     known: Mapping[int, tuple[str, ...]],
     record: CheckRecord,
     missing: Mapping[tuple[int, int], str],
@@ -52,7 +62,7 @@ def _report(
     program = kernel.program
     instruction = program.instructions[record.instruction]
     other = program.instructions[record.other - 1] if record.other else None
-    message = _message(launch, ranges, known, record)
+    message = _message(launch, tensors, known, record)
     if record.kind is Kind.WORKGROUP_RACE and other is not None:
         lack = missing.get((instruction.index, other.index))
         message += f": {lack}" if lack else ""
@@ -78,7 +88,7 @@ def _report(
 
 def _message(
     launch: Launch,
-    ranges: Sequence[tuple[int, int]],
+    tensors: Sequence[LaunchTensor],
     known: Mapping[int, tuple[str, ...]],
     record: CheckRecord,
 ) -> str:
@@ -88,18 +98,16 @@ def _message(
         what = _ORDERS[record.detail & 0xFF].format(who=who)
         if kind is Kind.SAME_VALUE:
             what = f"stores the value that {who} stored"
-        return f"{what} {_where(launch, kind, ranges, record.address)}"
+        return f"{what} {_where(kind, tensors, record.address)}"
     if kind is Kind.LANE_RACE:
-        where = _where(launch, kind, ranges, record.address)
+        where = _where(kind, tensors, record.address)
         return f"stores another value than lane {record.detail} of the wave {where}"
     if kind is Kind.UNINITIALISED_LDS:
         return f"reads LDS byte {record.address:#x}, which no wave has written"
     if kind is Kind.UNINITIALISED_GLOBAL:
-        return f"reads memory never written {_where(launch, kind, ranges, record.address)}"
+        return f"reads memory never written {_where(kind, tensors, record.address)}"
     if kind is Kind.OUT_OF_BOUNDS:
-        names = " or ".join(known.get(record.instruction, ())) or "its pointer"
-        where = _where(launch, kind, ranges, record.address)
-        return f"goes out of bounds of {names} and lands {where}"
+        return outside(tensors, known.get(record.instruction, ()), record.address)
     if kind is Kind.OUT_OF_LDS:
         return f"touches LDS byte {record.address:#x} beyond what the workgroup has"
     if kind is Kind.DIVERGENT_BARRIER:
@@ -109,6 +117,8 @@ def _message(
     if kind is Kind.UNINITIALISED_REGISTER:
         (register,) = register_names(1 << record.detail)
         return f"uses {register}, which nothing has written in these lanes"
+    if kind in _SENTENCES:
+        return _SENTENCES[kind]
     if kind is Kind.NOT_A_NUMBER:
         return "makes a NaN out of numbers"
     if kind is Kind.INFINITY:
@@ -125,26 +135,10 @@ def _who(launch: Launch, kind: Kind, number: int) -> str:
     return f"wave {number - 1}"
 
 
-def _where(launch: Launch, kind: Kind, ranges: Sequence[tuple[int, int]], address: int) -> str:
+def _where(kind: Kind, tensors: Sequence[LaunchTensor], address: int) -> str:
     if kind is Kind.LDS_RACE or (kind is Kind.LANE_RACE and address < _LARGEST_LDS):
         return f"at LDS byte {address:#x}"
-    for first, end in ranges:
-        if first <= address < end:
-            name, start = _argument(launch, first, end)
-            return f"at byte {address - start:#x} of {name}"
-    return f"at {address:#x}"
-
-
-def _argument(launch: Launch, first: int, end: int) -> tuple[str, int]:
-    """The pointer argument that points into a range, and where it points."""
-    for parameter in launch.code.parameters:
-        if parameter.offset is None or parameter.size != 8:
-            continue
-        data = launch.kernarg[parameter.offset : parameter.offset + 8]
-        pointer = int.from_bytes(data, "little")
-        if first <= pointer < end:
-            return parameter.name or f"the argument at offset {parameter.offset}", pointer
-    return f"the memory {first:#x}..{end:#x}", first
+    return f"at {element_at(tensors, address)}"
 
 
 __all__ = ["reports"]

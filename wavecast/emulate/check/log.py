@@ -28,10 +28,11 @@ SHADOWS: Final = state.MODE + 5  # pointers per known range: see shadow_global.p
 CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
 ARRIVALS: Final = state.MODE + 8  # the barrier waves wait at: see memory.py
 REGISTERS: Final = state.MODE + 9  # masks of undefined lanes: see registers.py
-ALLOWED: Final = state.MODE + 10  # a mask of ranges per instruction
 CLOCKS: Final = state.MODE + 16  # what the waves of the workgroup have acquired: see clocks.py
 ORDER_EVENT: Final = state.MODE + 17  # functions of clocks.py
 ORDER_QUERY: Final = state.MODE + 18
+EXITS: Final = state.MODE + 22  # waves that ended, and the last barrier: see exits.py
+BOUNDS: Final = state.MODE + 23  # the memory every instruction may touch: see bounds.py
 
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096

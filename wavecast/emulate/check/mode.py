@@ -11,18 +11,23 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.atomicity import Accesses, accesses
-from wavecast.emulate.check.bounds import allowed, sources, stored
+from wavecast.emulate.check.bounds import AccessBounds, sources
 from wavecast.emulate.check.clocks import Clocks
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
+from wavecast.emulate.check.divisions import DivisionChecks
+from wavecast.emulate.check.exits import ExitChecks, Exits
 from wavecast.emulate.check.findings import reports
+from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.lacks import explanation
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
+from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Report
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
+from wavecast.emulate.check.tensors import tensors_of
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
@@ -65,7 +70,10 @@ class CheckMode:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel)
         memory = MemoryChecks(counters, accesses(kernel.program))
-        checks = (counters, memory, RegisterChecks(kernel))
+        checks = (
+            counters, ReachChecks(), memory, RegisterChecks(kernel),
+            ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
+        )  # fmt: skip
         return Observers((*checks, NumberChecks()) if self.numbers else checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
@@ -112,11 +120,12 @@ class CheckWatch:
         self.mode, self.native, self.launch, self.ranges = mode, native, launch, ranges
         self.workgroups: np.ndarray | None = None
         self.known = mode.sources(native.kernel, launch.code)
-        self.allowed = allowed(native.kernel, launch, ranges, self.known)
+        self.tensors = tensors_of(launch, native.descriptor, ranges)
+        self.bounds = AccessBounds(native.kernel, self.tensors, self.known)
         kernel = native.kernel
         self.accesses = mode.accesses(kernel, launch.code)
         self.log = Log(len(kernel.program.instructions))
-        self.shadows = _shadows(ranges, stored(kernel, self.allowed), self._observed())
+        self.shadows = _shadows(ranges, self.bounds.stored(kernel, ranges), self._observed())
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
         for row, arrays in zip(self.table, self.shadows, strict=True):
             row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
@@ -130,19 +139,17 @@ class CheckWatch:
         self.clocks = Clocks(kernel.program.target, waves, list(tracked.values()))
         self._kept: list[object] = []
 
-    def _observed(self) -> int:
-        """A mask of the ranges whose releases another workgroup may observe."""
+    def _observed(self) -> set[int]:
+        """The numbers of the ranges whose releases another workgroup may observe."""
         if not self.accesses.ordered:
-            return 0
-        found = 0
-        for index in self.accesses.observing:
-            found |= int(self.allowed[index])
-        return found
+            return set()
+        return self.bounds.reached(self.accesses.observing, self.ranges)
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
-        progress, undefined = Progress(), Undefined(WAVES)
+        progress, undefined, exits = Progress(), Undefined(WAVES), Exits()
         progress.attach(context)
+        exits.attach(context)
         self.clocks.attach(context, progress.words)
         undefined.attach(context)
         dwords = int(context[state.LDS_BYTES]) // 4 + 1
@@ -151,8 +158,8 @@ class CheckWatch:
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.SHADOWS] = self.table.ctypes.data
         context[log.CANARY] = self.mode.canary
-        context[log.ALLOWED] = self.allowed.ctypes.data
-        self._kept += [progress, undefined, writes, reads]
+        context[log.BOUNDS] = self.bounds.rows.ctypes.data
+        self._kept += [progress, undefined, exits, writes, reads]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
@@ -165,28 +172,28 @@ class CheckWatch:
             for pair, unordered in self.clocks.unordered.items()
         }
         entries = self.log.read()
-        found = reports(kernel, self.launch, self.ranges, self.known, entries, missing)
+        found = reports(kernel, self.launch, self.tensors, self.known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         if found:
             self.mode.found(found)
 
 
 def _shadows(
-    ranges: Sequence[tuple[int, int]], written: int, observed: int
+    ranges: Sequence[tuple[int, int]], written: set[int], observed: set[int]
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records of each range, once per range; none for the first, which holds the
-    arguments, and for those that are not in the mask `written`. Releases are kept of those in the
-    mask `observed`. Pages nobody touches take no memory."""
+    arguments, and for those whose number is not in `written`. Releases are kept of those in
+    `observed`. Pages nobody touches take no memory."""
     known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
     nothing = (np.zeros(0, np.uint64),) * (records.RELEASES + 1)
     found = [nothing]
     for number, (first, end) in enumerate(ranges[1:], 1):
-        if number < 64 and not written >> number & 1:
+        if number not in written:
             found.append(nothing)
             continue
         if (first, end) not in known:
             dwords = (end - first + 3) // 4
-            kept = dwords if number >= 64 or observed >> number & 1 else 0
+            kept = dwords if number in observed else 0
             known[first, end] = (
                 *(np.zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
                 np.zeros(kept, np.uint32),

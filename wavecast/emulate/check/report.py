@@ -27,6 +27,13 @@ class Kind(IntEnum):
     INFINITY = 14
     OUT_OF_LDS = 15
     REPLICATED_READ = 16
+    EXITED_WAVE = 17
+    MISSING_END = 18
+    UNALLOCATED_REGISTER = 19
+    INTEGER_DIVISION_BY_ZERO = 20
+    INACTIVE_LANE = 21
+    FP8_FORMAT = 22
+    ORDER_DEPENDENT = 23
     LANE_RACE = 24
     SAME_VALUE = 25
 
@@ -61,7 +68,16 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.PARTIAL_BARRIER: "a barrier is reached while some lanes of the wave are masked off",
     Kind.MISSING_WAIT: "a register is used while a memory operation on it may be outstanding",
     Kind.HAZARD: "the hardware needs more wait states between two instructions",
-    Kind.OUT_OF_BOUNDS: "an access through one pointer lands in the memory of another tensor",
+    Kind.OUT_OF_BOUNDS: "an access through a pointer lands outside the tensor that was passed",
+    Kind.EXITED_WAVE: "a wave has ended and others of its workgroup wait at a barrier: the "
+    "hardware lets them pass, the programming models leave it undefined",
+    Kind.MISSING_END: "the code continues after its last instruction: s_endpgm is missing",
+    Kind.UNALLOCATED_REGISTER: "a register is used that the kernel descriptor does not allocate",
+    Kind.INTEGER_DIVISION_BY_ZERO: "an integer is divided by zero: the result is undefined",
+    Kind.INACTIVE_LANE: "a lane reads a register of a lane that is not active: the hardware gives "
+    "0, the programming models leave it undefined",
+    Kind.FP8_FORMAT: "an instruction takes the bytes of a tensor for another 8-bit float format",
+    Kind.ORDER_DEPENDENT: "the result depends on the order in which workgroups or waves run",
     Kind.NOT_A_NUMBER: "the first NaN that was computed from numbers",
     Kind.INFINITY: "the first infinity that was computed from finite numbers",
     Kind.REPLICATED_READ: "a wave loads what another wave, which loaded the same by the same "

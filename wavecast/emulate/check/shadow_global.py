@@ -1,8 +1,7 @@
-"""Global memory in check mode: races within and between workgroups, memory never written.
+"""Global memory in check mode: races within and between workgroups.
 
 Ranges no instruction of the kernel may store to have no records. The dwords of others have two
-(`records.py`), compared with the access at hand (`order.py`). Memory that was allocated and never
-written holds a pattern (`mode.py`): loads compare with it.
+(`records.py`), compared with the access at hand (`order.py`).
 
 Traits of an access: its atomicity (a digit); `clocks.ORDERS`; `v` where it counts as a store in its
 stream; `r` releases; `w` observes; `z` updates nothing with a zero.
@@ -99,7 +98,8 @@ def _scalar(out: Outlined) -> Resolved:
     with out.each_lane(out.exec) as lane:
         address = builder.add(out.base, builder.shl(lane, I64(2)))
         builder.store(address, element(builder, addresses, lane, I64), align=8)
-    return Resolved(addresses, out.exec, out.mask(0), I1(1))
+    last = builder.add(out.base, I64(4 * (out.lanes - 1)))
+    return Resolved(addresses, out.exec, out.mask(0), I1(1), out.base, last)
 
 
 def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
@@ -121,21 +121,14 @@ class _Dwords:
     def __init__(self, watched: Watched, found: Resolved) -> None:
         self.watched, self.out, self.lanes = watched, watched.out, found
         out, builder = self.out, self.out.builder
-        self.seasons = watched.loads and out.access.mode != SCALAR
         self.me = builder.add(watched.workgroup, I64(1))
         self.wave = builder.add(watched.wave, I64(1))
         self.between = Findings(out, Kind.WORKGROUP_RACE)
         self.within = Findings(out, Kind.GLOBAL_RACE)
-        self.fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
         self.replicas = Findings(out, Kind.REPLICATED_READ)
         self.same = Findings(out, Kind.SAME_VALUE)
         self.lane_race = Findings(out, Kind.LANE_RACE)
-        self.beyond = Findings(out, Kind.OUT_OF_BOUNDS)
         self.shadows = watched.word(log.SHADOWS, PTR)
-        masks = watched.word(log.ALLOWED, PTR)
-        slot = element(builder, masks, watched.instruction, I64)
-        self.allowed = load(builder, slot, I64, 8)
-        self.canary = watched.word(log.CANARY)
         self.ranges = watched.word(state.RANGES, PTR)
         self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
         self.arrays = [out.room(I64, I64(0)) for _ in range(RELEASES + 1)]
@@ -150,10 +143,8 @@ class _Dwords:
             lane = out.lowest(found.live)
             address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
             index = range_of(builder, out.context, address, I64(1))
-            near = builder.icmp_unsigned("<", index, I64(64))  # -1 is far
-            moved = builder.lshr(self.allowed, builder.and_(index, I64(63)))
-            allowed = builder.trunc(moved, I1)
-            with builder.if_then(builder.and_(near, allowed), likely=True):
+            known = builder.icmp_signed(">=", index, I64(0))
+            with builder.if_then(known, likely=True):
                 for slot, pointer in (
                     (self.start, self._bound(index, 0)),
                     (self.stop, self._bound(index, 1)),
@@ -265,8 +256,8 @@ class _Dwords:
         return out.get(found, I1)
 
     def quick(self, address: Any) -> Any:
-        """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded) and
-        that are not fresh memory; False (i1) for others, and nothing is recorded."""
+        """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded);
+        False (i1) for others, and nothing is recorded."""
         out, builder = self.out, self.out.builder
         if self.watched.lane_bytes < 4 or self.watched.atomic:
             return I1(0)
@@ -285,13 +276,12 @@ class _Dwords:
             builder.if_else(recorded) as (records, nothing),
         ):
             with records:
-                self._quick_inside(address, builder.lshr(inset, I64(2)), stop)
+                self._quick_inside(builder.lshr(inset, I64(2)))
             with nothing:
-                good = self._seasoned(address, stop) if self.seasons else I1(1)
-                builder.store(good, self.done)
+                builder.store(I1(1), self.done)
         return out.get(self.done, I1)
 
-    def _quick_inside(self, address: Any, first: Any, stop: Any) -> None:
+    def _quick_inside(self, first: Any) -> None:
         out, builder = self.out, self.out.builder
         count = out.access.dwords
         kind = ir.VectorType(I64, count)
@@ -302,9 +292,7 @@ class _Dwords:
         written, read = (builder.load(slots[n], align=8, typ=kind) for n in (WRITES, READS))
         touched = builder.or_(written, read) if self.watched.stores else written
         good = builder.icmp_unsigned("==", self._any(touched), I64(0))
-        if self.seasons:
-            good = builder.and_(good, self._seasoned(address, stop))
-        elif self.watched.stores and clocks.ORDERS in self.watched.traits:
+        if self.watched.stores and clocks.ORDERS in self.watched.traits:
             good = builder.and_(good, builder.not_(self._tracked()))
         number = splat(builder, NUMBER.at(builder, self.watched.memory_number), count)
         with builder.if_then(good, likely=True):
@@ -323,21 +311,6 @@ class _Dwords:
         if count == 1:
             return self.out.builder.extract_element(value, I32(0))
         return self.out.intrinsic(f"llvm.vector.reduce.or.v{count}i64", I64, value)
-
-    def _seasoned(self, address: Any, stop: Any) -> Any:
-        """Whether no dword of a lane is half of the pattern of memory never written (i1)."""
-        builder = self.out.builder
-        good: Any = builder.icmp_unsigned("==", self.canary, I64(0))
-        different: Any = I1(1)
-        for number in range(0, self.out.access.dwords + 1, 2):
-            inset = 4 * min(number, self.out.access.dwords - 1)
-            place = builder.and_(builder.add(address, I64(inset)), I64(~7 & _ONES))
-            whole = builder.icmp_unsigned("<=", builder.add(place, I64(8)), stop)
-            held = builder.select(whole, place, builder.and_(address, I64(~7 & _ONES)))
-            value = load(builder, builder.inttoptr(held, PTR), I64, 8)
-            unlike = builder.icmp_unsigned("!=", value, self.canary)
-            different = builder.and_(different, builder.and_(whole, unlike))
-        return builder.or_(good, different)
 
     def _loads(self, read: Any) -> Any:
         """Records of loads renewed: several workgroups where another has read the same bytes."""
@@ -363,11 +336,6 @@ class _Dwords:
         index = range_of(builder, out.context, address, I64(1))
         known = builder.icmp_signed(">=", index, I64(0))
         with builder.if_then(known, likely=True):
-            far = builder.icmp_unsigned(">", index, I64(63))
-            bit = builder.and_(builder.lshr(self.allowed, builder.and_(index, I64(63))), I64(1))
-            denied = builder.icmp_unsigned("==", bit, I64(0))
-            if out.access.mode != SCALAR:
-                self.beyond.when(builder.and_(denied, builder.not_(far)), lane, address)
             start = load(builder, self._bound(index, 0), I64, 8)
             stop = load(builder, self._bound(index, 1), I64, 8)
             arrays = [load(builder, self._array(index, n), PTR, 8) for n in range(RELEASES + 1)]
@@ -378,22 +346,9 @@ class _Dwords:
             for number in range(out.access.dwords):
                 place = builder.add(address, I64(4 * number))
                 fits = builder.icmp_unsigned("<", place, stop)
-                with builder.if_then(fits, likely=True):
-                    with builder.if_then(watched):
-                        dword = builder.add(first, I64(number))
-                        self._dword(lane, number, place, arrays, dword, bytes_)
-                    if self.seasons:
-                        self._compare(lane, place, stop)
-
-    def _compare(self, lane: Any, place: Any, stop: Any) -> None:
-        """Is this dword half of the pattern of memory never written?"""
-        builder = self.out.builder
-        aligned = builder.and_(place, I64(~7 & ((1 << 64) - 1)))
-        whole = builder.icmp_unsigned("<=", builder.add(aligned, I64(8)), stop)
-        asked = builder.icmp_unsigned("!=", self.canary, I64(0))
-        with builder.if_then(builder.and_(whole, asked)):
-            value = load(builder, builder.inttoptr(aligned, PTR), I64, 8)
-            self.fresh.when(builder.icmp_unsigned("==", value, self.canary), lane, place)
+                with builder.if_then(fits, likely=True), builder.if_then(watched):
+                    dword = builder.add(first, I64(number))
+                    self._dword(lane, number, place, arrays, dword, bytes_)
 
     def _dword(
         self, lane: Any, index: int, place: Any, arrays: list[Any], dword: Any, bytes_: Any
@@ -579,7 +534,7 @@ class _Dwords:
 
     def log(self) -> None:
         for findings in (
-            self.beyond, self.between, self.within, self.fresh, self.replicas, self.same,
+            self.between, self.within, self.replicas, self.same,
             self.lane_race,
         ):  # fmt: skip
             findings.log(self.watched.instruction)

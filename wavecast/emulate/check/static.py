@@ -4,15 +4,70 @@ from __future__ import annotations
 
 from wavecast.analyze.sync import Violation, hazards, missing_waits
 from wavecast.emulate.check.report import Kind, Report
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Kernel
+from wavecast.isa.registers import AGPR_BASE, AGPRS, VGPR_BASE, VGPRS, register_names, span
 
 
 def static_reports(kernel: Kernel) -> list[Report]:
-    """Missing waits and hazards. They hold on some path, whether or not a launch took it."""
+    """Missing waits and hazards, registers that are not allocated, code without an end. They hold
+    on some path, whether or not a launch took it."""
     program = kernel.program
     found = [(Kind.MISSING_WAIT, violation) for violation in missing_waits(program)]
     found += [(Kind.HAZARD, violation) for violation in hazards(program)]
-    return [_report(kernel, kind, violation) for kind, violation in found]
+    reports = [_report(kernel, kind, violation) for kind, violation in found]
+    return reports + _missing_end(kernel) + _unallocated(kernel)
+
+
+def _missing_end(kernel: Kernel) -> list[Report]:
+    """The last instruction, where control can pass it."""
+    program = kernel.program
+    last = program.instructions[-1]
+    ends = last.opcode.control in (Control.END, Control.BRANCH, Control.INDIRECT)
+    block = next(b.index for b in program.blocks if b.stop == len(program.instructions))
+    if ends or OpcodeFlag.TRAP in last.opcode.flags or block not in program.reverse_postorder:
+        return []
+    message = "is the last instruction and does not end the wave; put s_endpgm behind it"
+    return [_plain_report(kernel, Kind.MISSING_END, last, message)]
+
+
+def _unallocated(kernel: Kernel) -> list[Report]:
+    """The first instruction that uses a vector register beyond those of the descriptor."""
+    directives = kernel.descriptor.directives
+    total = directives.get("next_free_vgpr")
+    if total is None:
+        return []
+    vgprs = directives.get("accum_offset", total)
+    agprs = total - vgprs if "accum_offset" in directives else total
+    allocated = span(VGPR_BASE, 0, vgprs) | span(AGPR_BASE, 0, max(agprs, 0))
+    program = kernel.program
+    for block in program.reverse_postorder:
+        for instruction in program.block_instructions(block):
+            used = (instruction.decoded.reads | instruction.decoded.writes) & (VGPRS | AGPRS)
+            beyond = used & ~allocated
+            if beyond:
+                (name, *_) = register_names(beyond & -beyond)
+                message = (
+                    f"uses {name}, and the descriptor allocates {vgprs} VGPRs"
+                    + (f" and {agprs} AGPRs" if "accum_offset" in directives else "")
+                    + "; raise .amdhsa_next_free_vgpr"
+                )
+                return [_plain_report(kernel, Kind.UNALLOCATED_REGISTER, instruction, message)]
+    return []
+
+
+def _plain_report(kernel: Kernel, kind: Kind, instruction: Instruction, message: str) -> Report:
+    program = kernel.program
+    return Report(
+        kind=kind,
+        kernel=program.name,
+        target=program.target,
+        message=message,
+        instruction=instruction.index,
+        text=instruction.decoded.text,
+        location=instruction.location,
+    )
 
 
 def _report(kernel: Kernel, kind: Kind, violation: Violation) -> Report:

@@ -37,12 +37,14 @@ _STEP = 8
 class Resolved:
     """`addresses`: array of i64. `live`: lanes that access memory; `dead`: active lanes that are
     out of the bounds hardware checks itself. `trusted` (i1): the whole span of live addresses lies
-    in one known range."""
+    in one known range. `lowest` and `highest` (i64) are the first and last of them."""
 
     addresses: Any
     live: Any
     dead: Any
     trusted: Any
+    lowest: Any
+    highest: Any
 
 
 def range_of(builder: ir.IRBuilder, context: Any, address: Any, size: Any) -> Any:
@@ -241,7 +243,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
         span = builder.add(builder.sub(highest, lowest), I64(size))
         inside = _is_good(out, lowest, span)
         trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))
-    return Resolved(addresses, mask, dead, trusted)
+    return Resolved(addresses, mask, dead, trusted, lowest, highest)
 
 
 def lane_address(out: Outlined, found: Resolved, lane: Any, *, checked: bool = True) -> Any:

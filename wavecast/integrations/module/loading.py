@@ -96,7 +96,9 @@ def load(
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
     MissingTool, and UsageError for code that is not AMD's.
     """
+    from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.check.mode import CheckMode
+    from wavecast.emulate.check.tensors import CANARY
     from wavecast.emulate.launch import Emulator
     from wavecast.emulate.mode import Modes
 
@@ -113,9 +115,12 @@ def load(
         )
     device = devices.load(arch or held[0])
     reports = check if isinstance(check, Reports) else Reports()
-    checking = CheckMode(reports.add, numbers=reports.numbers) if check is not False else None
+    checking = None
+    if check is not False:
+        checking = CheckMode(reports.add, CANARY, numbers=reports.numbers)
     modes = [mode for mode in (checking, trace) if mode is not None]
-    emulator = Emulator(threads, Modes.of(modes), max_instructions)
+    orders = OrderChecks(reports.add) if check is not False and reports.determinism else None
+    emulator = Emulator(threads, Modes.of(modes), max_instructions, orders)
     raised = None if reports is check else reports
     functions = [Function(item, device, emulator, raised) for item in codes]
     return Module(functions, source, reports)

@@ -1,21 +1,18 @@
 """Memory that PyTorch allocates without filling it, marked so that reads of it can be told.
 
-`torch.empty` and its like return memory full of a pattern of 64 bits whose 16-bit quarters are NaN
-as f16 and as bf16, and so is every larger float cut from it. Whoever writes replaces it.
+`torch.empty` and its like return memory full of the pattern `CANARY`. Whoever writes replaces it.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from torch.overrides import TorchFunctionMode
 
-CANARY: Final = 0x7FF5_7FE3_7FA9_7FDB
-"""The pattern. A dword of memory that happens to be half of it is taken for unwritten only where
-its other half is there too."""
+from wavecast.emulate.check.tensors import CANARY
 
 
 class FreshMemory(TorchFunctionMode):

@@ -56,6 +56,7 @@ def device(
     (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
     """
     from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.check.mode import CheckMode
     from wavecast.emulate.launch import Emulator
     from wavecast.emulate.mode import Modes
@@ -71,7 +72,8 @@ def device(
     watching: list[Mode] = [] if tracing is None else [tracing]
     if checked:
         watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers))
-    emulator = Emulator(threads, Modes.of(watching), max_instructions)
+    orders = OrderChecks(reports.add) if checked and reports.determinism else None
+    emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
     hooks = ExecutingHooks(
         facts, _predicted_device(arch, facts), emulator, reports, kernels=kernels
     )

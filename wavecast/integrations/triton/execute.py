@@ -143,9 +143,9 @@ class ExecutingHooks:
     def _described(
         self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple
     ) -> Launch:
-        """The launch; its arguments are described only for a prediction."""
+        """The launch; its arguments are described for predictions and for checks."""
         code, layout, segment = loaded.code, loaded.layout, loaded.segment
-        if self._timers.timing:
+        if self._timers.timing or self.emulator.mode is not None:
             return build_launch(code, layout, segment, kernel.src.signature, grid, values)
         data = pack(code.kernel, layout, segment, values)
         return Launch(code, grid, (code.workgroup_size, 1, 1), (), data, code.dynamic_lds)

@@ -1,0 +1,103 @@
+"""Results that the programming models leave undefined, and code the hardware cannot execute."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wavecast
+from tests.emulate.check.support import checked
+from tests.emulate.check.test_planted import found, line_of
+from tests.emulate.memory_support import assembly
+from tests.targets import swept
+from wavecast.compile.assembly import load
+from wavecast.compile.parsing import parse_kernel
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.static import static_reports
+
+SOURCE = Path(__file__).with_name("undefined.hip")
+TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
+ONES = np.ones(64, np.int32)
+
+
+@pytest.fixture(scope="module", params=swept(TARGETS))
+def kernels(request):
+    return wavecast.load(SOURCE, arch=request.param, check=True, threads=1)
+
+
+def zeros(count=64, dtype=np.float32):
+    return np.zeros(count, dtype)
+
+
+def only(reports, kind, line):
+    (report,) = (one for one in reports if one.severity == "error")
+    assert report.kind is kind
+    assert line in SOURCE.read_text().splitlines()[line_of(report) - 1]
+    return report
+
+
+@pytest.mark.hip
+def test_a_value_from_an_inactive_lane(kernels):
+    assert found(kernels["shuffle"], 1, 64, zeros(), zeros(), 32) == ()
+    reports = found(kernels["shuffle"], 1, 64, zeros(), zeros(), 16)
+    assert only(reports, Kind.INACTIVE_LANE, "__shfl").lanes == tuple(range(16))
+
+
+@pytest.mark.hip
+def test_lanes_that_never_were_active_may_be_read(kernels):
+    assert found(kernels["shuffle"], 1, 16, zeros(), zeros(), 16) == ()
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize(("name", "dtype"), [("divide", np.int32), ("divide_long", np.int64)])
+def test_a_division_by_zero(kernels, name, dtype):
+    ones = ONES.astype(dtype) << (40 if dtype is np.int64 else 4)
+    assert found(kernels[name], 1, 64, zeros(dtype=dtype), ones, ones) == ()
+    zero = ones.copy()
+    zero[7] = 0
+    reports = found(kernels[name], 1, 64, zeros(dtype=dtype), ones, zero)
+    assert 7 in only(reports, Kind.INTEGER_DIVISION_BY_ZERO, "/ b[threadIdx.x]").lanes
+
+
+@pytest.mark.hip
+def test_a_remainder_by_a_scalar_zero(kernels):
+    ones = ONES.view(np.uint32)
+    kernel = kernels["divide_unsigned"]
+    assert found(kernel, 1, 64, zeros(dtype=np.uint32), ones, 3) == ()
+    reports = found(kernel, 1, 64, zeros(dtype=np.uint32), ones, 0)
+    assert {one.kind for one in reports if one.severity == "error"} == {Kind.INTEGER_DIVISION_BY_ZERO}
+
+
+@pytest.mark.hip
+def test_a_wave_that_ends_before_a_barrier(kernels):
+    assert found(kernels["early_exit"], 2, 256, zeros(256), zeros(256), 256) == ()
+    reports = found(kernels["early_exit"], 2, 256, zeros(256), zeros(256), 128)
+    only(reports, Kind.EXITED_WAVE, "__syncthreads")
+
+
+@pytest.mark.hip
+def test_waves_with_unequal_numbers_of_barriers(kernels):
+    kernel = kernels["barriers_per_wave"]
+    assert found(kernel, 2, 256, zeros(256), zeros(256), 0) == ()
+    reports = found(kernel, 2, 256, zeros(256), zeros(256), 1)
+    assert {one.kind for one in reports if one.severity == "error"} == {Kind.EXITED_WAVE}
+
+
+@pytest.mark.parametrize("target", swept(TARGETS))
+def test_a_register_that_is_not_allocated(target):
+    body = "\tv_mov_b32_e32 v{n}, 0\n\tv_mov_b32_e32 v2, v{n}"
+    assert checked(target, body.format(n=63), zeros()) == []
+    (report,) = checked(target, body.format(n=64), zeros())
+    assert report.kind is Kind.UNALLOCATED_REGISTER
+    assert "uses v64, and the descriptor allocates 64 VGPRs" in report.message
+
+
+@pytest.mark.parametrize("target", swept(TARGETS))
+def test_code_without_an_end(target):
+    text = assembly(target, "\tv_mov_b32_e32 v2, 0")
+    (code,) = load(text, target)
+    assert static_reports(parse_kernel(code)) == []
+    (code,) = load(text.replace("\ts_endpgm\n", ""), target)
+    (report,) = static_reports(parse_kernel(code))
+    assert report.kind is Kind.MISSING_END
+    assert report.text == "v_mov_b32_e32 v2, 0"

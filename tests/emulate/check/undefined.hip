@@ -1,0 +1,39 @@
+// Undefined results; every kernel is right for some arguments.
+#include <hip/hip_runtime.h>
+
+extern "C" __global__ void shuffle(float* out, const float* in, int active) {
+    float v = in[threadIdx.x];
+    if ((int)threadIdx.x < active) v += __shfl(v, threadIdx.x ^ 16);
+    out[threadIdx.x] = v;
+}
+
+extern "C" __global__ void divide(int* out, const int* a, const int* b) {
+    out[threadIdx.x] = a[threadIdx.x] / b[threadIdx.x];
+}
+
+extern "C" __global__ void divide_unsigned(unsigned* out, const unsigned* a, unsigned b) {
+    out[threadIdx.x] = a[threadIdx.x] % b;
+}
+
+extern "C" __global__ void divide_long(long* out, const long* a, const long* b) {
+    out[threadIdx.x] = a[threadIdx.x] / b[threadIdx.x];
+}
+
+extern "C" __global__ void early_exit(float* out, const float* in, int n) {
+    __shared__ float tile[256];
+    if ((int)threadIdx.x >= n) return;
+    tile[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x ^ 1];
+}
+
+extern "C" __global__ void barriers_per_wave(float* out, const float* in, int more) {
+    __shared__ float tile[256];
+    tile[threadIdx.x] = 0.0f;
+    int count = 1 + more * __builtin_amdgcn_readfirstlane(threadIdx.x / 64);
+    for (int i = 0; i < count; ++i) {
+        tile[threadIdx.x] += in[threadIdx.x];
+        __syncthreads();
+    }
+    out[threadIdx.x] = tile[threadIdx.x];
+}

@@ -1,0 +1,263 @@
+"""Where accesses of global memory land: outside their tensors, or in memory nobody has written.
+
+Ahead of every access an outlined function compares the lanes' addresses with the memory of the
+arguments they come from (`bounds.py`). Memory that was allocated and never written has a pattern
+(`CANARY`); loads and atomics compare each dword with its half of it. Dwords of half-precision
+tensors are compared by halves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wavecast.emulate.check import log
+from wavecast.emulate.check.bounds import ROW_WORDS
+from wavecast.emulate.check.log import KINDS, log_function
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.shadow import Findings
+from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.addresses import Resolved, is_known, resolve
+from wavecast.emulate.lower.emitter import WaveEmitter
+from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
+from wavecast.isa.instruction import Instruction
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.access import AccessTarget
+
+_MOVES = {"load", "store", "tolds"}
+_OUTSIDE_GLOBAL = {"local", "private"}
+_ONES = (1 << 64) - 1
+_WIDENED = 16
+"""Bytes of scalar loads whose last dword may be there only because four are loaded as one."""
+
+
+class ReachChecks(Observer):
+    """Emits the calls ahead of accesses."""
+
+    def access(
+        self,
+        emitter: WaveEmitter,
+        instruction: Instruction,
+        access: MemoryAccess,
+        place: AccessTarget,
+        rows: Any,
+    ) -> None:
+        if place.mode in _OUTSIDE_GLOBAL:
+            return
+        detail = access.action if access.action in _MOVES else "atomic"
+        asked = MemoryAccess("reach", place.mode, access.lanes, access.bytes, detail)
+        builder = emitter.builder
+        index, nothing = (builder.inttoptr(I64(n), PTR) for n in (instruction.index, 0))
+        builder.call(
+            _function(emitter.module, asked),
+            [
+                emitter.context, rows, index, nothing,
+                place.address, place.base, place.limit, place.offset, emitter.exec_mask(),
+            ],
+        )  # fmt: skip
+
+    def scalar_access(
+        self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
+    ) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [PTR, I64, I64])
+        size -= 4 if size == _WIDENED else 0
+        name = f"check.reach.scalar.{size}"
+
+        def recipe(module: ir.Module) -> None:
+            _build_scalar(ir.Function(module, kind, runtime.OUTLINED + name), size)
+
+        function = runtime.outline(emitter.module, name, kind, recipe)
+        emitter.builder.call(function, [emitter.context, address, I64(instruction.index)])
+
+
+def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
+    name = f"check.reach.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
+
+    def recipe(alone: ir.Module) -> None:
+        _build(Outlined(alone, access, runtime.OUTLINED + name))
+
+    return runtime.outline(module, name, function_type(access.lanes), recipe)
+
+
+class _Row:
+    """What an instruction may touch, as `AccessBounds` has it."""
+
+    def __init__(self, builder: ir.IRBuilder, context: Any, instruction: Any) -> None:
+        self.builder, self.context = builder, context
+        rows = context_word(builder, context, log.BOUNDS, PTR)
+        row = element(builder, rows, builder.mul(instruction, I64(ROW_WORDS)), I64)
+        self.first, self.end, self.list, self.granule = (
+            load(builder, element(builder, row, word, I64), I64, 8) for word in range(ROW_WORDS)
+        )
+
+    def contains(self, address: Any, size: Any) -> Any:
+        """Whether `size` bytes from `address` on lie in the one interval (i1)."""
+        return _within(self.builder, address, size, self.first, self.end)
+
+    def listed(self, address: Any, size: Any) -> Any:
+        """Whether they lie in an interval of the list (i1)."""
+        builder = self.builder
+        function = _list_function(builder.module)
+        return builder.call(function, [self.list, address, size])
+
+
+def _within(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any) -> Any:
+    """Written so that nothing wraps around."""
+    offset, length = builder.sub(address, first), builder.sub(end, first)
+    fits = builder.icmp_unsigned("<=", size, builder.sub(length, offset))
+    starts = builder.icmp_unsigned("<=", offset, length)
+    ordered = builder.icmp_unsigned("<=", first, end)
+    return builder.and_(builder.and_(starts, fits), ordered)
+
+
+def _list_function(module: ir.Module) -> ir.Function:
+    """`i1 in_list(i64 list, i64 address, i64 size)`; no list has no interval."""
+    found = module.globals.get("in_list")
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I1, [I64] * 3), "in_list")
+    function.linkage = "internal"
+    given, address, size = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    with builder.if_then(builder.icmp_unsigned("==", given, I64(0))):
+        builder.ret(I1(0))
+    pointer = builder.inttoptr(given, PTR)
+    count = load(builder, pointer, I64, 8)
+    before = builder.block
+    body, more, good, bad = (
+        function.append_basic_block(name) for name in ("body", "more", "good", "bad")
+    )
+    builder.branch(body)
+    builder.position_at_end(body)
+    index = builder.phi(I64)
+    index.add_incoming(I64(0), before)
+    start = builder.add(builder.shl(index, I64(1)), I64(1))
+    first = load(builder, element(builder, pointer, start, I64), I64, 8)
+    end = load(builder, element(builder, pointer, builder.add(start, I64(1)), I64), I64, 8)
+    builder.cbranch(_within(builder, address, size, first, end), good, more)
+    builder.position_at_end(more)
+    following = builder.add(index, I64(1))
+    index.add_incoming(following, more)
+    builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
+    builder.position_at_end(good)
+    builder.ret(I1(1))
+    builder.position_at_end(bad)
+    builder.ret(I1(0))
+    return function
+
+
+def _build(out: Outlined) -> None:
+    """Compare the addresses of one access."""
+    builder = out.builder
+    instruction = builder.ptrtoint(out.other, I64)
+    row = _Row(builder, out.context, instruction)
+    canary = context_word(builder, out.context, log.CANARY)
+    found = resolve(out)
+    some = builder.icmp_unsigned("!=", found.live, out.mask(0))
+    beyond = Findings(out, Kind.OUT_OF_BOUNDS)
+    span = builder.add(builder.sub(found.highest, found.lowest), I64(out.access.bytes))
+    good = builder.or_(row.contains(found.lowest, span), builder.not_(some))
+    with builder.if_then(builder.not_(good), likely=False):
+        _each_outside(out, row, found, beyond)
+    beyond.log(instruction)
+    if out.access.detail != "store":
+        asked = builder.icmp_unsigned("!=", canary, I64(0))
+        with builder.if_then(builder.and_(asked, some)):
+            fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
+            _each_fresh(out, row, found, canary, fresh)
+            fresh.log(instruction)
+    builder.ret(I32(0))
+
+
+def _each_outside(out: Outlined, row: _Row, found: Resolved, beyond: Findings) -> None:
+    builder, size = out.builder, I64(out.access.bytes)
+    with out.each_lane(found.live) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        allowed = builder.or_(row.contains(address, size), row.listed(address, size))
+        if out.access.mode == "flat":
+            allowed = builder.or_(allowed, _own_memory(out, address))
+        beyond.when(builder.not_(allowed), lane, address)
+
+
+def _own_memory(out: Outlined, address: Any) -> Any:
+    """Whether a flat address lies in LDS or in scratch (i1)."""
+    builder = out.builder
+    scratch = context_word(builder, out.context, state.SCRATCH_BYTES)
+    found: Any = I1(0)
+    for base, length in (
+        (state.LDS_BASE, context_word(builder, out.context, state.LDS_BYTES)),
+        (state.SCRATCH_BASE, builder.mul(scratch, I64(out.lanes))),
+    ):
+        offset = builder.sub(address, context_word(builder, out.context, base))
+        found = builder.or_(found, builder.icmp_unsigned("<", offset, length))
+    return found
+
+
+def _each_fresh(out: Outlined, row: _Row, found: Resolved, canary: Any, fresh: Findings) -> None:
+    """Compare the dwords of every lane with the pattern. Memory of no range is left to the access
+    itself, which faults."""
+    builder = out.builder
+    with out.each_lane(found.live) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        known = builder.or_(
+            found.trusted, is_known(builder, out.context, address, I64(out.access.bytes))
+        )
+        with builder.if_then(known, likely=True):
+            for number in range(out.access.dwords):
+                at = builder.add(address, I64(4 * number))
+                condition = _is_fresh(builder, at, canary, row.granule, out.access.bytes)
+                fresh.when(condition, lane, at)
+
+
+def _is_fresh(builder: ir.IRBuilder, address: Any, canary: Any, granule: Any, size: int) -> Any:
+    """Whether the dword at an address is that of memory never written (i1); with a `granule` of 2
+    bytes, a half of it that an access of `size` bytes covers."""
+    aligned = builder.and_(address, I64(~3 & _ONES))
+    upper = builder.icmp_unsigned("!=", builder.and_(address, I64(4)), I64(0))
+    expected = builder.select(upper, builder.lshr(canary, I64(32)), canary)
+    value = load(builder, builder.inttoptr(aligned, PTR), I32, 4)
+    differs = builder.xor(value, builder.trunc(expected, I32))
+    whole = builder.icmp_unsigned("==", differs, I32(0))
+    low = builder.icmp_unsigned("==", builder.and_(differs, I32(0xFFFF)), I32(0))
+    high = builder.icmp_unsigned("==", builder.lshr(differs, I32(16)), I32(0))
+    if size < 4:
+        second = builder.icmp_unsigned("!=", builder.and_(address, I64(2)), I64(0))
+        part = builder.select(second, high, low)
+    else:
+        part = builder.or_(low, high)
+    halves = builder.icmp_unsigned("==", granule, I64(2))
+    return builder.or_(whole, builder.and_(halves, part))
+
+
+def _build_scalar(function: ir.Function, size: int) -> None:
+    """`void reach(ptr context, i64 address, i64 instruction)` for `size` bytes."""
+    context, address, instruction = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    row = _Row(builder, context, instruction)
+    amount = I64(size)
+    allowed = builder.or_(row.contains(address, amount), row.listed(address, amount))
+    _log_when(builder, context, builder.not_(allowed), Kind.OUT_OF_BOUNDS, instruction, address)
+    canary = context_word(builder, context, log.CANARY)
+    asked = builder.icmp_unsigned("!=", canary, I64(0))
+    with builder.if_then(builder.and_(asked, is_known(builder, context, address, amount))):
+        for start in range(0, max(size, 4), 4):
+            at = builder.add(address, I64(start))
+            condition = _is_fresh(builder, at, canary, row.granule, size)
+            _log_when(builder, context, condition, Kind.UNINITIALISED_GLOBAL, instruction, at)
+    builder.ret_void()
+
+
+def _log_when(
+    builder: ir.IRBuilder, context: Any, condition: Any, kind: Kind, instruction: Any, address: Any
+) -> None:
+    with builder.if_then(condition, likely=False):
+        site = builder.add(builder.mul(instruction, I64(KINDS)), I64(int(kind)))
+        values = [context, site, I64(1), address, I64(0), I64(0)]
+        builder.call(log_function(builder.module), values)
+
+
+__all__ = ["ReachChecks"]
