@@ -129,7 +129,9 @@ def test_memory_a_script_never_wrote(tmp_path):
 
 
 @pytest.mark.hip
-@pytest.mark.parametrize("options", [("--check", "determinism"), ("--check", "--check-determinism")])
+@pytest.mark.parametrize(
+    "options", [("--check", "determinism"), ("--check", "--check-determinism")]
+)
 def test_determinism_is_asked_for_by_a_word_or_an_option(capsys, options):
     source = PLANTED.with_name("order.hip")
     given = ("--kernel", "last_wins", "--grid", "4", "--block", "64", "--arg", "out=i32[4]:zeros")

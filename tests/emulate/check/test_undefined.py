@@ -65,7 +65,9 @@ def test_a_remainder_by_a_scalar_zero(kernels):
     kernel = kernels["divide_unsigned"]
     assert found(kernel, 1, 64, zeros(dtype=np.uint32), ones, 3) == ()
     reports = found(kernel, 1, 64, zeros(dtype=np.uint32), ones, 0)
-    assert {one.kind for one in reports if one.severity == "error"} == {Kind.INTEGER_DIVISION_BY_ZERO}
+    assert {one.kind for one in reports if one.severity == "error"} == {
+        Kind.INTEGER_DIVISION_BY_ZERO
+    }
 
 
 @pytest.mark.hip
