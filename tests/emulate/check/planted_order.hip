@@ -1,5 +1,7 @@
-// Order between workgroups: pairs of kernels, `NAME_wrong` and `NAME_right`. The line a report of the
-// wrong one must name, as the access or as the earlier one, has the comment PLANTED.
+// Order between workgroups: pairs of kernels, `NAME_wrong` and `NAME_right`. A report of the wrong one
+// must name a line with the comment PLANTED, as the access or as the earlier one. Where it names a
+// family, other targets make correct machine code of the mistake: their barriers, or their volatile
+// stores, wait for earlier stores.
 #include <hip/hip_runtime.h>
 
 #define AGENT __HIP_MEMORY_SCOPE_AGENT
@@ -36,7 +38,7 @@ extern "C" __global__ void flag_relaxed_right(float* out, float* data, unsigned*
 extern "C" __global__ void flag_exchanged_wrong(float* out, float* data, unsigned* sync) {
     unsigned t = threadIdx.x;
     if (blockIdx.x == 0) {
-        data[t] = t * 2.0f;  // PLANTED
+        data[t] = t * 2.0f;  // PLANTED on gfx9
         __syncthreads();
         if (t == 0) atomicExch(sync, 1u);
     } else {
@@ -92,8 +94,8 @@ extern "C" __global__ void flag_without_barrier_right(float* out, float* data, u
 extern "C" __global__ void flag_first_wrong(float* out, float* data, unsigned* sync) {
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) {
-            __hip_atomic_store(sync, 1u, __ATOMIC_RELEASE, AGENT);
-            data[0] = 5.0f;  // PLANTED
+            __hip_atomic_store(sync, 1u, __ATOMIC_RELEASE, AGENT);  // PLANTED
+            data[0] = 5.0f;                                         // PLANTED
         }
     } else if (threadIdx.x == 0) {
         while (__hip_atomic_load(sync, __ATOMIC_ACQUIRE, AGENT) == 0u) {}
@@ -190,7 +192,7 @@ extern "C" __global__ void volatile_flag_wrong(float* out, float* data, unsigned
     volatile unsigned* flag = sync;
     if (threadIdx.x != 0) return;
     if (blockIdx.x == 0) {
-        data[0] = 2.0f;  // PLANTED
+        data[0] = 2.0f;  // PLANTED on gfx9 gfx11
         *flag = 1;
     } else {
         while (*flag == 0) {}

@@ -2,12 +2,11 @@
 
 `mode.py` is the mode. Native code writes what it sees to a log (`log.py`), which becomes `Report`s
 (`report.py`). `counters.py` numbers what a wave has asked of memory and what it has waited for;
-`memory.py` observes accesses, `shadow*.py` hold the outlined functions that compare each with who
-touched the same place before.
+`memory.py` observes accesses, `shadow*.py` have the outlined functions that compare each with who
+accessed the same address before.
 
-What counts as ordered, within a workgroup: two accesses of different waves to the same bytes, one
-of them a store, need a barrier between them, and the earlier one must have been waited for before
-its wave reached that barrier. Between workgroups nothing is ordered but by atomic operations and by
-accesses of device scope: two workgroups that have both done one count as ordered (more lenient than
-the memory model: no false alarms, some races missed).
+Two accesses of different waves to the same bytes, one of them a store, must be ordered. Within a
+workgroup a barrier orders them if the earlier one was waited for before its wave reached it, where
+the target needs that. Between workgroups release and acquire of agent scope do (`clocks.py`), as
+the machine code states them (`atomicity.py`, `isa/scopes.py`).
 """

@@ -21,8 +21,7 @@ _MEMORY = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _REPLACING = frozenset({"swap", "cmpswap"})
 _LARGEST_ATOMIC = 8
 """Bytes."""
-_VECTOR = VGPRS | AGPRS
-_COPIED = _VECTOR | SGPRS
+_DATA = VGPRS | AGPRS | SGPRS
 
 
 class Atomicity(IntEnum):
@@ -32,7 +31,8 @@ class Atomicity(IntEnum):
     WORKGROUP = 1
     """Atomic among the waves of a workgroup."""
     AGENT = 2
-    """An atomic load, store, exchange or compare-and-swap of agent or system scope."""
+    """An atomic load that decides a branch, an exchange or a compare-and-swap, of agent or system
+    scope."""
     UPDATE = 3
     """An atomic operation of agent or system scope that computes with what is in memory."""
     UNMARKED = 4
@@ -41,15 +41,19 @@ class Atomicity(IntEnum):
     """Such a store where everything before it has been waited for: it may be a release."""
     DATA = 6
     """A load of agent scope (also a volatile one) that decides no branch: what it loads is data,
-    which the waves of a workgroup must order as plain data."""
+    which a workgroup must order behind stores."""
+    STORED = 7
+    """A store of agent scope (also a volatile one)."""
 
 
-ATOMIC = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.RELEASING, Atomicity.DATA})
+ATOMIC = frozenset(
+    {Atomicity.AGENT, Atomicity.UPDATE, Atomicity.RELEASING, Atomicity.DATA, Atomicity.STORED}
+)
 """Atomic between workgroups."""
 
 
 @dataclass(frozen=True, slots=True)
-class Accesses:
+class ProgramAtomicity:
     """The accesses of global memory of one program, by instruction index.
 
     `observing`: those that may read what another workgroup released. `ordered`: whether anything in
@@ -61,7 +65,7 @@ class Accesses:
     ordered: bool
 
 
-def accesses(program: Program) -> Accesses:
+def accesses(program: Program) -> ProgramAtomicity:
     """Classify the accesses of a program."""
     target = program.target
     found = {
@@ -91,7 +95,7 @@ def accesses(program: Program) -> Accesses:
         for instruction in program.instructions
     )
     able = coherent or invalidates or not states_store_scope(target)
-    return Accesses(found, observing, bool(observing) and able)
+    return ProgramAtomicity(found, observing, bool(observing) and able)
 
 
 def _kind(instruction: Instruction) -> MemoryKind:
@@ -122,7 +126,7 @@ def _atomicity(instruction: Instruction, target: str) -> Atomicity:
     if memory.kind not in (MemoryKind.LOAD, MemoryKind.STORE):
         return Atomicity.PLAIN
     if scope >= Scope.AGENT:
-        return Atomicity.AGENT
+        return Atomicity.AGENT if memory.kind is MemoryKind.LOAD else Atomicity.STORED
     if scope is Scope.WORKGROUP:
         return Atomicity.WORKGROUP
     unmarked = memory.kind is MemoryKind.STORE and not states_store_scope(target)
@@ -169,11 +173,21 @@ def _compared_loads(program: Program) -> Iterator[int]:
                 continue
             writer = program.instructions[definition]
             if writer.memory is None:
-                copies = OpcodeFlag.MOVE in writer.opcode.flags
-                read = writer.reads & (_COPIED if copies else _VECTOR)
-                work += [(definition, bit) for bit in bits_of(read)]
+                work += [
+                    (definition, bit) for bit in bits_of(writer.reads & _DATA & ~_masks(writer))
+                ]
             elif writer.memory.kind is MemoryKind.LOAD and writer.memory.space in _MEMORY:
                 yield definition
+
+
+def _masks(instruction: Instruction) -> int:
+    """The registers an instruction reads as masks of lanes."""
+    pairs = zip(instruction.operands, instruction.decoded.roles, strict=True)
+    found = 0
+    for operand, role in pairs:
+        if role.kind is OperandKind.LANE_MASK:
+            found |= operand.bits
+    return found
 
 
 def _comparand(swap: Instruction) -> list[int]:
@@ -188,4 +202,4 @@ def _comparand(swap: Instruction) -> list[int]:
     return registers[len(registers) // 2 :]
 
 
-__all__ = ["ATOMIC", "Accesses", "Atomicity", "accesses"]
+__all__ = ["ATOMIC", "Atomicity", "ProgramAtomicity", "accesses"]

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from wavecast.arch import capabilities
-from wavecast.emulate.check.atomicity import Accesses, Atomicity
+from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
 from wavecast.isa.counters import counter_set
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
@@ -51,7 +51,7 @@ class Unordered:
     observer: int = -1
 
 
-def explanation(program: Program, accesses: Accesses, found: Unordered, other: int) -> str:
+def explanation(program: Program, accesses: ProgramAtomicity, found: Unordered, other: int) -> str:
     """What is missing, and what to do. `other` is the earlier access (an instruction index)."""
     target = program.target
     if found.lack is Lack.NOTHING_SHARED:
@@ -79,7 +79,7 @@ def explanation(program: Program, accesses: Accesses, found: Unordered, other: i
     return f"nothing is acquired after the {observer}: no {able.agent_acquire}; use {_ACQUIRE}"
 
 
-def _unrelated(program: Program, accesses: Accesses) -> str:
+def _unrelated(program: Program, accesses: ProgramAtomicity) -> str:
     if any(atomicity is Atomicity.WORKGROUP for atomicity in accesses.atomicity.values()):
         return "the scope of the kernel's atomic accesses is the workgroup; use that of the agent"
     if accesses.observing and not accesses.ordered:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.check import clocks, log, shadow_global, shadow_lds
-from wavecast.emulate.check.atomicity import Accesses, Atomicity
+from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
 from wavecast.emulate.check.counters import DS, LOAD, STORE, Counters, issues
 from wavecast.emulate.check.order import EVENT
 from wavecast.emulate.check.report import Kind
@@ -41,6 +41,18 @@ def _comparing(program: Program) -> bool:
     )
 
 
+def _sites(program: Program) -> list[int]:
+    """For every instruction the first one of its role and source location: compilers copy code,
+    and copies of a barrier are the same barrier."""
+    first: dict[object, int] = {}
+    return [
+        instruction.index
+        if instruction.location is None
+        else first.setdefault((instruction.opcode.role, instruction.location), instruction.index)
+        for instruction in program.instructions
+    ]
+
+
 def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
     """The shadow function of an access, declared in `module`."""
     build = shadow_lds.build if access.mode == "local" else shadow_global.build
@@ -55,7 +67,7 @@ def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
 class MemoryChecks(Observer):
     """Races and reads of what was never written, in LDS and in global memory."""
 
-    def __init__(self, counters: Counters, found: Accesses) -> None:
+    def __init__(self, counters: Counters, found: ProgramAtomicity) -> None:
         self.counters, self.found = counters, found
 
     def access(
@@ -84,11 +96,15 @@ class MemoryChecks(Observer):
         builder.call(
             _function(emitter.module, shadow),
             [
-                emitter.context, rows, builder.inttoptr(I64(instruction.index), PTR),
+                emitter.context, rows, builder.inttoptr(I64(self._named(instruction)), PTR),
                 builder.inttoptr(numbers, PTR), place.address, place.base, place.limit,
                 place.offset, emitter.exec_mask(),
             ],
         )  # fmt: skip
+
+    def _named(self, instruction: Instruction) -> int:
+        """Index and site of an instruction (`shadow.py`)."""
+        return instruction.index | 1 + self._sites[instruction.index] << 16
 
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
@@ -109,7 +125,7 @@ class MemoryChecks(Observer):
         builder.call(
             _function(emitter.module, access),
             [
-                emitter.context, nothing, builder.inttoptr(I64(instruction.index), PTR),
+                emitter.context, nothing, builder.inttoptr(I64(self._named(instruction)), PTR),
                 builder.inttoptr(packed(builder, LOAD, I64(0), number), PTR), nothing, address,
                 I64(0), I64(0), active,
             ],
@@ -196,6 +212,7 @@ class MemoryChecks(Observer):
 
     def enter(self, emitter: WaveEmitter) -> None:
         self._compares = _comparing(emitter.input.program)
+        self._sites = _sites(emitter.input.program)
         builder = emitter.builder
         self._exec: Any = element(builder, emitter.state, state.FIRST_EXEC, I32)
         entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
@@ -219,7 +236,7 @@ class MemoryChecks(Observer):
     def _same(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """The first wave of a turn says which barrier it waits at; others must agree."""
         builder = emitter.builder
-        here = I64(instruction.index + 1)
+        here = I64(self._sites[instruction.index] + 1)
         arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
         turn = self.counters.turn
         # one word: the barrier, and the turn it is of

@@ -10,7 +10,7 @@ import numpy as np
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
-from wavecast.emulate.check.atomicity import Accesses, accesses
+from wavecast.emulate.check.atomicity import ProgramAtomicity, accesses
 from wavecast.emulate.check.bounds import AccessBounds, sources
 from wavecast.emulate.check.clocks import Clocks
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
@@ -58,7 +58,7 @@ class CheckMode:
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
         self._static: dict[str, list[Report]] = {}
-        self._accesses: dict[str, Accesses] = {}
+        self._accesses: dict[str, ProgramAtomicity] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -90,7 +90,7 @@ class CheckMode:
             known = self._static[code.digest] = static_reports(kernel)
         return known
 
-    def accesses(self, kernel: Kernel, code: CodeObject) -> Accesses:
+    def accesses(self, kernel: Kernel, code: CodeObject) -> ProgramAtomicity:
         """How atomic the program's accesses are."""
         known = self._accesses.get(code.digest)
         if known is None:

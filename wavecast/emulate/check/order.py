@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.check import clocks, log
-from wavecast.emulate.check.atomicity import Atomicity
+from wavecast.emulate.check.atomicity import ATOMIC, Atomicity
 from wavecast.emulate.check.counters import ORDERED, STORE, WAVES, visible
 from wavecast.emulate.check.records import ATOMICITY, GROUP, NUMBER, STREAM, WAVE
 from wavecast.emulate.check.shadow import Watched
@@ -28,38 +28,19 @@ EVENT = ir.FunctionType(ir.VoidType(), [PTR, I64, PTR, I64, I64])
 def conflicts(builder: ir.IRBuilder, mine: Any, theirs: Any, *, within: bool) -> Any:
     """Whether two accesses of these atomicities (i64) may race (i1). `within`: both are of one
     workgroup."""
-    plain = Atomicity.WORKGROUP if within else Atomicity.AGENT
-
-    def both(condition: Any) -> Any:
-        return builder.and_(condition(mine), condition(theirs))
-
-    def atomic(value: Any) -> Any:
-        marked = builder.icmp_unsigned("<=", value, I64(Atomicity.UPDATE))
-        marked = builder.and_(marked, builder.icmp_unsigned(">=", value, I64(plain)))
-        data = builder.icmp_unsigned("==", value, I64(Atomicity.DATA))
-        return marked if within else builder.or_(marked, data)
-
-    def unmarked(value: Any) -> Any:
-        either = (
-            builder.icmp_unsigned("==", value, I64(kind))
-            for kind in (Atomicity.UNMARKED, Atomicity.RELEASING)
-        )
-        return builder.or_(*either)
-
-    def replaced(value: Any) -> Any:
-        """Atomic, and no update that a store in between would undo."""
-        return builder.and_(
-            atomic(value), builder.icmp_unsigned("!=", value, I64(Atomicity.UPDATE))
-        )
-
-    good = builder.or_(
-        both(atomic),
-        builder.or_(
-            builder.and_(unmarked(mine), replaced(theirs)),
-            builder.and_(replaced(mine), unmarked(theirs)),
-        ),
-    )
-    return builder.not_(good)
+    atomic = {*ATOMIC, Atomicity.WORKGROUP} if within else set(ATOMIC)
+    atomic.discard(Atomicity.RELEASING)
+    unmarked = {Atomicity.UNMARKED, Atomicity.RELEASING}
+    replaced = atomic - {Atomicity.UPDATE} - ({Atomicity.DATA} if within else set())
+    good = {(a, b) for a in atomic for b in atomic} | {
+        pair for a in unmarked for b in replaced for pair in ((a, b), (b, a))
+    }
+    if within:
+        good -= {(Atomicity.DATA, Atomicity.STORED), (Atomicity.STORED, Atomicity.DATA)}
+    table = sum(1 << 8 * a + b for a, b in good)
+    index = builder.or_(builder.shl(mine, I64(3)), theirs)
+    moved = builder.lshr(I64(table), index)
+    return builder.not_(builder.trunc(moved, I1))
 
 
 def barrier_orders(watched: Watched, who: Any, number: Any) -> Any:

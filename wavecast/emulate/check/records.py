@@ -1,8 +1,8 @@
 """Records of global memory: for every dword the last store and the last load, two words each.
 
 The first word says who, which bytes, how atomic and by which instruction. The second has the number
-of the access in its stream (`counters.py`); for a store also the instruction + 1 by which its
-workgroup had last loaded the dword. Where several workgroups have read the same bytes the group is
+of the access in its stream (`counters.py`), and the site (`shadow.py`) by which its workgroup has
+last loaded the dword. Where several workgroups have read the same bytes the group is
 `MANY`.
 """
 

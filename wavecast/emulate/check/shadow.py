@@ -1,8 +1,9 @@
 """What the outlined functions of check mode share: fields of records, and findings by lanes.
 
-They have the signature of outlined accesses (`lower/access.py`); `other` is the instruction's
-index and `result` its numbers in its streams (`counters.py`, `packed`), both as pointers. The
-detail of an access is its kind, a dot, and traits.
+They have the signature of outlined accesses (`lower/access.py`). `other` is the instruction's index
+and, above 16 bits, its site: 1 + the first instruction of the same source location, as compilers
+copy code. `result` is the numbers of the access in its streams (`counters.py`, `packed`). Both are
+pointers. The detail of an access is its kind, a dot, and traits.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from wavecast.emulate.lower.values import I1, I32, I64, context_word, element, l
 COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
 _NUMBERS = (1 << NUMBER_BITS) - 1
+_INSTRUCTIONS = (1 << 16) - 1
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ = range(3)
 """Order of a race's two sides: the low byte of a record's detail. The other side's wave + 1 or
 workgroup + 1 (0: several) is above it."""
@@ -105,7 +107,8 @@ class Watched:
     def __init__(self, out: Outlined) -> None:
         self.out = out
         builder = out.builder
-        self.instruction = builder.ptrtoint(out.other, I64)
+        self.instruction = builder.and_(builder.ptrtoint(out.other, I64), I64(_INSTRUCTIONS))
+        self.site = builder.lshr(builder.ptrtoint(out.other, I64), I64(16))
         numbers = builder.ptrtoint(out.result, I64)
         self.stream = builder.and_(numbers, I64(3))
         self.number = builder.and_(builder.lshr(numbers, I64(2)), I64(_NUMBERS))

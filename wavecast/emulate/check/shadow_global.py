@@ -294,7 +294,8 @@ class _Dwords:
         good = builder.icmp_unsigned("==", self._any(touched), I64(0))
         if self.watched.stores and clocks.ORDERS in self.watched.traits:
             good = builder.and_(good, builder.not_(self._tracked()))
-        number = splat(builder, NUMBER.at(builder, self.watched.memory_number), count)
+        loader = self.watched.site if self.watched.loads else I64(0)
+        number = splat(builder, self._numbers(loader), count)
         with builder.if_then(good, likely=True):
             builder.store(I1(1), self.done)
             if self.watched.stores:
@@ -369,14 +370,9 @@ class _Dwords:
             lane, place, (read, read_number), clash, WRITE_AFTER_READ, mine, written, write_number
         )
         own = builder.icmp_unsigned("==", GROUP.of(builder, read), self.me)
-        loader = builder.select(own, builder.add(INSTRUCTION.of(builder, read), I64(1)), I64(0))
-        record = together(
-            builder,
-            NUMBER.at(builder, watched.memory_number),
-            LOADER.at(builder, loader),
-        )
+        loader = builder.select(own, LOADER.of(builder, read_number), I64(0))
         builder.store(self._who(bytes_), slots[WRITES], align=8)
-        builder.store(record, slots[WRITE_NUMBERS], align=8)
+        builder.store(self._numbers(loader), slots[WRITE_NUMBERS], align=8)
         if watched.plain_store and clocks.ORDERS in watched.traits:
             kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
             with builder.if_then(kept, likely=False):  # ends the releases before it
@@ -505,11 +501,10 @@ class _Dwords:
         stores in place: a load replicated over waves."""
         builder, watched = self.out.builder, self.watched
         if order_ == READ_AFTER_WRITE:  # the one that stored had loaded it by this instruction
-            loader = LOADER.of(builder, record[1])
-            return builder.icmp_unsigned("==", loader, builder.add(watched.instruction, I64(1)))
+            return builder.icmp_unsigned("==", LOADER.of(builder, record[1]), watched.site)
         if order_ == WRITE_AFTER_READ:  # this one had, and has stored since
             loader = LOADER.of(builder, other_number)
-            read = builder.add(INSTRUCTION.of(builder, record[0]), I64(1))
+            read = LOADER.of(builder, record[1])
             return watched.all_of(
                 builder.icmp_unsigned("==", loader, read),
                 builder.icmp_unsigned("==", GROUP.of(builder, other_record), self.me),
@@ -529,8 +524,12 @@ class _Dwords:
         several = builder.or_(mine, I64(MANY))
         who = builder.select(builder.and_(known, alike), several, mine)
         builder.store(who, slots[READS], align=8)
-        number = NUMBER.at(builder, self.watched.memory_number)
-        builder.store(number, slots[READ_NUMBERS], align=8)
+        builder.store(self._numbers(self.watched.site), slots[READ_NUMBERS], align=8)
+
+    def _numbers(self, loader: Any) -> Any:
+        """The second word of a record of this access."""
+        number = NUMBER.at(self.out.builder, self.watched.memory_number)
+        return self.out.builder.or_(number, LOADER.at(self.out.builder, loader))
 
     def log(self) -> None:
         for findings in (
