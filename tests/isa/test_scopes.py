@@ -30,6 +30,7 @@ from wavecast.isa.scopes import Scope, scope_of, states_store_scope
         ("gfx1201", "global_load_b32 v2, v1, s[8:9]", Scope.WAVE),
         ("gfx1201", "global_load_b32 v2, v1, s[8:9] scope:SCOPE_SE", Scope.WORKGROUP),
         ("gfx1201", "global_atomic_add_u32 v1, v2, s[8:9] scope:SCOPE_DEV", Scope.AGENT),
+        ("gfx1201", "global_atomic_add_u32 v1, v2, s[8:9]", Scope.AGENT),
         ("gfx1201", "global_inv scope:SCOPE_SYS", Scope.SYSTEM),
     ],
 )

@@ -44,15 +44,17 @@ _SC: Final = {
 
 
 def scope_of(decoded: Decoded, target: str) -> Scope:
-    """The scope of a vector memory access or of cache control; WAVE for a plain access."""
+    """The scope of a vector memory access or of cache control; WAVE for a plain access. Atomic
+    operations are executed in L2, so that of the agent is their least."""
     flagged = [scope for flag, scope in _FLAGS.items() if flag in decoded.opcode.flags]
     if flagged:
         return flagged[0]
     policy, modifiers = capabilities(isa_target(target)).cache_policy, decoded.modifiers
-    if policy == "scope":
-        return _NAMED[modifiers.get("scope", "SCOPE_CU")]
     cache = decoded.opcode.role is Role.CACHE
     atomic = decoded.memory is not None and decoded.memory.kind is MemoryKind.ATOMIC
+    if policy == "scope":
+        named = _NAMED[modifiers.get("scope", "SCOPE_CU")]
+        return max(named, Scope.AGENT) if atomic else named
     if policy == "sc":
         if atomic:
             return Scope.SYSTEM if "sc1" in modifiers else Scope.AGENT

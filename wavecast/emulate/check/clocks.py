@@ -52,7 +52,9 @@ ACQUIRED: Final = 2 * WAVES  # by wave, the value of OBSERVED at its last acquir
 KEY: Final = 3 * WAVES  # by wave, a pointer to the version of the dword it accessed last
 KEY_VERSION: Final = 4 * WAVES  # by wave, what that was then
 KEY_READ: Final = 5 * WAVES  # by wave, the number of a later load of it that made no event
-CLEAN: Final = 6 * WAVES  # by wave, turn + 1 of its last release if nothing came after it
+CLEAN: Final = (
+    6 * WAVES
+)  # by wave, barriers passed + 1 at its last release if nothing came after it
 OBSERVED: Final = 7 * WAVES  # observations of the workgroup so far
 CLOCK_WORDS: Final = OBSERVED + 1
 ORDERS: Final = "o"
@@ -152,14 +154,14 @@ class _Group:
     shared: Clock = field(default_factory=dict)
     """Acquired before the last barrier."""
     fresh: dict[int, tuple[int, Clock]] = field(default_factory=dict)
-    """By wave: the turn of its last acquire, and what it knows since."""
+    """By wave: barriers passed at its last acquire, and what it knows since."""
     seen: Clock = field(default_factory=dict)
     """Observed before the last barrier, acquired or not."""
     pending: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
-    """By wave: addresses it has observed since, with turn and number."""
+    """By wave: addresses it has observed since, with barriers passed and number."""
     write_backs: list[_WriteBack] = field(default_factory=list)
     written: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
-    """By wave: the turn of its last write-back that is done, and the stores it covers."""
+    """By wave: barriers passed at its last write-back that is done, and the stores it covers."""
     shared_written: np.ndarray | None = None
     observed: dict[int, int] = field(default_factory=dict)
     """Address -> instruction that observed it last."""
