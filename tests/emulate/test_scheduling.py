@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.memory_support import run
+from wavecast.emulate import resident
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import LaunchError
 
@@ -220,3 +221,52 @@ def test_waves_that_are_cut_end_without_holding_up_the_others() -> None:
     assert (out == 0).all()
     run(TARGET, COUNTING.format(end=900), out, budget=30_000, cut=True, groups=3)
     assert (out == 900).all()
+
+
+COUNTING_SPIN = """
+	s_mov_b32 s20, 0
+	v_mov_b32_e32 v2, 0
+.Lwait:
+	s_add_u32 s20, s20, 1
+	{store}
+	s_load_dword s21, s[10:11], 0x0
+	s_waitcnt lgkmcnt(0)
+	s_cmp_eq_u32 s21, s20
+	s_cbranch_scc0 .Lwait
+	v_mov_b32_e32 v3, s20
+	global_store_dword v1, v3, s[8:9]
+"""
+
+
+def test_a_wave_that_counts_while_it_waits_for_nothing_ends(monkeypatch) -> None:
+    monkeypatch.setattr(resident, "STALLED", 1 << 22)
+    pattern = r"wave 0 in the loop of .*4,194,304 instructions nothing in memory has changed"
+    with pytest.raises(ExecutionError, match=pattern):
+        run(TARGET, COUNTING_SPIN.format(store=""), _words(), _words(1))
+
+
+def test_a_long_loop_that_stores_does_not_count_as_endless(monkeypatch) -> None:
+    monkeypatch.setattr(resident, "STALLED", 1 << 21)
+    out, last = _words(), np.array([1 << 20], np.uint32)
+    store = "v_mov_b32_e32 v3, s20\n\tglobal_store_dword v2, v3, s[8:9]"
+    run(TARGET, COUNTING_SPIN.format(store=store), out, last)
+    assert (out == 1 << 20).all()
+
+
+def test_a_deadlock_names_the_barrier_and_for_whom_waves_wait() -> None:
+    body = """
+	v_mov_b32_e32 v2, 0
+	v_readfirstlane_b32 s20, v0
+	s_cmp_eq_u32 s20, 0
+	s_cbranch_scc0 .Lmeet
+.Lwait:
+	s_load_dword s21, s[8:9], 0x0
+	s_waitcnt lgkmcnt(0)
+	s_cmp_eq_u32 s21, 0
+	s_cbranch_scc1 .Lwait
+.Lmeet:
+	s_barrier
+"""
+    pattern = r"wave 0 in the loop of .*wave 1 at the barrier 's_barrier'.*, for wave 0"
+    with pytest.raises(ExecutionError, match=pattern):
+        run(TARGET, body, _words(), threads=128)

@@ -212,6 +212,8 @@ class _Worker:
                 return False
             self.current = self.aside.popleft()
         elif not resident.active or resident.moved():
+            if resident.active and resident.stalled():
+                raise resident.endless()
             self.still = 0
             self.team.moved()
             self.slices += 1

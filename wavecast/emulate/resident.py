@@ -33,8 +33,16 @@ SHORT_SLICE: Final = 1 << 10
 """The same in a workgroup that only waits."""
 QUANTUM: Final = 1 << 20
 """Instructions after which the native loop returns, so that signals are seen."""
+STALLED: Final = 1 << 29
+"""Instructions of a wave during which memory does not change, after which it counts as endless:
+seconds of host time, and as long on a GPU."""
+_LOOK: Final = 1 << 26
+"""Instructions of a wave from one comparison of memory to the next."""
+_LARGEST: Final = 1 << 28
+"""Bytes of memory that are compared; a launch with more has only its budget."""
 _STATUS, _GROUP, _WAVE, _SLICE, _ACTIVE, _QUANTUM = 15, 16, 17, 24, 25, 26
-_WAITING: Final = 2
+_WORDS: Final = {0: "in the loop of", 2: "at the barrier"}
+"""Where waves are that have not ended, by their flag."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,16 @@ class LaunchGrid:
         return waves * (4 * self.wave_words + self.scratch_bytes) + self.lds_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryProgress:
+    """What memory was when it was compared last, the instructions a wave had executed when it
+    became so, and when it was compared."""
+
+    memory: tuple[int, ...]
+    since: int
+    compared: int
+
+
 class Resident:
     """Room for one workgroup at a time. Raises ExecutionError when memory does not suffice."""
 
@@ -129,6 +147,7 @@ class Resident:
         self._address = self.job.ctypes.data
         self._work, self._engine = _scheduler()
         self._seen = (-1, 0)
+        self._progress = MemoryProgress((), 0, 0)
 
     def run(self) -> int:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
@@ -162,20 +181,57 @@ class Resident:
         self.job[_SLICE] = min(SLICE, 4 * int(self.job[_SLICE])) if moved else SHORT_SLICE
         return moved
 
+    def stalled(self) -> bool:
+        """Whether a wave has executed `STALLED` instructions and nothing in memory has changed.
+
+        Registers may change: a wave that counts how often it has looked at a flag waits too.
+        """
+        used, before = int(self.used.max()), self._progress
+        if used < before.compared:
+            before = MemoryProgress((), 0, 0)
+        step = min(_LOOK, STALLED // 4)
+        if used - before.compared < step or self._memory_bytes() > _LARGEST:
+            self._progress = before
+            return False
+        memory = self._memory()
+        since = before.since if memory == before.memory else used
+        self._progress = MemoryProgress(memory, since, used)
+        return used - since >= STALLED
+
+    def _memory_bytes(self) -> int:
+        ranges = self.grid.ranges.reshape(-1, 2)
+        return int((ranges[:, 1] - ranges[:, 0]).sum())
+
+    def _memory(self) -> tuple[int, ...]:
+        """Checksums of all memory of the launch and of LDS, and how far the workgroup is."""
+        sums = [int(self.context[state.WORKGROUP]), int(self.context[state.TURN])]
+        sums.append(zlib.crc32(self.lds.data))
+        for first, end in self.grid.ranges.reshape(-1, 2).tolist():
+            sums.append(zlib.crc32((ctypes.c_char * (end - first)).from_address(first)))
+        return tuple(sums)
+
+    def endless(self) -> ExecutionError:
+        """The error of a workgroup that has stalled."""
+        lines = "; ".join(self.waits()) or "its waves run"
+        return ExecutionError(
+            f"{self.grid.native.kernel.name}: {lines}; for {STALLED:,} instructions nothing in "
+            "memory has changed: the loop does not end, or waits for what nobody stores"
+        )
+
     def waits(self) -> list[str]:
         """Where the waves that have not ended are, for an error."""
         group = self.grid.launch.workgroup(int(self.context[state.WORKGROUP]))
-        at_barrier = [wave for wave, flag in enumerate(self.flags) if flag == _WAITING]
-        found = {}
-        for wave, flag in enumerate(self.flags):
-            if flag == 0:
-                found.setdefault(self._instruction(wave), []).append(wave)
+        found: dict[tuple[int, Any], list[int]] = {}
+        for wave, flag in enumerate(self.flags.tolist()):
+            if flag in _WORDS:
+                found.setdefault((flag, self._instruction(wave)), []).append(wave)
         lines = [
-            f"workgroup {group}, {_waves(waves)} in the loop of {_where(instruction)}"
-            for instruction, waves in found.items()
+            f"workgroup {group}, {_waves(waves)} {_WORDS[flag]} {_where(instruction)}"
+            for (flag, instruction), waves in sorted(found.items(), key=lambda item: item[0][0])
         ]
-        if at_barrier:
-            lines.append(f"workgroup {group}, {_waves(at_barrier)} at a barrier")
+        looping = [wave for (flag, _), waves in found.items() for wave in waves if not flag]
+        if looping and len(lines) > 1:
+            lines[-1] += f", for {_waves(looping)}"
         return lines
 
     def error(self) -> ExecutionError | Unsupported:

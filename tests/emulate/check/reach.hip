@@ -20,8 +20,8 @@ extern "C" __global__ void count(unsigned* bins) {
 }
 
 struct Pair { float* out; const float* in; };
-extern "C" __global__ void pair(Pair both) {
-    both.out[threadIdx.x] = both.in[threadIdx.x];
+extern "C" __global__ void pair(Pair both, long offset) {
+    both.out[threadIdx.x] = both.in[threadIdx.x + offset];
 }
 
 extern "C" __global__ void either(float* out, const float* a, const float* b, int offset) {

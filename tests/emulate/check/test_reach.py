@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import wavecast
-from tests.emulate.check.test_planted import found, line_of
+from tests.emulate.check.test_planted import line_of
 from tests.targets import swept
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.tensors import CANARY
+from wavecast.emulate.errors import ChecksFailed
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("reach.hip")
@@ -20,6 +21,15 @@ TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
 @pytest.fixture(scope="module", params=swept(TARGETS))
 def kernels(request):
     return wavecast.load(SOURCE, arch=request.param, check=True, threads=1)
+
+
+def found(kernel, grid, block, *values, memory=()):
+    """The reports of a launch that has errors, () of others."""
+    try:
+        kernel(grid, block, *values, memory=memory)
+    except ChecksFailed as error:
+        return error.reports
+    return ()
 
 
 def zeros(count=64, dtype=np.float32):
@@ -89,10 +99,15 @@ def test_a_scalar_load_of_memory_nobody_wrote(kernels):
 
 
 def test_pointers_in_a_structure_reach_their_own_memory(kernels):
-    out, data = zeros(), zeros() + 1
+    out, data, other = zeros(), zeros() + 1, zeros()
     both = struct.pack("QQ", out.ctypes.data, data.ctypes.data)
-    kernels["pair"](1, 64, both, memory=(out, data))
+    memory = (out, data, other)
+    assert found(kernels["pair"], 1, 64, both, 0, memory=memory) == ()
     assert (out == 1).all()
+    far = (other.ctypes.data - data.ctypes.data) // 4
+    reports = found(kernels["pair"], 1, 64, both, far, memory=memory)
+    message = only(reports, Kind.OUT_OF_BOUNDS, "both.in[threadIdx.x + offset]").message
+    assert "outside both (byte 8)" in message
 
 
 def test_an_address_made_from_one_of_two_pointers(kernels):

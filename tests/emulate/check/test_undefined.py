@@ -103,3 +103,21 @@ def test_code_without_an_end(target):
     (report,) = static_reports(parse_kernel(code))
     assert report.kind is Kind.MISSING_END
     assert report.text == "v_mov_b32_e32 v2, 0"
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize(
+    ("target", "right", "wrong"),
+    [
+        ("gfx942", "float8_e4m3fnuz", "float8_e4m3fn"),
+        ("gfx1201", "float8_e4m3fn", "float8_e4m3fnuz"),
+    ],
+)
+def test_a_tensor_of_another_8_bit_format(target, right, wrong):
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    kernel = wavecast.load(SOURCE, arch=target, check=True, threads=1)["from_fp8"]
+    data = torch.zeros(64, dtype=torch.uint8)
+    assert found(kernel, 1, 64, zeros(), data.view(getattr(torch, right))) == ()
+    reports = found(kernel, 1, 64, zeros(), data.view(getattr(torch, wrong)))
+    report = only(reports, Kind.FP8_FORMAT, "cvt_f32_fp8")
+    assert f"reads {right}, and in is a tensor of {wrong}" in report.message

@@ -37,3 +37,9 @@ extern "C" __global__ void barriers_per_wave(float* out, const float* in, int mo
     }
     out[threadIdx.x] = tile[threadIdx.x];
 }
+
+extern "C" __global__ void from_fp8(float* out, const unsigned char* in) {
+#if defined(__gfx942__) || defined(__gfx1201__)
+    out[threadIdx.x] = __builtin_amdgcn_cvt_f32_fp8(in[threadIdx.x], 0);
+#endif
+}

@@ -12,9 +12,13 @@ SEGMENT = 1 << 0
 
 
 class Pointers:
-    """The pointer arguments of a kernel, numbered; bit `n + 1` stands for the n-th."""
+    """The pointer arguments of a kernel, numbered; bit `n + 1` stands for the n-th. With `members`
+    every 8 bytes passed by value may be a pointer, named by the argument and their offset."""
 
-    def __init__(self, code: CodeObject, descriptor: KernelDescriptor) -> None:
+    def __init__(
+        self, code: CodeObject, descriptor: KernelDescriptor, *, members: bool = False
+    ) -> None:
+        self._members = members
         self.names: list[str] = []
         self.slots: list[tuple[str, int, int]] = []
         """Name, offset and size in bytes in the argument segment."""
@@ -24,7 +28,8 @@ class Pointers:
             if parameter.offset is None:
                 continue
             known = kinds.get(parameter.offset)
-            if _is_pointer(parameter.type, parameter.size, known):
+            value = known is not None and known.kind == "by_value" and (parameter.size or 0) >= 8
+            if _is_pointer(parameter.type, parameter.size, known) or (members and value):
                 name = parameter.name or f"argument {number}"
                 self._add(name, parameter.offset, parameter.size or 8)
         if not code.parameters:
@@ -33,6 +38,10 @@ class Pointers:
                     self._add(argument.name or f"argument {number}", argument.offset, argument.size)
 
     def _add(self, name: str, offset: int, size: int) -> None:
+        if self._members and size > 8:
+            for start in range(0, size - 7, 8):
+                self._add(f"{name} (byte {start})", offset + start, 8)
+            return
         self.names.append(name)
         self.slots.append((name, offset, size))
         for dword in range(offset // 4, (offset + size) // 4):

@@ -34,7 +34,7 @@ def sources(kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
     """Memory instruction -> the pointer arguments its address comes from (none: not known)."""
     descriptor = kernel.descriptor
     parts = slices(kernel.program, descriptor)
-    return roots(kernel.program, descriptor, parts, Pointers(code, descriptor))
+    return roots(kernel.program, descriptor, parts, Pointers(code, descriptor, members=True))
 
 
 class AccessBounds:

@@ -1,9 +1,9 @@
 """Integer divisions by zero.
 
 LLVM expands a division into a reciprocal of the divisor as a float and corrections
-(`AMDGPUTargetLowering::LowerUDIVREM`, `AMDGPUCodeGenPrepare`). Up to 32 bits it takes
-v_rcp_iflag_f32, which nothing else uses; for 64 bits it takes v_rcp_f32 and scales the result by
-the constant below. A divisor of 0 is an operand of 0.
+(`AMDGPUTargetLowering::LowerUDIVREM`, `AMDGPUCodeGenPrepare`). It takes v_rcp_iflag_f32, which
+nothing else uses, or v_rcp_f32 and scales the result by one of the constants below. A divisor of 0
+is an operand of 0.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import Program
 
-_SCALE: Final = 0x5F7FFFFC
-"""2^64 less a little as f32: LLVM's `AMDGPUTargetLowering::LowerUDIVREM64`."""
+_SCALES: Final = frozenset({0x4F7FFFFE, 0x5F7FFFFC})
+"""2^32 and 2^64 less a little as f32: LLVM's `AMDGPUCodeGenPrepare::expandDivRem32` and
+`AMDGPUTargetLowering::LowerUDIVREM64`."""
 _FAR: Final = 16
 """Instructions from the reciprocal to the scaling."""
 
@@ -50,7 +51,7 @@ class DivisionChecks(Observer):
 
 
 def _is_scaled(program: Program, instruction: Instruction) -> bool:
-    """Whether this is a reciprocal whose result is multiplied by `_SCALE`."""
+    """Whether this is a reciprocal whose result is multiplied by one of `_SCALES`."""
     decoded = instruction.decoded
     if decoded.opcode.cost_class != "trans" or len(decoded.operands) != 2:
         return False
@@ -59,7 +60,7 @@ def _is_scaled(program: Program, instruction: Instruction) -> bool:
         other = following.decoded
         parts = [other] if other.second is None else [other, other.second]
         for part in parts:
-            scaled = any(operand.value == _SCALE for operand in part.operands)
+            scaled = any(operand.value in _SCALES for operand in part.operands)
             if scaled and any(operand.bits == result for operand in part.operands):
                 return True
     return False

@@ -17,7 +17,9 @@ from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
 from wavecast.emulate.check.exits import ExitChecks, Exits
 from wavecast.emulate.check.findings import reports
+from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.inactive import ExchangeChecks
+from wavecast.emulate.check.intermediate import intermediate_reports
 from wavecast.emulate.check.lacks import explanation
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
@@ -87,7 +89,8 @@ class CheckMode:
         """What is wrong with the code itself: a report of every launch of it."""
         known = self._static.get(code.digest)
         if known is None:
-            known = self._static[code.digest] = static_reports(kernel)
+            known = static_reports(kernel) + intermediate_reports(code)
+            self._static[code.digest] = known
         return known
 
     def accesses(self, kernel: Kernel, code: CodeObject) -> ProgramAtomicity:
@@ -174,6 +177,7 @@ class CheckWatch:
         entries = self.log.read()
         found = reports(kernel, self.launch, self.tensors, self.known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
+        found += format_reports(kernel.program, self.tensors)
         if found:
             self.mode.found(found)
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 _MOVES = {"load", "store", "tolds"}
 _OUTSIDE_GLOBAL = {"local", "private"}
 _ONES = (1 << 64) - 1
+_UNLIMITED = 0x7FFF_0000
+"""Records of a descriptor that has as many as there can be, or a few less."""
+_MASKED_OFFSETS = 1 << 16
+"""Offsets from 2^31 on that lanes which are masked off have."""
 _WIDENED = 16
 """Bytes of scalar loads whose last dword may be there only because four are loaded as one."""
 
@@ -163,6 +167,8 @@ def _build(out: Outlined) -> None:
     good = builder.or_(row.contains(found.lowest, span), builder.not_(some))
     with builder.if_then(builder.not_(good), likely=False):
         _each_outside(out, row, found, beyond)
+    if out.access.mode == "buffer":
+        _each_beyond_limit(out, found, beyond)
     beyond.log(instruction)
     if out.access.detail != "store":
         asked = builder.icmp_unsigned("!=", canary, I64(0))
@@ -181,6 +187,25 @@ def _each_outside(out: Outlined, row: _Row, found: Resolved, beyond: Findings) -
         if out.access.mode == "flat":
             allowed = builder.or_(allowed, _own_memory(out, address))
         beyond.when(builder.not_(allowed), lane, address)
+
+
+def _each_beyond_limit(out: Outlined, found: Resolved, beyond: Findings) -> None:
+    """Lanes that hardware masks because their offset exceeds the descriptor's records.
+
+    Triton gives descriptors as many records as there can be and lanes that are masked off an offset
+    of 2^31: other offsets that large are negative ones. Descriptors with fewer records mask lanes
+    on purpose. Source: Triton, `BufferEmitter::createResourceDescriptor` and `calcOffset`.
+    """
+    builder = out.builder
+    unlimited = builder.icmp_unsigned(">=", out.limit, I64(_UNLIMITED))
+    some = builder.icmp_unsigned("!=", found.dead, out.mask(0))
+    with builder.if_then(builder.and_(unlimited, some)), out.each_lane(found.dead) as lane:
+        offset = load(builder, element(builder, out.address, lane, I32), I32)
+        distance = builder.sub(offset, I32(1 << 31))
+        chosen = builder.icmp_unsigned(">=", distance, I32(_MASKED_OFFSETS))
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        address = builder.sub(address, I64(1 << 32))
+        beyond.when(chosen, lane, address)
 
 
 def _own_memory(out: Outlined, address: Any) -> Any:

@@ -36,6 +36,7 @@ class Kind(IntEnum):
     ORDER_DEPENDENT = 23
     LANE_RACE = 24
     SAME_VALUE = 25
+    MASKED_ELEMENT = 26
 
     @property
     def rule(self) -> str:
@@ -77,6 +78,8 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.INACTIVE_LANE: "a lane reads a register of a lane that is not active: the hardware gives "
     "0, the programming models leave it undefined",
     Kind.FP8_FORMAT: "an instruction takes the bytes of a tensor for another 8-bit float format",
+    Kind.MASKED_ELEMENT: "elements that a load masks off are used, and the load has no other for "
+    "them: Triton leaves them undefined",
     Kind.ORDER_DEPENDENT: "the result depends on the order in which workgroups or waves run",
     Kind.NOT_A_NUMBER: "the first NaN that was computed from numbers",
     Kind.INFINITY: "the first infinity that was computed from finite numbers",

@@ -62,7 +62,7 @@ def tensors_of(
     described = _described(launch)
     parameters = {parameter.offset: parameter for parameter in code.parameters}
     found = []
-    for name, offset, size in Pointers(code, descriptor).slots:
+    for name, offset, size in Pointers(code, descriptor, members=True).slots:
         parameter = parameters.get(offset)
         argument = described.get(offset)
         for pointer in _pointers(launch.kernarg[offset : offset + size]):

@@ -35,7 +35,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     emitter.listener.leave(instruction)
     resume = emitter.function.append_basic_block("resume")
     emitter.resume_at(resume)
-    emitter.stop(state.BARRIER)
+    emitter.stop(state.BARRIER, instruction.index)
     emitter.builder.position_at_end(resume)
 
 

@@ -166,7 +166,7 @@ class WaveEmitter(Emitter):
         """Leave the function with a status; the instruction is named for errors."""
         builder = self.builder
         builder.store(I32(status), self.status)
-        if status > state.BARRIER:
+        if status >= state.BARRIER:
             word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
             builder.store(I32(instruction), word)
         builder.branch(self.exit)
