@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
+from wavecast.cli import ops  # noqa: E402
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
+from wavecast.kernels import catalogue, registry  # noqa: E402
+from wavecast.pipeline.library import Surveyed  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -62,3 +66,27 @@ def test_what_is_no_module_is_not_replaced() -> None:
 
     with pytest.raises(UsageError, match=r"a NoneType is not a torch\.nn\.Module"):
         ops.replace(None)  # type: ignore[arg-type]
+
+
+def test_the_list_imports_neither_pytorch_nor_an_operator() -> None:
+    assert {
+        line.name: (line.family, line.summary, line.gradient) for line in catalogue.lines()
+    } == {
+        name: (registry.family(name), one.summary, bool(one.gradient))
+        for name, one in registry.own().items()
+    }
+    text = (
+        "import sys; from wavecast.kernels import catalogue; assert catalogue.lines(); "
+        "assert not {'torch', 'triton', 'numpy', 'wavecast.kernels.registry'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_status_line_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(ops.streams, "progress", lambda: contextlib.nullcontext(told.append))
+    calls = [Surveyed(name, {}, device) for name in ("a", "b") for device in ("x", "y")]
+    assert list(ops._followed(iter(calls), 4)) == calls
+    assert told[0] == "compiling 4 calls"
+    assert told[-1] == "4 of 4 calls: b on y"

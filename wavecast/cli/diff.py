@@ -48,8 +48,9 @@ class _Output:
 )
 @click.argument("words", nargs=-1, required=True, metavar="A [B] [-- SCRIPT ARGUMENTS]",
                 type=click.UNPROCESSED)  # fmt: skip
-@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
-              help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
+@click.option("-a", "--arch", metavar="GPU[,GPU…]",
+              help="GPUs by name (mi300x) or target (gfx942, sm_90).  [default: the target of a "
+              "code file, gfx942 for source]")  # fmt: skip
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
 @click.option("--commit", "commits", multiple=True, metavar="REV",
@@ -103,7 +104,7 @@ class _Output:
               help="Write to this file instead of standard output.")  # fmt: skip
 def command(
     words: tuple[str, ...],
-    arch: str,
+    arch: str | None,
     arch_file: tuple[Path, ...],
     commits: tuple[str, ...],
     releases: tuple[str, ...],
@@ -135,7 +136,7 @@ def command(
     """
     from wavecast.bench.diff.figures import compared_kpi
     from wavecast.bench.diff.sides import Asked
-    from wavecast.pipeline import ExplainOptions, select
+    from wavecast.pipeline import ExplainOptions, select, selectors
 
     paths, arguments = _words(words, two=not (commits or releases or search))
     _check_modes(commits, releases, search, kpi, first, last)
@@ -152,7 +153,7 @@ def command(
         dynamic_lds=lds,
         compiler_options=compiler_option,
     )
-    asked = Asked(select(arch.split(","), arch_file), options, arch_file)
+    asked = Asked(select(selectors(arch, paths), arch_file), options, arch_file)
     shown = _Output(form, output, rows)
     if search:
         return _bisect(paths[0], compared_kpi(kpi), first, last, minimum, asked, shown)

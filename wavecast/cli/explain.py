@@ -42,8 +42,9 @@ OF_OPERATIONS = (
               help="Sizes of an operation (4096x4096x4096), instead of a file.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
               help="Other properties of an operation: --set causal=true.")  # fmt: skip
-@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
-              help="GPUs by name (mi300x) or target (gfx942, sm_90).")  # fmt: skip
+@click.option("-a", "--arch", metavar="GPU[,GPU…]",
+              help="GPUs by name (mi300x) or target (gfx942, sm_90).  [default: the target of a "
+              "code file, gfx942 for source]")  # fmt: skip
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
 @click.option(
@@ -98,7 +99,7 @@ def command(
     script_args: tuple[str, ...],
     shape: tuple[str, ...],
     settings: tuple[str, ...],
-    arch: str,
+    arch: str | None,
     arch_file: tuple[Path, ...],
     kernels: str,
     configs: Literal["first", "all", "best"],
@@ -132,7 +133,7 @@ def command(
 
     docs/glossary.md explains the terms of the output.
     """
-    from wavecast.pipeline import ExplainOptions, Given, explain_path, select
+    from wavecast.pipeline import ExplainOptions, Given, explain_path, select, selectors
 
     if shape:
         _check_parameters()
@@ -163,7 +164,7 @@ def command(
         compiler_options=compiler_option,
         given=given,
     )
-    selection = select(arch.split(","), arch_file)
+    selection = select(selectors(arch, [path]), arch_file)
     with streams.progress() as update:
         report = explain_path(path, selection, options, update)
     if not report.explanations:
@@ -219,7 +220,7 @@ def _operation(
     shapes: tuple[str, ...],
     settings: tuple[str, ...],
     dtype: str,
-    arch: str,
+    arch: str | None,
     arch_file: tuple[Path, ...],
     format_: str,
     output: Path | None,
@@ -228,7 +229,7 @@ def _operation(
     """Explain an operation instead of a file."""
     from io import StringIO
 
-    from wavecast.pipeline import select
+    from wavecast.pipeline import DEFAULT, select
     from wavecast.pipeline.operations import explain_operation
     from wavecast.report import operations
 
@@ -240,7 +241,9 @@ def _operation(
         if not equals or not name:
             raise click.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint="--set")
         options[name.strip()] = value.strip()
-    report = explain_operation(kind, shapes, options, select(arch.split(","), arch_file))
+    report = explain_operation(
+        kind, shapes, options, select((arch or DEFAULT).split(","), arch_file)
+    )
     if format_ == "json":
         text = operations.dumps(report) + "\n"
     elif output is None:

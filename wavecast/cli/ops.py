@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wavecast.cli import streams
+
 if TYPE_CHECKING:
+    from wavecast.kernels.catalogue import OperatorLine
     from wavecast.kernels.operator import Operator
-    from wavecast.pipeline.library import Call
+    from wavecast.pipeline.library import Call, Surveyed
 
 
 @click.command("ops")
@@ -79,11 +82,7 @@ def command(
     from rich.console import Console
 
     from wavecast.errors import UsageError
-    from wavecast.kernels import registry
-    from wavecast.pipeline.library import survey
-    from wavecast.report import library
 
-    chosen = _chosen(names, pattern)
     console = Console(width=None if sys.stdout.isatty() else 220)
     if tuning and not arch:
         raise UsageError("--tune needs --arch")
@@ -92,8 +91,15 @@ def command(
     if pages is not None and not (arch or stored):
         raise UsageError("--pages needs --survey or --arch")
     if not arch and stored is None:
-        library.listing(chosen, [registry.family(one.name) for one in chosen], console)
+        from wavecast.report import catalogue
+
+        catalogue.listing(_listed(names, pattern), console)
         return
+    from wavecast.kernels import registry
+    from wavecast.pipeline.library import survey
+    from wavecast.report import library
+
+    chosen = [registry.operator(line.name) for line in _listed(names, pattern)]
     calls = _calls(chosen, arch, small, shapes)
     if tuning:
         _tune(calls, candidates, jobs, tables)
@@ -103,7 +109,7 @@ def command(
     else:
         order = {json.dumps(call): number for number, call in enumerate(calls)}
         found = sorted(
-            survey(calls, jobs=jobs),
+            _followed(survey(calls, jobs=jobs), len(calls)),
             key=lambda one: order[json.dumps((one.operator, one.sizes, one.device))],
         )
     if pages is not None:
@@ -119,6 +125,15 @@ def command(
         library.render(found, console)
 
 
+def _followed(found: Iterable[Surveyed], count: int) -> Iterator[Surveyed]:
+    """The results as they come, with their number in the status line."""
+    with streams.progress() as update:
+        update(f"compiling {count} calls")
+        for number, one in enumerate(found, 1):
+            update(f"{number} of {count} calls: {one.operator} on {one.device}")
+            yield one
+
+
 def _json(file: Path) -> Any:
     from wavecast.errors import InputError
 
@@ -128,16 +143,20 @@ def _json(file: Path) -> Any:
         raise InputError(f"{file} is not JSON: {error}") from None
 
 
-def _chosen(names: Sequence[str], pattern: str) -> list[Operator]:
-    from wavecast.errors import NothingAnalysed, UsageError
-    from wavecast.kernels import registry
+def _listed(names: Sequence[str], pattern: str) -> list[OperatorLine]:
+    """The operators that are asked for. Raises UnknownName, UsageError and NothingAnalysed."""
+    from wavecast.errors import NothingAnalysed, UnknownName, UsageError
+    from wavecast.kernels import catalogue
 
     try:
         wanted = re.compile(pattern)
     except re.error as error:
         raise UsageError(f"-k {pattern!r} is not a regular expression: {error}") from None
-    found = [registry.operator(name) for name in names or registry.operators()]
-    found = [operator for operator in found if wanted.search(operator.name)]
+    known = {line.name: line for line in catalogue.lines()}
+    for name in names:
+        if name not in known:
+            raise UnknownName("operator", name, known)
+    found = [known[name] for name in names or known if wanted.search(name)]
     if not found:
         raise NothingAnalysed("no operator has such a name")
     return found

@@ -14,9 +14,18 @@ from typing import Final
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.kinds import FileKind, kind_of
-from wavecast.errors import InputError, UsageError
+from wavecast.errors import InputError, UsageError, WavecastError
 
-__all__ = ["CodeObject", "DiskCache", "FileKind", "kind_of", "load", "loads", "read"]
+__all__ = [
+    "CodeObject",
+    "DiskCache",
+    "FileKind",
+    "kind_of",
+    "load",
+    "loads",
+    "read",
+    "stated_target",
+]
 
 _MAX_BYTES: Final = 1 << 31
 
@@ -37,6 +46,21 @@ def load(
     CompileError, and MissingTool.
     """
     return _load(read(path), Path(path), str(path), target, options, hip_target, cache)
+
+
+def stated_target(path: str | Path) -> str:
+    """The target that all kernels of a code file are for; "" for source, for a file with code for
+    several targets, and for what `load` refuses or can read only once (a pipe)."""
+    file = Path(path)
+    try:
+        if not file.is_file() or file.suffix == ".py":
+            return ""
+        if kind_of(read(file), file) is FileKind.HIP:
+            return ""
+        targets = {code.target for code in load(file)}
+    except WavecastError:
+        return ""
+    return targets.pop() if len(targets) == 1 else ""
 
 
 def loads(

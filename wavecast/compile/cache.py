@@ -25,6 +25,7 @@ KINDS: Final = {
     "emulate": "native code of kernels",
     "hip": "compiled HIP files",
     "memory": "native code of memory accesses, shared by kernels",
+    "operators": "names and summaries of the kernel library",
     "outlined": "native code of other functions that kernels share",
     "ptx": "assembled PTX",
     "sass": "disassembled NVIDIA code",

@@ -19,9 +19,14 @@ def operators() -> Mapping[str, Operator]:
 
     Raises MissingTool without PyTorch or Triton.
     """
+    return dict(sorted({**own(), **_added}.items()))
+
+
+def own() -> Mapping[str, Operator]:
+    """The operators of this package by name, in alphabetical order. Raises MissingTool."""
     if not _own:
         _load()
-    return dict(sorted({**_own, **_added}.items()))
+    return dict(sorted(_own.items()))
 
 
 def operator(name: str) -> Operator:

@@ -126,7 +126,7 @@ def _explain_script(
     if options.configs == "best":
         chosen = best(explanations)
         explanations, choices = chosen.explanations, chosen.choices
-    return replace(_finish(path, explanations, (*failures, *more), notes), choices=choices)
+    return ExplainReport(explanations, (*failures, *more), notes, (str(path),), choices=choices)
 
 
 def _explain_code(
@@ -137,6 +137,8 @@ def _explain_code(
     explanations: list[Explanation] = []
     failures: list[Failure] = []
     errors: list[WavecastError] = []
+    names: set[str] = set()
+    notes = list(selection.notes)
     for target in selection.targets:
         progress(f"compiling {path.name} for {target}")
         try:
@@ -145,13 +147,24 @@ def _explain_code(
             errors.append(error)
             failures.append(Failure(path.name, target, "compile", error.message, error.hint))
             continue
-        launches = [_bare_launch(code, options) for code in _matching(codes, options.kernels)]
+        names.update(code.kernel for code in codes)
+        matching = _matching(codes, options.kernels)
+        if not options.dynamic_lds and any(c.origin == "elf" and c.is_amd for c in matching):
+            notes.append(
+                f"{path.name}: a code object has no dynamic LDS; give a launch's with --lds"
+            )
+        launches = [_bare_launch(code, options) for code in matching]
         found, more = explain_launches(launches, selection, options.given, progress)
         explanations.extend(found)
         failures.extend(more)
     if not explanations and len(errors) == len(selection.targets):
         raise errors[0]
-    return _finish(path, tuple(explanations), tuple(failures), selection.notes)
+    if not explanations and not failures:
+        raise NothingAnalysed(
+            f"{path}: no kernel matches {options.kernels!r}",
+            hint=f"kernels: {', '.join(sorted(names))}",
+        )
+    return ExplainReport(tuple(explanations), tuple(failures), tuple(notes), (str(path),))
 
 
 def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:
@@ -172,14 +185,3 @@ def _bare_launch(code: CodeObject, options: ExplainOptions) -> Launch:
         block,
         dynamic_lds=options.dynamic_lds or code.dynamic_lds,
     )
-
-
-def _finish(
-    path: Path,
-    explanations: tuple[Explanation, ...],
-    failures: tuple[Failure, ...],
-    notes: tuple[str, ...],
-) -> ExplainReport:
-    if not explanations and not failures:
-        raise NothingAnalysed(f"{path}: no kernel matched", hint="see -k")
-    return ExplainReport(explanations, failures, notes, (str(path),))

@@ -28,6 +28,21 @@ class Selection:
         return tuple(device for device in self.devices if device.target == target)
 
 
+DEFAULT = "gfx942"
+"""The target of source for which no GPU is named."""
+
+
+def selectors(stated: str | None, paths: Iterable[str | Path]) -> list[str]:
+    """Device selectors separated by commas; without them the targets that the code files name,
+    and `DEFAULT` for source."""
+    if stated is not None:
+        return stated.split(",")
+    from wavecast import compile as compilers
+
+    found = (compilers.stated_target(path) for path in paths)
+    return list(dict.fromkeys(target for target in found if target)) or [DEFAULT]
+
+
 def select(selectors: Iterable[str], files: Sequence[str | Path] = ()) -> Selection:
     """Resolve device selectors (names, gfx or sm targets). Raises UnknownName or UsageError."""
     devices: dict[str, Device] = {}

@@ -20,17 +20,6 @@ from wavecast.report.units import seconds, size
 _SCHEMA = name_of(OpsDocument)
 
 
-def listing(operators: Sequence[Operator], families: Sequence[str], console: Console) -> None:
-    """Every operator in a line."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("operator", "family", "what it computes", "gradient"):
-        table.add_column(name)
-    for operator, family in zip(operators, families, strict=True):
-        gradient = "yes" if operator.gradient else ""
-        table.add_row(operator.name, family, operator.summary, gradient)
-    console.print(table)
-
-
 def render(found: Iterable[Surveyed], console: Console) -> None:
     """What calls launch on devices, one line per kernel."""
     table = Table(box=None, pad_edge=False)
@@ -172,4 +161,4 @@ def _dtypes(operator: Operator) -> list[str]:
     return list(found)
 
 
-__all__ = ["document", "index", "listing", "page", "render", "surveyed"]
+__all__ = ["document", "index", "page", "render", "surveyed"]

@@ -41,6 +41,7 @@ def dumps(timelines: Sequence[Timeline]) -> str:
         "displayTimeUnit": "ns",
         "otherData": {
             "wavecast": __version__,
+            "axis": "time at the predicted clock",
             "shown": f"the first {EVENTS} instructions of one compute unit per launch",
         },
     }
@@ -50,7 +51,8 @@ def dumps(timelines: Sequence[Timeline]) -> str:
 def _launch(timeline: Timeline, process: int) -> list[dict[str, Any]]:
     timing, instructions = timeline.timing, timeline.program.instructions
     device = timing.chip.device
-    title = f"{timeline.code.kernel} on {device.name}, one compute unit"
+    clock = f"time at {timing.clock / 1e9:.2f} GHz"
+    title = f"{timeline.code.kernel} on {device.name}, one compute unit ({clock})"
     found = [named("process_name", process, 0, title)]
     micro = 1e6 / timing.clock
     lanes = sorted({(int(simd), int(slot)) for _, simd, slot, *_ in timing.unit.events.tolist()})

@@ -91,8 +91,8 @@ def _launch(explanation: Explanation) -> Text:
     launch = explanation.launch
     assert launch is not None
     parts = [
-        "grid " + "×".join(str(n) for n in launch.grid),
-        "block " + "×".join(str(n) for n in launch.block),
+        f"{name} " + "×".join(str(n) for n in size) if all(size) else f"{name} not given (--{name})"
+        for name, size in (("grid", launch.grid), ("block", launch.block))
     ]
     if launch.dynamic_lds:
         parts.append(f"{units.size(launch.dynamic_lds)} dynamic LDS")

@@ -261,3 +261,32 @@ def test_a_walk_that_is_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     count, note = kernel.evaluate().trip_count(0)
     assert count is None
     assert "cut short" in note
+
+
+SWAP = """s_load_dwordx2 s[2:3], s[0:1], 0x0
+v_lshlrev_b32_e32 v1, 2, v0
+s_mov_b64 s[4:5], 0
+s_waitcnt lgkmcnt(0)
+global_load_dword v3, v1, s[2:3]
+.LBB0_1:
+s_waitcnt vmcnt(0)
+v_add_f32_e32 v2, 1.0, v3
+global_atomic_{swap} v4, v1, {data}, s[2:3] sc0
+s_waitcnt vmcnt(0)
+v_cmp_eq_u32_e32 vcc, v4, v3
+s_or_b64 s[4:5], vcc, s[4:5]
+v_mov_b32_e32 v3, v4
+s_andn2_b64 exec, exec, s[4:5]
+s_cbranch_execnz .LBB0_1
+s_mov_b64 exec, -1"""
+
+
+def test_a_compare_and_swap_is_counted_once() -> None:
+    kernel = Kernel(SWAP.format(swap="cmpswap", data="v[2:3]"), pointers=("p",))
+    assert trips(kernel) == [1]
+    assert "retries of the compare-and-swap loop are not counted" in kernel.evaluate().notes
+
+
+def test_another_atomic_that_decides_is_unknown() -> None:
+    kernel = Kernel(SWAP.format(swap="swap", data="v2"), pointers=("p",))
+    assert trips(kernel) == [None]

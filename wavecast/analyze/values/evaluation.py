@@ -270,4 +270,9 @@ def _notes(sampling: _Sampling, reasons: _Reasons) -> tuple[str, ...]:
     assumed = {origin for outcome in outcomes for origin in outcome.assumed}
     for reason in sorted(reasons.of(origin) for origin in assumed):
         notes.append(f"a branch is counted as if some lane took it: {reason}")
+    program = sampling.program
+    for index in sorted({loop for outcome in outcomes for loop in outcome.retries}):
+        location = program.loops[index].location
+        where = f" at line {location.outermost.line}" if location is not None else ""
+        notes.append(f"retries of the compare-and-swap loop{where} are not counted")
     return tuple(dict.fromkeys(notes))

@@ -35,6 +35,7 @@ class Paths:
         self._program = program
         self._order = {block: n for n, block in enumerate(program.reverse_postorder)}
         self._branches: dict[int, Branch | None] = {}
+        self._retries: dict[int, bool] = {}
         self._ends: dict[int, bool] = {}
         self._between: dict[tuple[int, int, int | None], tuple[int | None, frozenset[int]]] = {}
 
@@ -43,6 +44,34 @@ class Paths:
         if block not in self._branches:
             self._branches[block] = self._find_branch(block)
         return self._branches[block]
+
+    def retries(self, loop: Loop) -> bool:
+        """Whether a loop repeats a compare-and-swap until no other lane or wave has changed the
+        value in between: its only atomic is one, and what that returns decides about the exit."""
+        if loop.index not in self._retries:
+            self._retries[loop.index] = self._is_retry(loop)
+        return self._retries[loop.index]
+
+    def _is_retry(self, loop: Loop) -> bool:
+        program = self._program
+        body = [item for block in sorted(loop.blocks) for item in program.block_instructions(block)]
+        atomics = [item for item in body if item.opcode.memory_form.operation]
+        if loop.children or len(atomics) != 1:
+            return False
+        if atomics[0].opcode.memory_form.operation != "cmpswap" or not atomics[0].writes:
+            return False
+        returned, before = atomics[0].writes, 0
+        while returned != before:  # what was returned in one iteration is used in the next one too
+            before = returned
+            for item in body:
+                if item.reads & returned & ~EXEC:
+                    returned |= item.writes
+        leaving = (
+            program.instructions[program.blocks[block].stop - 1]
+            for block in loop.blocks
+            if any(after not in loop.blocks for after in program.blocks[block].successors)
+        )
+        return any(item.reads & returned for item in leaving)
 
     def _find_branch(self, index: int) -> Branch | None:
         block = self._program.blocks[index]

@@ -7,7 +7,8 @@ one there, and accepts the jump when that one took the same path with the same c
 while this holds and halves where it does not, so a loop of T iterations costs about 2 log2(T).
 
 Decisions on values that are not known: a branch on EXEC is taken as "some lane is active"; a loop
-that ends on an unknown value has an unknown trip count; an early return is taken as not taken; of
+that ends on an unknown value has an unknown trip count, unless it retries a compare-and-swap, which
+is taken to succeed at the first attempt; an early return is taken as not taken; of
 any other branch one side is followed and the blocks of both are counted as unknown.
 """
 
@@ -63,6 +64,8 @@ class WalkResult:
     """Instructions this walk executed."""
     unknown_blocks: dict[int, object] = field(default_factory=dict)
     unknown_loops: dict[int, object] = field(default_factory=dict)
+    retries: set[int] = field(default_factory=set)
+    """Loops that retry a compare-and-swap, counted as if the first attempt succeeded."""
     assumed: set[object] = field(default_factory=set)
     """Origins of EXEC masks taken to have some lane active, and of returns taken as not taken."""
 
@@ -172,7 +175,10 @@ class Walk:
         if loop is not None:
             leaving = [b for b in (follows, jump) if b not in loop.blocks]
             if leaving:
-                self._mark_loop(loop, reason)
+                if self._paths.retries(loop):
+                    self.outcome.retries.add(loop.index)
+                else:
+                    self._mark_loop(loop, reason)
                 return leaving[0]
         if branch.looks_at_exec:
             self.outcome.assumed.add(reason)

@@ -75,7 +75,7 @@ class Hooks:
         def run(function: Any, *args: Any, **kwargs: Any) -> Any:
             wanted = self.recorder.wants(function.fn.__name__) or self.autotuners.trying
             if not wanted:
-                self.recorder.filtered += 1
+                self.recorder.filtered[function.fn.__name__] = None
                 if self.sampler is None or not self.sampler.runs((*args, *kwargs.values())):
                     return None
             return original(function, *args, **kwargs)

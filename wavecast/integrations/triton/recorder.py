@@ -57,7 +57,8 @@ class Recorder:
         self.launches = CapturedLaunches()
         self.failures: list[CaptureFailure] = []
         self.notes: dict[str, None] = {}
-        self.filtered = 0
+        self.filtered: dict[str, None] = {}
+        """Names of launched kernels that were not asked for."""
         self._places: dict[tuple, int] = {}
         self._trials: set[int] = set()
         self._on_launch = on_launch

@@ -141,7 +141,7 @@ class _Run:
     ended: bool = False
     raised: str | None = None
     broke: str = ""
-    filtered: int = 0
+    filtered: Sequence[str] = ()
     status: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, CodeObject] = field(default_factory=dict)
     counts: Sequence[int] = ()
@@ -291,7 +291,11 @@ def _nothing(
     complaint = next(filter(None, complaints.values()), None)
     if any(run.filtered for run in runs.values()):
         ended = f" before it ended: {complaint}" if complaint else ""
-        return NothingAnalysed(f"{script.name}: no launched kernel matches {kernels!r}{ended}")
+        names = sorted({name for run in runs.values() for name in run.filtered})
+        return NothingAnalysed(
+            f"{script.name}: no launched kernel matches {kernels!r}{ended}",
+            hint=f"launched: {', '.join(names)}",
+        )
     if complaint:
         return CaptureError(f"{script.name} launched no kernel before it ended: {complaint}")
     notes = dict.fromkeys(note for run in runs.values() for note in run.notes)

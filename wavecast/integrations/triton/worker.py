@@ -195,7 +195,9 @@ def _capture(
         sender.counts()
     if sender.is_copy:  # the script forked, and the copy came back here as well
         return
-    frames.write({"end": raised, "notes": list(recorder.notes), "filtered": recorder.filtered})
+    frames.write(
+        {"end": raised, "notes": list(recorder.notes), "filtered": list(recorder.filtered)}
+    )
 
 
 class _Sender:
