@@ -643,6 +643,36 @@ extern "C" __global__ void volatile_partials_right(float* out, float* data, unsi
     if (last && threadIdx.x < gridDim.x) out[threadIdx.x] = partial[threadIdx.x];
 }
 
+extern "C" __global__ void waves_of_one_group_right(float* out, float* data, unsigned* sync) {
+    __shared__ float tile[64];
+    __shared__ int ready;
+    unsigned t = threadIdx.x;
+    if (t == 0) ready = 0;
+    __syncthreads();
+    if (__builtin_amdgcn_readfirstlane(t / 64) == 0) {
+        tile[t] = data[t];
+        if (t == 0) __hip_atomic_store(&ready, 1, __ATOMIC_RELEASE, GROUP);
+    } else {
+        while (__hip_atomic_load(&ready, __ATOMIC_ACQUIRE, GROUP) == 0) {}
+        out[blockIdx.x * 64 + t - 64] = tile[(t - 64) % 32];
+    }
+}
+
+extern "C" __global__ void halves_right(float* out, float* data, unsigned* sync) {
+    unsigned t = threadIdx.x, tile = blockIdx.x / 2 * blockDim.x;
+    if (blockIdx.x % 2) {
+        out[tile + t] = data[t];
+        __threadfence();
+        __syncthreads();
+        if (t == 0) atomicExch(&sync[blockIdx.x / 2], 1u);
+    } else {
+        if (t == 0) while (atomicCAS(&sync[blockIdx.x / 2], 1u, 1u) != 1u) {}
+        __syncthreads();
+        __threadfence();
+        out[tile + t] += data[t];
+    }
+}
+
 // Notes.
 
 extern "C" __global__ void same_value_note(float* out, float* data, unsigned* sync) {

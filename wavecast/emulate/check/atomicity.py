@@ -57,12 +57,13 @@ class ProgramAtomicity:
     """The accesses of global memory of one program, by instruction index.
 
     `observing`: those that may read what another workgroup released. `ordered`: whether anything in
-    the program can order workgroups.
+    the program can order workgroups. `polls`: loads of LDS that do nothing but wait for a value.
     """
 
     atomicity: dict[int, Atomicity]
     observing: frozenset[int]
     ordered: bool
+    polls: frozenset[int]
 
 
 def accesses(program: Program) -> ProgramAtomicity:
@@ -95,7 +96,8 @@ def accesses(program: Program) -> ProgramAtomicity:
         for instruction in program.instructions
     )
     able = coherent or invalidates or not states_store_scope(target)
-    return ProgramAtomicity(found, observing, bool(observing) and able)
+    polls = frozenset(_polls(program))
+    return ProgramAtomicity(found, observing, bool(observing) and able, polls)
 
 
 def _kind(instruction: Instruction) -> MemoryKind:
@@ -147,6 +149,25 @@ def _decides(chains: DefUse, load: int) -> bool:
                 seen.add(use)
                 work.append(use)
     return False
+
+
+def _polls(program: Program) -> Iterator[int]:
+    """Loads of LDS that are the only access in a loop and decide a branch."""
+    chains: DefUse | None = None
+    for loop in program.loops:
+        inner = [
+            instruction
+            for block in loop.blocks
+            for instruction in program.block_instructions(block)
+            if instruction.memory is not None
+        ]
+        if len(inner) != 1 or inner[0].memory is None:
+            continue
+        memory = inner[0].memory
+        if memory.space is Space.LDS and memory.kind is MemoryKind.LOAD:
+            chains = chains or DefUse(program)
+            if _decides(chains, inner[0].index):
+                yield inner[0].index
 
 
 def _compared_loads(program: Program) -> Iterator[int]:

@@ -56,7 +56,8 @@ CLEAN: Final = (
     6 * WAVES
 )  # by wave, barriers passed + 1 at its last release if nothing came after it
 OBSERVED: Final = 7 * WAVES  # observations of the workgroup so far
-CLOCK_WORDS: Final = OBSERVED + 1
+SEEN: Final = OBSERVED + 1  # by wave and other wave, the last operation on LDS it has polled for
+CLOCK_WORDS: Final = SEEN + WAVES * WAVES
 ORDERS: Final = "o"
 """Trait of accesses in programs that can order workgroups."""
 RELEASE, UPDATE, OBSERVE, ACQUIRE, WRITE_BACK = range(5)
@@ -528,6 +529,7 @@ __all__ = [
     "RELEASE",
     "ROWS",
     "ROWS_OF",
+    "SEEN",
     "STORED",
     "UPDATE",
     "WRITE_BACK",

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from wavecast.emulate.check import clocks, log, shadow_global, shadow_lds
 from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
-from wavecast.emulate.check.counters import DS, LOAD, STORE, Counters, issues
+from wavecast.emulate.check.counters import DS, LOAD, STORE, WAVES, Counters, issues
 from wavecast.emulate.check.order import EVENT
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import COMPARES, packed
@@ -135,7 +135,8 @@ class MemoryChecks(Observer):
         """What the shadow function depends on besides the access (`shadow_global.py`)."""
         compares = COMPARES if mode in ("local", "flat") and self._compares else ""
         if mode == "local":
-            return compares
+            polls = shadow_lds.POLLS if instruction.index in self.found.polls else ""
+            return compares + polls + (shadow_lds.POLLED if self.found.polls else "")
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))
         if STORE in issues(instruction, self.counters.target):
@@ -218,15 +219,22 @@ class MemoryChecks(Observer):
         entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             builder.store(emitter.exec_mask(), self._exec, align=8)
+            words = context_word(builder, emitter.context, log.CLOCKS, PTR)
             if self.found.ordered:
-                words = context_word(builder, emitter.context, log.CLOCKS, PTR)
                 for first_word in (clocks.ROWS_OF, clocks.ACQUIRED, clocks.KEY, clocks.KEY_READ):
                     at = builder.add(self.counters.wave, I64(first_word))
+                    builder.store(I64(0), element(builder, words, at, I64), align=8)
+            if self.found.polls:
+                for other in range(WAVES):
+                    row = builder.mul(self.counters.wave, I64(WAVES))
+                    at = builder.add(row, I64(clocks.SEEN + other))
                     builder.store(I64(0), element(builder, words, at, I64), align=8)
             first = builder.icmp_unsigned("==", self.counters.wave, I64(0))
             with builder.if_then(first):
                 if self.found.ordered:
                     builder.store(I64(0), element(builder, words, clocks.OBSERVED, I64), align=8)
+                arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
+                builder.store(I64(0), arrivals, align=8)
                 _clear(emitter)
 
     def _initial_exec(self, emitter: WaveEmitter) -> Any:
@@ -245,10 +253,7 @@ class MemoryChecks(Observer):
         same_turn = builder.icmp_unsigned(
             "==", builder.lshr(seen, I64(20)), builder.add(turn, I64(1))
         )
-        first = builder.icmp_unsigned("==", self.counters.wave, I64(0))
-        differs = builder.and_(
-            builder.and_(same_turn, builder.icmp_unsigned("!=", seen, mine)), builder.not_(first)
-        )
+        differs = builder.and_(same_turn, builder.icmp_unsigned("!=", seen, mine))
         with builder.if_then(differs, likely=False):
             other = builder.and_(seen, I64((1 << 20) - 1))
             log.emit(

@@ -14,8 +14,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import log
-from wavecast.emulate.check.counters import NUMBER_BITS, STORE, WAVES, visible
+from wavecast.emulate.check import clocks, log
+from wavecast.emulate.check.counters import DS, NUMBER_BITS, STORE, WAVES, visible
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -41,6 +41,8 @@ LAST_NUMBER, LAST_STREAM, LAST_WAVE = (
     ShadowField(32, 2),
     ShadowField(40, 6),
 )
+POLLED, POLLS = "s", "p"
+"""Traits: the program has loads that only wait for a value in LDS; this is one."""
 READ_WORDS = 4
 """64-bit words of a load's record."""
 _RECORD = ir.VectorType(I64, READ_WORDS)
@@ -109,7 +111,7 @@ class Dwords:
         (i1) where there is anything to look at, and nothing is recorded.
         """
         watched, builder = self.watched, self.out.builder
-        if watched.lane_bytes < 4 or watched.atomic:
+        if watched.lane_bytes < 4 or watched.atomic or POLLS in watched.traits:
             return I1(0)
         count = self.out.access.dwords
         kind = ir.VectorType(I64, count)
@@ -224,6 +226,9 @@ class Dwords:
             builder.icmp_unsigned("!=", wave, self.me),
             builder.icmp_unsigned("!=", overlap, I64(0)),
         )
+        if POLLS in watched.traits:
+            self._poll(foreign, wave, written)
+            return
         if self.stores:
             foreign = builder.and_(foreign, changes)
         if watched.atomic or (watched.compares and not self.stores):
@@ -243,6 +248,25 @@ class Dwords:
         if not self.stores:
             self._load(read_slot, bytes_)
 
+    def _poll(self, foreign: Any, wave: Any, written: Any) -> None:
+        """What another wave did in LDS before it stored what this one waits for is done: LDS
+        executes the operations of a wave in order."""
+        builder = self.out.builder
+        with builder.if_then(foreign):
+            slot = self._seen(wave)
+            number = NUMBER.of(builder, written)
+            before = load(builder, slot, I64, 8)
+            later = builder.icmp_unsigned(">", number, before)
+            builder.store(builder.select(later, number, before), slot, align=8)
+
+    def _seen(self, wave: Any) -> Any:
+        """The slot of the last operation of another wave (+ 1) that this one has polled for."""
+        watched, builder = self.watched, self.out.builder
+        author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
+        row = builder.add(builder.mul(watched.wave, I64(WAVES)), author)
+        words = watched.word(log.CLOCKS, PTR)
+        return element(builder, words, builder.add(row, I64(clocks.SEEN)), I64)
+
     def _visible(self, written: Any, wave: Any) -> Any:
         """Whether a store is done and behind a barrier for this wave (i1)."""
         builder = self.out.builder
@@ -252,7 +276,15 @@ class Dwords:
         """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
         builder = self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
-        return visible(builder, self.progress, self.watched.turn, author, stream, number)
+        done = visible(builder, self.progress, self.watched.turn, author, stream, number)
+        if POLLED not in self.watched.traits:
+            return done
+        seen = load(builder, self._seen(wave), I64, 8)
+        polled = builder.and_(
+            builder.icmp_unsigned(">=", seen, number),
+            builder.icmp_unsigned("==", stream, I64(DS)),
+        )
+        return builder.or_(done, polled)
 
     def _store(
         self,
