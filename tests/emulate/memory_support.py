@@ -45,12 +45,14 @@ def lanes_of(target: str) -> int:
     return 64 if target.startswith("gfx9") else 32
 
 
-def assembly(target: str, body: str, *, lds: int = 0, scratch: int = 0) -> str:
-    """`body` as the kernel `k`, with bytes of LDS and, per lane, of scratch."""
-    extra = ""
-    if lanes_of(target) == 32:
-        extra = "\t\t.amdhsa_wavefront_size32 1"
-    load = "s_load_b256" if extra else "s_load_dwordx8"
+def assembly(
+    target: str, body: str, *, lds: int = 0, scratch: int = 0, directives: str = ""
+) -> str:
+    """`body` as the kernel `k`, with bytes of LDS and, per lane, of scratch, and further lines of
+    its descriptor."""
+    narrow = lanes_of(target) == 32
+    extra = "\t\t.amdhsa_wavefront_size32 1\n" * narrow + directives
+    load = "s_load_b256" if narrow else "s_load_dwordx8"
     return _TEXT.format(load=load, body=body, lds=lds, scratch=scratch, extra=extra)
 
 

@@ -22,11 +22,13 @@ def checked(
     groups: int = 1,
     lds: int = 0,
     scratch: int = 0,
+    directives: str = "",
     mode: Callable[[Callable[[list[Report]], None]], CheckMode] = CheckMode,
 ) -> list[Report]:
     """Run `body` (`memory_support.assembly`) in check mode; what it reports, by instruction."""
     found: list[Report] = []
-    (code,) = load(assembly(target, body, lds=lds, scratch=scratch), target)
+    text = assembly(target, body, lds=lds, scratch=scratch, directives=directives)
+    (code,) = load(text, target)
     block = threads or lanes_of(target), 1, 1
     launch = Launch(code, (groups, 1, 1), block, (), pointers(arrays))
     ranges = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays]

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.check.support import checked
+from tests.emulate.memory_support import lanes_of
 from wavecast.emulate.check.report import Kind
 
 _NUMBER = "s_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v2, s2\n"
@@ -162,3 +163,33 @@ def test_what_counts_at_a_split_barrier_is_done_at_its_signal() -> None:
 
     assert kinds(wait + signal) == []
     assert kinds(signal + wait) == [Kind.LDS_RACE]
+
+
+@pytest.mark.parametrize(
+    ("target", "mode", "wait"),
+    [
+        ("gfx942", "", ""),
+        ("gfx1100", "\t\t.amdhsa_workgroup_processor_mode 0", ""),
+        ("gfx1100", "", "s_waitcnt_vscnt null, 0x0\n"),
+        ("gfx1201", "", "s_wait_storecnt 0x0\n"),
+    ],
+)
+def test_barriers_order_stores_that_were_waited_for(target: str, mode: str, wait: str) -> None:
+    """Waves on one compute unit share a cache and need no wait."""
+    new = target.startswith("gfx12")
+    barrier = "s_barrier_signal -1\ns_barrier_wait -1\n" if new else "s_barrier\n"
+    size = 2 * lanes_of(target)
+
+    def kinds(between: str) -> list[Kind]:
+        body = f"v_xor_b32_e32 v3, {hex(4 * lanes_of(target))}, v1\n"
+        body += "s_wait_kmcnt 0x0\n" if new else "s_waitcnt lgkmcnt(0)\n"
+        name = "dword" if target.startswith("gfx9") else "b32"
+        body += f"global_store_{name} v1, v0, s[8:9]\n{between}{barrier}"
+        body += f"global_load_{name} v5, v3, s[8:9]\n"
+        body += "s_wait_loadcnt 0x0\n" if new else "s_waitcnt vmcnt(0)\n"
+        arrays = (np.zeros(size, np.uint32),)
+        return [r.kind for r in checked(target, body, *arrays, threads=size, directives=mode)]
+
+    assert kinds(wait) == []
+    if wait:
+        assert kinds("") == [Kind.GLOBAL_RACE]
