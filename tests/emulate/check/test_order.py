@@ -193,3 +193,18 @@ def test_barriers_order_stores_that_were_waited_for(target: str, mode: str, wait
     assert kinds(wait) == []
     if wait:
         assert kinds("") == [Kind.GLOBAL_RACE]
+
+
+@pytest.mark.parametrize("space", ["ds_write_b32 v4, v3", "global_store_dword v4, v3, s[8:9]"])
+def test_lanes_that_store_different_values_to_one_address(space: str) -> None:
+    """Floats that differ by rounding are replicas of one sum."""
+
+    def kinds(value: str) -> list[Kind]:
+        body = f"{value}\nv_mov_b32_e32 v4, 0\ns_waitcnt lgkmcnt(0)\n{space}\n"
+        found = checked("gfx942", body, np.zeros(64, np.uint32), lds=256)
+        return [report.kind for report in found]
+
+    assert kinds("v_cvt_f32_u32_e32 v3, v0") == [Kind.LANE_RACE]
+    assert kinds("v_lshrrev_b32_e32 v3, 5, v0") == [Kind.LANE_RACE]
+    assert kinds("v_mov_b32_e32 v3, 7") == []
+    assert kinds("v_add_u32_e32 v3, 0x3f800000, v0") == []

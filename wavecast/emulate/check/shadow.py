@@ -25,6 +25,8 @@ COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
 _NUMBERS = (1 << NUMBER_BITS) - 1
 _INSTRUCTIONS = (1 << 16) - 1
+_ROUNDING = 1 << 12
+"""Units in the last place."""
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ = range(3)
 """Order of a race's two sides: the low byte of a record's detail. The other side's wave + 1 or
 workgroup + 1 (0: several) is above it."""
@@ -162,6 +164,22 @@ class Watched:
         return total
 
 
+def _unlike(builder: ir.IRBuilder, one: Any, other: Any) -> Any:
+    """Whether two values are different (i1): not those that differ as normal floats of 32 bits by
+    rounding alone. Compilers store a sum from every lane that has it, and lanes add in different
+    orders."""
+    differ = builder.icmp_unsigned("!=", one, other)
+    if one.type.width != 32:
+        return differ
+    near = builder.icmp_unsigned(
+        "<=", builder.add(builder.sub(one, other), I32(_ROUNDING)), I32(2 * _ROUNDING)
+    )
+    exponents = [builder.and_(value, I32(0x7F800000)) for value in (one, other)]
+    normal = [builder.icmp_unsigned("!=", exponent, I32(0)) for exponent in exponents]
+    rounding = builder.and_(near, builder.and_(*normal))
+    return builder.and_(differ, builder.not_(rounding))
+
+
 def lane_conflict(
     watched: Watched, found: Resolved, again: Any, lane: Any, index: int, address: Any
 ) -> tuple[Any, Any]:
@@ -179,7 +197,7 @@ def lane_conflict(
         first = builder.sub(address, I64(4 * index))
         with out.each_lane(builder.and_(found.live, lower)) as other:
             theirs = load(builder, element(builder, found.addresses, other, I64), I64, 8)
-            unlike = builder.icmp_unsigned("!=", watched.stored(other, index), value)
+            unlike = _unlike(builder, watched.stored(other, index), value)
             same = builder.icmp_unsigned("==", theirs, first)
             with builder.if_then(builder.and_(same, unlike), likely=False):
                 builder.store(I1(1), differs)
