@@ -36,8 +36,12 @@ QUANTUM: Final = 1 << 20
 STALLED: Final = 1 << 29
 """Instructions of a wave during which memory does not change, after which it counts as endless:
 seconds of host time, and as long on a GPU."""
-_LOOK: Final = 1 << 26
-"""Instructions of a wave from one comparison of memory to the next."""
+STALLED_SECONDS: Final = 6.0
+"""Processor time after which `_FEWEST` instructions suffice: code with checks is slower."""
+_FEWEST: Final = 1 << 20
+_LOOK: Final = 1 << 24
+"""Instructions of a wave from one comparison of memory to the next; fewer after `_LOOK_SECONDS`."""
+_LOOK_SECONDS: Final = 1.5
 _LARGEST: Final = 1 << 28
 """Bytes of memory that are compared; a launch with more has only its budget."""
 _STATUS, _GROUP, _WAVE, _SLICE, _ACTIVE, _QUANTUM = 15, 16, 17, 24, 25, 26
@@ -102,6 +106,9 @@ class MemoryProgress:
     memory: tuple[int, ...]
     since: int
     compared: int
+    time: float
+    """Processor seconds of the host thread when memory became so."""
+    compared_time: float
 
 
 class Resident:
@@ -147,7 +154,7 @@ class Resident:
         self._address = self.job.ctypes.data
         self._work, self._engine = _scheduler()
         self._seen = (-1, 0)
-        self._progress = MemoryProgress((), 0, 0)
+        self._progress = MemoryProgress((), 0, 0, 0.0, 0.0)
 
     def run(self) -> int:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
@@ -182,21 +189,27 @@ class Resident:
         return moved
 
     def stalled(self) -> bool:
-        """Whether a wave has executed `STALLED` instructions and nothing in memory has changed.
+        """Whether a wave has executed `STALLED` instructions, or less in `STALLED_SECONDS`, and
+        nothing in memory has changed.
 
         Registers may change: a wave that counts how often it has looked at a flag waits too.
         """
         used, before = int(self.used.max()), self._progress
         if used < before.compared:
-            before = MemoryProgress((), 0, 0)
-        step = min(_LOOK, STALLED // 4)
-        if used - before.compared < step or self._memory_bytes() > _LARGEST:
+            before = MemoryProgress((), 0, 0, 0.0, 0.0)
+        now, executed = time.thread_time(), used - before.compared
+        due = executed >= min(_LOOK, STALLED // 4)
+        due |= executed >= _FEWEST and now - before.compared_time >= _LOOK_SECONDS
+        if not due or self._memory_bytes() > _LARGEST:
             self._progress = before
             return False
         memory = self._memory()
-        since = before.since if memory == before.memory else used
-        self._progress = MemoryProgress(memory, since, used)
-        return used - since >= STALLED
+        if memory != before.memory:
+            self._progress = MemoryProgress(memory, used, used, now, now)
+            return False
+        self._progress = MemoryProgress(memory, before.since, used, before.time, now)
+        same = used - before.since
+        return same >= STALLED or (same >= _FEWEST and now - before.time >= STALLED_SECONDS)
 
     def _memory_bytes(self) -> int:
         ranges = self.grid.ranges.reshape(-1, 2)
@@ -213,8 +226,9 @@ class Resident:
     def endless(self) -> ExecutionError:
         """The error of a workgroup that has stalled."""
         lines = "; ".join(self.waits()) or "its waves run"
+        count = int(self.used.max()) - self._progress.since
         return ExecutionError(
-            f"{self.grid.native.kernel.name}: {lines}; for {STALLED:,} instructions nothing in "
+            f"{self.grid.native.kernel.name}: {lines}; for {count:,} instructions nothing in "
             "memory has changed: the loop does not end, or waits for what nobody stores"
         )
 
