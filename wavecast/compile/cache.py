@@ -29,6 +29,7 @@ KINDS: Final = {
     "outlined": "native code of other functions that kernels share",
     "ptx": "assembled PTX",
     "sass": "disassembled NVIDIA code",
+    "triton": "keys of installations of Triton",
 }
 """What entries hold, by kind."""
 _MAGIC: Final = b"WCC1"

@@ -13,8 +13,6 @@ from pathlib import Path
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.digest import key
 
-_KIND = "operators"
-
 
 @dataclass(frozen=True, slots=True)
 class OperatorLine:
@@ -31,7 +29,7 @@ def lines() -> tuple[OperatorLine, ...]:
     """The operators of the package in alphabetical order. Raises MissingTool without PyTorch or
     Triton."""
     store = DiskCache()
-    entry = key(_KIND, _versions(), _sources())
+    entry = key("operators", _versions(), _sources())
     known = store.get(entry)
     if isinstance(known, tuple):
         return tuple(OperatorLine(*line) for line in known)

@@ -28,6 +28,7 @@ from wavecast import processes
 from wavecast.compile.triton import target_name
 from wavecast.errors import CompileError
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton import installation
 
 _DIAGNOSTIC = re.compile(r"(?:fatal )?error: .*|.*LLVM ERROR: .*|.*Assertion .* failed.*")
 _UNREACHABLE = re.compile(r"((?:.*\n){0,2}).*UNREACHABLE executed")
@@ -57,6 +58,7 @@ def install(patches: Patches) -> None:
     from triton.compiler import compiler
     from triton.runtime.jit import JITFunction
 
+    installation.install(patches)
     patches.attribute(compiler, "make_backend", _telling(compiler.make_backend))
     patches.attribute(triton, "compile", _apart(triton.compile))
     patches.attribute(JITFunction, "compile", _Compile())
