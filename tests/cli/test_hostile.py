@@ -32,6 +32,7 @@ FILES = {
     "records.json": '{"devices": 1, "benchmarks": [1, [2]]}',
     "long.csv": f"Kernel_Name,{'x' * 140_000}\n{'y' * 140_000},1\n",
     "x.py": "print(1)\n",
+    "directive.s": SAXPY.read_text().replace("_denorm_mode_32 3", f"_denorm_mode_32 {'9' * 25}"),
 }
 
 
@@ -83,6 +84,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("bench", "x.py", "--arch", "gfx942", "-k", "["), "is not a regular expression"),
         (("ops", "-k", "["), "is not a regular expression"),
         (("history", "["), "is not a regular expression"),
+        (("explain", "directive.s"), ".amdhsa_float_denorm_mode_32 must be from 0 to 2^32 - 1"),
         (("explain", "pipe.s"), "nothing was written to the pipe"),
         (("explain", "/dev/zero"), "is a device"),
         (("run", "pipe.s"), "nothing was written to the pipe"),
@@ -102,6 +104,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("explain", "x.py", "--timeout", "nan"), "is not a number"),
         (("bench", "matmul", "--seconds", "nan"), "is not a number"),
         (("bench", "matmul", "--samples", "-1"), "--samples"),
+        (("arch", "n" * 5000), " … "),
+        ((*RUN, "--lds", "9" * 5000), " … "),
     ],
 )
 def test_a_hostile_command(
@@ -208,6 +212,18 @@ def test_a_script_that_crashes(name: str) -> None:
     line = text[: text.rindex("\n")].count("\n") + 1
     signal = {"abort": "SIGABRT", "fault": "SIGSEGV"}[name]
     assert done.stderr == f"wavecast: crash.py ended by {signal} (crash.py:{line})\n"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("text", ["sys.stdout.close()", "del sys.stdout"])
+def test_a_script_without_output(text: str) -> None:
+    pytest.importorskip("triton", reason="needs Triton")
+    Path("closed.py").write_text(f"import sys\n{text}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "wavecast", "run", "closed.py"], capture_output=True, text=True
+    )
+    said = "wavecast: the script launched no Triton kernel\n"
+    assert (done.returncode, done.stderr) == (0, said)
 
 
 @pytest.mark.torch

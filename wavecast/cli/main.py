@@ -41,7 +41,7 @@ class _Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             code = super().invoke(ctx)
-            sys.stdout.flush()
+            streams.flush()
         except BrokenPipeError:  # whoever read our output has read enough; click would exit with 1
             streams.abandon()
             return 0

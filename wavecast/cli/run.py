@@ -136,6 +136,7 @@ def command(
 def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions) -> int:
     from wavecast.integrations.triton import run_script
 
+    streams_before = sys.stdout, sys.stderr
     ended = run_script(
         path,
         script_args,
@@ -146,6 +147,7 @@ def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options:
         check=False if options.check is None else options.check,
         kernels=kernels,
     )
+    sys.stdout, sys.stderr = streams_before  # a script may replace or delete them
     if ended.traceback:
         sys.stderr.write(ended.traceback)
     elif not ended.executed:
