@@ -8,6 +8,11 @@ A child that runs a user's program leads its own process group (`own_group`): Ct
 terminal does not reach it, SIGINT has Python's meaning, and `kill_group` also ends the processes
 that the program started.
 
+`continue_in_child` is for a program that must keep its terminal: the child is the program, and its
+parent only waits to tell how it ended.
+
+Compilers have limits (`wavecast.limits`): programs through `run`, forks through `limit_self`.
+
 The parent-death signal is sent when the thread that forked ends, so that thread must outlive the
 child or expect its death.
 """
@@ -16,17 +21,26 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
+import resource
 import signal
+import subprocess
+import sys
+import tempfile
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Final
+from typing import IO, Final
+
+from wavecast.limits import ProcessLimits
 
 _PR_SET_PDEATHSIG: Final = 1
+_NO_MEMORY: Final = ("out of memory", "bad_alloc", "Cannot allocate memory", "MemoryError")
+"""What programs print whose memory is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,144 @@ class Ended:
     def signal_name(self) -> str:
         """`SIGABRT`; "" when no signal ended it."""
         return signal.Signals(self.signal).name if self.signal else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a program printed on stdout (`output`) and stderr (`log`), and its exit status, negative
+    for the number of the signal that ended it. `exceeded` says which limit it exceeded, "" for
+    none."""
+
+    status: int
+    output: bytes
+    log: str
+    exceeded: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.output.decode("utf-8", "replace")
+
+
+def run(
+    command: Sequence[str],
+    limits: ProcessLimits,
+    *,
+    stdin: bytes | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Run a program to its end, or until it exceeds a limit. The processes that it started end with
+    it. Raises OSError when it cannot start.
+
+    Its output goes to files, whose size is limited: it may not use up the memory of this process.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=out,
+            stderr=err,
+            env=environment,
+            start_new_session=True,
+        )
+        late = False
+        try:
+            limit(process.pid, limits)
+            process.communicate(stdin, timeout=limits.seconds)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            if process.returncode is None:
+                kill_group(process.pid)
+            status = process.wait()
+        log = _content(err).decode("utf-8", "replace")
+        exceeded = exceeded_limit(limits, -status if status < 0 else 0, log, late=late)
+        return Finished(status, _content(out), log, exceeded if status or late else "")
+
+
+def limit(process: int, limits: ProcessLimits) -> None:
+    """Apply limits to another process (Linux prlimit(2)), from its start on. Processes that it
+    starts have the same."""
+    if not hasattr(resource, "prlimit"):
+        return
+    with contextlib.suppress(ProcessLookupError):
+        for number, value in _limited(limits, 0).items():
+            _, hard = resource.prlimit(process, number)
+            resource.prlimit(process, number, (_at_most(value, hard), hard))
+
+
+def limit_self(limits: ProcessLimits) -> None:
+    """Apply limits to this process, a fork, from now on: SIGALRM ends it at the limit of the clock,
+    SIGXCPU at that of the processor. What it has allocated does not count."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    spent = used.ru_utime + used.ru_stime
+    for number, value in _limited(limits, _allocated(), spent).items():
+        _, hard = resource.getrlimit(number)
+        resource.setrlimit(number, (_at_most(value, hard), hard))
+    for number in (signal.SIGALRM, signal.SIGXCPU):
+        signal.signal(number, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+
+
+def exceeded_limit(limits: ProcessLimits, number: int, log: str, *, late: bool = False) -> str:
+    """Which limit a process that failed exceeded, by the signal that ended it and what it printed;
+    "" for none."""
+    if late or number in (signal.SIGALRM, signal.SIGXCPU):
+        return f"it did not finish in {limits.seconds:g} s"
+    if number == signal.SIGXFSZ:
+        return f"it wrote more than {limits.memory_text}"
+    if any(text in log for text in _NO_MEMORY):
+        return f"it needs more than {limits.memory_text} of memory"
+    return ""
+
+
+def _limited(limits: ProcessLimits, allocated: int, spent: float = 0.0) -> dict[int, int]:
+    """Resource -> its limit. `allocated` bytes and `spent` seconds are not the compiler's."""
+    return {
+        resource.RLIMIT_AS: allocated + limits.memory,
+        resource.RLIMIT_CPU: math.ceil(spent + limits.seconds),
+        resource.RLIMIT_FSIZE: limits.memory,
+        resource.RLIMIT_CORE: 0,
+    }
+
+
+def _at_most(value: int, hard: int) -> int:
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+
+
+def _allocated() -> int:
+    """Bytes of address space that this process has."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def continue_in_child() -> Ended | None:
+    """Fork; None in the child, which continues as the program, with its terminal, signals and exit.
+    The parent waits for it and returns how it ended. Ctrl-C in the terminal reaches both, and only
+    the child handles it; SIGTERM and SIGHUP are passed to it.
+
+    Raises OSError when the system has no process left.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent = os.getpid()
+    child = os.fork()
+    if not child:
+        _die_with(parent)
+        return None
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda sent, _: os.kill(child, sent))
+    _, status = os.waitpid(child, 0)
+    return _ended(status)
 
 
 def can_fork() -> bool:
@@ -82,6 +234,10 @@ def become_child(parent: int) -> None:
     here."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _die_with(parent)
+
+
+def _die_with(parent: int) -> None:
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -136,12 +292,18 @@ def _ended(status: int) -> Ended:
 
 __all__ = [
     "Ended",
+    "Finished",
     "become_child",
     "can_fork",
+    "continue_in_child",
+    "exceeded_limit",
     "fork",
     "kill",
     "kill_group",
+    "limit",
+    "limit_self",
     "poll",
+    "run",
     "started",
     "wait",
 ]

@@ -9,6 +9,7 @@ import pytest
 from wavecast import arch
 from wavecast.arch.fields import fields
 from wavecast.arch.reader import ROOT, catalog, read_device
+from wavecast.arch.units import convert, dimension
 from wavecast.errors import MissingFact, UnknownName
 
 IDS = sorted(catalog())
@@ -19,6 +20,30 @@ def test_the_devices() -> None:
     others = {"mi355x", "mi455x", "rx6800xt", "rx7900xtx", "strixhalo", "rx9070xt"}
     nvidia = {"a100_80g_sxm", "h100_sxm", "h200", "b200"}
     assert set(IDS) == cdna | others | nvidia
+
+
+@pytest.mark.parametrize("device_id", IDS)
+def test_facts_are_within_the_bounds_of_their_fields(device_id: str) -> None:
+    _, facts = read_device(device_id)
+    for name, fact in facts.items():
+        field = fields()[name]
+        if fact.unit == "text" or fact.value is None or isinstance(fact.value, bool):
+            continue
+        same = dimension(fact.unit) == dimension(field.unit)
+        value = convert(fact.number, fact.unit, field.unit) if same else fact.number
+        assert field.why_refused(value) == "", (name, value)
+
+
+def test_fields_of_numbers_have_bounds() -> None:
+    for name, field in fields().items():
+        if field.unit in ("text", "flag"):
+            assert field.least is None
+            assert field.why_refused(1.0).startswith("must be")
+        else:
+            assert field.least is not None
+            assert field.most is not None
+            assert 0 <= field.least < field.most, name
+            assert not (field.whole and field.why_refused(field.least))
 
 
 @pytest.mark.parametrize("device_id", IDS)

@@ -110,8 +110,8 @@ def test_files_apply_in_order(write) -> None:
         ('device = "mi300x"\n[feilds]\ncu = 1\n', "unknown field 'feilds'.*fields"),
         ('device = "mi300x"\npeak_clock = "fast"\n', "peak_clock must be a number, not 'fast'"),
         ('device = "mi300x"\npeak_clock = true\n', "peak_clock must be a number"),
-        ('device = "mi300x"\npeak_clock = -1\n', "finite and not negative"),
-        ('device = "mi300x"\npeak_clock = nan\n', "finite and not negative"),
+        ('device = "mi300x"\npeak_clock = -1\n', "must be from 1 to 100,000 MHz, not -1"),
+        ('device = "mi300x"\npeak_clock = nan\n', "must be from 1 to 100,000 MHz, not nan"),
         ('device = "mi300x"\nmem_type = 3\n', "mem_type must be text"),
         ('device = "mi355x"\nno_xf32 = 1\n', "no_xf32 must be true or false"),
         (
@@ -145,5 +145,5 @@ def test_mistakes_are_one_line_with_the_file(write, text: str, message: str) -> 
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read .*none\.toml"):
+    with pytest.raises(InputError, match=r"no such file: .*none\.toml"):
         arch.load("mi300x", (tmp_path / "none.toml",))

@@ -104,3 +104,27 @@ def test_lower_precision_and_dropped_values() -> None:
         y, kept = torch.compile(program, fullgraph=True)(x)
     assert torch.equal(y, x.bfloat16() @ weight.bfloat16())
     assert set(kept.unique().tolist()) == {0.0, 2.0}
+
+
+def test_autotuning_of_generated_kernels() -> None:
+    x = torch.randn(16, 16)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(x @ x, (16,)).relu()
+
+    with wavecast.device("gfx942") as device:
+        compiled = torch.compile(program, mode="max-autotune-no-cudagraphs")
+        torch.testing.assert_close(compiled(x), program(x), rtol=1e-4, atol=1e-4)
+    assert device.executed
+
+
+def test_flex_attention_is_a_triton_kernel() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 128, 16) for _ in range(3))
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    with wavecast.device("gfx942") as device:
+        found = torch.compile(flex_attention)(q, k, v)
+    assert device.executed
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -238,3 +238,19 @@ def test_a_fork_ends_with_the_process_that_is_killed(tmp_path: Path) -> None:
         until(lambda: started.exists() and started.read_text() != "")
         own.kill()
     until(lambda: not runs(int(started.read_text())))
+
+
+@pytest.mark.usefixtures("_fresh")
+def test_a_kernel_that_is_not_compiled_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAVECAST_COMPILE_SECONDS", "0.001")
+    x = torch.zeros(64)
+    late = r"moved for gfx942: .* did not finish in 0.001 s"
+    with wavecast.device("gfx942"), pytest.raises(Crashed, match=late) as caught:
+        moved[(1,)](x, x, GOOD, 64)
+    assert "WAVECAST_COMPILE_SECONDS" in str(caught.value)
+
+
+def test_a_compiler_that_allocates_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAVECAST_COMPILE_GIB", "0.1")
+    with pytest.raises(Crashed, match=r"it needs more than 0.1 GiB of memory"):
+        rehearse(lambda: bytearray(1 << 30))

@@ -104,8 +104,8 @@ def test_files(tmp_path: Path) -> None:
         ("i32[4]:random(-1)", "not a seed"),
         ("i32[4]:random(0.5)", "not a seed"),
         ("hex:123", "hex digits"),
-        ("f32[1000000000000000]", "no memory"),
-        ("f32[1000000000000x1000000000000]", "no memory"),
+        ("f32[1000000000000000]", "of memory"),
+        ("f32[1000000000000x1000000000000]", "of memory"),
     ],
 )
 def test_what_is_no_value(text: str, says: str) -> None:

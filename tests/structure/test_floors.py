@@ -13,7 +13,8 @@ from tests.structure.sources import ROOT, files, imports
 
 _FROM_THE_BOTTOM = (
     ("errors",),
-    ("dtypes", "documents", "processes", "version", "package"),
+    ("dtypes", "documents", "files", "limits", "patterns", "version", "package"),
+    ("processes",),
     ("arch",),
     ("isa",),
     ("compile",),

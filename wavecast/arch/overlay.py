@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wavecast import files
 from wavecast.arch.fields import DeviceField, fields
 from wavecast.arch.quantity import STATUSES, Alternative, Quantity, Value
 from wavecast.arch.reader import Identity, catalog
 from wavecast.arch.units import alternatives as units_like
 from wavecast.arch.units import convert, dimension
-from wavecast.errors import InputError, UnknownName, UsageError, nearest_names
+from wavecast.errors import UnknownName, UsageError, nearest_names
 
 _HEAD = ("device", "id", "base", "name", "vendor", "target", "generation", "aliases")
 _FACT_KEYS = ("value", "unit", "source", "status", "note")
@@ -54,14 +55,10 @@ class Overlay:
 
 def overlay(path: Path) -> Overlay:
     """Read a file. Raises InputError when it cannot be read, UsageError when it is wrong."""
-    import tomllib
-
+    text = files.read_text(path)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"cannot read {path}: {reason}") from None
-    except tomllib.TOMLDecodeError as error:
+        data = files.parse_toml(text)
+    except ValueError as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
     head = {key: _text(path, key, data[key]) for key in _HEAD if key in data and key != "aliases"}
     facts = dict(_facts(path, {key: data[key] for key in data if key not in _HEAD}))
@@ -170,22 +167,35 @@ def _fact(path: Path, field: DeviceField, raw: object) -> Quantity:
     sources = (path.name, texts["source"]) if "source" in texts else (path.name,)
     if status not in ("override", "missing"):
         note = f"{status}; {note}" if note else status
-    value = _value(path, field, entry["value"])
+    value = _value(path, field, entry["value"], unit)
     return Quantity(value, unit, "override", sources, note)
 
 
-def _value(path: Path, field: DeviceField, value: object) -> Value:
+def _value(path: Path, field: DeviceField, value: object, unit: str) -> Value:
     if field.unit == "text" and isinstance(value, str):
         return value
     if field.unit == "flag" and isinstance(value, bool):
         return value
     countable = field.unit not in ("text", "flag") and not isinstance(value, bool)
     if countable and isinstance(value, (int, float)):
-        if math.isfinite(value) and value >= 0:
+        number = _in_unit(value, unit, field)
+        why = field.why_refused(number)
+        if not why:
             return value
-        raise UsageError(f"{path}: {field.name} must be finite and not negative, not {value!r}")
+        raise UsageError(f"{path}: {field.name} {why}, not {number:g}")
     wanted = {"text": "text", "flag": "true or false"}.get(field.unit, "a number")
     raise UsageError(f"{path}: {field.name} must be {wanted}, not {value!r}")
+
+
+def _in_unit(value: float, unit: str, field: DeviceField) -> float:
+    """`value` in the unit of the field; a latency in another dimension in its own."""
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond floats
+        number = math.inf if value > 0 else -math.inf
+    if unit and dimension(unit) == dimension(field.unit):
+        return convert(number, unit, field.unit)
+    return number
 
 
 def _over(name: str, fact: Quantity, old: Quantity | None) -> Quantity:

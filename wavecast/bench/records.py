@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from wavecast import files
+
 Scalar = str | int | float | bool
 
 Origin = Literal["measured", "predicted", "executed", "static", "imported"]
@@ -127,7 +129,7 @@ class BenchRecord:
         """What `to_json` was called on. Raises KeyError, TypeError, ValueError for anything else.
         Entries of newer versions that are not known here are dropped by the caller's choice, not
         here: they are a TypeError."""
-        given: dict[str, Any] = json.loads(text)
+        given: dict[str, Any] = files.parse_json(text)
         figures = {
             name: Figure(**{**figure, "samples": tuple(figure.get("samples", ()))})
             for name, figure in given.pop("figures").items()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wavecast.cli import streams
-from wavecast.errors import UnknownName, UsageError
+from wavecast.cli.types import RegexParam
+from wavecast.errors import UnknownName
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +39,7 @@ PIPED_WIDTH = 100
     help="TOML that adds a device or overrides facts of one; repeatable.",
 )
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--field", "pattern", metavar="REGEX", help="Only fields whose name matches.")
+@click.option("--field", "pattern", type=RegexParam(), help="Only fields whose name matches.")
 @click.option("--sources", is_flag=True, help="Show the source of every value, and notes.")
 def command(
     devices: tuple[str, ...],
@@ -89,7 +90,7 @@ def _console(columns: int) -> Console:
 def _field_names(devices: Iterable[Device], pattern: str | None) -> list[str]:
     """Fields any of the devices has, in display order, that match the pattern.
 
-    Raises UsageError for a broken pattern, UnknownName for one that matches nothing.
+    Raises UnknownName for a pattern that matches nothing.
     """
     from wavecast.arch.fields import fields
 
@@ -97,10 +98,7 @@ def _field_names(devices: Iterable[Device], pattern: str | None) -> list[str]:
     names = [name for name in fields() if name in present]
     if pattern is None:
         return names
-    try:
-        matches = re.compile(pattern).search
-    except re.error as error:
-        raise UsageError(f"--field {pattern!r} is not a regular expression: {error}") from None
+    matches = re.compile(pattern).search
     found = [name for name in names if matches(name)]
     if not found:
         raise UnknownName("field", pattern, names)

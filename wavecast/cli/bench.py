@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wavecast.cli.types import NumberRange, RegexParam, count
 from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 
 if TYPE_CHECKING:
@@ -72,17 +73,18 @@ class _WithScriptArguments(click.Command):
 @click.option("--timing", type=click.Choice(["events", "graph"]), default="events",
               show_default=True,
               help="GPU: events around a call, or a replayed graph.")  # fmt: skip
-@click.option("--seconds", type=float, default=3.0, show_default=True,
+@click.option("--seconds", type=NumberRange(0.001, 1e6), default=3.0, show_default=True,
               help="GPU: time limit per subject.")  # fmt: skip
-@click.option("--samples", type=int, default=500, show_default=True,
+@click.option("--samples", type=count(1), default=500, show_default=True,
               help="GPU: largest number of samples per subject.")  # fmt: skip
-@click.option("--precision", type=float, default=0.5, show_default=True, metavar="PERCENT",
+@click.option("--precision", type=NumberRange(1e-6, 100), default=0.5, show_default=True,
+              metavar="PERCENT",
               help="GPU: stop when the interval of the median is this narrow.")  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="GPU: do not check results.")
 @click.option("--execute", is_flag=True,
               help="Run the machine code on the emulator: exact counts and errors.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Run it and check for races, missing waits and more.")
-@click.option("-k", "--kernels", default="", metavar="REGEX",
+@click.option("-k", "--kernels", default="", type=RegexParam(),
               help="Script: only kernels whose name matches.")  # fmt: skip
 @click.option("--show-output", is_flag=True, help="Script: print its output to stderr.")
 @click.option("--label", default="", help="Name of the run: main, pr-17.")

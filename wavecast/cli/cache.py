@@ -6,6 +6,7 @@ import time
 
 import click
 
+from wavecast.cli.types import NumberRange
 from wavecast.compile.cache import KINDS, CacheEntry, DiskCache
 from wavecast.report.units import size
 
@@ -49,7 +50,7 @@ def show() -> None:
 @click.option(
     "--older-than",
     "days",
-    type=click.FloatRange(min=0.0),
+    type=NumberRange(min=0.0),
     default=0.0,
     metavar="DAYS",
     help="Only entries not used for this many days.",

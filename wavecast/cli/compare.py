@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from wavecast.cli.bench import store_option
+from wavecast.cli.types import NumberRange
 
 
 @click.command(
@@ -24,7 +25,7 @@ from wavecast.cli.bench import store_option
 @click.argument("before")
 @click.argument("after")
 @click.option("--kpi", "kpis", default="", help="Figures to compare, separated by commas.")
-@click.option("--minimum", type=click.FloatRange(min=0), default=0.01, show_default=True,
+@click.option("--minimum", type=NumberRange(min=0), default=0.01, show_default=True,
               help="The smallest relative change that counts.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Also show what is the same.")
 @click.option("--fail", is_flag=True, help="Exit with 1 if something is slower or worse.")

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import click
 
 from wavecast.cli import streams
-from wavecast.cli.types import Dimensions
+from wavecast.cli.types import Dimensions, NumberRange, RegexParam, count
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _Output:
     metavar="RELEASE",
     help="The last release of --bisect; by default the newest.",
 )
-@click.option("-k", "--kernels", default="", metavar="REGEX",
+@click.option("-k", "--kernels", default="", type=RegexParam(),
               help="Only kernels whose name matches.")  # fmt: skip
 @click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",
               show_default=True,
@@ -83,20 +83,20 @@ class _Output:
 @click.option(
     "--block", type=Dimensions(), help="Threads per workgroup, for code that no script launches."
 )
-@click.option("--lds", type=click.IntRange(min=0), default=0,
+@click.option("--lds", type=count(), default=0,
               help="Dynamic LDS in bytes, for code that no script launches.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option("--sample", is_flag=True,
               help="Predict from an executed sample of a launch: slower, more exact.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop a script after this time and compare what was captured.")  # fmt: skip
 @click.option("--show-output", is_flag=True, help="Print the script's output to stderr.")
-@click.option("--rows", type=click.IntRange(min=0), default=40, show_default=True,
+@click.option("--rows", type=count(), default=40, show_default=True,
               help="Number of assembly lines to show per kernel.")  # fmt: skip
 @click.option("--fail-on", default="", metavar="KPI[,KPI…]",
               help="Exit with 1 if one of these figures is worse.")  # fmt: skip
-@click.option("--minimum", type=click.FloatRange(min=0), default=0.0, show_default=True,
+@click.option("--minimum", type=NumberRange(min=0), default=0.0, show_default=True,
               help="The smallest relative change that --fail-on and --bisect count.")  # fmt: skip
 @click.option("-f", "--format", "form", type=click.Choice(FORMATS), default="text",
               show_default=True)  # fmt: skip

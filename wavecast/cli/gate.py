@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import PROCESSES
 from wavecast.errors import NothingAnalysed
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
               "[default: wavecast-baseline.json next to pyproject.toml]")  # fmt: skip
 @click.option("--update", is_flag=True, help="Overwrite the baseline with these measurements.")
 @click.option("--strict", is_flag=True, help="Also fail if the baseline lacks a subject.")
-@click.option("--jobs", type=click.IntRange(min=1), default=None,
+@click.option("--jobs", type=PROCESSES, default=None,
               help="Number of processes; by default chosen from the work.")  # fmt: skip
 @click.option("--store", type=OUTPUT, help="Write the records to this store of measurements.")
 @click.option("--label", default="", help="Name of the run in the store.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from wavecast.cli.bench import store_option
+from wavecast.cli.types import NumberRange, RegexParam
 from wavecast.errors import NothingAnalysed, UsageError
 
 
@@ -22,10 +23,10 @@ from wavecast.errors import NothingAnalysed, UsageError
     wavecast history --device mi300x -o history.html
     """,
 )
-@click.argument("subject", default="", metavar="[SUBJECT-REGEX]")
+@click.argument("subject", default="", metavar="[SUBJECT-REGEX]", type=RegexParam())
 @click.option("--kpi", "kpis", default="", help="Figures to show, separated by commas.")
 @click.option("--device", "devices", default="", help="Devices to show, separated by commas.")
-@click.option("--minimum", type=click.FloatRange(min=0), default=0.01, show_default=True,
+@click.option("--minimum", type=NumberRange(min=0), default=0.01, show_default=True,
               help="The smallest relative change that counts.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Also show figures that did not change.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default=None,

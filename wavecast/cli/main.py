@@ -10,6 +10,7 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.commands import COMMANDS
+from wavecast.cli.supervise import PROGRAM
 from wavecast.errors import UnknownName, WavecastError
 from wavecast.version import __version__
 
@@ -40,7 +41,7 @@ class _Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             code = super().invoke(ctx)
-            sys.stdout.flush()
+            streams.flush()
         except BrokenPipeError:  # whoever read our output has read enough; click would exit with 1
             streams.abandon()
             return 0
@@ -67,7 +68,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     """Know how a GPU kernel will run before it runs."""
     from wavecast.cli.settings import default_map
 
-    ctx.obj = {"debug": debug}
+    ctx.obj = {**(ctx.obj or {}), "debug": debug}
     ctx.default_map = default_map()
 
 
@@ -76,13 +77,16 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
 
     `command` has the option `--debug`, as `cli` has.
     """
+    about = {PROGRAM: arguments is None}
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[: arguments.index("--") if "--" in arguments else None]
     if debug:
         arguments = ["--debug", *[a for a in arguments if a != "--debug"]]
     try:
         streams.prepare()
-        code = command.main(args=arguments, prog_name=command.name, standalone_mode=False)
+        code = command.main(
+            args=arguments, prog_name=command.name, standalone_mode=False, obj=about
+        )
     except WavecastError as error:
         if debug:
             raise

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wavecast import files
 from wavecast.cli import streams
+from wavecast.cli.types import PROCESSES, RegexParam, count
 
 if TYPE_CHECKING:
     from wavecast.kernels.catalogue import OperatorLine
@@ -22,20 +24,19 @@ if TYPE_CHECKING:
 @click.command("ops")
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
 @click.option("--arch", default="", help="GPUs to compile for, separated by commas.")
-@click.option("-k", "pattern", default="", help="Only operators whose name matches.")
+@click.option("-k", "pattern", default="", type=RegexParam(),
+              help="Only operators whose name matches.")  # fmt: skip
 @click.option(
     "--small",
     is_flag=True,
     help="Use the test cases instead of the shapes an operator is judged on.",
 )
-@click.option("--shapes", type=click.IntRange(1), help="Only the first N shapes of each operator.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Number of processes."
-)
+@click.option("--shapes", type=count(1), help="Only the first N shapes of each operator.")
+@click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="Number of processes.")
 @click.option("--tune", "tuning", is_flag=True, help="Write tables of tuned configurations.")
 @click.option(
     "--candidates",
-    type=click.IntRange(1),
+    type=count(1),
     default=8,
     show_default=True,
     help="With --tune: number of configurations per kernel and problem.",
@@ -138,20 +139,17 @@ def _json(file: Path) -> Any:
     from wavecast.errors import InputError
 
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return files.parse_json(files.read(file))
+    except ValueError as error:
         raise InputError(f"{file} is not JSON: {error}") from None
 
 
 def _listed(names: Sequence[str], pattern: str) -> list[OperatorLine]:
-    """The operators that are asked for. Raises UnknownName, UsageError and NothingAnalysed."""
-    from wavecast.errors import NothingAnalysed, UnknownName, UsageError
+    """The operators that are asked for. Raises UnknownName and NothingAnalysed."""
+    from wavecast.errors import NothingAnalysed, UnknownName
     from wavecast.kernels import catalogue
 
-    try:
-        wanted = re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"-k {pattern!r} is not a regular expression: {error}") from None
+    wanted = re.compile(pattern)
     known = {line.name: line for line in catalogue.lines()}
     for name in names:
         if name not in known:

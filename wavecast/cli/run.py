@@ -10,8 +10,9 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.checking import CheckedCommand, Checking, check_options
+from wavecast.cli.supervise import script_exit
 from wavecast.cli.tracing import Tracing, trace_options
-from wavecast.cli.types import Dimensions
+from wavecast.cli.types import PROCESSES, Dimensions, NumberRange, RegexParam, count
 
 if TYPE_CHECKING:
     from wavecast.pipeline.execution import RunOptions
@@ -50,26 +51,26 @@ _Grid = tuple[int, int, int]
 @click.option("-a", "--arch", default="", metavar="GPU",
               help="An AMD GPU by name (mi300x) or target. Default: the target of the code, or "
               f"{DEFAULT_ARCH}.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(min=1), default=None,
+@click.option("--threads", type=PROCESSES, default=None,
               help="Host threads to run workgroups on (default: all).")  # fmt: skip
-@click.option("--max-instructions", type=click.IntRange(min=1), default=None, metavar="N",
+@click.option("--max-instructions", type=count(1, (1 << 63) - 1), default=None, metavar="N",
               help="Abort a launch if a wave executes more instructions.")  # fmt: skip
-@click.option("-k", "--kernels", default="", metavar="REGEX",
+@click.option("-k", "--kernels", default="", type=RegexParam(),
               help="Script: execute only kernels whose name matches.")  # fmt: skip
 @click.option("--kernel", default="", metavar="NAME",
               help="Code: the kernel to launch, if there are several.")  # fmt: skip
 @click.option("--grid", type=Dimensions(), help="Code: workgroups.")
 @click.option("--block", type=Dimensions(), help="Code: work-items per workgroup.")
-@click.option("--lds", type=click.IntRange(min=0), default=0, help="Code: dynamic LDS in bytes.")
+@click.option("--lds", type=count(), default=0, help="Code: dynamic LDS in bytes.")
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
               help="Code: an argument: n=4096, x=f32[4096]:random(0), w=w.npy.")  # fmt: skip
 @click.option("--args", "plan_file", type=click.Path(path_type=Path), metavar="TOML",
               help="Code: a file with all of these; options override it.")  # fmt: skip
 @click.option("--expect", multiple=True, metavar="NAME=VALUE",
               help="Code: expected contents of an array; exit with 1 if they differ.")  # fmt: skip
-@click.option("--rtol", type=click.FloatRange(min=0), default=None,
+@click.option("--rtol", type=NumberRange(min=0), default=None,
               help="Relative tolerance of --expect.  [default: 1e-5]")  # fmt: skip
-@click.option("--atol", type=click.FloatRange(min=0), default=None,
+@click.option("--atol", type=NumberRange(min=0), default=None,
               help="Absolute tolerance of --expect.  [default: 1e-6]")  # fmt: skip
 @click.option("--save", multiple=True, metavar="NAME=FILE",
               help="Code: write an array to a .npy file after the launch.")  # fmt: skip
@@ -102,8 +103,9 @@ def command(
 
     PATH is a Python script, HIP file, assembly or code object. The Triton kernels of a script are
     executed where it launches them; its output, checks and exit code do not change, and arguments
-    after -- go to it. Of other files one kernel is launched with the arguments given here. Times
-    of triton.testing are predictions for the GPU. docs/run.md describes arguments.
+    after -- go to it. A crash of the script is reported with its line. Of other files one kernel
+    is launched with the arguments given here. Times of triton.testing are predictions for the GPU.
+    docs/run.md describes arguments.
     """
     from wavecast.errors import InputError, UsageError
     from wavecast.pipeline.execution import RunOptions
@@ -116,6 +118,9 @@ def command(
     if path.suffix == ".py":
         if stated != Plan() or arguments or plan_file or expect or save or compiler_option:
             raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+        ended = script_exit(path)
+        if ended is not None:
+            return ended
         with tracing.written(), checking.shown():
             return checking.code(_run_script(path, script_args, kernels, options))
     if script_args or kernels:
@@ -131,6 +136,7 @@ def command(
 def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions) -> int:
     from wavecast.integrations.triton import run_script
 
+    streams_before = sys.stdout, sys.stderr
     ended = run_script(
         path,
         script_args,
@@ -141,6 +147,7 @@ def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options:
         check=False if options.check is None else options.check,
         kernels=kernels,
     )
+    sys.stdout, sys.stderr = streams_before  # a script may replace or delete them
     if ended.traceback:
         sys.stderr.write(ended.traceback)
     elif not ended.executed:

@@ -6,9 +6,9 @@ A table holds options of every verb (`arch = "gfx942"`) or of one (`[tool.waveca
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
+from wavecast import files
 from wavecast.errors import InputError, UnknownName, UsageError
 
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -34,14 +34,14 @@ def default_map(start: Path | None = None) -> dict[str, dict[str, object]]:
     """Defaults per verb for click. Raises UsageError for an unknown key or an unreadable file."""
     try:
         path = _nearest_pyproject(start or Path.cwd())
-        content = path.read_bytes() if path is not None else b""
-    except OSError:  # not ours to complain about: the folder is gone, or the file is another's
+        content = files.read(path) if path is not None else b""
+    except (OSError, InputError):  # the folder is gone, or another user's file cannot be read
         return {}
     if path is None or b"wavecast" not in content:
         return {}
     try:
-        document = tomllib.loads(content.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = files.parse_toml(content.decode("utf-8"))
+    except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     tool = document.get("tool", {})
     settings = tool.get("wavecast", {}) if isinstance(tool, dict) else {}

@@ -9,10 +9,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_LONGEST: Final = 800
+"""Characters of a message."""
 
 
 def prepare() -> None:
@@ -76,6 +79,12 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
+def flush() -> None:
+    """Write what standard output has buffered; a script may have closed it."""
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
 def abandon() -> None:
     """Send what is still buffered nowhere, so that Python does not complain at its exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -83,9 +92,13 @@ def abandon() -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Say `message` in one line on stderr and exit."""
+    """Print `message` in one line on stderr and exit. What a user gave may be of any length: of a
+    long message the middle is left out."""
+    line = " ".join(message.split())
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
     if sys.stderr is not None:
-        print(f"wavecast: {' '.join(message.split())}", file=sys.stderr)
+        print(f"wavecast: {line}", file=sys.stderr)
     sys.exit(code)
 
 

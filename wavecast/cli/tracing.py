@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import count
 
 if TYPE_CHECKING:
     from wavecast.emulate.trace.mode import TraceMode
@@ -89,7 +90,7 @@ def trace_options(command: Callable[..., int]) -> Callable[..., int]:
                   f"FILE ends with {PERFETTO_SUFFIX}.")  # fmt: skip
     @click.option("--perfetto", "perfetto_file", type=click.Path(path_type=Path), metavar="FILE",
                   help="Write a timeline of recorded waves, by instructions.")  # fmt: skip
-    @click.option("--trace-streams", "recorded", type=click.IntRange(min=0), default=None,
+    @click.option("--trace-streams", "recorded", type=count(), default=None,
                   metavar="N", help="Trace: number of workgroups to record.  "
                   "[default: 0; 1 for a timeline]")  # fmt: skip
     @click.option("--trace-workgroups", "workgroups", type=Workgroups(), default=None,

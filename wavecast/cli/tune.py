@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import PROCESSES, RegexParam, count
 from wavecast.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
               help="TOML that adds a device or overrides facts of one.")  # fmt: skip
 @click.option(
-    "-k", "--kernels", default="", metavar="REGEX", help="Tune only kernels whose name matches."
+    "-k", "--kernels", default="", type=RegexParam(), help="Tune only kernels whose name matches."
 )
 @click.option("--space", type=click.Choice(["own", "wide"]), default="own", show_default=True,
               help="own: the autotuner's configurations; wide: also their neighbours.")  # fmt: skip
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
               help="Configurations or time (90s, 10m, 1h) per call and target.")  # fmt: skip
 @click.option("--search", "search_", default="evolution", show_default=True, metavar="NAME",
               help="Strategy for a wide space: exhaustive, random or evolution.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+@click.option("--seed", type=count(0, (1 << 63) - 1), default=0, show_default=True,
               help="Seed of the search. Equal seeds try equal configurations.")  # fmt: skip
-@click.option("--simulate", type=click.IntRange(min=0), default=6, show_default=True, metavar="N",
+@click.option("--simulate", type=count(), default=6, show_default=True, metavar="N",
               help="Simulate the best N from executed samples.")  # fmt: skip
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
+@click.option("-j", "--jobs", type=PROCESSES, metavar="N",
               help="Number of processes. [default: one per processor]")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the table to this file, as JSON that programs load.")  # fmt: skip
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     "-f", "--format", "format_", type=click.Choice(["text", "json"]), default="text",
     show_default=True,
 )  # fmt: skip
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, metavar="N",
+@click.option("--top", type=count(1), default=10, show_default=True, metavar="N",
               help="Number of configurations to show per kernel.")  # fmt: skip
 @click.option("--show-output", is_flag=True,
               help="Print the script's output to stderr. Its numbers are wrong.")  # fmt: skip

@@ -2,9 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Final
 
 import click
+
+from wavecast.patterns import regex
+
+PROCESSES: Final = click.IntRange(1, 1024)
+"""Of processes or threads."""
+
+
+def count(least: int = 0, most: int = (1 << 31) - 1) -> click.IntRange:
+    """A number of things."""
+    return click.IntRange(least, most)
+
+
+class NumberRange(click.FloatRange):
+    """Numbers of a range, which NaN is not in: no comparison refuses it."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
+class RegexParam(click.ParamType):
+    """A regular expression, as text. One that does not compile is refused before any work."""
+
+    name = "REGEX"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        regex(value, param.get_error_hint(ctx) if param is not None else "")
+        return value
 
 
 class Dimensions(click.ParamType):

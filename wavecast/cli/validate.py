@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import PROCESSES, count
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ FORMATS = ("text", "json", "html")
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--cases", is_flag=True, help="JSON: write every problem in addition to the scores.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N",
+@click.option("--limit", type=count(1), metavar="N",
               help="Use about N problems of each file, always the same ones.")  # fmt: skip
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N",
+@click.option("-j", "--jobs", type=PROCESSES, metavar="N",
               help="Number of processes; by default one per processor.")  # fmt: skip
 @click.option("--write-docs", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the scores as Markdown (docs/accuracy.md).")  # fmt: skip

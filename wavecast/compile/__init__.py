@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
+from wavecast import files
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.kinds import FileKind, kind_of
@@ -26,8 +25,6 @@ __all__ = [
     "read",
     "stated_target",
 ]
-
-_MAX_BYTES: Final = 1 << 31
 
 
 def load(
@@ -45,7 +42,11 @@ def load(
     Raises InputError for a file that is missing, empty, damaged, or of a kind that is not read,
     CompileError, and MissingTool.
     """
-    return _load(read(path), Path(path), str(path), target, options, hip_target, cache)
+    file = Path(path)
+    data = read(file)
+    # A pipe is empty after it has been read: the compiler gets its text.
+    readable = file if file.is_file() else None
+    return _load(data, readable, str(path), target, options, hip_target, cache)
 
 
 def stated_target(path: str | Path) -> str:
@@ -126,22 +127,9 @@ def _load(
 
 
 def read(path: str | Path) -> bytes:
-    """The content of a file. Raises InputError when it is missing, a folder, empty, or huge."""
-    file = Path(path)
-    try:
-        if file.is_dir():
-            raise InputError(f"{path} is a folder", hint="give one file of it")
-        status = file.stat()
-        if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
-            raise InputError(f"{path} is a device, not a file", hint="give a file or a pipe")
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_BYTES + 1) if status.st_size <= _MAX_BYTES else b""
-        if max(len(data), status.st_size) > _MAX_BYTES:
-            raise InputError(f"{path} is larger than 2 GiB")
-    except FileNotFoundError:
-        raise InputError(f"no such file: {path}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    """The content of a file. Raises InputError when it is missing, a folder, a device, empty, or
+    huge."""
+    data = files.read(path)
     if not data.strip(b"\0 \t\r\n"):
         raise InputError(f"{path} is empty")
     return data

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wavecast import files
 from wavecast.compile import process, toolchain
 from wavecast.compile.assembly import code_objects
 from wavecast.compile.cache import DiskCache
@@ -41,7 +42,7 @@ def compile_file(
     InputError when the file has no kernel, MissingTool where there is no compiler.
     """
     source = Path(path)
-    text = source.read_text(encoding="utf-8", errors="replace")
+    text = files.read(source).decode("utf-8", "replace")
     return _compile(text, target, tuple(flags), source, cache or DiskCache())
 
 
@@ -176,18 +177,23 @@ def _dependency_options(listed: Path) -> tuple[str, ...]:
 
 
 def _dependencies(listed: Path, source: Path) -> dict[str, str]:
-    """path -> digest of every header that was read, from the compiler's dependency file."""
+    """path -> digest of every header that was read, from the compiler's dependency file. Raises
+    InputError for one that is not a file."""
     text = listed.read_text(encoding="utf-8") if listed.is_file() else ""
     text = text.replace("\\\n", " ").partition(": ")[2]
     paths = {re.sub(r"\\(.)", r"\1", word) for word in _DEPENDENCY.findall(text)}
     paths.discard(str(source))
-    return {path: _file_digest(Path(path)) for path in sorted(paths)}
-
-
-def _file_digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+        return {path: hashlib.sha256(files.read(path)).hexdigest() for path in sorted(paths)}
+    except InputError as error:
+        raise InputError(f"{source} includes {error.message}", hint=error.hint) from None
+
+
+def _file_digest(path: str) -> str:
+    """The digest of a header as it is now; "" where it cannot be read."""
+    try:
+        return hashlib.sha256(files.read(path)).hexdigest()
+    except InputError:
         return ""
 
 
@@ -197,7 +203,7 @@ def _cached(cache: DiskCache, entry: str) -> dict[str, str | bytes] | None:
     if not isinstance(value, dict) or value.keys() != {"stages", "dependencies"}:
         return None
     for path, known in value["dependencies"].items():
-        if _file_digest(Path(path)) != known:
+        if _file_digest(path) != known:
             return None
     return value["stages"]
 

@@ -4,47 +4,36 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from wavecast import limits, processes
 from wavecast.errors import CompileError
-
-TIMEOUT_SECONDS = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What a program printed and its exit status."""
-
-    status: int
-    output: bytes
-    log: str
-
-    @property
-    def text(self) -> str:
-        return self.output.decode("utf-8", "replace")
+from wavecast.processes import Finished
 
 
 def run(command: Sequence[str | Path], *, stdin: bytes | None = None) -> Finished:
-    """Run a program to its end. Raises CompileError when it cannot start or does not finish."""
+    """Run a program to its end. Raises CompileError when it cannot start, or exceeds a limit of
+    compilers (`wavecast.limits`)."""
     words = [str(word) for word in command]
     try:
-        done = subprocess.run(
+        done = processes.run(
             words,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
+            limits.of_compilers(),
+            stdin=stdin,
+            environment={**os.environ, "LC_ALL": "C"},
         )
     except OSError as error:
         raise CompileError(f"cannot run {words[0]}: {error.strerror or error}") from error
-    except subprocess.TimeoutExpired as error:
-        raise CompileError(f"{words[0]} did not finish in {TIMEOUT_SECONDS:.0f} s") from error
-    return Finished(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+    except ValueError as error:  # a NUL in an option
+        raise CompileError(f"cannot run {words[0]}: {error}") from error
+    if done.exceeded:
+        raise CompileError(
+            f"{Path(words[0]).name} was stopped: {done.exceeded}",
+            log=done.log,
+            hint=f"{limits.SECONDS} and {limits.GIB} change its limits",
+        )
+    return done
 
 
 def find_program(names: Iterable[str], *, variable: str = "", folders: Iterable[str] = ()) -> str:
@@ -62,3 +51,6 @@ def find_program(names: Iterable[str], *, variable: str = "", folders: Iterable[
             if found:
                 return found
     return ""
+
+
+__all__ = ["Finished", "find_program", "run"]

@@ -26,7 +26,7 @@ class Emulator:
     `threads` is how many host threads share the workgroups of a launch (default: the processors
     this process may use), `max_instructions` how many instructions each wave may execute. With
     `orders` every launch is repeated in other orders of workgroups and waves, and what differs is
-    reported. Raises UsageError for numbers below 1.
+    reported. Raises UsageError for numbers below 1 or beyond 64 bits.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class Emulator:
         orders: OrderChecks | None = None,
     ) -> None:
         for what, number in (("threads", threads), ("max_instructions", max_instructions)):
-            if number is not None and number < 1:
-                raise UsageError(f"{what}={number}: at least 1 is needed")
+            if number is not None and not 1 <= number < 1 << 63:
+                raise UsageError(f"{what}={number}: it must be at least 1 and less than 2^63")
         self.threads = threads or available_processors()
         self.mode = mode
         self.orders = orders

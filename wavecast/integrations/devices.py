@@ -18,6 +18,7 @@ _NUMBERS: Final = {
     "nvidia": re.compile(r"sm_(?P<major>\d+)(?P<minor>\d)"),
 }
 """The numbers in names of targets, by vendor."""
+_WIDTH: Final = re.compile(r"\b(\d+)-bit\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class DeviceFacts:
     the most one workgroup may have; `resident_threads` is the most a multiprocessor holds;
     `lane_registers` are the 32-bit vector registers one lane can have, `simd_registers` those of a
     SIMD per lane, for all its waves, AGPRs included in both. `memory_bytes` and `l2_bytes` are None
+    where no source gives them. `clock_hz` is the highest engine clock, `memory_bits` the width of
+    the memory's interface and `memory_clock_hz` its clock, of which each edge transfers data; None
     where no source gives them.
     """
 
@@ -43,6 +46,9 @@ class DeviceFacts:
     simd_registers: int
     memory_bytes: int | None = None
     l2_bytes: int | None = None
+    clock_hz: float | None = None
+    memory_bits: int | None = None
+    memory_clock_hz: float | None = None
 
     @property
     def is_amd(self) -> bool:
@@ -72,6 +78,10 @@ def facts_of(device: Device) -> DeviceFacts:
     def size(field: str) -> int | None:
         return None if device.get(field) is None else device.facts.integer(field, "B")
 
+    width, bandwidth = _memory_bits(device), device.peak_bandwidth()
+    clock = None
+    if width is not None and bandwidth is not None:
+        clock = bandwidth.number * 8 / width / 2
     found = DeviceFacts(
         target=device.target,
         vendor=device.vendor,
@@ -85,6 +95,15 @@ def facts_of(device: Device) -> DeviceFacts:
         simd_registers=files * limits.vgpr_total,
         memory_bytes=size("mem_size"),
         l2_bytes=size("l2_size"),
+        clock_hz=None if device.get("peak_clock") is None else device.clock_hz.number,
+        memory_bits=width,
+        memory_clock_hz=clock,
     )
     found.capability  # noqa: B018  raises for a target without one
     return found
+
+
+def _memory_bits(device: Device) -> int | None:
+    """The width of the memory's interface, which is part of its type: `HBM3 8192-bit 5.2 Gbps`."""
+    found = _WIDTH.search(str(device.get("mem_type") or ""))
+    return int(found[1]) if found is not None else None

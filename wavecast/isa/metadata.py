@@ -31,6 +31,8 @@ _SEGMENT = 1 << 32
 """Bytes of the largest argument segment: kernel descriptors state its size in 32 bits."""
 
 _DIRECTIVES = re.compile(rf"\.amdhsa_kernel[ \t]+({SYMBOL})(.*?)\.end_amdhsa_kernel", re.DOTALL)
+_FIELD_END = 1 << 32
+"""Fields of the kernel descriptor have at most 32 bits."""
 _DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+([^;\n]+)", re.MULTILINE)
 _TARGET = re.compile(r"\.amdgcn_target[ \t]+\"([^\"]+)\"")
 _PROCESSOR = re.compile(r"gfx[0-9a-f]+(?:-[0-9]*-?generic)?(?::[a-z]+[+-])*")
@@ -171,7 +173,8 @@ def _symbol(document: Document) -> str:
 
 
 def _integers(text: str, body: str) -> dict[str, int]:
-    """The directives of one kernel whose value is an integer or an expression of `.set` symbols."""
+    """The directives of one kernel whose value is an integer or an expression of `.set` symbols.
+    Raises InputError for a value that no field of a kernel descriptor can have."""
     found = {}
     for match in _DIRECTIVE.finditer(body):
         value = match[2].strip()
@@ -181,6 +184,8 @@ def _integers(text: str, body: str) -> dict[str, int]:
             number = symbols.evaluate(value, text)
             if number is not None:
                 found[match[1]] = number
+        if not 0 <= found.get(match[1], 0) < _FIELD_END:
+            raise InputError(f".amdhsa_{match[1]} must be from 0 to 2^32 - 1, not {value:.40}")
     return found
 
 

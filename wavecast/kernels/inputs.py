@@ -1,9 +1,15 @@
 """Arguments of operators made from plain sizes: seeded, or only allocated."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
+
+from wavecast import limits
+from wavecast.errors import UnknownName
+
+_DRAWN_BYTES: Final = 8
 
 FP8 = (
     torch.float8_e4m3fn,
@@ -11,6 +17,15 @@ FP8 = (
     torch.float8_e5m2,
     torch.float8_e5m2fnuz,
 )
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """A dtype by its name in torch: `bfloat16`. Raises UnknownName."""
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        known = [one for one in dir(torch) if isinstance(getattr(torch, one), torch.dtype)]
+        raise UnknownName("dtype of PyTorch", name, known)
+    return found
 
 
 class Make:
@@ -23,9 +38,14 @@ class Make:
         self.device = device
         self.values = values
 
+    def _check_memory(self, shape: Sequence[int]) -> None:
+        """Values are drawn in 32 or 64 bits and rounded. Raises UsageError for more than fits."""
+        size = 2 * _DRAWN_BYTES * math.prod(shape)
+        limits.check_memory(size, f"a tensor of {'x'.join(map(str, shape))} elements")
+
     def dtype(self, name: str) -> torch.dtype:
-        """A dtype by its name in torch: `bfloat16`."""
-        return getattr(torch, name)
+        """A dtype by its name in torch. Raises UnknownName."""
+        return torch_dtype(name)
 
     def normal(
         self, shape: Sequence[int], dtype: str | torch.dtype, scale: float = 1.0
@@ -34,6 +54,7 @@ class Make:
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
         if not self.values:
             return torch.empty(tuple(shape), dtype=kind, device=self.device)
+        self._check_memory(shape)
         drawn = torch.randn(tuple(shape), generator=self.generator) * scale
         if kind in FP8:
             limit = torch.finfo(kind).max
@@ -47,6 +68,7 @@ class Make:
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
         if not self.values:
             return torch.empty(tuple(shape), dtype=kind, device=self.device)
+        self._check_memory(shape)
         drawn = torch.rand(tuple(shape), generator=self.generator) * (high - low) + low
         return drawn.to(kind).to(self.device)
 
@@ -57,12 +79,14 @@ class Make:
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
         if not self.values and kind in (torch.int8, torch.uint8):
             return torch.empty(tuple(shape), dtype=kind, device=self.device)
+        self._check_memory(shape)
         drawn = torch.randint(low, high, tuple(shape), generator=self.generator)
         return drawn.to(kind).to(self.device)
 
     def permutation(self, count: int, dtype: str | torch.dtype = "int64") -> torch.Tensor:
         """The numbers below `count` in random order."""
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
+        self._check_memory((count,))
         return torch.randperm(count, generator=self.generator).to(kind).to(self.device)
 
     def tensor(self, values: Any, dtype: str | torch.dtype) -> torch.Tensor:

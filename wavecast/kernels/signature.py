@@ -28,7 +28,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks
 from wavecast.kernels.expressions import Expression
-from wavecast.kernels.inputs import FP8, Make
+from wavecast.kernels.inputs import FP8, Make, torch_dtype
 from wavecast.model.bounds import Work
 
 CLASSES: Final[Mapping[str, tuple[torch.dtype, ...]]] = {
@@ -152,12 +152,12 @@ class TensorSpec:
         equals, the size `dtype` where the class has it, or the first of its own."""
         own = sizes.get(f"{self.name}_dtype")
         if own:
-            return getattr(torch, own)
+            return torch_dtype(own)
         first = self.dtypes[0] if self.dtypes else "float"
         if first.startswith("="):
             return others[first[1:]]
         if first in CLASSES and first != "index" and "dtype" in sizes:
-            return getattr(torch, sizes["dtype"])
+            return torch_dtype(sizes["dtype"])
         return CLASSES[first][0] if first in CLASSES else getattr(torch, first)
 
     def bind(self, operator: str, tensor: Tensor, bound: dict[str, Any]) -> None:

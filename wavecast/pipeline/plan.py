@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wavecast import files
 from wavecast.errors import InputError, UnknownName, UsageError
 
 Grid = tuple[int, int, int]
@@ -82,10 +82,8 @@ _ARGUMENT_KEYS = {
 def read_plan(path: Path) -> Plan:
     """The plan in a TOML file. Raises InputError, UnknownName for a key there is not."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"no such file: {path}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = files.parse_toml(files.read_text(path))
+    except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     _check_keys(path, "", document, _KEYS)
     arguments = {

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from wavecast import files
 from wavecast.errors import InputError
 from wavecast.kernels.configuration import Configuration
 
@@ -109,9 +110,9 @@ def read(path: Path) -> Iterator[tuple[TuningProblem, Result]]:
 
     Raises InputError for a file that is not a journal.
     """
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
+    for number, line in enumerate(files.read_text(path).split("\n")[:-1], 1):
         try:
-            document = json.loads(line)
+            document = files.parse_json(line)
             yield TuningProblem(**document["problem"]), Result.from_json(document["result"])
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}:{number}: not a journal of wavecast tune ({error})") from None

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wavecast import files
 from wavecast.documents.base import values
 from wavecast.documents.schema import name_of
 from wavecast.documents.tune import (
@@ -146,9 +147,7 @@ def load(path: str | Path) -> TuningTable:
     """The table in a file of `wavecast tune --output`. Raises InputError."""
     path = Path(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+        document = files.parse_json(files.read(path))
     except ValueError as error:
         raise InputError(f"{path} is not JSON ({error})") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:

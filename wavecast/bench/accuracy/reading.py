@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from wavecast import files
 from wavecast.bench.accuracy import importers
 from wavecast.bench.accuracy.importers import Importer
 from wavecast.bench.accuracy.importers.base import MeasurementTable
 from wavecast.errors import InputError, MissingTool
 
-if TYPE_CHECKING:
-    pass
-
 _TABLES = (".parquet", ".csv", ".jsonl")
+_UNREADABLE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
@@ -32,11 +36,10 @@ def read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Impor
     or that no importer reads.
     """
     _require()
-    if not path.is_file():
-        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
+    files.check_regular(path)
     try:
         table, importer = _read(path, known)
-    except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError) as error:
+    except _UNREADABLE as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{path}: cannot be read: {first[0]}") from error
     if table.frame.empty:
@@ -90,7 +93,7 @@ def _good_lines(path: Path) -> MeasurementTable:
     """
     import pandas as pd
 
-    lines = csv.reader(io.StringIO(_text(path), newline=""))
+    lines = files.csv_rows(io.StringIO(_text(path), newline=""))
     head = next(lines)
     good, rejected = io.StringIO(newline=""), Counter[str]()
     writer = csv.writer(good)
@@ -129,19 +132,14 @@ def _good_documents(lines: Sequence[str]) -> MeasurementTable:
 def _document(line: str) -> Any:
     """The JSON value of a line, None where it has none."""
     try:
-        return json.loads(line)
+        return files.parse_json(line)
     except ValueError:
         return None
 
 
 def _text(path: Path) -> str:
     """The text of a file that may be compressed; bytes that are not UTF-8 become U+FFFD."""
-    content = path.read_bytes()
-    if path.suffix.lower() == ".gz":
-        content = gzip.decompress(content)
-    elif path.suffix.lower() == ".bz2":
-        content = bz2.decompress(content)
-    return content.decode("utf-8-sig", errors="replace")
+    return files.unpacked(path).decode("utf-8-sig", errors="replace")
 
 
 def _require() -> None:

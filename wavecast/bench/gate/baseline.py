@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from wavecast import files
 from wavecast.bench.kpis import KPIS
 from wavecast.bench.records import BenchRecord
 from wavecast.documents.base import values
@@ -60,21 +61,19 @@ class Baseline:
 
 def read(path: Path) -> Baseline:
     """A baseline file. Raises InputError for one that is missing, empty, damaged or newer."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         raise InputError(
             f"no baseline at {path}", hint="create it with wavecast gate --update, and commit it"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+        )
+    text = files.read_text(path)
     if not text.strip():
         raise InputError(f"the baseline {path} is empty", hint="wavecast gate --update")
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
+        document = files.parse_json(text)
+    except ValueError as error:
         hint = "it has conflict markers of a merge" if "<<<<<<<" in text else ""
-        raise InputError(f"{path}:{error.lineno}: {error.msg}", hint=hint) from None
+        where = f"{path}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else path
+        raise InputError(f"{where}: {error}", hint=hint) from None
     _check_version(document, path)
     found: dict[Key, BaselineEntry] = {}
     try:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from wavecast import arch
+from wavecast import arch, files
 from wavecast.bench.gate.guards import Guard, GuardKind
 from wavecast.bench.gate.thresholds import Thresholds, parse
 from wavecast.bench.measure import axes
 from wavecast.bench.records import Scalar
 from wavecast.errors import InputError, UnknownName, UsageError
+from wavecast.patterns import regex
 
 BASELINE: Final = "wavecast-baseline.json"
 TABLE: Final = "[tool.wavecast.gate]"
@@ -79,10 +78,8 @@ def read(start: Path) -> GateSettings:
     else:
         raise InputError(f"no pyproject.toml in {start} or above", hint=f"it has {TABLE}")
     try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = files.parse_toml(files.read_text(path))
+    except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     shared = _table(_table(document.get("tool", {}), path).get("wavecast", {}), path)
     if "gate" not in shared:
@@ -143,10 +140,7 @@ def _guards(
         raise UsageError(f"{where}: a function is named module:function")
     own = parse(_mapping(given.get("thresholds", {}), where), f"{where} thresholds", thresholds)
     pattern = _text(given.get("kernels", ""), f"{where} kernels")
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{where}: kernels = {pattern!r}: {error}") from None
+    regex(pattern, f"{where} kernels")
     for point in axes.points(_axes(_mapping(given.get("axes", {}), where), where)):
         yield Guard(
             kind=_KINDS[kind],

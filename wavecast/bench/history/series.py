@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,7 +20,7 @@ from wavecast.bench.records import (
     Environment,
     Figure,
 )
-from wavecast.errors import UsageError
+from wavecast.patterns import regex
 
 _VERSIONS: Final = ("board", "driver", "runtime", "triton", "llvm", "torch", "python", "wavecast")
 """What of an environment is told where a figure changed."""
@@ -117,10 +116,7 @@ def history(
 
     Raises UsageError for a regular expression that is none.
     """
-    try:
-        pattern = re.compile(wanted.subject)
-    except re.error as error:
-        raise UsageError(f"{wanted.subject!r} is not a regular expression: {error}") from None
+    pattern = regex(wanted.subject, "subject")
     order, strangers = ordered(runs, folder)
     found: dict[_Key, dict[str, _Seen]] = {}
     refused = 0

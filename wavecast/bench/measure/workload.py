@@ -8,11 +8,16 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from wavecast.bench.measure.sizes import check, complete
 from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
 from wavecast.model.bounds import Work
+
+_REFUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
+            ValueError)  # fmt: skip
+"""What PyTorch raises for tensors that cannot be: too large, of a name that is not a dtype."""
 
 
 class Workload(ABC):
@@ -46,13 +51,9 @@ class OperatorWorkload(Workload):
     """An operator at sizes, which are its axes."""
 
     def __init__(self, operator: Operator, sizes: Mapping[str, Scalar]) -> None:
-        accepted = _axes(operator)
-        for name in sizes:
-            if name not in accepted:
-                known = ", ".join(accepted)
-                raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {known}")
+        check(operator, sizes)
         self.operator = operator
-        self.sizes = _complete(operator, sizes)
+        self.sizes = complete(operator, sizes)
         self.subject = BenchSubject("operator", operator.name, self.sizes)
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
@@ -60,7 +61,13 @@ class OperatorWorkload(Workload):
         from wavecast.kernels.inputs import Make
 
         make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
-        given = self.operator.inputs(make, **self.sizes)
+        try:
+            given = self.operator.inputs(make, **self.sizes)
+        except WavecastError:
+            raise
+        except _REFUSED as error:
+            call = self.operator.describe(self.sizes)
+            raise UsageError(f"no inputs of {call}: {_first_line(error)}") from error
         return lambda: self.operator.call(**given)
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
@@ -142,6 +149,11 @@ class FunctionWorkload(Workload):
         return None, tuple(f"check: {report}" for report in reports.errors)
 
 
+def _first_line(error: Exception) -> str:
+    """PyTorch adds a stack of C++ functions to some messages."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def _told(error: Exception) -> str:
     """An error of somebody else's code, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -153,33 +165,6 @@ def workload(name: str, axes: Mapping[str, Scalar]) -> Workload:
     if ":" in name:
         return FunctionWorkload(name, axes)
     return OperatorWorkload(registry.operator(name), axes)
-
-
-def _axes(operator: Operator) -> list[str]:
-    """The sizes an operator can be given."""
-    parameters = list(inspect.signature(operator.inputs).parameters.values())[1:]
-    named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    if len(named) < len(parameters):  # it takes any: those its cases have
-        for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
-            named += [name for name in sizes if name not in named]
-    return named
-
-
-def _complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Sizes that are not given are their defaults, or, without one, those of the first shape it is
-    judged on; without any given, all of them are."""
-    first = dict(operator.shapes[0]) if operator.shapes else {}
-    if not sizes:
-        return first
-    parameters = inspect.signature(operator.inputs).parameters.values()
-    defaults = {
-        one.name: one.default
-        for one in parameters
-        if one.default is not inspect.Parameter.empty and one.default is not None
-    }
-    optional = {one.name for one in parameters if one.default is not inspect.Parameter.empty}
-    needed = {name: value for name, value in first.items() if name not in optional}
-    return {**defaults, **needed, **sizes}
 
 
 __all__ = ["FunctionWorkload", "OperatorWorkload", "Workload", "workload"]

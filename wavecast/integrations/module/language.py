@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast import files, limits
 from wavecast.dtypes import Spelling, lookup
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
 
@@ -34,6 +36,10 @@ _DTYPES: Final = {
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?::(?P<content>.*))?", re.DOTALL)
 _TYPED = re.compile(r"(?P<dtype>[a-z]\w*):(?P<number>[^:]+)")
 _CALL = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>.*)\))?", re.DOTALL)
+_DRAWN_BYTES: Final = 8
+"""Bytes of an element while it is made: numbers are drawn in 64 bits."""
+_DIMENSIONS: Final = 32
+"""The most that every version of numpy has."""
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 Content = Callable[[np.dtype, tuple[int, ...], list[float | int]], np.ndarray]
@@ -67,11 +73,14 @@ def parse(text: str, folder: Path = Path()) -> Any:
 
 def read_array(path: Path) -> np.ndarray:
     """The array of a .npy file. Raises InputError."""
+    files.check_regular(path)
     try:
-        return np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"no such file: {path}") from None
-    except (OSError, ValueError, EOFError) as error:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(found, np.ndarray):
+            raise InputError(f"{path} is an archive of arrays, not one array")
+        limits.check_memory(2 * found.nbytes, str(path))
+        return np.array(found)
+    except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
         raise InputError(f"{path} is not an array of numpy: {error}") from None
 
 
@@ -89,14 +98,10 @@ def _array(dtype: str, shape: str, content: str) -> Any:
         sizes = tuple(int(size) for size in re.split(r"[x,]", shape))
     except ValueError:
         sizes = (-1,)
-    if min(sizes) < 0:
+    if min(sizes) < 0 or len(sizes) > _DIMENSIONS:
         raise UsageError(f"{shape!r} is not a shape", hint="such as f32[64x128]")
-    try:
-        return _made(dtype, sizes, content)
-    except (MemoryError, ValueError) as error:
-        if isinstance(error, ValueError) and "too big" not in str(error) + "too large":
-            raise
-        raise UsageError(f"no memory for {dtype}[{shape}]") from None
+    limits.check_memory(_DRAWN_BYTES * math.prod(sizes), f"{dtype}[{shape}]")
+    return _made(dtype, sizes, content)
 
 
 def _made(dtype: str, shape: tuple[int, ...], content: str) -> Any:

@@ -9,6 +9,7 @@ device's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from typing import Any, Final
 
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.torch_cpu import flex
 from wavecast.integrations.torch_cpu.cuda_api import properties
+from wavecast.integrations.torch_cpu.mode import on_cpu
 
 _SETTINGS: Final = {
     "cpu_backend": "triton",
@@ -38,7 +41,15 @@ def install(patches: Patches, facts: DeviceFacts) -> None:
     generate = functools.cache(lambda: _prepare_inductor(patches, facts))
     inductor: Any = torch._TorchCompileInductorWrapper
     patches.attribute(torch, "compile", _after(trace, torch.compile))
-    patches.attribute(inductor, "__call__", _after(generate, inductor.__call__))
+    compiled = inductor.__call__
+
+    @functools.wraps(compiled)
+    def on_the_cpu(self: Any, model: Any, inputs: Any) -> Any:
+        generate()
+        _move_to_cpu(model)
+        return compiled(self, model, inputs)
+
+    patches.attribute(inductor, "__call__", on_the_cpu)
     if "torch._dynamo.eval_frame" in sys.modules:
         trace()
 
@@ -50,6 +61,15 @@ def _after(prepare: Callable[[], object], original: Callable[..., Any]) -> Calla
         return original(*args, **named)
 
     return prepared
+
+
+def _move_to_cpu(model: Any) -> None:
+    """Replace the devices in a graph. Bodies of higher-order operators, such as the functions that
+    `flex_attention` takes, are traced without the mode that does so elsewhere."""
+    for module in model.modules():
+        for node in getattr(getattr(module, "graph", None), "nodes", ()):
+            if "device" in node.kwargs:
+                node.kwargs = {**node.kwargs, "device": on_cpu(node.kwargs["device"])}
 
 
 def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
@@ -92,8 +112,10 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
     """Have inductor compile Triton kernels for the device, launch them on it, and choose between
     them by predicted times, as timers give them meanwhile."""
     import triton.testing
+    from torch._dynamo import device_interface
     from torch._functorch import config as autograd
     from torch._inductor import config, utils
+    from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
     from torch._inductor.runtime import benchmarking, hints, triton_helpers, triton_heuristics
 
     utils.clear_caches()
@@ -102,7 +124,16 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
         settings.__enter__()
         patches.callback(settings.__exit__, None, None, None)
 
+    # The wrapper's own definition is of several lines, which templates put after an indent.
+    patches.attribute(
+        CpuDeviceOpOverrides,
+        "import_get_raw_stream_as",
+        lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
+    )
+    flex.install(patches)
     described, here = _described(hints.DeviceProperties, facts), _interface()
+    cpu = device_interface.CpuInterface
+    patches.attribute(cpu, "device", here.device)
     patches.attribute(hints.DeviceProperties, "create", lambda _: described)
     autotuner = triton_heuristics.CachingAutotuner
     patches.attribute(autotuner, "get_device_interface", lambda _: here)
@@ -140,6 +171,7 @@ def _interface() -> Any:
     from torch._dynamo.device_interface import CpuInterface
 
     class Interface(CpuInterface):
+        device: Any = contextlib.nullcontext
         exchange_device: Any = staticmethod(_only_device)
         maybe_exchange_device: Any = exchange_device
 

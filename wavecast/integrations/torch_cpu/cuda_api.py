@@ -10,7 +10,7 @@ from typing import Any
 
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
-from wavecast.integrations.torch_cpu import streams
+from wavecast.integrations.torch_cpu import random, streams
 
 HIP_VERSION = "6.4.0"
 CUDA_VERSION = "12.8"
@@ -24,9 +24,15 @@ def install(patches: Patches, facts: DeviceFacts, *, executing: bool) -> None:
     """
     import torch
 
-    replaced = {**_queries(facts), **streams.replacements(executing=executing), **_random()}
+    replaced = {
+        **_queries(facts),
+        **streams.replacements(executing=executing),
+        **random.replacements(),
+    }
     for name, value in replaced.items():
         patches.attribute(torch.cuda, name, value)
+    for name, value in _bindings().items():
+        patches.attribute(torch._C, name, value)
     patches.attribute(torch.version, "hip", HIP_VERSION if facts.is_amd else None)
     patches.attribute(torch.version, "cuda", None if facts.is_amd else CUDA_VERSION)
     if hasattr(torch, "accelerator"):
@@ -83,7 +89,7 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
         "is_current_stream_capturing": False,
         "can_device_access_peer": False,
         "device_count": 1,
-        "current_device": 0,
+        **dict.fromkeys(("current_device", "_exchange_device", "_maybe_exchange_device"), 0),
         "get_device_name": facts.name,
         "get_device_capability": facts.capability,
         "get_device_properties": properties(facts),
@@ -102,31 +108,17 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
     return found
 
 
-def _random() -> dict[str, Any]:
-    """The generator of the GPU is the one of the CPU, where its tensors are filled."""
-    import torch
-
-    generator = torch.default_generator
-
-    def manual_seed(seed: int) -> None:
-        generator.manual_seed(int(seed))
-
-    def set_state(state: Any, device: Any = None) -> None:
-        del device
-        generator.set_state(state)
-
-    return {
-        "default_generators": (generator,),
-        "manual_seed": manual_seed,
-        "manual_seed_all": lambda seed: manual_seed(seed),
-        "seed": lambda: generator.seed(),
-        "seed_all": lambda: generator.seed(),
-        "initial_seed": lambda: generator.initial_seed(),
-        "get_rng_state": lambda *_, **__: generator.get_state(),
-        "get_rng_state_all": lambda: [generator.get_state()],
-        "set_rng_state": set_state,
-        "set_rng_state_all": lambda states: set_state(states[0]),
+def _bindings() -> dict[str, Any]:
+    """Functions of PyTorch's C++ side that generated and foreign code calls: there is one device,
+    whose only stream is 0."""
+    constants: dict[str, Any] = {
+        **dict.fromkeys(("_cuda_getDevice", "_cuda_getCurrentRawStream"), 0),
+        **dict.fromkeys(("_cuda_exchangeDevice", "_cuda_maybeExchangeDevice"), 0),
+        "_cuda_getDeviceCount": 1,
+        **dict.fromkeys(("_cuda_setDevice", "_cuda_synchronize")),
+        "_cuda_isInBadFork": False,
     }
+    return {name: _always(value) for name, value in constants.items()}
 
 
 def _always(value: Any) -> Callable[..., Any]:

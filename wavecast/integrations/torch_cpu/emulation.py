@@ -30,7 +30,7 @@ def emulated_cuda(
         raise MissingTool(
             "PyTorch is not installed", hint="pip install 'wavecast[torch]'"
         ) from error
-    from wavecast.integrations.torch_cpu import checks, compiling, cuda_api, library, mode
+    from wavecast.integrations.torch_cpu import checks, compiling, cuda_api, fake, library, mode
 
     patches = Patches()
     active = mode.CudaOnCpu(torch)
@@ -38,6 +38,7 @@ def emulated_cuda(
         compiling.install(patches, facts)
         cuda_api.install(patches, facts, executing=executing)
         checks.install(patches, in_doubt, note)
+        fake.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
         with active:

@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.torch_cpu.random import CudaGenerator
 
 _NAMES = ("cuda", "hip")
 
@@ -69,6 +70,8 @@ class CudaOnCpu(TorchFunctionMode):
             args = tuple("cpu" if _is_device(item) else item for item in args)
         if "device" in kwargs:
             kwargs = {**kwargs, "device": on_cpu(kwargs["device"])}
+        if isinstance(kwargs.get("generator"), CudaGenerator):
+            kwargs = {**kwargs, "generator": kwargs["generator"].cpu}
         if kwargs.get("pin_memory"):
             kwargs = {**kwargs, "pin_memory": False}
         return func(*args, **kwargs)
@@ -110,14 +113,14 @@ def _tracing() -> bool:
 
 
 def _generator(original: type) -> type:
-    """`torch.Generator` under its own name: still a type, made for the CPU."""
+    """`torch.Generator` under its own name: still a type, which makes those of the GPU too."""
 
     class Meta(type):
         def __instancecheck__(cls, instance: Any) -> bool:
-            return isinstance(instance, original)
+            return isinstance(instance, (original, CudaGenerator))
 
         def __call__(cls, device: Any = "cpu") -> Any:
-            return original(on_cpu(device))
+            return CudaGenerator() if on_cpu(device) != device else original(device)
 
     return Meta("Generator", (), {})
 

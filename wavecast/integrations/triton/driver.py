@@ -163,6 +163,13 @@ class CaptureUtils:
             "max_threads_per_sm": self.facts.resident_threads,
             "cooperativeLaunch": 1,
         }
+        rates = {
+            "sm_clock_rate": self.facts.clock_hz,
+            "mem_clock_rate": self.facts.memory_clock_hz,
+        }
+        properties |= {name: round(hertz / 1e3) for name, hertz in rates.items() if hertz}  # kHz
+        if self.facts.memory_bits is not None:
+            properties["mem_bus_width"] = self.facts.memory_bits
         if self.facts.is_amd:
             properties["arch"] = self.facts.target
         return properties

@@ -9,7 +9,6 @@ forks (`isolation`).
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from wavecast.integrations.triton.launches import build_launch, pack
 from wavecast.integrations.triton.reach import makes_pointers, reachable
 from wavecast.integrations.triton.timers import PredictedTimers
 from wavecast.kernels import gpu
+from wavecast.patterns import regex
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -66,10 +66,7 @@ class ExecutingHooks:
     ) -> None:
         if not facts.is_amd:
             raise UsageError(f"only AMD GPUs can be executed, not {facts.target}")
-        try:
-            self._pattern = re.compile(kernels)
-        except re.error as error:
-            raise UsageError(f"-k {kernels!r} is not a regular expression: {error}") from error
+        self._pattern = regex(kernels, "-k")
         self.emulator = emulator
         self.reports = Reports() if reports is None else reports
         self.traces: list[Trace] = []

@@ -1,9 +1,10 @@
-"""Triton's compiler in processes of their own, so that its crash is an error and not the end.
+"""Triton's compiler in separate processes, so that its crash is an error and not the end.
 
 LLVM aborts on code it cannot select, and on what its assertions are about. While this is installed,
 a kernel that is not in Triton's disk cache is compiled by a fork of the process first. The fork
 leaves it in that cache, from where the process takes it; what is in the cache already costs no
-fork (docs/decisions/0013-compilers-in-forks.md).
+fork (docs/decisions/0013-compilers-in-forks.md). A fork has the limits of compilers
+(`wavecast.limits`).
 """
 
 from __future__ import annotations
@@ -24,23 +25,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from wavecast import processes
+from wavecast import limits, processes
 from wavecast.compile.triton import target_name
 from wavecast.errors import CompileError
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import installation
+from wavecast.limits import ProcessLimits
 
 _DIAGNOSTIC = re.compile(r"(?:fatal )?error: .*|.*LLVM ERROR: .*|.*Assertion .* failed.*")
 _UNREACHABLE = re.compile(r"((?:.*\n){0,2}).*UNREACHABLE executed")
-_DONE, _RAISED = b"d", b"r"
+_DONE, _RAISED, _NO_MEMORY = b"d", b"r", b"m"
 
 
 class Crashed(CompileError):
-    """The compiler took its process down. `reason` says how, without the kernel and the target."""
+    """The compiler's process ended. `reason` says how, without the kernel and the target."""
 
-    def __init__(self, reason: str, *, kernel: str = "", target: str = "", log: str = "") -> None:
+    def __init__(
+        self, reason: str, *, kernel: str = "", target: str = "", log: str = "", hint: str = ""
+    ) -> None:
         self.reason = reason
-        super().__init__(f"{kernel} for {target}: {reason}" if kernel else reason, log=log)
+        message = f"{kernel} for {target}: {reason}" if kernel else reason
+        super().__init__(message, log=log, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,9 @@ def _apart(compile_kernel: Callable) -> Callable:
             told = rehearse(call)
         except Crashed as crash:
             kernel, target = _about(*args, **named)
-            raise Crashed(crash.reason, kernel=kernel, target=target, log=crash.log) from None
+            raise Crashed(
+                crash.reason, kernel=kernel, target=target, log=crash.log, hint=crash.hint
+            ) from None
         if told.raised:
             return _raising(call, told)
         sys.stdout.write(told.out)
@@ -206,12 +213,14 @@ def _from_cache() -> Iterator[None]:
 def rehearse(call: Callable[[], object]) -> Rehearsed:
     """Run `call` in a fork, which ends with this process; its result and exception are lost.
 
-    Raises Crashed when the fork dies of a signal, or ends by itself.
+    Raises Crashed when the fork dies of a signal, ends by itself or exceeds the limits of
+    compilers.
     """
+    allowed = limits.of_compilers()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         reader, writer = os.pipe()
         try:
-            child = _fork(lambda: _run(call, writer, out.fileno(), err.fileno()))
+            child = _fork(lambda: _run(call, allowed, writer, out.fileno(), err.fileno()))
             ended = processes.wait(child)
             os.set_blocking(reader, False)  # forks of other threads have the writer too
             os.close(writer)
@@ -222,7 +231,13 @@ def rehearse(call: Callable[[], object]) -> Rehearsed:
             if writer >= 0:
                 os.close(writer)
         said = Rehearsed(told == _RAISED, _text(out), _text(err))
-    if not told:
+    if told == _NO_MEMORY or not told:
+        number = ended.signal if ended is not None else 0
+        log = "MemoryError" if told else said.err
+        exceeded = processes.exceeded_limit(allowed, number, log)
+        if exceeded:
+            hint = f"{limits.SECONDS} and {limits.GIB} change its limits"
+            raise Crashed(f"the compiler was stopped: {exceeded}", log=said.err, hint=hint)
         raise Crashed(_ending(ended, said.err), log=said.err)
     return said
 
@@ -259,7 +274,9 @@ def _ending(ended: processes.Ended | None, log: str) -> str:
     return f"{how}: {said}" if said else how
 
 
-def _run(call: Callable[[], object], writer: int, out: int, err: int) -> NoReturn:
+def _run(
+    call: Callable[[], object], allowed: ProcessLimits, writer: int, out: int, err: int
+) -> NoReturn:
     """In the fork: call, tell how that went, end."""
     try:
         gc.freeze()  # what there is would be copied only to be looked at
@@ -269,10 +286,13 @@ def _run(call: Callable[[], object], writer: int, out: int, err: int) -> NoRetur
         os.dup2(err, 2)
         sys.stdout = open(1, "w", errors="replace", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", errors="replace", closefd=False)  # noqa: SIM115
+        processes.limit_self(allowed)
         with in_this_process():
             try:
                 call()
                 ending = _DONE
+            except MemoryError:
+                ending = _NO_MEMORY
             except BaseException:
                 ending = _RAISED
         sys.stdout.flush()

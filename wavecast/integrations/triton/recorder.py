@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,6 +10,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, UsageError
 from wavecast.integrations.triton.launches import identity
 from wavecast.integrations.triton.profiles import CapturedLaunches
+from wavecast.patterns import regex
 
 Configurations = Literal["first", "all"]
 
@@ -45,10 +45,7 @@ class Recorder:
         on_launch: Callable[[Launch], None] | None = None,
         on_failure: Callable[[CaptureFailure], None] | None = None,
     ) -> None:
-        try:
-            self._pattern = re.compile(kernels)
-        except re.error as error:
-            raise UsageError(f"-k {kernels!r} is not a regular expression: {error}") from error
+        self._pattern = regex(kernels, "-k")
         if configurations not in ("first", "all"):
             raise UsageError(f"unknown choice of configurations {configurations!r}")
         self.target = target

@@ -24,6 +24,10 @@ FORMATS: Final[dict[str, str]] = {
 """Name -> what it is. The module of a format has its name, and `recognise(source)`, whether a file
 is of this format, and `read(source, given)`, its runs."""
 
+_OTHER_CONTENT: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+                         ValueError)  # fmt: skip
+"""What a module raises for values of a type or range that its format does not have."""
+
 
 def read_file(path: Path, name: str = "", given: ImportLabels | None = None) -> Imported:
     """The runs of a file of the format `name`, or of the one it is recognised as.
@@ -36,17 +40,24 @@ def read_file(path: Path, name: str = "", given: ImportLabels | None = None) -> 
     given = given or ImportLabels()
     source = ImportedFile(path)
     if not name:
-        name = next((known for known in FORMATS if _module(known).recognise(source)), "")
+        name = next((known for known in FORMATS if _recognised(known, source)), "")
     if not name:
         what = f": {source.not_json}" if source.not_json else ""
         known = f"known: {', '.join(FORMATS)}; see wavecast store import --formats"
         raise InputError(f"{path} is in no known format{what}", hint=known)
     try:
         return _module(name).read(source, given)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except _OTHER_CONTENT as error:
         raise InputError(
             f"{path} is not a valid {name} file: {type(error).__name__}: {error}"
         ) from None
+
+
+def _recognised(name: str, source: ImportedFile) -> bool:
+    try:
+        return _module(name).recognise(source)
+    except _OTHER_CONTENT:
+        return False
 
 
 def _module(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from wavecast import files
 from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.importers.timings import About, ImportedTiming, imported
@@ -92,9 +93,9 @@ def _samples(source: ImportedFile, summaries: Mapping[str, Mapping[str, Any]]) -
     path = source.path.parent / about["filename"]
     count = int(about["size"])
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{source.path} names its samples: {path}: {error.strerror}") from None
+        content = files.read(path)
+    except InputError as error:
+        raise InputError(f"{source.path} names its samples: {error}") from None
     if len(content) != 4 * count:
         raise InputError(f"{path} has {len(content)} bytes, {count} samples have {4 * count}")
     return struct.unpack(f"<{count}f", content)

@@ -1,24 +1,20 @@
-"""A file that is imported, and what becomes of it."""
+"""A file that is imported, and the runs in it."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import io
-import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from wavecast import files
 from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.errors import InputError
 
 _HEAD: Final = 1 << 16
-_GZIP: Final = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class Imported:
 
 
 class ImportedFile:
-    """A file, read once. Files packed by gzip are unpacked."""
+    """A file, read once. Files packed by gzip or bzip2 are unpacked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,12 +47,7 @@ class ImportedFile:
     @cached_property
     def content(self) -> bytes:
         """All of it. Raises InputError for a file that is missing or damaged."""
-        try:
-            content = self.path.read_bytes()
-            return gzip.decompress(content) if content.startswith(_GZIP) else content
-        except (OSError, EOFError, zlib.error) as error:
-            why = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot read {self.path}: {why}") from None
+        return files.unpacked(self.path)
 
     @cached_property
     def text(self) -> str:
@@ -72,7 +63,7 @@ class ImportedFile:
         if self.content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
             return None
         try:
-            return json.loads(self.text)
+            return files.parse_json(self.text)
         except ValueError as error:
             self.not_json = f"it begins like JSON, but {error}"
             return None
@@ -88,13 +79,13 @@ class ImportedFile:
         (`==PROF== …`) nor a comment; of other files, anything."""
         head = self.content[:_HEAD].decode("utf-8-sig", errors="replace")
         try:
-            return tuple(next(csv.reader(_lines(head)), ()))
-        except csv.Error:
+            return tuple(next(files.csv_rows(_lines(head)), ()))
+        except ValueError:
             return ()
 
     def table(self) -> Iterator[dict[str, str]]:
         """The rows of a CSV file by column, "" for cells that are missing."""
-        lines = csv.reader(_lines(self.text))
+        lines = files.csv_rows(_lines(self.text))
         columns = next(lines, [])
         for line in lines:
             if line:

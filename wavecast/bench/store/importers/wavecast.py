@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from wavecast import files
 from wavecast.bench.store.export import SCHEMA, arrow_modules
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.rows import COLUMNS, Kind, Row, measured
@@ -53,7 +51,7 @@ def _first_line(source: ImportedFile) -> bool:
     if source.content[:1] != b"{":
         return False
     try:
-        first = json.loads(source.content.split(b"\n", 1)[0])
+        first = files.parse_json(source.content.split(b"\n", 1)[0])
     except ValueError:
         return False
     return isinstance(first, dict) and set(first) >= _MARKS
@@ -63,15 +61,13 @@ def _lines(source: ImportedFile) -> Iterator[Row]:
     for number, line in enumerate(source.content.split(b"\n"), 1):
         if line.strip():
             try:
-                yield json.loads(line)
+                yield files.parse_json(line)
             except ValueError as error:
                 raise InputError(f"{source.path}:{number}: {error}") from None
 
 
 def _csv(source: ImportedFile) -> Iterator[Row]:
-    csv.field_size_limit(1 << 30)  # samples are one cell
-    reader = csv.DictReader(io.StringIO(source.text, newline=""))
-    for row in reader:
+    for row in source.table():
         yield {name: _cell(row[name], kind, name) for name, kind in COLUMNS.items()}
 
 
@@ -81,7 +77,7 @@ _MAY_BE_EMPTY = frozenset({"kpi"})
 def _cell(text: str, kind: Kind, name: str) -> Any:
     if kind == "text":
         return None if not text and name in _MAY_BE_EMPTY else text
-    return json.loads(text) if text else None
+    return files.parse_json(text) if text else None
 
 
 def _parquet(source: ImportedFile) -> Iterator[Row]:
@@ -95,7 +91,7 @@ def _parquet(source: ImportedFile) -> Iterator[Row]:
         for batch in file.iter_batches():
             for row in batch.to_pylist():
                 for name in objects:
-                    row[name] = None if row[name] is None else json.loads(row[name])
+                    row[name] = None if row[name] is None else files.parse_json(row[name])
                 yield row
     except arrow.ArrowInvalid as error:
         raise InputError(f"{source.path} is not a Parquet file: {error}") from None

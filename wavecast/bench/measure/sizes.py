@@ -1,0 +1,92 @@
+"""Sizes of an operator that a user gives: which there are, and which values they may have."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wavecast.bench.records import Scalar
+from wavecast.errors import UsageError
+from wavecast.kernels.operator import Operator
+
+_MOST = (1 << 63) - 1
+_LARGEST_FLOAT = sys.float_info.max
+
+
+def names(operator: Operator) -> list[str]:
+    """The sizes an operator can be given."""
+    parameters = list(inspect.signature(operator.inputs).parameters.values())[1:]
+    named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    if len(named) < len(parameters):  # it takes any: those its cases have
+        for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
+            named += [name for name in sizes if name not in named]
+    return named
+
+
+def complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Sizes that are not given are their defaults, or, without one, those of the first shape it is
+    judged on; without any given, all of them are."""
+    first = dict(operator.shapes[0]) if operator.shapes else {}
+    if not sizes:
+        return first
+    parameters = inspect.signature(operator.inputs).parameters.values()
+    defaults = {
+        one.name: one.default
+        for one in parameters
+        if one.default is not inspect.Parameter.empty and one.default is not None
+    }
+    optional = {one.name for one in parameters if one.default is not inspect.Parameter.empty}
+    needed = {name: value for name, value in first.items() if name not in optional}
+    return {**defaults, **needed, **sizes}
+
+
+def check(operator: Operator, sizes: Mapping[str, Scalar]) -> None:
+    """Compare `sizes` with those of the operator's own calls. Raises UsageError for a name that it
+    does not have, and a value of another type or outside of the range of the type."""
+    accepted = names(operator)
+    for name, value in sizes.items():
+        if name not in accepted:
+            known = ", ".join(accepted)
+            raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {known}")
+        wanted = _wanted(tuple(_known(operator, name)), value)
+        if wanted:
+            raise UsageError(f"{operator.name}: {name} must be {wanted}, not {_shown(value)}")
+
+
+def _known(operator: Operator, name: str) -> Iterator[Any]:
+    """The values that a size has in the operator's own calls."""
+    parameter = inspect.signature(operator.inputs).parameters.get(name)
+    if parameter is not None and parameter.default not in (inspect.Parameter.empty, None):
+        yield parameter.default
+    for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
+        if sizes.get(name) is not None:
+            yield sizes[name]
+
+
+def _wanted(known: tuple[Any, ...], value: Scalar) -> str:
+    """What `value` must be according to known values; "" for one that fits."""
+    if not known:
+        return ""
+    if isinstance(known[0], bool):
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(known[0], str):
+        return "" if isinstance(value, str) else "text"
+    if isinstance(known[0], int):
+        least = min(1, *known)
+        fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
+        return "" if fits else f"an integer from {least}"
+    if isinstance(known[0], float):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return "a finite number"
+        return "" if abs(value) <= _LARGEST_FLOAT else "a finite number"
+    return "" if isinstance(value, type(known[0])) else type(known[0]).__name__
+
+
+def _shown(value: Scalar) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+__all__ = ["check", "complete", "names"]

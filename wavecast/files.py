@@ -1,0 +1,169 @@
+"""Reading the files that users name: in bounded memory and time, with errors of one line.
+
+A pipe is read while data arrive; devices, sockets and folders are refused.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import os
+import select
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast.errors import InputError
+
+LARGEST: Final = 1 << 31
+"""Bytes of the largest file that is read, packed or unpacked."""
+WAIT_SECONDS: Final = 10.0
+"""How long a pipe may have no data before it is refused."""
+_CHUNK: Final = 1 << 20
+_LARGEST_TEXT: Final = f"{LARGEST >> 30} GiB"
+_FIELD: Final = 1 << 30
+"""Characters of the largest CSV cell: all samples of a measurement are one cell."""
+
+
+def read(path: str | Path) -> bytes:
+    """The content of a file or a pipe. Raises InputError for one that is missing, a folder, a
+    device, larger than `LARGEST`, unreadable, or a pipe that nothing writes to."""
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        raise InputError(f"no such file: {path}") from None
+    except (OSError, ValueError) as error:  # a ValueError: a NUL in the name
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {why}") from None
+
+
+def _read(path: str | Path) -> bytes:
+    # Without O_NONBLOCK, opening a FIFO waits for its writer; on files the flag has no effect.
+    mode = os.stat(path).st_mode
+    _check_readable(path, mode)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        _check_readable(path, status.st_mode)
+        if status.st_size > LARGEST:
+            raise InputError(f"{path} is larger than {_LARGEST_TEXT}")
+        if stat.S_ISFIFO(status.st_mode):
+            return _joined(path, _arriving(path, file))
+        return _joined(path, iter(lambda: file.read(max(_CHUNK, status.st_size + 1)), b""))
+
+
+def check_regular(path: str | Path) -> None:
+    """For libraries that open the file themselves. Raises InputError for a path that is missing, or
+    not a file."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise InputError(f"no such file: {path}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {why}") from None
+    _check_readable(path, mode)
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is a pipe, not a file", hint="write it to a file first")
+
+
+def _check_readable(path: str | Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder", hint="give one file of it")
+    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        raise InputError(f"{path} is a device, not a file", hint="give a file or a pipe")
+
+
+def _arriving(path: str | Path, pipe: io.FileIO) -> Iterator[bytes]:
+    """What is written to a pipe until its writers close it."""
+    while True:
+        ready = select.poll()
+        ready.register(pipe, select.POLLIN)
+        if not ready.poll(WAIT_SECONDS * 1000):
+            raise InputError(f"nothing was written to the pipe {path} for {WAIT_SECONDS:.0f} s")
+        data = pipe.read(_CHUNK)
+        if not data:
+            return
+        yield data
+
+
+def _joined(path: str | Path, chunks: Iterable[bytes]) -> bytes:
+    found: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        found.append(chunk)
+        size += len(chunk)
+        if size > LARGEST:
+            raise InputError(f"{path} is larger than {_LARGEST_TEXT}")
+    return b"".join(found)
+
+
+def read_text(path: str | Path) -> str:
+    """A file as UTF-8, with or without a byte order mark. Raises InputError as `read`, and for
+    other bytes."""
+    try:
+        return read(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason}") from None
+
+
+def unpacked(path: str | Path) -> bytes:
+    """A file that gzip or bzip2 may have packed, by its first bytes. Raises InputError as `read`,
+    and for a damaged one."""
+    content = read(path)
+    packed: gzip.GzipFile | bz2.BZ2File
+    if content.startswith(b"\x1f\x8b"):
+        packed = gzip.GzipFile(fileobj=io.BytesIO(content))
+    elif content.startswith(b"BZh"):
+        packed = bz2.BZ2File(io.BytesIO(content))
+    else:
+        return content
+    try:
+        return _joined(path, iter(lambda: packed.read(_CHUNK), b""))
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot unpack {path}: {error}") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError where it is not JSON or nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The table of a TOML text. Raises ValueError where it is not TOML or nested too deeply."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of a CSV text, with cells of any length. Raises ValueError for a broken one."""
+    csv.field_size_limit(_FIELD)
+    try:
+        yield from csv.reader(lines)
+    except csv.Error as error:
+        raise ValueError(f"not CSV: {error}") from None
+
+
+__all__ = [
+    "LARGEST",
+    "WAIT_SECONDS",
+    "check_regular",
+    "csv_rows",
+    "parse_json",
+    "parse_toml",
+    "read",
+    "read_text",
+    "unpacked",
+]

@@ -1,0 +1,93 @@
+"""What a run may take of this machine: time and memory of compilers, memory of arrays.
+
+    WAVECAST_COMPILE_SECONDS   seconds a compiler may run, of the clock and of the processor
+    WAVECAST_COMPILE_GIB       GiB of memory a compiler may allocate, and of files it may write
+
+An input can make a compiler run without end or allocate all memory, so every compiler has limits
+(`wavecast.processes` applies them).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from wavecast.errors import UsageError
+
+SECONDS: Final = "WAVECAST_COMPILE_SECONDS"
+GIB: Final = "WAVECAST_COMPILE_GIB"
+DEFAULT_SECONDS: Final = 180.0
+DEFAULT_GIB: Final = 8.0
+_MOST: Final = 1e9
+"""Seconds or GiB: more than any machine has, and it fits in an integer of 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLimits:
+    """Limits of a process: `seconds` of the clock and of the processor, and `memory` in bytes that
+    it may allocate in addition to what it starts with, which also limits each file it writes."""
+
+    seconds: float
+    memory: int
+
+    @property
+    def memory_text(self) -> str:
+        """`8 GiB`."""
+        return f"{self.memory / 2**30:g} GiB"
+
+
+def of_compilers() -> ProcessLimits:
+    """The limits of a compiler. Raises UsageError for a variable that is not a positive number."""
+    memory = _number(GIB, DEFAULT_GIB) * 2**30
+    return ProcessLimits(_number(SECONDS, DEFAULT_SECONDS), max(1, int(memory)))
+
+
+def _number(variable: str, default: float) -> float:
+    text = os.environ.get(variable, "").strip()
+    try:
+        number = float(text) if text else default
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= _MOST:
+        raise UsageError(f"{variable} must be a positive number, not {text!r}")
+    return number
+
+
+def check_memory(size: float, what: str) -> None:
+    """Raises UsageError where `size` bytes, for `what`, are more than this machine can give."""
+    available = available_memory()
+    if size > available:
+        raise UsageError(
+            f"{what} needs {_text(size)} of memory, this machine has {_text(available)} available"
+        )
+
+
+def available_memory() -> int:
+    """Bytes of memory that processes can still allocate; on systems that do not tell, 2^47, the
+    address space of a process."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(":")
+            if name == "MemAvailable":
+                return int(value.split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return 1 << 47
+
+
+def _text(size: float) -> str:
+    return f"{size / 2**30:,.3g} GiB" if size < 2**60 else f"{size / 2**60:,.3g} EiB"
+
+
+__all__ = [
+    "DEFAULT_GIB",
+    "DEFAULT_SECONDS",
+    "GIB",
+    "SECONDS",
+    "ProcessLimits",
+    "available_memory",
+    "check_memory",
+    "of_compilers",
+]
