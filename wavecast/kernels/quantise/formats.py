@@ -93,8 +93,8 @@ def rounding(kind: str, device: Device) -> dict[str, Any]:
 
 def operations(kind: str, device: Device) -> float:
     """Vector instructions that find the code of an element in a format, or in `int8`."""
-    native = "whole" if kind == "int8" else conversion(kind, device) or "none"
-    return coefficient("ranking", f"codes_instructions_{native}").of(device)
+    used = "whole" if kind == "int8" else conversion(kind, device) or "none"
+    return coefficient("ranking", f"codes_instructions_{used}").of(device)
 
 
 def fp8_name(operator: str, dtype: torch.dtype) -> str:
