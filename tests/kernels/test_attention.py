@@ -15,7 +15,7 @@ from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.attention import attention as rectangular  # noqa: E402
 from wavecast.kernels.attention import fp8, mla_prefill, specs, varlen  # noqa: E402
-from wavecast.kernels.attention.call import Call, Options  # noqa: E402
+from wavecast.kernels.attention.call import AttentionOptions, Call  # noqa: E402
 from wavecast.kernels.attention.sizes import scores  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402
@@ -130,7 +130,7 @@ def test_every_target_has_configurations(
     target: str, spec: KernelSpec, head: int, dtype: str
 ) -> None:
     q = torch.empty((1, 100, 4, head), dtype=getattr(torch, dtype))
-    call = Call("attention", q, q, q, Options(causal=True))
+    call = Call("attention", q, q, q, AttentionOptions(causal=True))
     assert spec.ranked(call.problem(), arch.load(target))
 
 
@@ -139,7 +139,7 @@ def test_every_target_has_configurations(
 def test_variants_have_configurations(target: str, dtype: str) -> None:
     q = torch.empty((1, 100, 4, 128), dtype=getattr(torch, dtype))
     rope = q[..., :64], q[:, :, 0, :64]
-    call = Call("attention", q, q, q, Options(causal=True), rope=rope)
+    call = Call("attention", q, q, q, AttentionOptions(causal=True), rope=rope)
     assert specs.FORWARD.ranked(call.problem(), arch.load(target))
 
 

@@ -175,10 +175,10 @@ def test_transposed_products_are_the_same_products() -> None:
     operator = CASES["mla_decode"]
     sizes = {**operator.cases[1], "cache": "float8_e4m3fn", "scaled": True}
     inputs = operator.inputs(Make(5), **sizes)
-    common = {"ROWS": 32, "VALUE": 512, "HELD": True, "PAIRED": False}
+    common = {"ROWS": 32, "VALUE": 512, "Q_LOADED": True, "PAIRED": False}
     common |= {"BLOCK_N": 32, "num_stages": 1}
-    plain = {**common, "PIECE": 512, "TURNED": False, "num_warps": 2}
-    transposed = {**common, "PIECE": 128, "TURNED": True, "num_warps": 4}
+    plain = {**common, "PIECE": 512, "TRANSPOSED": False, "num_warps": 2}
+    transposed = {**common, "PIECE": 128, "TRANSPOSED": True, "num_warps": 4}
     found = []
     for settings in (plain, transposed):
         forced = choice.forced("mla_decode_kernel", Configuration.of(settings))

@@ -21,12 +21,12 @@ def require(condition: bool, operator: str, message: str) -> None:
 
 
 def same_device(operator: str, **tensors: torch.Tensor | None) -> None:
-    """All tensors that are given lie on one device."""
+    """All given tensors are on one device. Raises ArgumentError."""
     given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     devices = {str(tensor.device) for tensor in given.values()}
     if len(devices) > 1:
-        places = ", ".join(f"{name} on {tensor.device}" for name, tensor in given.items())
-        raise ArgumentError(f"{operator}: tensors on several devices: {places}")
+        devices_of = ", ".join(f"{name} on {tensor.device}" for name, tensor in given.items())
+        raise ArgumentError(f"{operator}: tensors on several devices: {devices_of}")
 
 
 def dtype_in(
@@ -35,8 +35,8 @@ def dtype_in(
     """The dtype of a tensor is one of `allowed`."""
     if tensor.dtype not in allowed:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in allowed)
-        kind = str(tensor.dtype).removeprefix("torch.")
-        raise ArgumentError(f"{operator}: {name} is {kind}; it takes {known}")
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        raise ArgumentError(f"{operator}: {name} is {dtype}; it takes {known}")
 
 
 def shape_is(operator: str, name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
@@ -56,8 +56,8 @@ def one_of(operator: str, name: str, value: str, values: Sequence[str]) -> None:
 
 
 def written(operator: str, name: str, tensor: torch.Tensor) -> None:
-    """No two elements of a tensor that is written lie in one place, as those of an expanded one
-    do."""
+    """No two elements of a tensor that is written share an address, as those of an expanded tensor
+    do. Raises ArgumentError."""
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     once = all(step or size <= 1 for size, step in steps)
     require(once, operator, f"{name} is expanded: elements of it share memory")

@@ -178,7 +178,7 @@ def forced(kernel: str, configuration: Configuration) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Decide anew from now on."""
+    """Forget all decisions: the next launches decide again."""
     _decided.clear()
 
 
@@ -225,7 +225,7 @@ def _first_clean(
     tabled = tables.find(function, spec, problem, device)
     ranked = spec.ranked(problem, device)
     candidates = (tabled, *ranked) if tabled else ranked
-    for number, candidate in enumerate(_in_turn(candidates, tried)):
+    for number, candidate in enumerate(_in_order(candidates, tried)):
         if len(tried) == ATTEMPTS:
             break
         try:
@@ -266,7 +266,7 @@ def _first_clean(
     )
 
 
-def _in_turn(
+def _in_order(
     candidates: Sequence[Configuration], tried: Sequence[_Tried]
 ) -> Iterator[Configuration]:
     """Candidates in their order; once half of the attempts have spilled, those first whose tiles

@@ -30,7 +30,7 @@ class Configuration:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Names and values as a dict of its own."""
+        """Names and values, as a new dict."""
         return dict(self.items)
 
     @property

@@ -22,12 +22,12 @@ def by_reference(reference: Callable[..., Any]) -> Gradient:
         ctx.save_for_backward(*(one for one in inputs if isinstance(one, Tensor)))
         ctx.others = tuple(None if isinstance(one, Tensor) else (one,) for one in inputs)
 
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         tensors = iter(ctx.saved_tensors)
         inputs = [next(tensors) if one is None else one[0] for one in ctx.others]
-        wanted = [place for place, needed in enumerate(ctx.needs_input_grad) if needed]
-        found = dict(zip(wanted, pulled_back(reference, inputs, wanted, slopes), strict=True))
-        return tuple(found.get(place) for place in range(len(inputs)))
+        wanted = [index for index, needed in enumerate(ctx.needs_input_grad) if needed]
+        found = dict(zip(wanted, pulled_back(reference, inputs, wanted, grads), strict=True))
+        return tuple(found.get(index) for index in range(len(inputs)))
 
     return Gradient(setup, backward)
 
@@ -95,18 +95,18 @@ def by_operator(
 
 
 def pulled_back(
-    function: Callable[..., Any], arguments: Sequence[Any], places: Sequence[int],
-    slopes: Sequence[Tensor],
+    function: Callable[..., Any], arguments: Sequence[Any], indices: Sequence[int],
+    grads: Sequence[Tensor],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The gradients of a function of plain PyTorch with respect to its arguments at `places`, where
-    `slopes` are those of its results. They can be differentiated again."""
+    """The gradients of a function of plain PyTorch with respect to its arguments at `indices`,
+    given the gradients of its results, `grads`. They can be differentiated again."""
 
     def call(*values: Tensor) -> Any:
         given = list(arguments)
-        for place, value in zip(places, values, strict=True):
-            given[place] = value
+        for index, value in zip(indices, values, strict=True):
+            given[index] = value
         return function(*given)
 
     with torch.enable_grad():
-        pull: Any = torch.func.vjp(call, *(arguments[place] for place in places))[1]
-    return pull(tuple(slopes) if len(slopes) > 1 else slopes[0])
+        pull: Any = torch.func.vjp(call, *(arguments[index] for index in indices))[1]
+    return pull(tuple(grads) if len(grads) > 1 else grads[0])

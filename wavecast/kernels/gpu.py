@@ -12,7 +12,7 @@ from wavecast.arch import Device
 from wavecast.errors import UnknownName
 
 emulated: Device | None = None
-"""Set while `wavecast.device` or a capture stands for Triton's device."""
+"""Set while `wavecast.device` or a capture replaces Triton's device."""
 
 trying: Callable[[Any], AbstractContextManager[None]] = contextlib.nullcontext
 """Entered while a configuration is compiled that may be refused."""
@@ -22,7 +22,7 @@ _NEAREST = (
     *(("gfx125", "gfx1250"), ("gfx12", "gfx1201"), ("gfx", "gfx1100")),
     *(("sm_9", "sm_90"), ("sm_8", "sm_80"), ("sm_", "sm_100")),
 )
-"""What stands in for a target nobody described, by its beginning."""
+"""Targets whose description is used for targets without one, by prefix."""
 
 
 class WouldLaunch(Exception):

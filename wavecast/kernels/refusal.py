@@ -15,8 +15,8 @@ def refuse(operator: Operator, given: Mapping[str, Any]) -> None:
     """Raise the ArgumentError that a call with these arguments raises before its first launch.
 
     It is made with tensors that have no data; one that has to look at data is not refused. What
-    else it raises is a mistake of the operator's, and raised. References take float64 as well, for
-    which a dtype stands that the kernels take.
+    else it raises is a mistake of the operator's, and raised. References also take float64: the
+    check replaces it by a dtype that the kernels take.
     """
     error = _refused(operator, given, torch.float32)
     if error is not None and _refused(operator, given, torch.bfloat16) is not None:

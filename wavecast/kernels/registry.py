@@ -38,7 +38,7 @@ def operator(name: str) -> Operator:
 
 
 def family(name: str) -> str:
-    """The folder an operator stands in; `user` for added ones."""
+    """The folder of an operator; `user` for added ones."""
     operator(name)
     return _families.get(name, "user")
 

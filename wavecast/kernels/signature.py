@@ -138,7 +138,7 @@ class TensorSpec:
         return f"[{', '.join(one.text for one in self.dimensions)}]"
 
     def allowed(self, given: Mapping[str, Any]) -> tuple[torch.dtype, ...]:
-        """Dtypes it may have beside the tensors `given`; (): any."""
+        """Dtypes it may have, given the other tensors `given`; (): any."""
         found: list[torch.dtype] = []
         for name in self.dtypes:
             if name.startswith("="):
@@ -149,7 +149,7 @@ class TensorSpec:
 
     def dtype(self, sizes: Mapping[str, Any], others: Mapping[str, torch.dtype]) -> torch.dtype:
         """The dtype in a call made from sizes: a size named `<tensor>_dtype`, that of the tensor it
-        equals, the size `dtype` where the class has it, or the first of its own."""
+        equals, the size `dtype` where the class has it, or the first of its dtypes."""
         own = sizes.get(f"{self.name}_dtype")
         if own:
             return torch_dtype(own)
@@ -227,7 +227,7 @@ class Signature:
         return checking
 
     def check(self, operator: str, given: Mapping[str, Any], **sizes: Any) -> dict[str, Any]:
-        """The sizes that the tensors of a call bind, beside `sizes`, which are known. Raises
+        """The sizes that the tensors of a call bind, and the known `sizes`. Raises
         ArgumentError for a tensor of another dtype or shape, or on another device."""
         bound: dict[str, Any] = dict(sizes)
         for spec in self.arguments:
@@ -252,8 +252,9 @@ class Signature:
     ) -> Callable[..., dict[str, Any]]:  # fmt: skip
         """What `Operator.inputs` takes. Tensors are normally distributed, or as `values` says; an
         optional one is there unless its name is a size that is false or in `absent` without being
-        a true one. Sizes that are no dimension, dtype or tensor are arguments of the call, as are
-        those in `names`; `options` are arguments that are dtypes, by the size that names them."""
+        a true one. Other sizes than dimensions, dtypes and tensors are arguments of the call, as
+        are those in `names`; `options` are arguments that are dtypes, by the size that names
+        them."""
 
         def make_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
             found: dict[str, Any] = {}

@@ -85,7 +85,7 @@ def _read(path: Path) -> Mapping[tuple[str, str], TunedEntry]:
 
 
 def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None) -> Path:
-    """Write a table anew: the given entries, and those of the folder and of the package for other
+    """Write a table: the given entries, and those of the folder and of the package for other
     kernels and problems whose kernel text is that of one given or was not tuned now."""
     folder = folder or shipped()
     folder.mkdir(exist_ok=True)
@@ -110,9 +110,8 @@ def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None
 
 
 def source(kernel: Any) -> str:
-    """What names the text of a `triton.jit` function, of the ones it calls and of the constants
-    they use, in whatever modules and wherever in them they stand (Triton's own key holds line
-    numbers)."""
+    """A hash of the text of a `triton.jit` function, of the functions it calls and of the constants
+    they use. It does not depend on modules and line numbers, as Triton's own key does."""
     texts: set[str] = set()
     seen = [kernel]
     for function in seen:

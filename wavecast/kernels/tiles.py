@@ -51,11 +51,11 @@ def columns_by_eights(columns):
 
 
 @triton.jit
-def store_tile(out_ptr, at, value, inside):
-    """Round a tile and store it, where it is `inside`, to `at` [rows, columns], offsets whose
+def store_tile(out_ptr, offs, value, mask):
+    """Round a tile and store it, where `mask`, at the offsets `offs` [rows, columns], whose
     columns are adjacent. Of pointers in three dimensions the compiler would not know that."""
     rounded = by_eights(value.to(out_ptr.dtype.element_ty))
-    tl.store(out_ptr + by_eights(at), rounded, mask=by_eights(inside))
+    tl.store(out_ptr + by_eights(offs), rounded, mask=by_eights(mask))
 
 
 def xcds(device: Device) -> int:

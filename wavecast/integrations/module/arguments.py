@@ -28,62 +28,60 @@ _RAW = (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Union, ctypes.Arr
 
 @dataclass(frozen=True, slots=True)
 class ArgumentSlot:
-    """One argument of a kernel: its place in the segment, and its name and type where the source
-    is known."""
+    """One argument of a kernel: its `layout` in the segment, and its name and type if the source is
+    known."""
 
     number: int
-    slot: KernelArgument
+    layout: KernelArgument
     parameter: Parameter
 
     @property
     def shown(self) -> str:
         """`argument 2 (x: float*)`, as errors name it; numbers count from 1."""
-        name, kind = self.parameter.name, self.parameter.type
-        known = f"{name}: {kind}" if name and kind else name or kind
+        name, type_ = self.parameter.name, self.parameter.type
+        known = f"{name}: {type_}" if name and type_ else name or type_
         return f"argument {self.number}" + (f" ({known})" if known.strip("*") else "")
 
 
-def places(
-    slots: Sequence[KernelArgument], parameters: Sequence[Parameter]
+def slots_of(
+    descriptors: Sequence[KernelArgument], parameters: Sequence[Parameter]
 ) -> tuple[ArgumentSlot, ...]:
-    """The visible arguments in order; Triton's code has some that its source has not."""
-    visible = [slot for slot in slots if not slot.kind.startswith("hidden_")]
+    """The visible arguments in order. Triton's code has some that its source does not have."""
+    visible = [one for one in descriptors if not one.kind.startswith("hidden_")]
     known = {parameter.offset: parameter for parameter in parameters}
     return tuple(
-        ArgumentSlot(
-            number, slot, known.get(slot.offset) or Parameter("", "", slot.offset, slot.size)
-        )
-        for number, slot in enumerate(visible, 1)
+        ArgumentSlot(number, one, known.get(one.offset) or Parameter("", "", one.offset, one.size))
+        for number, one in enumerate(visible, 1)
     )
 
 
 def pack(
-    layout: Sequence[ArgumentSlot], segment: int, values: Sequence[Any], memory: Memory
+    slots: Sequence[ArgumentSlot], segment: int, values: Sequence[Any], memory: Memory
 ) -> tuple[bytes, tuple[Argument, ...]]:
     """The argument segment of `segment` bytes, and the arguments one by one.
 
     The memory of arrays is added to `memory`. Raises LaunchError for a wrong number of values or
     one that does not fit its argument.
     """
-    if len(values) != len(layout):
-        names = ", ".join(place.parameter.name or "?" for place in layout)
+    if len(values) != len(slots):
+        names = ", ".join(slot.parameter.name or "?" for slot in slots)
         raise LaunchError(
-            f"{memory.kernel} takes {len(layout)} arguments, {len(values)} were given",
+            f"{memory.kernel} takes {len(slots)} arguments, {len(values)} were given",
             hint=f"it takes ({names})" if names.strip("?, ") else "",
         )
-    size = max([segment, *(place.slot.offset + place.slot.size for place in layout)])
+    size = max([segment, *(slot.layout.offset + slot.layout.size for slot in slots)])
     try:
         data = bytearray(size)
     except (MemoryError, OverflowError):
         raise LaunchError(f"{memory.kernel}: no memory for {size:,} bytes of arguments") from None
     arguments = []
-    for place, value in zip(layout, values, strict=True):
-        packed, argument = _argument(place, value, memory)
-        if len(packed) != place.slot.size:
+    for slot, value in zip(slots, values, strict=True):
+        packed, argument = _argument(slot, value, memory)
+        if len(packed) != slot.layout.size:
             raise LaunchError(
-                f"{memory.kernel}: {place.shown} has {place.slot.size} bytes, not {len(packed)}"
+                f"{memory.kernel}: {slot.shown} has {slot.layout.size} bytes, not {len(packed)}"
             )
-        data[place.slot.offset : place.slot.offset + place.slot.size] = packed
+        data[slot.layout.offset : slot.layout.offset + slot.layout.size] = packed
         arguments.append(argument)
     return bytes(data), tuple(arguments)
 
@@ -96,59 +94,59 @@ def raw_bytes(value: Any) -> bytes | None:
     return value.tobytes() if isinstance(value, np.void) else None
 
 
-def _argument(place: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
-    name = place.parameter.name
-    match place.slot.kind:
+def _argument(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
+    name = slot.parameter.name
+    match slot.layout.kind:
         case "global_buffer":
-            return _pointer(place, value, memory)
+            return _pointer(slot, value, memory)
         case "by_value":
-            return _by_value(place, value, memory.kernel), Argument(
-                name, "scalar", place.parameter.type, value=value
+            return _by_value(slot, value, memory.kernel), Argument(
+                name, "scalar", slot.parameter.type, value=value
             )
         case kind:
-            raise Unsupported(f"{memory.kernel}: {place.shown} is of kind {kind}")
+            raise Unsupported(f"{memory.kernel}: {slot.shown} is of kind {kind}")
 
 
-def _pointer(place: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
-    kind, name = place.parameter.type, place.parameter.name
+def _pointer(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
+    kind, name = slot.parameter.type, slot.parameter.name
     if value is None or _is_integer(value):
         address = int(value or 0)
         if not 0 <= address < 1 << 64:
-            raise LaunchError(f"{memory.kernel}: {place.shown}: {address} is not an address")
+            raise LaunchError(f"{memory.kernel}: {slot.shown}: {address} is not an address")
         return struct.pack("<Q", address), Argument(name, "pointer", value=address)
-    region = memory.add(value, place.shown)
+    region = memory.add(value, slot.shown)
     element = element_dtype(kind)
     if element and not fits(region.dtype, element):
         raise LaunchError(
-            f"{memory.kernel}: {place.shown} points at {element}, not at {region.dtype}"
+            f"{memory.kernel}: {slot.shown} points at {element}, not at {region.dtype}"
         )
     return struct.pack("<Q", region.address), region.argument(name)
 
 
-def _by_value(place: ArgumentSlot, value: Any, kernel: str) -> bytes:
-    size = place.slot.size
+def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
+    size = slot.layout.size
     raw = raw_bytes(value)
     if raw is not None:
         if len(raw) != size:
-            raise LaunchError(f"{kernel}: {place.shown} has {size} bytes, the value has {len(raw)}")
+            raise LaunchError(f"{kernel}: {slot.shown} has {size} bytes, the value has {len(raw)}")
         return raw
-    dtype = scalar_dtype(place.parameter.type)
+    dtype = scalar_dtype(slot.parameter.type)
     if itemsize(dtype) != size:
         dtype = ""
-    if not dtype and place.parameter.type and isinstance(value, int) and size in (2, 4, 8):
+    if not dtype and slot.parameter.type and isinstance(value, int) and size in (2, 4, 8):
         raise LaunchError(
-            f"{kernel}: {place.shown} may be an integer or a float: its type is not known here",
+            f"{kernel}: {slot.shown} may be an integer or a float: its type is not known here",
             hint=f"give a number of {size} bytes with its type: numpy.float32(…), i32:…",
         )
     try:
         packed = _number(dtype, size, value)
     except (struct.error, OverflowError) as error:
-        kind = place.parameter.type or f"{size} bytes"
-        raise LaunchError(f"{kernel}: {place.shown}: {kind} cannot hold {value!r}") from error
+        kind = slot.parameter.type or f"{size} bytes"
+        raise LaunchError(f"{kernel}: {slot.shown}: {kind} cannot hold {value!r}") from error
     if packed is None:
         what = dtype or f"a value of {size} bytes"
         raise LaunchError(
-            f"{kernel}: {place.shown} takes {what}, not {describe(value)}",
+            f"{kernel}: {slot.shown} takes {what}, not {describe(value)}",
             hint=_advice(dtype, size),
         )
     return packed

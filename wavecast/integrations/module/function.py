@@ -65,8 +65,8 @@ class Function:
         return self._device.limits().lds_max_per_workgroup
 
     @cached_property
-    def _places(self) -> tuple[arguments.ArgumentSlot, ...]:
-        return arguments.places(self._descriptor.arguments, self.code.parameters)
+    def _slots(self) -> tuple[arguments.ArgumentSlot, ...]:
+        return arguments.slots_of(self._descriptor.arguments, self.code.parameters)
 
     def __call__(
         self,
@@ -92,11 +92,11 @@ class Function:
         """
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} host threads: at least one is needed")
-        launch, held = self._launch(grid, block, values, dynamic_lds, memory)
+        launch, touched = self._launch(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             return
-        self._emulator.run(launch, held.ranges, threads=threads)
-        held.check_unchanged()
+        self._emulator.run(launch, touched.ranges, threads=threads)
+        touched.check_unchanged()
         if self._reports is not None:
             self._reports.raise_errors()
 
@@ -161,10 +161,10 @@ class Function:
         dynamic_lds: int,
         memory: Sequence[Any],
     ) -> tuple[Launch, Sequence[tuple[int, int]], Device]:
-        launch, held = self._launch(grid, block, values, dynamic_lds, memory)
+        launch, touched = self._launch(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             raise LaunchError(f"{self.name}: a grid of {grid} has no workgroup to predict")
-        return launch, held.ranges, devices.load(device) if device else self._device
+        return launch, touched.ranges, devices.load(device) if device else self._device
 
     def _launch(
         self,
@@ -175,16 +175,16 @@ class Function:
         memory: Sequence[Any],
     ) -> tuple[Launch, Memory]:
         """The launch, and the memory it may touch."""
-        held = Memory(self.name)
+        touched = Memory(self.name)
         groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
         items = self._dimensions(block, "block", 1, 1024)
         if not isinstance(dynamic_lds, int):
             raise LaunchError(f"{self.name}: dynamic_lds={dynamic_lds!r} is not a number of bytes")
         self._check_size(groups, items, dynamic_lds)
-        segment, described = self._segment(values, held)
+        segment, described = self._segment(values, touched)
         for index, array in enumerate(memory):
-            held.add(array, f"memory[{index}]")
-        return Launch(self.code, groups, items, described, segment, dynamic_lds), held
+            touched.add(array, f"memory[{index}]")
+        return Launch(self.code, groups, items, described, segment, dynamic_lds), touched
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)
@@ -192,8 +192,8 @@ class Function:
 
     def _segment(self, values: Sequence[Any], memory: Memory) -> tuple[bytes, tuple[Argument, ...]]:
         size = self._descriptor.kernarg_bytes
-        if self._places or not values:
-            return arguments.pack(self._places, size, values, memory)
+        if self._slots or not values:
+            return arguments.pack(self._slots, size, values, memory)
         raw = arguments.raw_bytes(values[0])
         if len(values) != 1 or raw is None:
             raise LaunchError(

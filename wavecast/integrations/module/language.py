@@ -48,8 +48,9 @@ Content = Callable[[np.dtype, tuple[int, ...], list[float | int]], np.ndarray]
 def parse(text: str, folder: Path = Path()) -> Any:
     """The value of an argument: a Python or numpy scalar, None, bytes, an array or a tensor.
 
-    Paths are relative to `folder`. Raises UsageError for text that is no value, InputError for a
-    file that is none, MissingTool for a dtype that needs PyTorch where there is none.
+    Paths are relative to `folder`. Raises UsageError for text that does not describe a value,
+    InputError for a file that is not an array, MissingTool for a dtype that needs PyTorch if
+    PyTorch is not installed.
     """
     text = text.strip()
     if text.endswith(".npy"):
@@ -60,7 +61,7 @@ def parse(text: str, folder: Path = Path()) -> Any:
         try:
             return bytes.fromhex(text.removeprefix("hex:"))
         except ValueError:
-            raise UsageError(f"{text!r} holds something else than pairs of hex digits") from None
+            raise UsageError(f"{text!r} is not a sequence of pairs of hex digits") from None
     array = _ARRAY.fullmatch(text)
     if array is not None:
         return _array(array["dtype"], array["shape"], array["content"] or "zeros")

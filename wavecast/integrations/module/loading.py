@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.trace.mode import TraceMode
 
 DEFAULT_TARGET = "gfx942"
-"""What HIP source is compiled for when nobody says."""
+"""The target that HIP source is compiled for by default."""
 
 
 class UnknownKernel(UsageError, KeyError):
@@ -29,8 +29,8 @@ class Module(Mapping[str, Function]):
     """The kernels of a file by symbol.
 
     A kernel is also found by the name its source gives it, without parameters and template
-    arguments, where only one has that name: `reduce`, `gpu::reduce`. `reports` is what checks have
-    found that is no error.
+    arguments, if only one has that name: `reduce`, `gpu::reduce`. `reports` has the
+    warnings and notes that checks have found.
     """
 
     def __init__(self, functions: Sequence[Function], source: str, reports: Reports) -> None:
@@ -91,7 +91,8 @@ def load(
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
     `trace` collects what launches execute and touch (docs/trace.md).
     With `check`, launches are watched (docs/checks.md), and one with errors raises ChecksFailed
-    when it has ended; warnings and notes gather in `reports`. Given a `Reports`, all gather there.
+    when it has ended; warnings and notes are added to `reports`. Given a `Reports`, all reports are
+    added to it.
 
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
     MissingTool, and UsageError for code that is not AMD's.
@@ -105,15 +106,15 @@ def load(
     target = devices.load(arch).target if arch else ""
     codes = _codes(code, target, options)
     source = str(code) if isinstance(code, (str, Path)) else codes[0].source
-    held = list(dict.fromkeys(item.target for item in codes))
+    targets = list(dict.fromkeys(item.target for item in codes))
     if not codes[0].is_amd:
         raise UsageError(f"only AMD code can be executed, not code for {codes[0].target}")
-    if len(held) > 1:
+    if len(targets) > 1:
         raise UsageError(
-            f"{source or 'the code'} holds code for {', '.join(held)}",
-            hint=f'choose one: arch="{held[0]}"',
+            f"{source or 'the code'} holds code for {', '.join(targets)}",
+            hint=f'choose one: arch="{targets[0]}"',
         )
-    device = devices.load(arch or held[0])
+    device = devices.load(arch or targets[0])
     reports = check if isinstance(check, Reports) else Reports()
     checking = None
     if check is not False:

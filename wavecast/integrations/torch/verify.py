@@ -82,13 +82,13 @@ def results(call: Any, given: Mapping[str, Any], mutated: tuple[str, ...]) -> di
         returned = ()
     elif isinstance(returned, torch.Tensor):
         returned = (returned,)
-    found = {f"result {place}": tensor for place, tensor in enumerate(returned)}
+    found = {f"result {index}": tensor for index, tensor in enumerate(returned)}
     for name in mutated:
         written = given[name]
         if isinstance(written, torch.Tensor):
             found[f"argument {name}"] = written
         else:
-            found |= {f"argument {name}[{place}]": one for place, one in enumerate(written)}
+            found |= {f"argument {name}[{index}]": one for index, one in enumerate(written)}
     return found
 
 
@@ -146,9 +146,9 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) 
         return None
     ratio = error / allowed.clamp_min(1e-300)
     worst = int(ratio.argmax())
-    place = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), got.shape))
+    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), got.shape))
     return (
-        f"{int(beyond.sum())} of {got.numel()} beyond tolerance, worst at {place}: "
+        f"{int(beyond.sum())} of {got.numel()} beyond tolerance, worst at {index}: "
         f"{float(found.flatten()[worst]):.6g}, expected {float(right.flatten()[worst]):.6g} "
         f"({float(ratio.flatten()[worst]):.3g} times the tolerance)"
     )

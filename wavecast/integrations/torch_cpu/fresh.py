@@ -1,6 +1,6 @@
-"""Memory that PyTorch allocates without filling it, marked so that reads of it can be told.
+"""Memory that PyTorch allocates without filling it, marked so that reads of it can be detected.
 
-`torch.empty` and its like return memory full of the pattern `CANARY`. Whoever writes replaces it.
+`torch.empty` and similar functions return memory filled with the pattern `CANARY`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class FreshMemory(TorchFunctionMode):
 
 
 def _fill(tensor: Any) -> None:
-    """Fill the whole storage of a new CPU tensor, but for a tail of less than 8 bytes. Tensors of
-    `torch.vmap` and fake ones have no memory of their own."""
+    """Fill the storage of a new CPU tensor, except for a tail of less than 8 bytes. Tensors of
+    `torch.vmap` and fake tensors have no storage."""
     if tensor.is_sparse or tensor.is_quantized:
         return
     try:

@@ -119,8 +119,8 @@ class AutotunerWatch:
 
 
 def own_choices(patches: Patches) -> None:
-    """Autotuners choose anew until `patches` are undone: choices are per target, and neither are
-    timings of real runs used nor ours stored."""
+    """Until `patches` are undone, autotuners choose again: choices are per target, timings of real
+    runs are not used, and ours are not stored."""
     from triton.runtime.autotuner import Autotuner
 
     seen: dict[int, Any] = {}
@@ -135,7 +135,7 @@ def own_choices(patches: Patches) -> None:
 
     patches.attribute(Autotuner, "run", run)
     if hasattr(Autotuner, "check_disk_cache"):
-        patches.attribute(Autotuner, "check_disk_cache", _benchmark_anew)
+        patches.attribute(Autotuner, "check_disk_cache", _benchmark_again)
 
 
 def describe(config: Any) -> str:
@@ -155,7 +155,7 @@ def _call_once(kernel_call: Callable[[], None], quantiles: Any = None, **_: Any)
     return [1.0] * 3
 
 
-def _benchmark_anew(
+def _benchmark_again(
     tuner: Any, tuning_key: Any, configs: Any, bench_fn: Callable[[], None]
 ) -> bool:
     del tuner, tuning_key, configs

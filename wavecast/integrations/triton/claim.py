@@ -9,7 +9,7 @@ _owners: list[Patches] = []
 
 
 def claim(patches: Patches) -> None:
-    """Hold Triton until `patches` are undone. Raises UsageError when it is held already."""
+    """Claim Triton until `patches` are undone. Raises UsageError if it is already claimed."""
     if _owners:
         raise UsageError("a capture or a device cannot be used inside another one")
     _owners.append(patches)

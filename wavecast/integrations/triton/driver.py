@@ -45,7 +45,7 @@ def gpu_target(facts: DeviceFacts) -> GPUTarget:
 class CaptureDriver(DriverBase):
     """The active driver of a capture.
 
-    Each driver has a device number of its own because Triton keeps compiled kernels per device
+    Each driver has its own device number because Triton keeps compiled kernels per device
     number for the life of the process; a second capture must not find the first one's.
     """
 
@@ -153,7 +153,7 @@ class CaptureUtils:
         del module
 
     def get_device_properties(self, device: Any = None) -> dict[str, Any]:
-        """The properties Triton's own drivers give, as far as they are known."""
+        """The properties that Triton's own drivers give; unknown ones are left out."""
         del device
         properties: dict[str, Any] = {
             "max_shared_mem": self.facts.shared_bytes,
@@ -183,7 +183,7 @@ class CaptureUtils:
 
 
 class CaptureLauncher:
-    """Stands for one loaded kernel; a call is a launch."""
+    """One loaded kernel; a call is a launch."""
 
     def __init__(self, kernel: Any, details: Any, driver: CaptureDriver) -> None:
         self._kernel = kernel

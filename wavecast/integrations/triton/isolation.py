@@ -1,4 +1,4 @@
-"""Triton's compiler in separate processes, so that its crash is an error and not the end.
+"""Triton's compiler in child processes, so that a crash of it is an error and not the end.
 
 LLVM aborts on code it cannot select, and on what its assertions are about. While this is installed,
 a kernel that is not in Triton's disk cache is compiled by a fork of the process first. The fork

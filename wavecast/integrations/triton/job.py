@@ -18,7 +18,7 @@ SAMPLE = "sample"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One script, its arguments, and the devices to run it for, each in a process of its own."""
+    """One script, its arguments, and the devices to run it for, each in its own process."""
 
     script: str
     arguments: tuple[str, ...]
@@ -31,7 +31,7 @@ class Job:
     worker: str = "wavecast.integrations.triton.worker"
     """The module whose `main` runs the job."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the worker is told beside, as JSON has it."""
+    """Further settings of the worker, as JSON values."""
 
     def save(self, folder: Path) -> None:
         (folder / JOB_FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")

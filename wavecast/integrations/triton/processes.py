@@ -1,6 +1,6 @@
 """Processes a script starts through `multiprocessing`: all by fork.
 
-A process started anew (`spawn`, `forkserver`) imports the script with no emulated GPU, fails, and a
+A new Python process (`spawn`, `forkserver`) imports the script with no emulated GPU, fails, and a
 pool starts it again without end. A fork has everything that was installed.
 """
 

@@ -21,7 +21,7 @@ _FROM_NUMBERS = "tt.int_to_ptr"
 
 
 def makes_pointers(stages: Mapping[str, Any]) -> bool:
-    """Whether a kernel's Triton IR turns numbers into pointers."""
+    """Whether a kernel's Triton IR converts integers to pointers."""
     return any(_FROM_NUMBERS in str(stages.get(stage, "")) for stage in ("ttir", "ttgir"))
 
 
@@ -72,8 +72,8 @@ def _storage(kernel: str, slot: Slot, tensor: Any) -> AddressRange:
 
 
 def _live() -> Iterator[AddressRange]:
-    """The storages of all CPU tensors the garbage collector knows, in wrappers of torch.func too,
-    which have none of their own."""
+    """The storages of all CPU tensors that the garbage collector tracks. Wrappers of torch.func
+    have no storage; those of the tensors in them count."""
     import torch
 
     wrappers: Any = importlib.import_module("torch._C._functorch")

@@ -56,7 +56,7 @@ class Recorder:
         self.notes: dict[str, None] = {}
         self.filtered: dict[str, None] = {}
         """Names of launched kernels that were not asked for."""
-        self._places: dict[tuple, int] = {}
+        self._indices: dict[tuple, int] = {}
         self._trials: set[int] = set()
         self._on_launch = on_launch
         self._on_failure = on_failure
@@ -67,25 +67,25 @@ class Recorder:
 
     def knows(self, launch: Launch) -> bool:
         """Whether an equal launch is recorded."""
-        return identity(launch) in self._places
+        return identity(launch) in self._indices
 
     def record(self, launch: Launch, *, trial: bool = False) -> None:
         """Add a launch, or count it once more. A `trial` is an autotuner's: the launch that
         follows with the winning configuration is the same one and is not counted again."""
         key = identity(launch)
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = len(self.launches)
+        index = self._indices.get(key)
+        if index is None:
+            index = self._indices[key] = len(self.launches)
             self.launches.append(launch)
             if self._on_launch:
                 self._on_launch(launch)
-        elif place not in self._trials and not trial:
-            known = self.launches[place]
-            self.launches[place] = replace(known, count=known.count + 1)
+        elif index not in self._trials and not trial:
+            known = self.launches[index]
+            self.launches[index] = replace(known, count=known.count + 1)
         if trial:
-            self._trials.add(place)
+            self._trials.add(index)
         else:
-            self._trials.discard(place)
+            self._trials.discard(index)
 
     def fail(self, kernel: str, stage: str, message: str, hint: str = "") -> None:
         """Report a kernel that cannot be captured, once per message. Raises CompileError with

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wavecast.isa.program import Program
 
 NOT_COMPUTED = (
-    "launches were recorded, not executed: outputs hold whatever their memory held, "
+    "launches were recorded, not executed: outputs have whatever their memory contained, "
     "so a script's own checks may fail"
 )
 _POLL_SECONDS = 0.02
@@ -79,8 +79,8 @@ def capture_script(
     `kernels` is a regular expression on kernel names, `configs` says whether autotuned kernels
     give their first configuration or all, `timeout` (seconds) bounds each target's run. The
     script's output goes to stderr, of the first target only, unless `quiet`. `on_launch` is called
-    as launches arrive. `worker` and `settings` put another module's `main` in the place of the
-    usual worker's; `at_once` limits the targets that run together; `on_poll` is called while they
+    as launches arrive. `worker` and `settings` replace the usual worker's `main` by another
+    module's; `at_once` limits the targets that run together; `on_poll` is called while they
     run, some times a second. With `sample` a sample of every new AMD launch is executed for each
     device, in the memory the script has made.
 
@@ -145,7 +145,7 @@ class _Run:
     status: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, CodeObject] = field(default_factory=dict)
     counts: Sequence[int] = ()
-    places: list[int] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)
     programs: dict[str, Program] = field(default_factory=dict)
     profiles: CapturedProfiles = field(default_factory=CapturedProfiles)
 
@@ -163,7 +163,7 @@ class _Run:
         elif "launch" in frame:
             launch = wire.decode_launch(frame["launch"], self.codes)
             self.launches.append(launch)
-            self.places.append(frame["place"])
+            self.indices.append(frame["index"])
             self._take_profiles(launch, frame.get("profiles", {}))
             if self.on_launch:
                 self.on_launch(self.launches[-1])
@@ -195,8 +195,8 @@ class _Run:
         """The launches with their counts."""
         counts = dict(enumerate(self.counts))
         return tuple(
-            replace(launch, count=counts.get(place, launch.count))
-            for launch, place in zip(self.launches, self.places, strict=True)
+            replace(launch, count=counts.get(index, launch.count))
+            for launch, index in zip(self.launches, self.indices, strict=True)
         )
 
     def complaint(self, script: Path, timeout: float | None) -> str | None:

@@ -68,7 +68,8 @@ def capture_call(
 ) -> list[Launch]:
     """The launches of `kernel[grid](*args, **kwargs)` on `device`: one, or one per configuration.
 
-    Raises CompileError for a kernel that does not compile, UsageError for what is no kernel.
+    Raises CompileError for a kernel that does not compile, UsageError if `kernel` is not a
+    Triton kernel.
     """
     if not hasattr(kernel, "run") or not hasattr(kernel, "__getitem__"):
         raise UsageError(

@@ -24,7 +24,7 @@ Settings = Mapping[str, Any]
 """A configuration as keyword arguments: the kernel's own, `num_warps`, `num_stages` …"""
 
 _OWN = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-"""What a `triton.Config` has beside the kernel's own names."""
+"""What a `triton.Config` has in addition to the kernel's own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Trials:
         return described(self._tuner, self._args, self._named)
 
     def configurations(self) -> tuple[Settings, ...]:
-        """The autotuner's own, as far as its own pruning leaves them."""
+        """The autotuner's configurations that its own pruning keeps."""
         self._bind()
         return tuple(config.all_kwargs() for config in self._tuner.prune_configs(self._named))
 
@@ -66,7 +66,7 @@ class Trials:
     def launch(self, settings: Settings) -> tuple[Launch, tuple[AddressRange, ...]]:
         """What the call would launch, and the host memory that may touch.
 
-        For processes of their own: hooks of the program run, and the compiler may crash. Raises
+        Call it in a child process: hooks of the program run, and the compiler may crash. Raises
         Refused for a configuration that does not compile or fit.
         """
         found: list[tuple[Launch, tuple[AddressRange, ...]]] = []
@@ -129,8 +129,8 @@ def described(tuner: Any, args: tuple, named: Mapping[str, Any]) -> AutotunedCal
 
 
 def configured(tuner: Any, settings: Settings) -> Any:
-    """A configuration as `triton.Config`: the autotuner's own where it has it, else with the hook
-    that all of its own share."""
+    """A configuration as `triton.Config`: the autotuner's own if it has it, else with the hook
+    that all its configurations share."""
     import triton
 
     for config in tuner.configs:

@@ -223,9 +223,9 @@ class _Sender:
             self._sent.add(launch.code.digest)
             self._frames.write({"code": wire.encode_code(launch.code)})
         assert self.recorder is not None
-        place = -1 if self.is_copy else len(self.recorder.launches) - 1
+        index = -1 if self.is_copy else len(self.recorder.launches) - 1
         known = self.recorder.launches.profiles.of_launch(launch)
-        frame = {"launch": wire.encode_launch(launch), "place": place}
+        frame = {"launch": wire.encode_launch(launch), "index": index}
         if known:
             from wavecast.predict.document import encoded
 
@@ -240,7 +240,7 @@ class _Sender:
         )
 
     def counts(self) -> None:
-        """Repeated launches so far, by the place of the launch."""
+        """Repeated launches so far, by the index of the launch."""
         if self.is_copy:
             return
         assert self.recorder is not None

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from wavecast.kernels.attention import launches, reference, sizes
-from wavecast.kernels.attention.call import Call, Options
+from wavecast.kernels.attention.call import AttentionOptions, Call
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative
 
 TENSORS, BACKWARD_TENSORS = sizes.signatures("b, s", "b, t", "b, hq, s")
@@ -31,12 +31,12 @@ def attention(
     `dropout` zeroes probabilities at random and scales the others; the same `seed` drops the same
     ones, whatever the GPU and in the gradient. Raises ArgumentError.
     """
-    options = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    options = AttentionOptions(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
     return launches.forward(Call("attention", q, k, v, options))
 
 
 def attention_reference(q, k, v, *options, **named):
-    return reference.forward(Call("attention", q, k, v, Options(*options, **named)))
+    return reference.forward(Call("attention", q, k, v, AttentionOptions(*options, **named)))
 
 
 @BACKWARD_TENSORS.checked
@@ -52,12 +52,12 @@ def attention_backward(
     arguments its own; `alibi` has no gradient, and without `sinks` dsinks is empty. Every sum has a
     fixed order. Raises ArgumentError.
     """
-    options = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    options = AttentionOptions(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
     return launches.backward(Call("attention_backward", q, k, v, options), dout, dlse, out, lse)
 
 
 def attention_backward_reference(dout, dlse, q, k, v, out, lse, *options, **named):
-    call = Call("attention_backward", q, k, v, Options(*options, **named))
+    call = Call("attention_backward", q, k, v, AttentionOptions(*options, **named))
     return reference.backward(call, dout, dlse)
 
 

@@ -14,7 +14,7 @@ LARGEST_HEAD = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AttentionOptions:
     """Arguments of a call besides its tensors, in the order of the operators' arguments."""
 
     causal: bool = False
@@ -68,7 +68,7 @@ class Call:
     q: Tensor
     k: Tensor
     v: Tensor
-    options: Options
+    options: AttentionOptions
     packed: Packed | None = None
     rope: tuple[Tensor, Tensor] | None = None
     descales: tuple[Tensor, Tensor, Tensor] | None = None

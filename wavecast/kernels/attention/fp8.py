@@ -5,7 +5,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks, describe, gpu
 from wavecast.kernels.attention import launches, reference, sizes
-from wavecast.kernels.attention.call import Call, Options
+from wavecast.kernels.attention.call import AttentionOptions, Call
 from wavecast.kernels.describe import Operator, Signature, Tolerance, wide_dtype
 
 TENSORS = Signature(
@@ -50,7 +50,7 @@ def attention_fp8(
     if q_descale.numel() != 1:
         checks.shape_is(name, "q_descale", q_descale, (q.shape[0], k.shape[2]))
     checks.require(out_dtype in checks.FLOATS, name, f"no result of {out_dtype}, it gives floats")
-    options = Options(causal, scale, left, right, sinks, soft_cap=soft_cap)
+    options = AttentionOptions(causal, scale, left, right, sinks, soft_cap=soft_cap)
     descales = q_descale, k_descale, v_descale
     return launches.forward(Call(name, q, k, v, options, descales=descales, result=out_dtype))
 
@@ -69,7 +69,7 @@ def attention_fp8_reference(
         return x.to(dtype) * descale.repeat_interleave(group, 1)[:, None, :, None]
 
     wide = descaled(q, q_descale), descaled(k, k_descale), descaled(v, v_descale)
-    options = Options(causal, scale, left, right, sinks, soft_cap=soft_cap)
+    options = AttentionOptions(causal, scale, left, right, sinks, soft_cap=soft_cap)
     out, lse = reference.forward(Call("attention_fp8", *wide, options))
     return out.to(
         torch.promote_types(dtype, out_dtype) if dtype == torch.float64 else out_dtype

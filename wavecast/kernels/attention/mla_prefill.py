@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from wavecast.kernels.attention import launches, reference, sizes
-from wavecast.kernels.attention.call import Call, Options, Packed
+from wavecast.kernels.attention.call import AttentionOptions, Call, Packed
 from wavecast.kernels.attention.varlen import fake_results
 from wavecast.kernels.describe import Gradient, Operator, Signature, Tolerance
 
@@ -46,7 +46,9 @@ def mla_prefill(
     The gradient concatenates the parts and calls `attention_varlen_backward`. Raises ArgumentError.
     """
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    call = Call("mla_prefill", q_nope, k_nope, v, Options(causal, scale), packed, (q_rope, k_rope))
+    call = Call(
+        "mla_prefill", q_nope, k_nope, v, AttentionOptions(causal, scale), packed, (q_rope, k_rope)
+    )
     return launches.forward(call)
 
 
@@ -57,7 +59,7 @@ def mla_prefill_reference(
     """Sequence by sequence on concatenated heads."""
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
     q, k = _joined(q_nope, q_rope, k_nope, k_rope)
-    return reference.forward(Call("mla_prefill", q, k, v, Options(causal, scale), packed))
+    return reference.forward(Call("mla_prefill", q, k, v, AttentionOptions(causal, scale), packed))
 
 
 def _joined(q_nope, q_rope, k_nope, k_rope):

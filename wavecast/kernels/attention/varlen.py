@@ -5,7 +5,7 @@ import inspect
 from torch import Tensor
 
 from wavecast.kernels.attention import launches, reference, sizes
-from wavecast.kernels.attention.call import Call, Options, Packed
+from wavecast.kernels.attention.call import AttentionOptions, Call, Packed
 from wavecast.kernels.describe import Operator, Tolerance, derivative, wide_dtype
 
 TENSORS, BACKWARD_TENSORS = sizes.signatures(
@@ -29,7 +29,7 @@ def attention_varlen(
     `max_k` keys, which nothing checks. Rows of no sequence give zeros. All else is as in
     `attention`. Raises ArgumentError.
     """
-    options = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    options = AttentionOptions(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
     return launches.forward(Call("attention_varlen", q, k, v, options, packed))
 
@@ -38,7 +38,9 @@ def attention_varlen_reference(
     q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **named
 ):
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    return reference.forward(Call("attention_varlen", q, k, v, Options(*options, **named), packed))
+    return reference.forward(
+        Call("attention_varlen", q, k, v, AttentionOptions(*options, **named), packed)
+    )
 
 
 @BACKWARD_TENSORS.checked
@@ -51,7 +53,7 @@ def attention_varlen_backward(
     """The gradients of `attention_varlen`: (dq, dk, dv, dsinks), as `attention_backward` gives
     them. `dout` and `dlse` (None: zeros) must be zero in rows of no sequence. Raises ArgumentError.
     """
-    options = Options(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
+    options = AttentionOptions(causal, scale, left, right, sinks, alibi, soft_cap, dropout, seed)
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
     call = Call("attention_varlen_backward", q, k, v, options, packed)
     return launches.backward(call, dout, dlse, out, lse)
@@ -61,7 +63,7 @@ def attention_varlen_backward_reference(
     dout, dlse, q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **named
 ):
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    call = Call("attention_varlen_backward", q, k, v, Options(*options, **named), packed)
+    call = Call("attention_varlen_backward", q, k, v, AttentionOptions(*options, **named), packed)
     return reference.backward(call, dout, dlse)
 
 

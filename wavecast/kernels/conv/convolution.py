@@ -77,8 +77,8 @@ def conv2d_reference(
     x, weight, bias=None, stride=None, padding=None, dilation=None, groups=1, activation="none"
 ):  # fmt: skip
     checks.require(x.dim() == 4, "conv2d", f"x has {x.dim()} dimensions, expected 4")
-    way = _filled(stride, padding, dilation)
-    return convolution_reference(x, weight, bias, *way, groups, activation)
+    window = _filled(stride, padding, dilation)
+    return convolution_reference(x, weight, bias, *window, groups, activation)
 
 
 def convolution_backward_data(
@@ -158,8 +158,8 @@ def _bias_gradient(dy: Tensor) -> Tensor:
 
 
 def _gradients(dy, x, weight, stride, padding, dilation, groups, mask):
-    way = (stride, padding, dilation, False, [0] * len(stride), groups)
-    return torch.ops.aten.convolution_backward(dy, x, weight, None, *way, mask)
+    options = (stride, padding, dilation, False, [0] * len(stride), groups)
+    return torch.ops.aten.convolution_backward(dy, x, weight, None, *options, mask)
 
 
 def _geometry(

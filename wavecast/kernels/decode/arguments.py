@@ -28,7 +28,7 @@ CONTIGUOUS: Final = ("lengths", "sinks", "alibi")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PagedOptions:
     """Optional arguments of attention over a paged cache."""
 
     k_scale: Tensor | None = None
@@ -56,7 +56,9 @@ def signature(rows: str, *more: str) -> Signature:
     )
 
 
-def check(operator: str, q: Tensor, key_cache: Tensor, value_cache: Tensor, given: Options) -> None:
+def check(
+    operator: str, q: Tensor, key_cache: Tensor, value_cache: Tensor, given: PagedOptions
+) -> None:
     """Raise ArgumentError for values that no signature refuses."""
     heads, head = q.shape[1:]
     block_size, kv_heads = key_cache.shape[1:3]
@@ -101,7 +103,9 @@ def scale_stride(scale: Tensor | None) -> tuple[Tensor | None, int]:
     return flat, 0 if flat.shape[0] == 1 else flat.stride(0)
 
 
-def problem_of(q: Tensor, key_cache: Tensor, value_cache: Tensor, given: Options) -> dict[str, Any]:
+def problem_of(
+    q: Tensor, key_cache: Tensor, value_cache: Tensor, given: PagedOptions
+) -> dict[str, Any]:
     """What the configuration of a kernel over a paged cache depends on."""
     block_size, kv_heads = key_cache.shape[1:3]
     return {
@@ -117,7 +121,7 @@ def problem_of(q: Tensor, key_cache: Tensor, value_cache: Tensor, given: Options
 
 def shared(
     q: Tensor, key_cache: Tensor, value_cache: Tensor, block_table: Tensor, lengths: Tensor,
-    scale: float | None, given: Options,
+    scale: float | None, given: PagedOptions,
 ) -> dict[str, Any]:  # fmt: skip
     """Arguments that kernels over a paged cache share, by name."""
     k_scale, k_step = scale_stride(given.k_scale)

@@ -134,8 +134,8 @@ def limits(dtype: torch.dtype) -> tuple[float, float]:
 
 
 def _conversion(dtype: torch.dtype) -> str:
-    """`formats.way` of the dtype of a cache."""
-    return formats.way(formats.FP8[dtype], gpu.launching()) if dtype in FP8 else ""
+    """`formats.conversion` of the dtype of a cache."""
+    return formats.conversion(formats.FP8[dtype], gpu.launching()) if dtype in FP8 else ""
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> describe.StreamingKernel:

@@ -112,7 +112,7 @@ def mla_decode_reference(
     """As attention with one head of keys, whose values are the keys; their end is dropped."""
     keys = cache.unsqueeze(2)
     sequence, position = torch.arange(q.shape[0], device=q.device), lengths.long() - 1
-    options = arguments.Options(cache_scale, cache_scale)
+    options = arguments.PagedOptions(cache_scale, cache_scale)
     out = attended(q, sequence, position, keys, keys, block_table, scale, options)
     return out[..., : q.shape[2] - rope].contiguous()
 
@@ -130,23 +130,23 @@ def _axes(problem: Problem, device: Device) -> Axes:
             "ROWS": tuple(sorted({min(rows, 32), rows, min(rows, 16)})),
             "VALUE": tuple({latent, min(latent, 256), 128}),
             "PIECE": (64, 128),
-            **dict.fromkeys(("HELD", "TURNED", "PAIRED"), (False,)),
+            **dict.fromkeys(("Q_LOADED", "TRANSPOSED", "PAIRED"), (False,)),
             "num_warps": (2, 4, 8),
             **shared,
         }
     # values whose columns are distributed over waves are read from LDS transposed
-    turned = device.capabilities.lds_transposed_reads
+    transposed = device.capabilities.lds_transposed_reads
     # operands that are widened are not transposed in registers, unless by pairs
-    paired = not turned and problem["cache"] != problem["dtype"]
-    pieces = {latent, *((128,) if turned else ()), *((min(latent, 256),) if paired else ())}
+    paired = not transposed and problem["cache"] != problem["dtype"]
+    pieces = {latent, *((128,) if transposed else ()), *((min(latent, 256),) if paired else ())}
     return {
         "ROWS": (rows,),
         "VALUE": (latent,),
         "PIECE": tuple(sorted(pieces)),
-        "HELD": (True,),
-        "TURNED": (False, True) if turned else (False,),
+        "Q_LOADED": (True,),
+        "TRANSPOSED": (False, True) if transposed else (False,),
         "PAIRED": (True, False) if paired else (False,),
-        "num_warps": (1, 2, 4, 8) if turned else (1, 2, 4),
+        "num_warps": (1, 2, 4, 8) if transposed else (1, 2, 4),
         **shared,
     }
 
@@ -164,23 +164,23 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
         itemsize=itemsize,
         read=1.0 * problem["sequences"] * tokens * width * itemsize,
         dtype=arguments.rate(problem["dtype"]),
-        queries_in_registers=settings["HELD"],
-        values_in_keys=settings["HELD"],
-        prefetched=int(settings["HELD"]),
-        columns_by_wave=settings["TURNED"],
+        queries_in_registers=settings["Q_LOADED"],
+        values_in_keys=settings["Q_LOADED"],
+        prefetched=int(settings["Q_LOADED"]),
+        columns_by_wave=settings["TRANSPOSED"],
     )
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     rows, waves, columns = settings["ROWS"], settings["num_warps"], settings["BLOCK_N"]
-    if not settings["HELD"]:  # a chunk of queries and of keys, and the result
+    if not settings["Q_LOADED"]:  # a chunk of queries and of keys, and the result
         k = coefficients.values(FAMILY, device)
         result = rows * settings["VALUE"] / (device.wave_lanes * waves)
         chunk = settings["PIECE"] * k["chunk_registers"]
         return result + chunk <= k["result_registers"] and rows * 2 >= 16 * waves
-    latent, paired, turned = problem["latent"], settings["PAIRED"], settings["TURNED"]
-    piece = 128 if turned else min(latent, 256) if paired else latent
-    if settings["PIECE"] != piece or (turned and latent == piece):
+    latent, paired, transposed = problem["latent"], settings["PAIRED"], settings["TRANSPOSED"]
+    piece = 128 if transposed else min(latent, 256) if paired else latent
+    if settings["PIECE"] != piece or (transposed and latent == piece):
         return False
     if not _demand(problem, settings, device).fits(device, waves):
         return False
@@ -188,7 +188,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
         return False
     # a wave per 16 rows, or per 16 rows and 16 tokens where all take columns of the values; with
     # fewer, a SIMD has one wave, whose every wait shows
-    return waves == rows // 16 * (columns // 16) if turned else 16 * waves <= rows
+    return waves == rows // 16 * (columns // 16) if transposed else 16 * waves <= rows
 
 
 SPEC = KernelSpec(

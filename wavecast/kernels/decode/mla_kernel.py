@@ -12,10 +12,10 @@ from wavecast.kernels.quantise.formats import half_of
 
 
 @triton.jit
-def load_part(ptrs, offs_d, mask, TURNED: tl.constexpr):
+def load_part(ptrs, offs_d, mask, TRANSPOSED: tl.constexpr):
     """Elements `offs_d` of the tokens at `ptrs`, zeros where not `mask`: a token per row, or per
-    column where TURNED."""
-    if TURNED:
+    column where TRANSPOSED."""
+    if TRANSPOSED:
         return tl.load(ptrs[None, :] + offs_d[:, None], mask=mask[None, :], other=0.0)
     else:
         return tl.load(ptrs[:, None] + offs_d[None, :], mask=mask[:, None], other=0.0)
@@ -24,12 +24,12 @@ def load_part(ptrs, offs_d, mask, TURNED: tl.constexpr):
 @triton.jit
 def load_keys(
     ptrs, mask,
-    LATENT: tl.constexpr, ROPE: tl.constexpr, PIECE: tl.constexpr, TURNED: tl.constexpr,
+    LATENT: tl.constexpr, ROPE: tl.constexpr, PIECE: tl.constexpr, TRANSPOSED: tl.constexpr,
 ):  # fmt: skip
     """The keys of a tile of tokens: the part with positions, then the others in pieces."""
-    tiles = (load_part(ptrs, LATENT + tl.arange(0, ROPE), mask, TURNED),)
+    tiles = (load_part(ptrs, LATENT + tl.arange(0, ROPE), mask, TRANSPOSED),)
     for first in tl.static_range(0, LATENT, PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-        tiles += (load_part(ptrs, first + tl.arange(0, PIECE), mask, TURNED),)
+        tiles += (load_part(ptrs, first + tl.arange(0, PIECE), mask, TRANSPOSED),)
     return tiles
 
 
@@ -78,10 +78,10 @@ def widen_or_halve(x, dtype: tl.constexpr, HALVED: tl.constexpr):
 
 
 @triton.jit
-def add_scores(q, keys, qk, TURNED: tl.constexpr, HALVED: tl.constexpr):
+def add_scores(q, keys, qk, TRANSPOSED: tl.constexpr, HALVED: tl.constexpr):
     """`qk` and the product of queries and a tile of keys."""
     keys = widen_or_halve(keys, q.dtype, HALVED)
-    if TURNED:
+    if TRANSPOSED:
         return tl.dot(q, keys, qk, out_dtype=tl.float32)
     else:
         return tl.dot(q, tl.trans(keys), qk, out_dtype=tl.float32)
@@ -94,18 +94,18 @@ def mla_decode_kernel(
     LATENT: tl.constexpr, ROPE: tl.constexpr, SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     SCALED: tl.constexpr, HALVED: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_N: tl.constexpr, VALUE: tl.constexpr, PIECE: tl.constexpr,
-    HELD: tl.constexpr, TURNED: tl.constexpr, PAIRED: tl.constexpr,
+    Q_LOADED: tl.constexpr, TRANSPOSED: tl.constexpr, PAIRED: tl.constexpr,
 ):  # fmt: skip
     """A program takes ROWS heads, VALUE columns of their values, and one of SPLITS parts of the
     tokens of a sequence.
 
-    Where HELD, its queries stay in registers and each tile of tokens is loaded once, a tile ahead;
-    else queries and keys are read again for every tile, PIECE elements at a time. Where TURNED, the
-    product with the values is that of the transposed operands: Triton then gives each wave its own
-    columns and all rows, so that a value is read from LDS once and not by every wave. Where
-    PAIRED, even and odd tokens are loaded, widened and scored apart, so that lanes have two values
-    of a column next to each other: matrix instructions take values of consecutive tokens, which
-    Triton otherwise transposes in registers only for operands that are not widened.
+    Where Q_LOADED, the queries stay in registers and each tile of tokens is loaded once, a tile
+    ahead; else queries and keys are read again for every tile, PIECE elements at a time. Where
+    TRANSPOSED, the product with the values is that of the transposed operands: Triton then gives
+    each wave its own columns and all rows, so that a value is read from LDS once and not by every
+    wave. Where PAIRED, even and odd tokens are loaded, widened and scored apart, so that lanes have
+    two values of a column next to each other: matrix instructions take values of consecutive
+    tokens, which Triton otherwise transposes in registers only for operands that are not widened.
     """
     pid = tl.program_id(0)
     count = tl.num_programs(0)
@@ -124,14 +124,14 @@ def mla_decode_kernel(
     end = tl.minimum(start + tokens_per_part, length)
 
     # values come in pieces too where all are loaded for the keys
-    WIDTH: tl.constexpr = PIECE if HELD else VALUE  # pyright: ignore[reportAssignmentType]
-    FIRST: tl.constexpr = 1 if HELD else 0  # pyright: ignore[reportAssignmentType]
+    WIDTH: tl.constexpr = PIECE if Q_LOADED else VALUE  # pyright: ignore[reportAssignmentType]
+    FIRST: tl.constexpr = 1 if Q_LOADED else 0  # pyright: ignore[reportAssignmentType]
     dtype: tl.constexpr = q_ptr.dtype.element_ty
     heads_q = tile * ROWS + tl.arange(0, ROWS)
     row_mask = heads_q < heads
     q_ptrs = q_ptr + sequence.to(tl.int64) * q_row + heads_q * q_head
     q = (load_part(q_ptrs, LATENT + tl.arange(0, ROPE), row_mask, False),)
-    if HELD:
+    if Q_LOADED:
         q = load_keys(q_ptrs, row_mask, LATENT, ROPE, PIECE, False)
     cache_scale = 2.0 if HALVED else 1.0
     if SCALED:
@@ -141,7 +141,7 @@ def mla_decode_kernel(
     l_i = tl.zeros((ROWS,), tl.float32)
     acc = ()
     for _ in tl.static_range(0, VALUE, WIDTH):  # pyright: ignore[reportGeneralTypeIssues]
-        if TURNED:
+        if TRANSPOSED:
             acc += (tl.zeros((WIDTH, ROWS), tl.float32),)
         else:
             acc += (tl.zeros((ROWS, WIDTH), tl.float32),)
@@ -154,12 +154,12 @@ def mla_decode_kernel(
         )
         next_tiles = load_pairs(ptrs, start, end, token_stride, LATENT, ROPE, PIECE, BLOCK_N)
         blocks = cache_blocks(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
-    elif HELD:
+    elif Q_LOADED:
         # tiles are loaded one ahead, and their blocks two
         ptrs = cache_ptrs(
             cache_ptr, blocks, start, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
         )
-        next_tiles = load_keys(ptrs, start + offs_n < end, LATENT, ROPE, PIECE, TURNED)
+        next_tiles = load_keys(ptrs, start + offs_n < end, LATENT, ROPE, PIECE, TRANSPOSED)
         blocks = cache_blocks(table, start + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
     for start_n in range(start, end, BLOCK_N):
         mask = start_n + offs_n < end
@@ -182,16 +182,16 @@ def mla_decode_kernel(
                 even_qk = add_scores(q[number], even_keys[number], even_qk, False, HALVED)
                 odd_qk = add_scores(q[number], odd_keys[number], odd_qk, False, HALVED)
             qk = tl.reshape(tl.join(even_qk, odd_qk), (ROWS, BLOCK_N))
-        elif HELD:
+        elif Q_LOADED:
             tiles = next_tiles
             next_n = start_n + BLOCK_N
             ptrs = cache_ptrs(
                 cache_ptr, blocks, next_n, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
             )
-            next_tiles = load_keys(ptrs, next_n + offs_n < end, LATENT, ROPE, PIECE, TURNED)
+            next_tiles = load_keys(ptrs, next_n + offs_n < end, LATENT, ROPE, PIECE, TRANSPOSED)
             blocks = cache_blocks(table, next_n + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
             for number in tl.static_range(0, 1 + LATENT // PIECE):  # pyright: ignore[reportGeneralTypeIssues]
-                qk = add_scores(q[number], tiles[number], qk, TURNED, HALVED)
+                qk = add_scores(q[number], tiles[number], qk, TRANSPOSED, HALVED)
         else:
             ptrs = cache_ptrs(
                 cache_ptr, blocks, start_n, block_stride, token_stride, BLOCK_N, BLOCK_SIZE, WIDE
@@ -219,7 +219,7 @@ def mla_decode_kernel(
                 values = interleaved(even_keys[number + 1], odd_keys[number + 1], PIECE, BLOCK_N)
             else:
                 values = widen_or_halve(tiles[number + FIRST], dtype, HALVED)
-            if TURNED:
+            if TRANSPOSED:
                 scaled = acc[number] * alpha[None, :]
                 new_acc += (tl.dot(values, tl.trans(p), scaled, out_dtype=tl.float32),)
             else:
@@ -241,7 +241,7 @@ def mla_decode_kernel(
         if PAIRED:
             out = tl.permute(tl.reshape(out, (ROWS, 16, PIECE // 16)), (0, 2, 1))
             out = tl.reshape(out, (ROWS, PIECE))
-        if TURNED:
+        if TRANSPOSED:
             out = tl.trans(out)
         out *= out_scale[:, None]
         columns = (column + number * WIDTH + tl.arange(0, WIDTH))[None, :]

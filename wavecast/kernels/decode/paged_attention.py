@@ -210,7 +210,7 @@ def paged_attention(
 
     Returns [tokens, heads, head] in the dtype of `q`. Raises ArgumentError.
     """
-    options = arguments.Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    options = arguments.PagedOptions(k_scale, v_scale, window, sinks, soft_cap, alibi)
     arguments.check("paged_attention", q, key_cache, value_cache, options)
     tokens, heads, head = q.shape
     sequences = lengths.shape[0]
@@ -242,7 +242,7 @@ def paged_attention_reference(
     row = torch.arange(q.shape[0], device=q.device)
     sequence = torch.searchsorted(starts[1:].contiguous().to(row.dtype), row, right=True)
     position = lengths[sequence].long() - starts[sequence + 1].long() + row
-    options = arguments.Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    options = arguments.PagedOptions(k_scale, v_scale, window, sinks, soft_cap, alibi)
     return attended(q, sequence, position, key_cache, value_cache, block_table, scale, options)
 
 

@@ -165,7 +165,7 @@ def paged_decode(
     ArgumentError.
     """
     name = "paged_decode"
-    options = arguments.Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    options = arguments.PagedOptions(k_scale, v_scale, window, sinks, soft_cap, alibi)
     arguments.check(name, q, key_cache, value_cache, options)
     checks.require(max_length >= 0, name, "max_length is negative")
     sequences, heads, head = q.shape
@@ -201,7 +201,7 @@ def paged_decode_reference(
 ):  # fmt: skip
     """Over all tokens a table can hold, with the others masked."""
     sequence, position = torch.arange(q.shape[0], device=q.device), lengths.long() - 1
-    options = arguments.Options(k_scale, v_scale, window, sinks, soft_cap, alibi)
+    options = arguments.PagedOptions(k_scale, v_scale, window, sinks, soft_cap, alibi)
     return attended(q, sequence, position, key_cache, value_cache, block_table, scale, options)
 
 

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from wavecast.kernels.decode.arguments import Options
+from wavecast.kernels.decode.arguments import PagedOptions
 from wavecast.kernels.references import wide_dtype
 
 
 def attended(
     q: Tensor, sequence: Tensor, position: Tensor, key_cache: Tensor, value_cache: Tensor,
-    block_table: Tensor, scale: float | None, options: Options,
+    block_table: Tensor, scale: float | None, options: PagedOptions,
 ) -> Tensor:  # fmt: skip
     """Attention in plain torch: row i of `q` [rows, heads, head] is at `position[i]` of
     `sequence[i]` and sees the tokens up to it."""

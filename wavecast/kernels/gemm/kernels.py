@@ -165,11 +165,11 @@ def store_finished(
 
 
 @triton.jit
-def share_of_steps(program, steps, PROGRAMS: tl.constexpr):
+def share_of_steps(pid, steps, PROGRAMS: tl.constexpr):
     """The first of `steps` that one of PROGRAMS takes, which take equal numbers of them but for
     one; that of the next program is where it ends."""
     each = steps // PROGRAMS
-    return program * each + tl.minimum(program, steps % PROGRAMS)
+    return pid * each + tl.minimum(pid, steps % PROGRAMS)
 
 
 @triton.jit
@@ -236,15 +236,15 @@ def matmul_kernel(
             else:
                 store_finished(acc, offs_m, offs_n, M, N, out_ptr, terms, ACTIVATION, LIMIT)
     else:
-        program = tl.program_id(0)
+        pid = tl.program_id(0)
         rounds = tiles_m * tiles_n // PROGRAMS
         rest = (tiles_m * tiles_n - rounds * PROGRAMS) * steps
-        start = share_of_steps(program, rest, PROGRAMS)
-        end = share_of_steps(program + 1, rest, PROGRAMS)
+        start = share_of_steps(pid, rest, PROGRAMS)
+        end = share_of_steps(pid + 1, rest, PROGRAMS)
         # Addresses that all tiles share, were they kept, would take registers from the sums.
         for iteration in tl.range(rounds + 2, disable_licm=True):  # pyright: ignore[reportGeneralTypeIssues]
             whole = iteration < rounds
-            tile = iteration * PROGRAMS + program
+            tile = iteration * PROGRAMS + pid
             first = 0
             last = steps
             if iteration >= rounds:
@@ -265,7 +265,7 @@ def matmul_kernel(
                     offs_n = columns_by_eights(offsets(tile_column * BLOCK_N, BLOCK_N, WIDE))
                     store_finished(acc, offs_m, offs_n, M, N, out_ptr, terms, ACTIVATION, LIMIT)
                 else:
-                    part = offsets((program * 2 + iteration - rounds) * BLOCK_M, BLOCK_M, WIDE)
+                    part = offsets((pid * 2 + iteration - rounds) * BLOCK_M, BLOCK_M, WIDE)
                     ptrs = part[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
                     tl.store(part_ptr + ptrs, acc)
 
@@ -324,17 +324,17 @@ def matmul_rest_kernel(
     # The program that has the first step of this tile: the first `more` programs take one more.
     step = number * steps
     if step < more * (each + 1):
-        program = step // (each + 1)
+        pid = step // (each + 1)
     else:
-        program = more + (step - more * (each + 1)) // tl.maximum(each, 1)
+        pid = more + (step - more * (each + 1)) // tl.maximum(each, 1)
     offs = within[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     acc = tl.zeros((ROWS, BLOCK_N), part_ptr.dtype.element_ty)
-    start = share_of_steps(program, rest, PROGRAMS)
+    start = share_of_steps(pid, rest, PROGRAMS)
     while start < step + steps:
         slot = 1 if start < step else 0
-        acc += tl.load(part_ptr + (program * 2 + slot) * BLOCK_M * BLOCK_N + offs)
-        program += 1
-        start = share_of_steps(program, rest, PROGRAMS)
+        acc += tl.load(part_ptr + (pid * 2 + slot) * BLOCK_M * BLOCK_N + offs)
+        pid += 1
+        start = share_of_steps(pid, rest, PROGRAMS)
     result = finished(acc, offs_m, offs_n, M, N, terms, ACTIVATION, LIMIT)
     mask = (offs_m < M) & (offs_n < N)
     tl.store(out_ptr + offs_m * N + offs_n, result.to(out_ptr.dtype.element_ty), mask=mask)

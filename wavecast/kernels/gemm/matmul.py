@@ -122,7 +122,7 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
-    """The sums before the activation are computed anew, in float32 at least."""
+    """The sums before the activation are recomputed, in float32 at least."""
     a, b, bias, gate = ctx.saved_tensors
     ops = torch.ops.wavecast
     wanted = (*ctx.needs_input_grad, False, False)  # of the arguments given, perhaps two only

@@ -145,7 +145,7 @@ def refuse(operator: str, *dtypes: torch.dtype) -> None:
     for dtype in dtypes:
         name = str(dtype).removeprefix("torch.")
         known = device.vendor == "amd" or "fnuz" not in name
-        checks.require(known, operator, f"{name} is no format of {device.id}")
+        checks.require(known, operator, f"{device.id} does not support {name}")
 
 
 def multiplies(dtype: torch.dtype, device: Device) -> bool:

@@ -31,7 +31,7 @@ def cross_entropy_kernel(
     BLOCK: tl.constexpr, RUN: tl.constexpr, SMOOTHED: tl.constexpr, CAPPED: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """One row per program. Every lane has a maximum and a sum of its own until the end."""
+    """One row per program. Every lane has its own maximum and sum until the end."""
     row = tl.program_id(0)
     logits_row = logits_ptr + (tl.cast(row, tl.int64) if WIDE else row) * stride
     offs = tl.arange(0, BLOCK // RUN)[:, None] * RUN + tl.arange(0, RUN)[None, :]
@@ -143,8 +143,8 @@ def cross_entropy(
     `logits` are [rows, classes] of float32, float16 or bfloat16, `targets` [rows] of int64 or
     int32; results are [rows] of float32. loss = lse - (1 - s) · x[target] - s · mean(x) +
     z_loss · lse² with s = `label_smoothing` and, with a `soft_cap` over 0, x = cap · tanh(x / cap)
-    of the logits. Rows whose target is `ignore_index` have loss 0 (their lse is right); any other
-    target that is no class gives NaN. Both results have gradients. Raises ArgumentError.
+    of the logits. Rows whose target is `ignore_index` have loss 0 (their lse is right); a target
+    outside the classes gives NaN otherwise. Both results have gradients. Raises ArgumentError.
     """
     given = {"logits": logits, "targets": targets}
     options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)

@@ -122,7 +122,7 @@ def linear_cross_entropy_join_kernel(
 
 
 @triton.jit
-def linear_cross_entropy_slopes_kernel(
+def linear_cross_entropy_grad_kernel(
     hidden_ptr, weight_ptr, targets_ptr, dloss_ptr, dlse_ptr, lse_ptr, power_ptr, grad_ptr,
     M, N, K, first, classes, hidden_row, weight_row, ignored, smoothing, z_loss, cap,
     CAPPED: tl.constexpr, K_DIVISOR: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
@@ -225,7 +225,7 @@ _PRODUCT: dict[str, Any] = {
 }
 LOGITS = describe.KernelSpec(function=linear_cross_entropy_kernel, workspaces=_parts, **_PRODUCT)
 LOGITS_GRADIENT = describe.KernelSpec(
-    function=linear_cross_entropy_slopes_kernel,
+    function=linear_cross_entropy_grad_kernel,
     **{**_PRODUCT, "contiguous": ("targets", "dloss", "dlse", "lse")},
 )
 JOIN = describe.KernelSpec.streaming(

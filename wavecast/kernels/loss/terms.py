@@ -5,7 +5,7 @@ Of a row of logits x with classes c, target t and lse = log(sum(exp(x))):
     loss = lse - (1 - smoothing) · x[t] - smoothing · mean(x) + z_loss · lse²
 
 with x = soft_cap · tanh(x / soft_cap) before, where there is a cap. Rows whose target is
-`ignore_index` have loss 0; other targets that are no class give NaN.
+`ignore_index` have loss 0; other targets outside the classes give NaN.
 """
 
 from collections.abc import Callable, Mapping
@@ -142,6 +142,6 @@ def backward_inputs(
 
 
 PER_ROW = ("dloss: [rows] float32", "dlse?: [rows] float32", "lse: [rows] float32")
-"""What the gradient of a loss takes beside the arguments of the loss."""
+"""What the gradient of a loss takes in addition to the arguments of the loss."""
 LOSS = ("loss: [rows] float32", "lse: [rows] float32")
 """The results of a loss."""

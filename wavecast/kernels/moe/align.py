@@ -25,7 +25,7 @@ TENSORS = describe.Signature("experts: [tokens, top_k] int32")
 
 @triton.jit
 def _counted(experts_ptr, start_slot, end_slot, count, STEP: tl.constexpr, EXPERTS: tl.constexpr):
-    """How often each expert occurs in the slots from `first` to `last`."""
+    """How often each expert occurs in the slots [start_slot, end_slot)."""
     expert = tl.arange(0, EXPERTS)
     counts = tl.zeros((EXPERTS,), tl.int32)
     for start in range(start_slot, end_slot, STEP):
@@ -52,7 +52,7 @@ def moe_count_kernel(
 
 
 @triton.jit
-def moe_place_kernel(
+def moe_scatter_kernel(
     experts_ptr, counts_ptr, order_ptr, owners_ptr, starts_ptr, slots, count, block, rows, chunks,
     CHUNK: tl.constexpr, STEP: tl.constexpr, EXPERTS: tl.constexpr, SINGLE: tl.constexpr,
     AHEAD: tl.constexpr, FILL: tl.constexpr,
@@ -112,7 +112,7 @@ def moe_place_kernel(
         next_row += tl.sum(matches.to(tl.int32), axis=0)
 
 
-def _place_axes(problem: Problem, device: Device) -> Axes:
+def _scatter_axes(problem: Problem, device: Device) -> Axes:
     wide = problem["experts"] > 256
     return {
         "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
@@ -123,7 +123,7 @@ def _place_axes(problem: Problem, device: Device) -> Axes:
 
 
 def _count_axes(problem: Problem, device: Device) -> Axes:
-    axes = _place_axes(problem, device)
+    axes = _scatter_axes(problem, device)
     return {name: axes[name] for name in ("STEP", "num_warps")}
 
 
@@ -141,7 +141,7 @@ def _kernel(function: Any, axes: Any) -> KernelSpec:
 
 
 COUNT = _kernel(moe_count_kernel, _count_axes)
-PLACE = _kernel(moe_place_kernel, _place_axes)
+SCATTER = _kernel(moe_scatter_kernel, _scatter_axes)
 
 
 def blocks(slots: int, count: int, block: int) -> int:
@@ -186,7 +186,7 @@ def moe_align(experts: Tensor, count: int, block: int) -> tuple[Tensor, Tensor, 
         counts = torch.empty((chunks, width), dtype=torch.int32, device=experts.device)
         choice.run(COUNT, problem, **shared, counts=counts)
     choice.run(
-        PLACE, problem, **shared, counts=counts, order=order, owners=owners, starts=starts,
+        SCATTER, problem, **shared, counts=counts, order=order, owners=owners, starts=starts,
         block=block, rows=rows, chunks=chunks, SINGLE=single,
     )  # fmt: skip
     return order, owners, starts

@@ -46,8 +46,8 @@ def rows_of(order_ptr, pid_m, slots, BLOCK_M: tl.constexpr, WIDE: tl.constexpr):
 @triton.jit
 def weight_rows(pid_n, N: tl.constexpr, BLOCK_N: tl.constexpr, GATES: tl.constexpr):
     """The rows of an expert's weights that a tile of `BLOCK_N` columns of results takes: themselves
-    (GATES 0), or all gates and then all ups, of weights that hold first all gates (1) or both in
-    turns (2). Columns that are none read the last one."""
+    (GATES 0), or all gates and then all ups, of weights that have all gates first (1) or gates and
+    ups interleaved (2). Columns beyond N read the last one."""
     if GATES == 0:
         offs = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
         row = offs if N % BLOCK_N == 0 else tl.minimum(offs, N - 1)

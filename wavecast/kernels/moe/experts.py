@@ -28,11 +28,11 @@ def moe_experts(
     bias2).
 
     `hidden` is [tokens, model] of float32, float16 or bfloat16, as are `w1`
-    [experts, 2 · inter, model], its first half giving gates and its second ups (`interleaved`: in
-    turns, gate first), and `w2` [experts, model, inter]; `bias1` [experts, 2 · inter] and `bias2`
-    [experts, model] of any of these. `weights` and `experts` (int32) are [tokens, top_k], as
-    `moe_route` returns them; choices outside of the experts there are (-1, or experts of another
-    GPU) count nothing. `activation` is one of
+    [experts, 2 · inter, model], whose first half gives gates and whose second half gives ups
+    (`interleaved`: they alternate, gate first), and `w2` [experts, model, inter]; `bias1`
+    [experts, 2 · inter] and `bias2` [experts, model] are of any of these. `weights` and `experts`
+    (int32) are [tokens, top_k], as `moe_route` returns them; choices outside of the experts there
+    are (-1, or experts of another GPU) count nothing. `activation` is one of
 
     - `silu`, `gelu`, `gelu_tanh`: f(gate) · up,
     - `clamped_swiglu`: gate · sigmoid(alpha · gate) · (up + 1) of min(gate, limit) and of up

@@ -1,4 +1,4 @@
-"""Gradients of `moe_experts`: what the forward pass had between its products is computed anew."""
+"""Gradients of `moe_experts`: what the forward pass had between its products is recomputed."""
 
 from typing import Any
 
@@ -127,7 +127,7 @@ def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
 def _work(
     tokens: int, experts: int, model: int, inter: int, top_k: int, dtype: str, **_: Any
 ) -> Work:
-    """Six products (the first anew); every weight read and its gradient written once."""
+    """Six products (the first recomputed); every weight read and its gradient written once."""
     size = getattr(torch, dtype).itemsize
     slots = tokens * top_k
     hit = min(experts, slots)

@@ -39,17 +39,17 @@ def _widened(code):
 
 
 @triton.jit
-def weights_of(code, WAY: tl.constexpr, ROWS: tl.constexpr):
+def weights_of(code, VARIANT: tl.constexpr, ROWS: tl.constexpr):
     """What the matrix pipes multiply for codes of weights, half the value for HALVED: codes
     [128, ROWS], or [ROWS, 32] of four in a word, which are changed four, or two, at once."""
-    if WAY == 0:
+    if VARIANT == 0:
         value = code.to(tl.float8e4nv, bitcast=True)
     elif code.dtype == tl.uint8:
-        if WAY == 1:
+        if VARIANT == 1:
             value = tl.where(code == 0x80, 0, code).to(tl.uint8).to(tl.float8e4b8, bitcast=True)
         else:
             value = _widened(code)
-    elif WAY == 1:
+    elif VARIANT == 1:
         # The sign stays where another bit of the code is set.
         other = (code & 0x7F7F7F7F) + 0x7F7F7F7F
         code = code & (other | 0x7F7F7F7F)
@@ -71,11 +71,11 @@ def weights_of(code, WAY: tl.constexpr, ROWS: tl.constexpr):
 
 
 @triton.jit
-def activations_of(stored, WAY: tl.constexpr):
+def activations_of(stored, VARIANT: tl.constexpr):
     """What the matrix pipes multiply for what `moe_round_kernel` stored."""
-    if WAY == 0:
+    if VARIANT == 0:
         value = stored.to(tl.float8e4nv, bitcast=True)
-    elif WAY == 1:
+    elif VARIANT == 1:
         value = stored.to(tl.float8e4b8, bitcast=True)
     else:
         value = stored
@@ -85,7 +85,7 @@ def activations_of(stored, WAY: tl.constexpr):
 @triton.jit
 def moe_round_kernel(
     x_ptr, rounded_ptr, scale_ptr, experts_ptr, count, columns, across, stride, least, num_experts,
-    ROUTED: tl.constexpr, WAY: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
+    ROUTED: tl.constexpr, VARIANT: tl.constexpr, GROUPS: tl.constexpr, WIDE: tl.constexpr,
     KIND: tl.constexpr,
     MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
@@ -108,13 +108,13 @@ def moe_round_kernel(
     fp8_max = tl.full((GROUPS,), MOST, tl.float32)
     tl.store(scale_ptr + group, tl.div_rn(amax, fp8_max), mask=mask_m)
     factor = tl.div_rn(fp8_max, amax)
-    if WAY == 1:
+    if VARIANT == 1:
         # gfx942 converts to e4m3fnuz: of half the value, the same code but for that of -0
         half = x * (0.5 * factor)[:, None]
         code = codes_of(half, "e4m3fnuz", 3, 8, 0.5 * MOST, True)  # pyright: ignore[reportArgumentType]
     else:
         code = codes_of(x * factor[:, None], KIND, MANTISSA, BIAS, MOST, NATIVE)
-        if WAY == 2:
+        if VARIANT == 2:
             code = _widened(code)
     tl.store(rounded_ptr + row[:, None] * columns + offs_n, code, mask=mask)
 
@@ -138,7 +138,7 @@ def rounded(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tens
     codes = torch.empty((rows, columns), dtype=dtype, device=x.device)
     scale = torch.empty((rows, across), dtype=torch.float32, device=x.device)
     x = adjacent(x)
-    problem = {"groups": rows * across, "bytes": x.element_size(), "way": variant}
+    problem = {"groups": rows * across, "bytes": x.element_size(), "variant": variant}
     choice.run(
         ROUND, {**problem, "routed": experts is not None}, **constants("e4m3fn", device), x=x,
         rounded=codes, scale=scale, experts=codes if experts is None else experts,
@@ -163,9 +163,9 @@ ROUND = KernelSpec.streaming(
     grid="cdiv(groups, GROUPS)",
     axes={"GROUPS": (2, 4, 8, 16), "num_warps": (1, 2, 4)},
     read=f"groups * {SQUARE} * bytes",
-    written=f"groups * {SQUARE} * (2 if way == {WIDENED} else 1)",
+    written=f"groups * {SQUARE} * (2 if variant == {WIDENED} else 1)",
     elements=f"GROUPS * {SQUARE}",
-    instructions=f"32.0 if way == {WIDENED} else 16.0",
+    instructions=f"32.0 if variant == {WIDENED} else 16.0",
     live_registers=3.0,
     rounded=("groups",),
 )
@@ -176,7 +176,7 @@ def moe_product_fp8_kernel(
     x_ptr, x_scale_ptr, order_ptr, owners_ptr, starts_ptr, w_ptr, w_scale_ptr, y_ptr,
     slots, shared, alpha, limit,
     EXPERTS: tl.constexpr, N: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr,
-    GATES: tl.constexpr, WAY: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    GATES: tl.constexpr, VARIANT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     GROUP: tl.constexpr, XCDS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """As `moe_product_kernel`, in steps of 128 of K, whose products are times their scales. Where
@@ -185,7 +185,7 @@ def moe_product_fp8_kernel(
     DEEP: tl.constexpr = (K + 127) // 128
     HALVES: tl.constexpr = 1 if GATES == 0 else 2  # pyright: ignore[reportAssignmentType]
     UNIFORM: tl.constexpr = GATES == 0 or N % 128 == 0
-    TIMES: tl.constexpr = 4.0 if WAY == 1 else 1.0  # pyright: ignore[reportAssignmentType]
+    TIMES: tl.constexpr = 4.0 if VARIANT == 1 else 1.0  # pyright: ignore[reportAssignmentType]
     UNIT: tl.constexpr = 4 if w_ptr.dtype.element_ty == tl.int32 else 1  # pyright: ignore[reportAssignmentType]
     pid = tl.program_id(0)
     tiles_m = tl.load(starts_ptr + EXPERTS) // BLOCK_M
@@ -223,8 +223,8 @@ def moe_product_fp8_kernel(
             w = tl.load(w_ptr + w_offs + start, mask=mask_k[:, None], other=0)
         x_scale = tl.load(x_scale_ptr + row * DEEP + step) * TIMES
         scale = x_scale[:, None] * tl.load(w_scales + step)[None, :]
-        w = weights_of(w, WAY, HALVES * BLOCK_N)
-        partial = tl.dot(activations_of(x, WAY), w, out_dtype=tl.float32)
+        w = weights_of(w, VARIANT, HALVES * BLOCK_N)
+        partial = tl.dot(activations_of(x, VARIANT), w, out_dtype=tl.float32)
         if UNIFORM:
             acc += tl.reshape(partial, (BLOCK_M, HALVES, BLOCK_N)) * scale[:, :, None]
         else:
@@ -244,14 +244,14 @@ def product_fp8(
     variant = variant_of(device)
     k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
     return tiling.launch(
-        PRODUCT, x, order, n, k, gate, dtype, {"way": variant}, x_scale=x_scale, shared=shared,
+        PRODUCT, x, order, n, k, gate, dtype, {"variant": variant}, x_scale=x_scale, shared=shared,
         w=codes_to_multiply(w, variant, device), w_scale=w_scale.contiguous(),
     )  # fmt: skip
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
     # Every wave changes the codes that it multiplies: the fewer, the less work.
-    words = problem["way"] == WIDENED and device.capabilities.matrix_unit == "mfma"
+    words = problem["variant"] == WIDENED and device.capabilities.matrix_unit == "mfma"
     further = {"num_stages": (1,)} if words and problem["block"] >= 64 else {}
     return {**tiling.axes(problem, device, 1), "BLOCK_N": (32, 64, 128), **further}
 
@@ -260,13 +260,13 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     # Codes that are widened lie in the LDS as float16. A step's own products take accumulators
     # besides those of the sum.
     settings, columns = {**settings, "BLOCK_K": SQUARE}, tiling.columns(problem, settings)
-    size = 2 if problem["way"] == WIDENED else 1
+    size = 2 if problem["variant"] == WIDENED else 1
     wide = tiling.fits(settings, device, 2 * columns, 0)
     return wide and tiling.fits(settings, device, columns, size)
 
 
 def _product_demand(problem: Problem, settings: Settings, device: Device) -> GroupedProduct:
-    settings, widened = {**settings, "BLOCK_K": SQUARE}, problem["way"] == WIDENED
+    settings, widened = {**settings, "BLOCK_K": SQUARE}, problem["variant"] == WIDENED
     dtype, weight = ("fp16", "fp8") if widened else ("fp8", "")
     return tiling.demand(problem, settings, 1, dtype=dtype, weight=weight, scaling="block")
 

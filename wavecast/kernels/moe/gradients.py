@@ -52,7 +52,7 @@ def moe_activation_backward_kernel(
 
 
 @triton.jit
-def moe_bias_slope_kernel(
+def moe_bias_grad_kernel(
     dy_ptr, bias_ptr, experts_ptr, dweights_ptr, count, columns, top_k,
     BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -199,7 +199,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> describe.Ti
 
 
 ACTIVATION = _row_kernel(moe_activation_backward_kernel)
-BIAS_GRAD = _row_kernel(moe_bias_slope_kernel)
+BIAS_GRAD = _row_kernel(moe_bias_grad_kernel)
 GRADIENT = KernelSpec(
     function=moe_weight_gradient_kernel,
     grid=lambda problem, settings: (problem["experts"] * count(problem, settings),),

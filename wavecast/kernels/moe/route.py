@@ -317,7 +317,7 @@ def _inputs(
     **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     logits = make.normal((tokens, experts), dtype, 2.0)
-    # a bias is no argument of the gradient
+    # the gradient does not take the bias
     bias_dtype = "float32" if dtype == "float64" else dtype
     return {
         "logits": logits.round() if ties else logits,

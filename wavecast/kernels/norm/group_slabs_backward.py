@@ -92,7 +92,7 @@ def sums_of_groups(
 
 
 @triton.jit
-def group_norm_slopes_kernel(
+def group_norm_dx_kernel(
     dy_ptr, x_ptr, weight_ptr, bias_ptr, mean_ptr, scale_ptr, grad_sum_ptr, grad_x_sum_ptr, dx_ptr,
     groups, width, positions, span, channel_stride, position_stride,
     JOINED: tl.constexpr, SPANS: tl.constexpr,
@@ -100,7 +100,7 @@ def group_norm_slopes_kernel(
     XCDS: tl.constexpr,
 ):  # fmt: skip
     """dx from the sums of gradients, plain and along the normalised values: those of each channel
-    and span, or, without TAKEN, the weighted ones of each group."""
+    and span, or, without JOINED, the weighted ones of each group."""
     channels = groups * width
     image, channel, first, last = slab_of(
         last_first(XCDS), channels, positions, span, CHANNELS, WIDE
@@ -133,7 +133,7 @@ def group_norm_slopes_kernel(
 
 _CONTIGUOUS = (*group_slab.PARAMETERS, "mean", "scale")
 SUMS = group_slab.slab_kernel(group_norm_sums_kernel, 2, 0, contiguous=_CONTIGUOUS)
-INPUT_GRADIENT = group_slab.slab_kernel(group_norm_slopes_kernel, 2, 1, contiguous=_CONTIGUOUS)
+INPUT_GRADIENT = group_slab.slab_kernel(group_norm_dx_kernel, 2, 1, contiguous=_CONTIGUOUS)
 
 
 def backward(shape: group_slab.Shape, tensors: group_slab.Tensors, *, silu: bool) -> Tensor:

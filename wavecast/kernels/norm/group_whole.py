@@ -30,7 +30,7 @@ writes, which cost it more."""
 
 @triton.jit
 def reloaded(loaded, zero, ELEMENT: tl.constexpr):
-    """What was held, as float32."""
+    """Values that stayed in registers, as float32."""
     return (loaded ^ zero.to(loaded.dtype)).to(ELEMENT, bitcast=True).to(tl.float32)
 
 

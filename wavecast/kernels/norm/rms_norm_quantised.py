@@ -133,7 +133,7 @@ def rms_norm_quantised(
     given = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
     given |= {"weight": weight, "q": q, "scale": scales, "sum": total}
     numbers = {"groups": groups, "share": 1.0 / columns, "eps": eps, "offset": offset}
-    native = formats.way(formats.FP8[dtype], gpu.launching()) if dtype in formats.FP8 else ""
+    native = formats.conversion(formats.FP8[dtype], gpu.launching()) if dtype in formats.FP8 else ""
     choice.run(QUANTISED, problem, **given, **numbers, LIMIT=LIMITS[dtype], NATIVE=native)
     return found
 

@@ -130,8 +130,7 @@ def norm_rows_backward_kernel(
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """Each program takes every n-th block of rows; its part of the parameters' gradients goes to
-    a row of its own of `dweight_ptr` and `dbias_ptr` (float32), so that the sum has a fixed order.
-    """
+    its own row of `dweight_ptr` and `dbias_ptr` (float32), so that the sum has a fixed order."""
     pid = tl.program_id(0)
     num_programs = tl.num_programs(0)
     dtype = dx_ptr.dtype.element_ty

@@ -13,14 +13,14 @@ TENSORS = elementwise.tensors("x", "other", result="y")
 
 @triton.jit(do_not_specialize=["alpha"])
 def add_kernel(x_ptr, other_ptr, y_ptr, count, alpha, BLOCK: tl.constexpr, WIDE: tl.constexpr):
-    program = tl.program_id(0)
-    start = (program.to(tl.int64) if WIDE else program) * BLOCK
-    place = tl.arange(0, BLOCK)
-    inside = place < count - start
-    x = tl.load(x_ptr + start + place, mask=inside, other=0.0).to(tl.float32)
-    other = tl.load(other_ptr + start + place, mask=inside, other=0.0).to(tl.float32)
+    pid = tl.program_id(0)
+    start = (pid.to(tl.int64) if WIDE else pid) * BLOCK
+    offs = tl.arange(0, BLOCK)
+    mask = offs < count - start
+    x = tl.load(x_ptr + start + offs, mask=mask, other=0.0).to(tl.float32)
+    other = tl.load(other_ptr + start + offs, mask=mask, other=0.0).to(tl.float32)
     y = x + other * alpha
-    tl.store(y_ptr + start + place, y.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(y_ptr + start + offs, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 ADD = elementwise.flat_kernel(add_kernel, instructions=8.0, live_registers=2.0)

@@ -19,7 +19,7 @@ _LARGE = 1 << 21
 _PER_LANE = (4, 64)
 """Elements of a program per lane, at least (16 bytes of float32) and at most."""
 _LIVE_REGISTERS = 96
-"""Registers of a lane that elements may take, beside addresses and masks."""
+"""Registers of a lane that elements may take, in addition to addresses and masks."""
 
 
 def flat_kernel(

@@ -50,8 +50,8 @@ def embedding_backward_kernel(
     dy_ptr, sorted_ptr, order_ptr, dweight_ptr, count, vocabulary, columns, padding,
     BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """One program per ptrs in the sorted indices and block of columns. Those where a new index
-    begins add up all its rows, in the order of their places."""
+    """One program per position in the sorted indices and block of columns. Those where a new index
+    begins add up all its rows, in the order of their positions."""
     tiles_n = tl.cdiv(columns, BLOCK)
     number = tl.program_id(0) // tiles_n
     start_n = tl.program_id(0) % tiles_n * BLOCK

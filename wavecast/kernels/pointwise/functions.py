@@ -12,7 +12,7 @@ from torch import Tensor
 NAMES = ("silu", "gelu", "gelu_tanh", "relu_squared")
 
 _LOG2_E = tl.constexpr(1.4426950408889634)
-_TANH_SLOPE = tl.constexpr(1.5957691216057308)  # 2 sqrt(2 / pi)
+_TANH_SCALE = tl.constexpr(1.5957691216057308)  # 2 sqrt(2 / pi)
 _TANH_CUBE = tl.constexpr(0.044715)
 _ROOT_HALF = tl.constexpr(0.7071067811865476)
 _DENSITY = tl.constexpr(0.3989422804014327)  # 1 / sqrt(2 pi)
@@ -44,7 +44,7 @@ def activated(x, NAME: tl.constexpr):
     if NAME == "silu":
         y = x * sigmoid(x)
     elif NAME == "gelu_tanh":
-        y = x * sigmoid(_TANH_SLOPE * (x + _TANH_CUBE * x * x * x))
+        y = x * sigmoid(_TANH_SCALE * (x + _TANH_CUBE * x * x * x))
     elif NAME == "gelu":
         below, _ = normal_cdf(x)
         y = x * below
@@ -63,9 +63,9 @@ def value_and_derivative(x, NAME: tl.constexpr):
         y = x * share
         derivative = share + y * (1.0 - share)
     elif NAME == "gelu_tanh":
-        share = sigmoid(_TANH_SLOPE * (x + _TANH_CUBE * x * x * x))
+        share = sigmoid(_TANH_SCALE * (x + _TANH_CUBE * x * x * x))
         y = x * share
-        derivative = share + y * (1.0 - share) * _TANH_SLOPE * (1.0 + 3.0 * _TANH_CUBE * x * x)
+        derivative = share + y * (1.0 - share) * _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * x * x)
     elif NAME == "gelu":
         below, density = normal_cdf(x)
         y = x * below

@@ -25,7 +25,7 @@ def rotated(
     ROTARY: tl.constexpr, REST: tl.constexpr, INTERLEAVED: tl.constexpr,
     HEADS: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
-    """Rotate `HEADS` heads of a pid_token from `head` on. The dimensions from `ROTARY` on, `REST`
+    """Rotate `HEADS` heads of a token from `head` on. The dimensions from `ROTARY` on, `REST`
     rounded up to a power of two, are copied."""
     row = head + tl.arange(0, HEADS)[:, None]
     row_mask = row < heads
@@ -62,7 +62,7 @@ def rope_kernel(
     GIVEN: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr,
     HEADS: tl.constexpr, PARTS: tl.constexpr, HALF: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """A program takes every `PARTS`-th block of heads of a pid_token, those of q before those of k.
+    """A program takes every `PARTS`-th block of heads of a token, those of q before those of k.
     With `FIRST` >= 0 positions come in three rows: one for the first `FIRST` angles, one for those
     up to `SECOND`, one for the rest."""
     pid_token = tl.program_id(0) // PARTS

@@ -1,7 +1,7 @@
 """Narrow number formats: what they hold, and the codes of float32 values on any GPU.
 
 Codes are found by integer arithmetic that rounds to nearest, ties to even, as PyTorch's casts do;
-targets that convert to a format by instructions of their own use these.
+targets that have conversion instructions for a format use those.
 """
 
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ def native(name: str, device: Device) -> bool:
     return f"float8_{name}" in device.capabilities.fp8_conversion
 
 
-def way(name: str, device: Device) -> str:
+def conversion(name: str, device: Device) -> str:
     """How a device's instructions convert float32 to a format: `whole`, `half` by those for the
     format that has the same codes for half the values, "" not at all."""
     if native(name, device):
@@ -75,7 +75,7 @@ def constants(name: str, device: Device) -> dict[str, Any]:
         "MANTISSA": form.mantissa,
         "BIAS": form.bias,
         "MOST": form.most,
-        "NATIVE": way(name, device),
+        "NATIVE": conversion(name, device),
     }
 
 
@@ -93,8 +93,8 @@ def rounding(kind: str, device: Device) -> dict[str, Any]:
 
 def operations(kind: str, device: Device) -> float:
     """Vector instructions that find the code of an element in a format, or in `int8`."""
-    conversion = "whole" if kind == "int8" else way(kind, device) or "none"
-    return coefficient("ranking", f"codes_instructions_{conversion}").of(device)
+    used = "whole" if kind == "int8" else conversion(kind, device) or "none"
+    return coefficient("ranking", f"codes_instructions_{used}").of(device)
 
 
 def fp8_name(operator: str, dtype: torch.dtype) -> str:
@@ -132,7 +132,8 @@ def codes_of(
     value, KIND: tl.constexpr, MANTISSA: tl.constexpr, BIAS: tl.constexpr, MOST: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """The codes (uint8) of float32 values, saturated at `MOST`; NaN stays NaN. NATIVE: `way`."""
+    """The codes (uint8) of float32 values, saturated at `MOST`; NaN stays NaN. NATIVE: see
+    `conversion`."""
     if NATIVE == "half":
         clamped = tl.minimum(tl.maximum(value * 0.5, -0.5 * MOST), 0.5 * MOST)
         if KIND == "e4m3fn":

@@ -71,7 +71,7 @@ def quantise_fp8_group(
     group: int = 128,
     powers: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Groups of columns in fp8, each with a scale of its own.
+    """Groups of columns in fp8, each with its own scale.
 
     `x` is [..., columns] of float32, float16 or bfloat16; `dtype` an fp8 dtype with greatest value
     `most`; `group` 32, 64, 128 or 256 (the last group of a row may be shorter). Returns codes

@@ -116,7 +116,7 @@ def quantise_fp8_tensor(
     `x` has any shape and is of float32, float16 or bfloat16; `dtype` is an fp8 dtype with greatest
     value `most`. `scale` is float32 of one element and positive (static quantisation), or None:
     then it is `largest / most` with `largest` the largest absolute value of `x`, 2^-100 at least,
-    found on the GPU in a pass of its own. Returns codes of `dtype` in the shape of `x`, and the
+    found on the GPU in a separate pass. Returns codes of `dtype` in the shape of `x`, and the
     scale [1] of float32. Codes are `x * (1 / scale)`, or `x * (most / largest)`, in float32,
     saturated and rounded to nearest, ties to even; NaN stays NaN, and without `scale` spreads to
     all. Raises ArgumentError.

@@ -96,7 +96,7 @@ TOKEN = formats.codes_kernel(
 def quantise_fp8_token(
     x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn
 ) -> tuple[Tensor, Tensor]:
-    """Rows in fp8, each with a scale of its own: `x ≈ codes.float() * scale`.
+    """Rows in fp8, each with its own scale: `x ≈ codes.float() * scale`.
 
     `x` is [..., columns] of float32, float16 or bfloat16; `dtype` an fp8 dtype with greatest value
     `most`. Returns codes [..., columns] of `dtype` and scales [..., 1] of float32: with `largest`
@@ -113,7 +113,7 @@ def quantise_fp8_token_reference(x, dtype=torch.float8_e4m3fn):
 
 
 def quantise_int8_token(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows in int8, each with a scale of its own: `x ≈ codes.float() * scale`, no zero point.
+    """Rows in int8, each with its own scale: `x ≈ codes.float() * scale`, no zero point.
 
     `x` is [..., columns] of float32, float16 or bfloat16. Returns codes [..., columns] from -127 to
     127 and scales [..., 1] of float32: with `largest` the largest absolute value of a row, 2^-100

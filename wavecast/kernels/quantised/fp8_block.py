@@ -112,7 +112,7 @@ def matmul_fp8_block(
     parts.check_output("matmul_fp8_block", out_dtype)
     device, name = gpu.launching(), FP8[a.dtype]
     known = device.vendor == "amd" or "fnuz" not in name
-    checks.require(known, "matmul_fp8_block", f"{name} is no format of {device.id}")
+    checks.require(known, "matmul_fp8_block", f"{device.id} does not support {name}")
     out = TENSORS.empty(given, bound, out=out_dtype)
     n, k = b.shape
     if not out.numel() or not k:

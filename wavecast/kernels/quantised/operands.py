@@ -63,7 +63,7 @@ def recode_kernel(
 
 
 @triton.jit
-def turn_kernel(
+def transpose_kernel(
     from_ptr, to_ptr, rows, columns, pitch, row_step, column_step, WIDE: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -161,7 +161,7 @@ RECODE = KernelSpec.streaming(
     rounded=("count",),
 )
 TRANSPOSE = KernelSpec.streaming(
-    turn_kernel,
+    transpose_kernel,
     grid=f"cdiv(cdiv(rows, {_PITCH}) * {_PITCH}, ROWS), cdiv(columns, COLUMNS)",
     axes={"ROWS": (32, 64, 128), "COLUMNS": (32, 64, 128), "num_warps": (4,)},
     # a line is read and written whole, whatever part of it a tile has

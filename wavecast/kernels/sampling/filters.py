@@ -2,7 +2,7 @@
 
 Logits are compared as integers of the same order (`ordered`), so that a threshold is found bit by
 bit, exactly. To have few to look at, one pass keeps the largest of each of some thousand columns:
-the k-th largest of these is no greater than the k-th largest of all (`summary_kernel`). The tokens
+the k-th largest of these is at most the k-th largest of all (`summary_kernel`). The tokens
 above it, mostly few more than k, are counted and gathered in their order by as many programs as a
 row has parts (`count_kernel`, `gather_kernel`); everything after that works on them
 (`choose_kernel`).

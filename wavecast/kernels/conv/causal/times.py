@@ -58,7 +58,7 @@ def filters(
 ):  # fmt: skip
     """The W taps [channels, 1] of every channel, in float32; TAPS is W or more, a power of two.
 
-    Where lanes have channels of their own, they load all taps as vectors.
+    Where each lane has its own channels, it loads all taps as vectors.
     """
     taps = ()
     if LAST:
