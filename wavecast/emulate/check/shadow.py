@@ -176,7 +176,7 @@ def _unlike(builder: ir.IRBuilder, one: Any, other: Any) -> Any:
     )
     exponents = [builder.and_(value, I32(0x7F800000)) for value in (one, other)]
     normal = [builder.icmp_unsigned("!=", exponent, I32(0)) for exponent in exponents]
-    rounding = builder.and_(near, builder.and_(*normal))
+    rounding = builder.and_(near, builder.and_(normal[0], normal[1]))
     return builder.and_(differ, builder.not_(rounding))
 
 
