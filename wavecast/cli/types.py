@@ -35,8 +35,13 @@ class RegexParam(click.ParamType):
 
     name = "REGEX"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        regex(value, param.get_error_hint(ctx) if param is not None else "")
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,  # noqa: ARG002
+    ) -> str:
+        regex(value, param.opts[0] if param is not None else "")
         return value
 
 
