@@ -145,7 +145,7 @@ def test_profiled_rows(name: str, dtype: object, shape: object, expected: object
     ("name", "dtype", "shape", "more", "reason"),
     [
         ("aten::copy_", (BF16, BF16), ((8,), (8,)), {"kernel": "Memcpy HtoD"}, "host"),
-        ("aten::upsample_nearest2d", (BF16, ""), ((1, 8, 8, 8), ()), {}, "no operation"),
+        ("aten::upsample_nearest2d", (BF16, ""), ((1, 8, 8, 8), ()), {}, "not an operation"),
         ("aten::where", ("bool",), ((8,),), {}, "1 tensors"),
         ("mystery", "fp32", "8x8", {}, "mystery"),
     ],

@@ -118,7 +118,7 @@ class TestOnAGpu:
         with made.present(monkeypatch):
             yield made
 
-    OPTIONS = ("-a", "count=64", "--seconds", "5", "--samples", "12", "--precision", "1e-7")
+    OPTIONS = ("-a", "count=64", "--seconds", "5", "--samples", "12", "--precision", "1e-6")
 
     def test_measured(
         self, folder: Path, fake: FakeGpu, capsys: pytest.CaptureFixture[str]
@@ -166,7 +166,7 @@ class TestOnAGpu:
 
         monkeypatch.setattr(fake, "spend", until_interrupted)
         options = ("-a", "count=64,128", "--seconds", "9", "--samples", "200")
-        assert call("twice", *options, "--precision", "1e-7") == 130
+        assert call("twice", *options, "--precision", "1e-6") == 130
         out = capsys.readouterr().out
         assert "interrupted: what was measured until then is kept" in out
         store = open_store(folder / ".wavecast/bench.sqlite")

@@ -114,7 +114,7 @@ def test_a_jump_to_no_function_is_an_error() -> None:
     text = assembly(_SOURCE, "gfx942", 0).replace(
         "s_swappc_b64 s[30:31], s[", "s_swappc_b64 s[30:31], exec ; s["
     )
-    with pytest.raises(ExecutionError, match="no function"):
+    with pytest.raises(ExecutionError, match="not a function"):
         _run(text, "gfx942", 1)
 
 

@@ -112,7 +112,7 @@ def test_every_published_element() -> None:
             column = column // 4
         elif matrix == "D" and WIDTHS[shape.cd_type] == 16:
             width = 16
-        register, bit, lane = found.place(row, column, part["block"])
+        register, bit, lane = found.position(row, column, part["block"])
         lane = lane + lane_offset
         golden_lane = part["lane"]
         if target in TARGET_SETS["gfx11"] and matrix in "AB":

@@ -27,9 +27,9 @@ def ragged(x, lengths, out, BLOCK: tl.constexpr):
 rows = 64
 x = torch.ones(rows, 65536, device="cuda")
 out = torch.zeros(rows, device="cuda")
-for length in (8192, 65536):
+for length, block in ((8192, 256), (65536, 512)):
     lengths = torch.full((rows,), length, dtype=torch.int32, device="cuda")
-    ragged[(rows,)](x, lengths, out, BLOCK=256)
+    ragged[(rows,)](x, lengths, out, BLOCK=block)
 """
 
 

@@ -81,7 +81,7 @@ def test_a_corrected_kernel_is_clean(target: str, name: str) -> None:
 def test_storing_the_same_value_is_a_note() -> None:
     (report,) = found("gfx942", "same_value_note")
     assert (report.kind, report.severity) == (Kind.SAME_VALUE, "note")
-    assert report.message == "stores the value that workgroup (0, 0, 0) stored at byte 0x0 of out"
+    assert report.message == "stores the value that workgroup (0, 0, 0) stored at out[0]"
 
 
 MISSING = {
